@@ -1,0 +1,46 @@
+//! Tables of measurements.
+
+use std::time::{Duration, Instant};
+
+/// Prints rows with aligned columns; the first row is the heading.
+pub(crate) fn print(title: &str, rows: &[Vec<String>]) {
+    println!("\n## {title}\n");
+    let columns_count = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns_count).filter_map(width).collect();
+    for (number, row) in rows.iter().enumerate() {
+        let cells: Vec<_> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        println!("| {} |", cells.join(" | "));
+        if number == 0 {
+            let rules: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
+            println!("|-{}-|", rules.join("-|-"));
+        }
+    }
+}
+
+/// Returns how long `work` takes.
+pub(crate) fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// Returns the middle one of several measurements.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Writes a number with a precision that fits its size.
+pub(crate) fn number(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}

@@ -1,0 +1,396 @@
+//! The command line, as it is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 other failure, 2 wrong usage, 3 not found or ambiguous, 4 conflict with \
+another change, 5 refused by a rule or limit, 6 not allowed, 7 the storage does not work, \
+8 `check` found problems.";
+
+/// The memory of AI agents: stores, memories and versions that you host yourself.
+#[derive(Debug, Parser)]
+#[command(name = "quipu", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// The data directory [default: the platform's data directory; also `QUIPU_DATA`]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// The settings file [default: `quipu.toml` in the data directory; also `QUIPU_CONFIG`]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// The store, by name or id [default: the only one; also `QUIPU_STORE`]
+    #[arg(long = "store", short, global = true, value_name = "STORE")]
+    pub(crate) stores: Vec<String>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create, list, change, archive and delete stores
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// List memories and directories
+    Ls(LsArguments),
+    /// Print memories
+    Cat(CatArguments),
+    /// Create or replace a memory with the text of a file or of the standard input
+    Put(PutArguments),
+    /// Edit a memory in your editor
+    Edit(EditArguments),
+    /// Move a memory or a directory; memories keep their id and history
+    Mv(MvArguments),
+    /// Delete memories; their versions stay and can be restored
+    Rm(RmArguments),
+    /// Show who changed what and when, the newest first
+    Log(LogArguments),
+    /// Show a version: who made it, and what it changed
+    Show(ShowArguments),
+    /// Compare versions
+    Diff(DiffArguments),
+    /// Write the text of an old version again, or undo the last change of a memory
+    Restore(RestoreArguments),
+    /// Take the text out of versions for good
+    Redact(RedactArguments),
+    /// Start and list the sessions of agents, with the stores that they may use
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Create, list and revoke keys
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Print the text that tells an agent how to use its memory
+    Prompt(PromptArguments),
+    /// Verify the data directory
+    Check(CheckArguments),
+    /// Give up old versions and delete expired memories now
+    Prune,
+    /// Write a consistent copy of everything to a new file, while others go on writing
+    Backup(BackupArguments),
+    /// Print completions for a shell
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write all of them to a directory
+    Man(ManArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Create a store
+    Create(StoreCreateArguments),
+    /// List stores, the newest first
+    List(StoreListArguments),
+    /// Show a store and how full it is
+    Show(StoreNameArguments),
+    /// Change a store's name, description, labels or policies
+    Update(StoreUpdateArguments),
+    /// Archive a store for good: it takes no new text
+    Archive(StoreNameArguments),
+    /// Delete a store with all memories and versions; no trace of their text remains
+    Delete(StoreDeleteArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreCreateArguments {
+    /// The name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) traits: StoreTraits,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreTraits {
+    /// What the store is for; agents see it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// A label that agents do not see; an empty value removes it (may be repeated)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) metadata: Vec<String>,
+    /// What happens to writes that hold credentials: off, warn, redact or reject
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) secrets: Option<SecretPolicy>,
+    /// Delete memories that nobody read or wrote for so many days; 0 means never
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) expire_after_days: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreListArguments {
+    /// Show archived stores too
+    #[arg(long, short)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreNameArguments {
+    /// The store, by name or id [default: that of `--store`]
+    #[arg(value_name = "STORE")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreUpdateArguments {
+    /// The store, by name or id [default: that of `--store`]
+    #[arg(value_name = "STORE")]
+    pub(crate) name: Option<String>,
+    /// The new name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rename: Option<String>,
+    #[command(flatten)]
+    pub(crate) traits: StoreTraits,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreDeleteArguments {
+    /// The store, by name or id
+    #[arg(value_name = "STORE")]
+    pub(crate) name: String,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LsArguments {
+    /// The directory
+    #[arg(default_value = "/")]
+    pub(crate) directory: String,
+    /// Show size, time and id too
+    #[arg(long, short)]
+    pub(crate) long: bool,
+    /// Show the memories in all directories below
+    #[arg(long, short = 'R')]
+    pub(crate) recursive: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CatArguments {
+    /// The memories, by path or id
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) memories: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PutArguments {
+    /// Where to put it
+    pub(crate) path: String,
+    /// The file to read [default: the standard input]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Only if nothing is there yet
+    #[arg(long, conflicts_with = "if_hash")]
+    pub(crate) new: bool,
+    /// Only if the memory's text has this SHA-256
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) if_hash: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct EditArguments {
+    /// The memory; a new one is created when you save
+    pub(crate) path: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MvArguments {
+    /// The memory or directory
+    pub(crate) from: String,
+    /// Its new path; nothing may be there
+    pub(crate) to: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RmArguments {
+    /// The memories
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// Delete directories with everything below them
+    #[arg(long, short)]
+    pub(crate) recursive: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LogArguments {
+    /// Only this memory, by path or id; a deleted one's path works too
+    #[arg(value_name = "PATH")]
+    pub(crate) memory: Option<String>,
+    /// How many versions at most
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+    /// One line for each version
+    #[arg(long)]
+    pub(crate) oneline: bool,
+    /// Only this kind of change: created, modified or deleted
+    #[arg(long, value_name = "KIND")]
+    pub(crate) operation: Option<Operation>,
+    /// Only changes by this actor, such as `user_ada` or a `sesn_` or `apikey_` id
+    #[arg(long, value_name = "ACTOR")]
+    pub(crate) actor: Option<String>,
+    /// Only changes since then: `7d`, `yesterday`, `2026-11-15`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only changes until then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArguments {
+    /// The version
+    pub(crate) version: VersionId,
+    /// Print only the version's text
+    #[arg(long)]
+    pub(crate) text: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArguments {
+    /// A version to compare with the one before it, or a path for its last change
+    pub(crate) old: String,
+    /// A second version, to compare the two
+    pub(crate) new: Option<VersionId>,
+    /// Only count changed lines
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// How many unchanged lines to show around each change
+    #[arg(long, short = 'U', value_name = "COUNT", default_value_t = 3)]
+    pub(crate) unified: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RestoreArguments {
+    /// A version to write again, or the path of a memory to undo its last change
+    pub(crate) target: String,
+    /// Restore to this path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RedactArguments {
+    /// The versions; what a memory holds now must be overwritten or deleted first
+    #[arg(required = true, value_name = "VERSION")]
+    pub(crate) versions: Vec<VersionId>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Start a session with the stores of `--store NAME[:ro]`, which may be repeated; its token is
+    /// shown only once
+    Create(SessionCreateArguments),
+    /// List sessions, the newest first
+    List(SessionListArguments),
+    /// Show a session
+    Show(SessionIdArguments),
+    /// Archive a session: its token stops to work
+    Archive(SessionIdArguments),
+    /// Delete a session; the versions that it made stay
+    Delete(SessionIdArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SessionCreateArguments {
+    /// What to call it
+    #[arg(long, default_value = "")]
+    pub(crate) title: String,
+    /// What the agent should do with the attached stores
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub(crate) instructions: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SessionListArguments {
+    /// Show archived sessions too
+    #[arg(long, short)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SessionIdArguments {
+    /// The session
+    pub(crate) session: SessionId,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key for all stores, or for those of `--store`, which may be repeated; it is shown only
+    /// once
+    Create(KeyCreateArguments),
+    /// List keys
+    List,
+    /// Revoke a key at once
+    Revoke(KeyRevokeArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeyCreateArguments {
+    /// What to call it
+    #[arg(long, default_value = "key")]
+    pub(crate) name: String,
+    /// What its holder may do: `admin`, `read_write` or `read_only`
+    #[arg(long)]
+    pub(crate) role: Role,
+    /// When it stops to work: `30d` or `2027-01-31` [default: never]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeyRevokeArguments {
+    /// The key
+    pub(crate) key: quipu_core::model::KeyId,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PromptArguments {
+    /// For the stores attached to this session, where a mount shows them
+    #[arg(long, value_name = "ID", conflicts_with = "access")]
+    pub(crate) session: Option<SessionId>,
+    /// What the agent may do in the store
+    #[arg(long, default_value = "read_write")]
+    pub(crate) access: Access,
+    /// The only thing that should be remembered
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) topic: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArguments {
+    /// Compute derived rows again, whether or not they are wrong
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BackupArguments {
+    /// The file to write; it must not exist
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArguments {
+    /// The directory for the manual pages of all commands
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) directory: Option<PathBuf>,
+}

@@ -1,0 +1,38 @@
+//! The commands, one file for each group.
+
+mod history;
+mod keys;
+mod memories;
+mod sessions;
+mod stores;
+mod upkeep;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Does what the command line asks for.
+pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Store(command) => stores::run(context, command),
+        Command::Ls(arguments) => memories::ls(context, &arguments),
+        Command::Cat(arguments) => memories::cat(context, &arguments),
+        Command::Put(arguments) => memories::put(context, &arguments),
+        Command::Edit(arguments) => memories::edit(context, &arguments),
+        Command::Mv(arguments) => memories::mv(context, &arguments),
+        Command::Rm(arguments) => memories::rm(context, &arguments),
+        Command::Log(arguments) => history::log(context, &arguments),
+        Command::Show(arguments) => history::show(context, &arguments),
+        Command::Diff(arguments) => history::diff(context, &arguments),
+        Command::Restore(arguments) => history::restore(context, &arguments),
+        Command::Redact(arguments) => history::redact(context, &arguments),
+        Command::Session(command) => sessions::run(context, command),
+        Command::Key(command) => keys::run(context, command),
+        Command::Prompt(arguments) => sessions::prompt(context, arguments),
+        Command::Check(arguments) => upkeep::check(context, &arguments),
+        Command::Prune => upkeep::prune(context),
+        Command::Backup(arguments) => upkeep::backup(context, &arguments),
+        Command::Completions(arguments) => upkeep::completions(&arguments),
+        Command::Man(arguments) => upkeep::man(&arguments),
+    }
+}

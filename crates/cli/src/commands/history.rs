@@ -1,0 +1,274 @@
+//! `quipu log`, `show`, `diff`, `restore` and `redact`.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use quipu_core::Error;
+use quipu_core::backend::{Span, VersionFilter, VersionQuery};
+use quipu_core::diff::{Diff, Line};
+use quipu_core::model::{
+    Content, MemoryId, MemoryPath, Operation, Store, Version, VersionId, View,
+};
+use quipu_core::timeframe;
+use quipu_server::wire::{DiffBody, ListBody, VersionBody};
+
+use super::memories::{print_text, report};
+use crate::args::{DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments};
+use crate::context::{Context, Data, path};
+use crate::failure::Failure;
+use crate::print::{Form, answer, confirm, count, local, size, style};
+
+pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let filter = filter(&data, &store, arguments)?;
+    let limit = arguments.limit.unwrap_or(usize::MAX);
+    let query = VersionQuery { filter, before: None, limit, view: View::Basic };
+    let versions = data.engine.versions(store.id, &query)?.items;
+    let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
+    if context.form == Form::Json {
+        return answer(context.form, &body, |_| Ok(()));
+    }
+    // The size change of a version is the difference to the one before it.
+    let before = versions
+        .iter()
+        .map(|version| data.engine.previous_version(version, View::Basic))
+        .collect::<Result<Vec<_>, _>>()?;
+    answer(context.form, &body, |out| {
+        for (version, before) in versions.iter().zip(&before) {
+            if arguments.oneline {
+                one_line(out, version, before.as_ref())?;
+            } else {
+                header(out, version, before.as_ref())?;
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn filter(data: &Data, store: &Store, arguments: &LogArguments) -> Result<VersionFilter, Failure> {
+    let moment = |text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => timeframe::since(text, data.engine.now()).map(Some).ok_or_else(|| {
+            Failure::usage(format!("`{text}` is not a time such as `7d` or `2026-11-15`"))
+        }),
+    };
+    let all = Span::default();
+    let created = Span {
+        first: moment(&arguments.since)?.unwrap_or(all.first),
+        last: moment(&arguments.until)?.unwrap_or(all.last),
+    };
+    let actor = arguments.actor.as_deref().map(str::parse).transpose();
+    let actors = actor
+        .map_err(|error: quipu_core::model::ParseActorError| Failure::usage(error.to_string()))?;
+    Ok(VersionFilter {
+        memory: memory(data, store, arguments.memory.as_deref())?,
+        path: None,
+        operation: arguments.operation,
+        actors: actors.into_iter().collect(),
+        created,
+    })
+}
+
+/// Returns the memory that is named by id or by a path where it lives or lived.
+fn memory(data: &Data, store: &Store, text: Option<&str>) -> Result<Option<MemoryId>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    if let Ok(id) = text.parse() {
+        return Ok(Some(id));
+    }
+    let newest = data.engine.history(store.id, &path(text)?, 1)?;
+    Ok(newest.first().map(|version| version.memory))
+}
+
+fn color(operation: Operation) -> Style {
+    match operation {
+        Operation::Created => style(AnsiColor::Green),
+        Operation::Modified => style(AnsiColor::Yellow),
+        Operation::Deleted => style(AnsiColor::Red),
+    }
+}
+
+fn path_text(version: &Version) -> &str {
+    version.path.as_ref().map_or("(redacted)", MemoryPath::as_str)
+}
+
+fn header(out: &mut dyn Write, version: &Version, before: Option<&Version>) -> std::io::Result<()> {
+    let color = color(version.operation);
+    writeln!(out, "{color}version {}{color:#} ({})", version.id, version.operation)?;
+    writeln!(out, "Path:   {}{}", path_text(version), moved_from(version, before))?;
+    writeln!(out, "Actor:  {}", version.actor)?;
+    writeln!(out, "Date:   {}", local(version.created_at))?;
+    writeln!(out, "Size:   {}", size_change(version, before))?;
+    if let Some(redaction) = &version.redaction {
+        writeln!(out, "Redacted by {} on {}", redaction.by, local(redaction.at))?;
+    }
+    Ok(())
+}
+
+fn one_line(
+    out: &mut dyn Write,
+    version: &Version,
+    before: Option<&Version>,
+) -> std::io::Result<()> {
+    let color = color(version.operation);
+    writeln!(
+        out,
+        "{color}{}{color:#} {:8} {} {} {}{} ({})",
+        version.id,
+        version.operation,
+        local(version.created_at),
+        version.actor,
+        path_text(version),
+        moved_from(version, before),
+        size_change(version, before),
+    )
+}
+
+fn moved_from(version: &Version, before: Option<&Version>) -> String {
+    match (&version.path, before.and_then(|before| before.path.as_ref())) {
+        (Some(path), Some(old)) if path != old && version.operation == Operation::Modified => {
+            format!(" (was {old})")
+        }
+        (Some(_) | None, _) => String::new(),
+    }
+}
+
+/// Returns the size, and by how much it has changed.
+fn size_change(version: &Version, before: Option<&Version>) -> String {
+    if version.redaction.is_some() {
+        return "unknown".to_owned();
+    }
+    let now = version.size_bytes.unwrap_or(0);
+    let was = before.map_or(Some(0), |before| match before.operation {
+        Operation::Deleted => Some(0),
+        Operation::Created | Operation::Modified => before.size_bytes,
+    });
+    match was {
+        None => size(now),
+        Some(was) if now >= was => format!("{} (+{})", size(now), now - was),
+        Some(was) => format!("{} (-{})", size(now), was - now),
+    }
+}
+
+pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let version = data.version(arguments.version)?;
+    if arguments.text {
+        return print_text(version.content.as_ref());
+    }
+    let before = data.engine.previous_version(&version, View::Full)?;
+    answer(context.form, &VersionBody::from(&version), |out| {
+        header(out, &version, before.as_ref())?;
+        if version.redaction.is_some() {
+            return Ok(());
+        }
+        let old = before.as_ref().and_then(|before| before.content.as_ref());
+        let text = |content: Option<&Content>| content.map_or("", Content::as_str).to_owned();
+        let diff = Diff::new(&text(old), &text(version.content.as_ref()));
+        writeln!(out)?;
+        unified(out, &diff, 3)
+    })
+}
+
+pub(super) fn diff(context: &Context, arguments: &DiffArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let (store, old, new) = compared(&data, arguments)?;
+    let diff = data.engine.diff(store, old, new)?;
+    let body = DiffBody::new(&diff, arguments.unified);
+    answer(context.form, &body, |out| {
+        if arguments.stat {
+            let (added, removed) = (diff.added_count(), diff.removed_count());
+            let added = count(added, "line added", "lines added");
+            let removed = count(removed, "line removed", "lines removed");
+            return writeln!(out, "{added}, {removed}");
+        }
+        if diff.is_empty() {
+            return Ok(());
+        }
+        let old = old.map_or_else(|| "/dev/null".to_owned(), |id| id.to_string());
+        let bold = Style::new().bold();
+        writeln!(out, "{bold}--- {old}{bold:#}\n{bold}+++ {new}{bold:#}")?;
+        unified(out, &diff, arguments.unified)
+    })
+}
+
+/// Returns the two versions to compare; the first is missing if there is none before.
+fn compared(
+    data: &Data,
+    arguments: &DiffArguments,
+) -> Result<(quipu_core::model::StoreId, Option<VersionId>, VersionId), Failure> {
+    if let Ok(first) = arguments.old.parse::<VersionId>() {
+        let first = data.version(first)?;
+        if let Some(second) = arguments.new {
+            return Ok((first.store, Some(first.id), second));
+        }
+        let before = data.engine.previous_version(&first, View::Basic)?;
+        return Ok((first.store, before.map(|before| before.id), first.id));
+    }
+    if arguments.new.is_some() {
+        return Err(Failure::usage("compare either two versions or the last change of a path"));
+    }
+    let store = data.store()?;
+    let newest = data.engine.history(store.id, &path(&arguments.old)?, 2)?;
+    let mut ids = newest.iter().map(|version| version.id);
+    let new = ids.next().ok_or_else(|| Failure::other("the memory has no versions"))?;
+    Ok((store.id, ids.next(), new))
+}
+
+fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> std::io::Result<()> {
+    let (cyan, green, red) =
+        (style(AnsiColor::Cyan), style(AnsiColor::Green), style(AnsiColor::Red));
+    for hunk in diff.hunks(context) {
+        writeln!(out, "{cyan}{}{cyan:#}", hunk.header())?;
+        for line in &hunk.lines {
+            match line {
+                Line::Kept(_) => writeln!(out, "{line}")?,
+                Line::Removed(_) => writeln!(out, "{red}{line}{red:#}")?,
+                Line::Added(_) => writeln!(out, "{green}{line}{green:#}")?,
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn restore(context: &Context, arguments: &RestoreArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let version = match arguments.target.parse() {
+        Ok(id) => data.version(id)?,
+        Err(_) => undone(&data, &path(&arguments.target)?)?,
+    };
+    let to = arguments.to.as_deref().map(path).transpose()?;
+    let written = data.engine.restore(&data.actor, version.store, version.id, to.as_ref())?;
+    report(context, &written)
+}
+
+/// Returns the version that a memory goes back to when its last change is undone.
+fn undone(data: &Data, path: &MemoryPath) -> Result<Version, Failure> {
+    let store = data.store()?;
+    let history = data.engine.history(store.id, path, 100)?;
+    let now = history.first().and_then(|newest| newest.hash);
+    let earlier = history
+        .into_iter()
+        .skip(1)
+        .find(|version| version.hash.is_some() && (now.is_none() || version.hash != now));
+    earlier.ok_or_else(|| {
+        let message = format!("no earlier text of `{path}` is kept");
+        Failure::from(Error::not_found(message)).with_hint("`quipu log` lists what is kept")
+    })
+}
+
+pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let first = arguments.versions.first().ok_or_else(|| Failure::usage("name a version"))?;
+    let store = data.version(*first)?.store;
+    if !arguments.yes {
+        let versions = count(arguments.versions.len(), "version", "versions");
+        confirm(&format!("The text of {versions} will be erased."))?;
+    }
+    let versions = data.engine.redact(&data.actor, store, &arguments.versions)?;
+    let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
+    answer(context.form, &body, |out| {
+        versions.iter().try_for_each(|version| writeln!(out, "redacted {}", version.id))
+    })
+}

@@ -1,0 +1,286 @@
+//! `quipu ls`, `cat`, `put`, `edit`, `mv` and `rm`.
+
+use std::fs;
+use std::io::Read as _;
+use std::num::NonZero;
+use std::path::Path;
+use std::process::Command;
+
+use anstyle::AnsiColor;
+use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Written};
+use quipu_core::model::{Content, Directory, Listing, Memory, MemoryPath, Store, View};
+use quipu_core::{Error, ErrorKind};
+use quipu_server::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
+use serde::Serialize;
+
+use crate::args::{
+    CatArguments, EditArguments, LsArguments, MvArguments, PutArguments, RmArguments,
+};
+use crate::context::{Context, Data, path};
+use crate::failure::Failure;
+use crate::print::{answer, count, local, note, note_findings, raw, size, style};
+
+pub(super) fn ls(context: &Context, arguments: &LsArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let directory = directory(&arguments.directory)?;
+    let query = ListQuery {
+        directory: directory.clone(),
+        depth: if arguments.recursive { None } else { NonZero::new(1) },
+        after: None,
+        limit: usize::MAX,
+        view: View::Basic,
+    };
+    let mut items = data.engine.list(store.id, &query)?.items;
+    if items.is_empty() && !directory.is_root() {
+        items.push(Listing::Memory(only(&data, &store, &directory)?));
+    }
+    let body = ListBody::complete(items.iter().map(ListingBody::from).collect());
+    let blue = style(AnsiColor::Blue).bold();
+    answer(context.form, &body, |out| {
+        for item in &items {
+            match item {
+                Listing::Directory(directory) if arguments.long => {
+                    writeln!(out, "{:>10}  {:25}  {blue}{directory}{blue:#}", "-", "")?;
+                }
+                Listing::Directory(directory) => writeln!(out, "{blue}{directory}{blue:#}")?,
+                Listing::Memory(memory) if arguments.long => {
+                    let (size, at) = (size(memory.size_bytes), local(memory.updated_at));
+                    writeln!(out, "{size:>10}  {at}  {}  {}", memory.path, memory.id)?;
+                }
+                Listing::Memory(memory) => writeln!(out, "{}", memory.path)?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Reads a directory as people type it: slashes at both ends are added.
+fn directory(text: &str) -> Result<Directory, Failure> {
+    match text.trim_end_matches('/') {
+        "" => Ok(Directory::root()),
+        text => Ok(path(text)?.as_directory()),
+    }
+}
+
+/// Returns the memory that was named where a directory was expected.
+fn only(data: &Data, store: &Store, directory: &Directory) -> Result<Memory, Failure> {
+    let path = path(directory.as_str().trim_end_matches('/'))?;
+    Ok(data.engine.memory_at(store.id, &path, View::Basic)?)
+}
+
+/// Returns the memory with this path or id.
+pub(super) fn find(data: &Data, store: &Store, text: &str, view: View) -> Result<Memory, Failure> {
+    match text.parse() {
+        Ok(id) => Ok(data.engine.memory(store.id, id, view)?),
+        Err(_) => Ok(data.engine.memory_at(store.id, &path(text)?, view)?),
+    }
+}
+
+pub(super) fn cat(context: &Context, arguments: &CatArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let memories = arguments
+        .memories
+        .iter()
+        .map(|text| find(&data, &store, text, View::Full))
+        .collect::<Result<Vec<_>, _>>()?;
+    let body = ListBody::complete(memories.iter().map(MemoryBody::from).collect());
+    match memories.as_slice() {
+        [only] if context.form == crate::print::Form::Json => {
+            answer(context.form, &MemoryBody::from(only), |_| Ok(()))
+        }
+        several => answer(context.form, &body, |out| {
+            several
+                .iter()
+                .filter_map(|memory| memory.content.as_ref())
+                .try_for_each(|content| out.write_all(content.as_str().as_bytes()))
+        }),
+    }
+}
+
+/// What a write left behind, as JSON.
+#[derive(Serialize)]
+struct WrittenBody {
+    #[serde(flatten)]
+    memory: MemoryBody,
+    changed: bool,
+    findings: Vec<FindingBody>,
+}
+
+impl From<&Written> for WrittenBody {
+    fn from(written: &Written) -> Self {
+        Self {
+            memory: MemoryBody { content: None, ..(&written.memory).into() },
+            changed: written.effect == Effect::Changed,
+            findings: written.findings.iter().map(FindingBody::from).collect(),
+        }
+    }
+}
+
+/// Tells what a write has done.
+pub(super) fn report(context: &Context, written: &Written) -> Result<(), Failure> {
+    note_findings(&written.findings);
+    answer(context.form, &WrittenBody::from(written), |out| writeln!(out, "{}", line(written)))
+}
+
+fn line(written: &Written) -> String {
+    let memory = &written.memory;
+    match written.effect {
+        Effect::Changed => {
+            format!("{}  {}  {}", memory.version, memory.path, size(memory.size_bytes))
+        }
+        Effect::Unchanged => format!("unchanged  {}", memory.path),
+    }
+}
+
+pub(super) fn put(context: &Context, arguments: &PutArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let path = path(&arguments.path)?;
+    let content = read_content(arguments.file.as_deref())?;
+    let written = if arguments.new {
+        data.engine.create(&data.actor, store.id, &path, &content)?
+    } else {
+        let precondition = precondition(arguments.if_hash.as_deref())?;
+        data.engine.put(&data.actor, store.id, (&path, &content), precondition)?
+    };
+    report(context, &written)
+}
+
+fn precondition(hash: Option<&str>) -> Result<Precondition, Failure> {
+    match hash.map(str::parse) {
+        None => Ok(Precondition::None),
+        Some(Ok(hash)) => Ok(Precondition::ContentIs(hash)),
+        Some(Err(error)) => Err(Failure::usage(error.to_string())),
+    }
+}
+
+fn read_content(file: Option<&Path>) -> Result<Content, Failure> {
+    let bytes = match file {
+        Some(file) if file != Path::new("-") => fs::read(file).map_err(|error| {
+            Failure::usage(format!("{} cannot be read: {error}", file.display()))
+        })?,
+        Some(_) | None => {
+            let mut bytes = Vec::new();
+            std::io::stdin().lock().read_to_end(&mut bytes)?;
+            bytes
+        }
+    };
+    Ok(Content::from_bytes(&bytes).map_err(Error::from)?)
+}
+
+pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let path = path(&arguments.path)?;
+    let before = match data.engine.memory_at(store.id, &path, View::Full) {
+        Ok(memory) => Some(memory),
+        Err(error) if *error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    let old = before.as_ref().and_then(|memory| memory.content.clone());
+    let old = old.as_ref().map_or("", Content::as_str);
+
+    let draft = Draft::new(&path, old)?;
+    draft.open_in(&context.settings.editor)?;
+    let text = fs::read(&draft.file)?;
+    if text == old.as_bytes() {
+        note("nothing was changed");
+        return Ok(());
+    }
+    let saved = Content::from_bytes(&text).map_err(Error::from).and_then(|content| match &before {
+        None => data.engine.create(&data.actor, store.id, &path, &content),
+        Some(memory) => {
+            let precondition = Precondition::ContentIs(memory.hash);
+            let update = MemoryUpdate { content: Some(content), path: None, precondition };
+            data.engine.update(&data.actor, store.id, memory.id, &update)
+        }
+    });
+    match saved {
+        Ok(written) => report(context, &written),
+        Err(error) => {
+            note(&format!("your text is kept in {}", draft.keep().display()));
+            Err(error.into())
+        }
+    }
+}
+
+/// A private file with the text that is being edited.
+struct Draft {
+    directory: tempfile::TempDir,
+    file: std::path::PathBuf,
+}
+
+impl Draft {
+    fn new(path: &MemoryPath, text: &str) -> Result<Self, Failure> {
+        let directory = tempfile::Builder::new().prefix("quipu-edit-").tempdir()?;
+        let file = directory.path().join(path.file_name());
+        fs::write(&file, text)?;
+        Ok(Self { directory, file })
+    }
+
+    /// Runs the editor, whose setting may have arguments, and waits for it.
+    fn open_in(&self, editor: &str) -> Result<(), Failure> {
+        let mut words = editor.split_whitespace();
+        let program = words.next().unwrap_or("vi");
+        let ended = Command::new(program).args(words).arg(&self.file).status();
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(Failure::other(format!("the editor `{editor}` ended with {status}"))),
+            Err(error) => Err(Failure::other(format!("the editor `{editor}`: {error}"))
+                .with_hint("set VISUAL or EDITOR to the editor that you use")),
+        }
+    }
+
+    fn keep(self) -> std::path::PathBuf {
+        // The path stays valid because the directory is no longer removed.
+        drop(self.directory.keep());
+        self.file
+    }
+}
+
+pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let (from, to) = (path(&arguments.from)?, path(&arguments.to)?);
+    let moved = data.engine.rename(&data.actor, store.id, &from, &to)?;
+    let body = ListBody::complete(moved.iter().map(WrittenBody::from).collect());
+    answer(context.form, &body, |out| {
+        moved.iter().try_for_each(|written| writeln!(out, "{}", line(written)))
+    })
+}
+
+pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let mut versions = Vec::new();
+    for text in &arguments.paths {
+        if arguments.recursive {
+            let path = path(text.trim_end_matches('/'))?;
+            versions.extend(data.engine.delete_at(&data.actor, store.id, &path)?.versions);
+        } else {
+            let memory = find(&data, &store, text, View::Basic)
+                .map_err(|failure| failure.with_hint("`-r` deletes a whole directory"))?;
+            let deleted =
+                data.engine.delete(&data.actor, store.id, memory.id, Precondition::None)?;
+            versions.push(deleted);
+        }
+    }
+    let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
+    answer(context.form, &body, |out| {
+        for version in &versions {
+            let path = version.path.as_ref().map_or("", MemoryPath::as_str);
+            writeln!(out, "{}  {path}  deleted", version.id)?;
+        }
+        if versions.len() > 1 {
+            writeln!(out, "{}", count(versions.len(), "memory deleted", "memories deleted"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Prints a version's text alone.
+pub(super) fn print_text(content: Option<&Content>) -> Result<(), Failure> {
+    content.map_or(Ok(()), |content| raw(content.as_str()))
+}

@@ -1,0 +1,129 @@
+//! What commands work with: the engine, the store that is meant, the user.
+
+use std::sync::Arc;
+
+use quipu_core::backend::{Archived, Span, StoreQuery};
+use quipu_core::clock::SystemClock;
+use quipu_core::engine::Engine;
+use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
+use quipu_core::{Error, ErrorKind};
+use quipu_sqlite::{OpenMode, SqliteBackend};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::print::Form;
+use crate::settings::{Flags, Settings};
+
+/// The settings and the form of the answer, before anything is opened.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) settings: Settings,
+    pub(crate) form: Form,
+    named: Vec<String>,
+}
+
+/// An open data directory.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub(crate) engine: Engine,
+    pub(crate) backend: Arc<SqliteBackend>,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) actor: Actor,
+    /// The stores that the command line names.
+    pub(crate) named: Vec<String>,
+    default_store: Option<String>,
+}
+
+impl Context {
+    pub(crate) fn new(global: Global) -> Result<Self, Failure> {
+        let form = if global.json { Form::Json } else { Form::Text };
+        let flags = Flags { data: global.data, config: global.config };
+        Ok(Self { settings: Settings::read(flags)?, form, named: global.stores })
+    }
+
+    /// Opens the data directory, which must exist.
+    pub(crate) fn open(&self) -> Result<Data, Failure> {
+        self.open_as(OpenMode::Existing)
+    }
+
+    /// Opens the data directory and makes it if it does not exist.
+    pub(crate) fn open_or_create(&self) -> Result<Data, Failure> {
+        self.open_as(OpenMode::Create)
+    }
+
+    fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
+        let backend = Arc::new(SqliteBackend::open(&self.settings.data, mode)?);
+        let shared: Arc<dyn quipu_core::Backend> = Arc::clone(&backend) as _;
+        let engine = Engine::new(shared, Arc::new(SystemClock), self.settings.limits.clone());
+        let workspace = engine.default_workspace()?.id;
+        let actor = Actor::User(self.settings.user.clone());
+        let (named, default_store) = (self.named.clone(), self.settings.store.clone());
+        Ok(Data { engine, backend, workspace, actor, named, default_store })
+    }
+}
+
+impl Data {
+    /// Returns the store that is meant: the one named, or the only one there is.
+    pub(crate) fn store(&self) -> Result<Store, Failure> {
+        if self.named.len() > 1 {
+            return Err(Failure::usage("this command works on one store, but several are named"));
+        }
+        if let Some(wanted) = self.named.first().or(self.default_store.as_ref()) {
+            return self.find_store(wanted);
+        }
+        let mut stores = self.stores(Archived::Hide)?;
+        match (stores.pop(), stores.len()) {
+            (Some(only), 0) => Ok(only),
+            (None, _) => Err(Failure::from(Error::not_found("there are no stores yet"))
+                .with_hint("`quipu store create NAME` makes one")),
+            (Some(last), _) => {
+                stores.push(last);
+                let names: Vec<_> =
+                    stores.iter().map(|store| format!("`{}`", store.name)).collect();
+                let message = format!("there are {} stores", names.len());
+                let error = Error::new(ErrorKind::Ambiguous, message);
+                Err(Failure::from(error)
+                    .with_hint(format!("choose one with `--store`: {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// Returns the store with this name or id.
+    pub(crate) fn find_store(&self, wanted: &str) -> Result<Store, Failure> {
+        Ok(self.engine.find_store(self.workspace, wanted)?)
+    }
+
+    /// Returns the stores of the workspace, the newest first.
+    pub(crate) fn stores(&self, archived: Archived) -> Result<Vec<Store>, Failure> {
+        let query = StoreQuery {
+            workspace: self.workspace,
+            archived,
+            created: Span::default(),
+            before: None,
+            limit: usize::MAX,
+        };
+        Ok(self.engine.stores(&query)?.items)
+    }
+
+    /// Returns a version, in whichever store it is.
+    pub(crate) fn version(&self, id: VersionId) -> Result<Version, Failure> {
+        if !self.named.is_empty() {
+            return Ok(self.engine.version(self.store()?.id, id, View::Full)?);
+        }
+        for store in self.stores(Archived::Show)? {
+            match self.engine.version(store.id, id, View::Full) {
+                Err(error) if *error.kind() == ErrorKind::NotFound => {}
+                found => return Ok(found?),
+            }
+        }
+        Err(Failure::from(Error::not_found(format!("no version has the id `{id}`")))
+            .with_hint("`quipu log` lists the versions that are kept"))
+    }
+}
+
+/// Reads a path as people type it: a missing slash at its beginning is added.
+pub(crate) fn path(text: &str) -> Result<MemoryPath, Failure> {
+    let text = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
+    let parsed = MemoryPath::parse(&text);
+    parsed.map_err(|error| Failure::from(Error::from(error)))
+}

@@ -1,0 +1,113 @@
+//! Why a command failed: a message, what to do next, and the exit code.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use quipu_core::{Error, ErrorKind};
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+    cause: Option<String>,
+}
+
+/// Anything that has no code of its own.
+const OTHER: u8 = 1;
+/// The command itself is wrong; also what the argument parser uses.
+const USAGE: u8 = 2;
+/// `quipu check` found problems.
+const UNSOUND: u8 = 8;
+
+/// Returns the exit code for a kind of error. `docs/errors.md` lists them.
+pub(crate) fn exit_code(kind: &ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::InvalidInput => USAGE,
+        ErrorKind::NotFound | ErrorKind::Ambiguous => 3,
+        ErrorKind::PathConflict { .. } | ErrorKind::PreconditionFailed => 4,
+        ErrorKind::StoreArchived
+        | ErrorKind::ContentTooLarge
+        | ErrorKind::LimitReached
+        | ErrorKind::SecretRefused
+        | ErrorKind::HeadNotRedactable => 5,
+        ErrorKind::AccessDenied => 6,
+        ErrorKind::EraseIncomplete
+        | ErrorKind::StorageFull
+        | ErrorKind::StorageUnavailable
+        | ErrorKind::StorageUnusable => 7,
+    }
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, message: message.into(), hint: None, cause: None }
+    }
+
+    pub(crate) fn other(message: impl Into<String>) -> Self {
+        Self { code: OTHER, message: message.into(), hint: None, cause: None }
+    }
+
+    pub(crate) fn unsound(problems_count: usize) -> Self {
+        let message = match problems_count {
+            1 => "1 problem was found".to_owned(),
+            count => format!("{count} problems were found"),
+        };
+        Self { code: UNSOUND, message, hint: None, cause: None }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Tells the user and returns the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        if self.code == 0 {
+            return ExitCode::SUCCESS;
+        }
+        let bold = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        let mut text = format!("{bold}error{bold:#}: {}\n", self.message);
+        if let Some(cause) = self.cause {
+            text += &format!("  cause: {cause}\n");
+        }
+        if let Some(hint) = self.hint {
+            let bold = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+            text += &format!("{bold}hint{bold:#}: {hint}\n");
+        }
+        // If even this cannot be written, the exit code is all that is left to say.
+        anstream::stderr().write_all(text.as_bytes()).unwrap_or_default();
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        // The person at the command line owns the data, so the cause may be shown.
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        Self {
+            code: exit_code(error.kind()),
+            message: error.message().to_owned(),
+            hint: error.hint().map(str::to_owned),
+            cause,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        // Whoever reads the output has seen enough, as in `quipu log | head`.
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { code: 0, message: String::new(), hint: None, cause: None };
+        }
+        Self::other(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::from(io::Error::from(error))
+    }
+}

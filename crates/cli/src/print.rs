@@ -1,0 +1,130 @@
+//! Output: text for people, JSON for scripts.
+
+use std::io::{IsTerminal as _, Write};
+
+use anstyle::{AnsiColor, Color, Style};
+use quipu_core::model::Timestamp;
+use quipu_core::screen::Finding;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Where a command's answer goes, and in which form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Text for people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// Prints `body` as JSON if that is wanted, else what `text` writes.
+pub(crate) fn answer(
+    form: Form,
+    body: &impl Serialize,
+    text: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match form {
+        Form::Json => {
+            serde_json::to_writer_pretty(&mut out, body)?;
+            writeln!(out)?;
+        }
+        Form::Text => text(&mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes raw text without colors or a final line break.
+pub(crate) fn raw(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Tells the user something beside the answer.
+pub(crate) fn note(text: &str) {
+    let style = style(AnsiColor::Yellow).bold();
+    // A note that cannot be written must not fail the command.
+    writeln!(anstream::stderr(), "{style}note{style:#}: {text}").unwrap_or_default();
+}
+
+/// Tells the user which credentials screening has found.
+pub(crate) fn note_findings(findings: &[Finding]) {
+    for finding in findings {
+        note(&format!(
+            "line {} holds a credential ({}); memories are read by many, so take it out",
+            finding.line, finding.kind
+        ));
+    }
+}
+
+/// Asks on the terminal before something that cannot be undone; scripts are not asked.
+pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    write!(anstream::stderr(), "{question} This cannot be undone. Go on? [y/N] ")?;
+    let mut reply = String::new();
+    std::io::stdin().read_line(&mut reply)?;
+    match reply.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::other("nothing was changed").with_hint("`--yes` skips the question")),
+    }
+}
+
+pub(crate) fn style(color: AnsiColor) -> Style {
+    Style::new().fg_color(Some(Color::Ansi(color)))
+}
+
+/// Returns a size as people read it: `512 B`, `1.5 KiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+    let power = bytes.checked_ilog2().unwrap_or(0) / 10;
+    let power = power.min(3);
+    let unit = UNITS.get(power as usize).unwrap_or(&"B");
+    if power == 0 {
+        return format!("{bytes} {unit}");
+    }
+    // A tenth of a unit is all that is shown, so integers are precise enough.
+    let tenths = u128::from(bytes) * 10 / (1_u128 << (10 * power));
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+/// Returns a moment in the host's time zone.
+pub(crate) fn local(at: Timestamp) -> String {
+    let moment = jiff::Timestamp::from_microsecond(at.as_micros());
+    let zone = jiff::tz::TimeZone::system();
+    moment.map_or_else(
+        |_| at.to_string(),
+        |moment| moment.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %z").to_string(),
+    )
+}
+
+/// Returns `1 memory`, `2 memories`.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (102_400, "100.0 KiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

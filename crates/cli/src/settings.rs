@@ -1,0 +1,260 @@
+//! Settings: a TOML file, then `QUIPU_*` variables, then flags.
+//!
+//! This is the only place that reads the environment.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quipu_core::model::PrincipalName;
+use quipu_core::settings::Limits;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// What commands need to know about their surroundings.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// The data directory.
+    pub(crate) data: PathBuf,
+    /// The store that commands use when none is named.
+    pub(crate) store: Option<String>,
+    /// Who is at the command line.
+    pub(crate) user: PrincipalName,
+    /// The limits of the engine.
+    pub(crate) limits: Limits,
+    /// Where mounts are.
+    pub(crate) mount_root: String,
+    /// The editor to use for `quipu edit`.
+    pub(crate) editor: String,
+}
+
+/// The settings file, and its keys as environment variables: `limits.content_size_bytes_max` is
+/// `QUIPU_LIMITS_CONTENT_SIZE_BYTES_MAX`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    store: Option<String>,
+    user: Option<String>,
+    mount_root: Option<String>,
+    limits: LimitsTable,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsTable {
+    content_size_bytes_max: Option<u64>,
+    memories_per_store_max: Option<u64>,
+    store_size_bytes_max: Option<u64>,
+    stores_per_workspace_max: Option<u64>,
+    stores_per_session_max: Option<usize>,
+    versions_kept_days: Option<u64>,
+    versions_kept_min: Option<u64>,
+}
+
+/// The keys that variables may set, with their table.
+const KEYS: [(&str, &str); 10] = [
+    ("", "store"),
+    ("", "user"),
+    ("", "mount_root"),
+    ("limits", "content_size_bytes_max"),
+    ("limits", "memories_per_store_max"),
+    ("limits", "store_size_bytes_max"),
+    ("limits", "stores_per_workspace_max"),
+    ("limits", "stores_per_session_max"),
+    ("limits", "versions_kept_days"),
+    ("limits", "versions_kept_min"),
+];
+
+const FILE_NAME: &str = "quipu.toml";
+const MOUNT_ROOT: &str = "/mnt/memory";
+
+/// What the command line says about settings.
+#[derive(Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Reads the settings of this process.
+    pub(crate) fn read(flags: Flags) -> Result<Self, Failure> {
+        let variables: BTreeMap<String, String> = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self::from_sources(flags, &variables)
+    }
+
+    fn from_sources(flags: Flags, variables: &BTreeMap<String, String>) -> Result<Self, Failure> {
+        let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
+        let data = match flags.data.or_else(|| variable("QUIPU_DATA").map(PathBuf::from)) {
+            Some(data) => data,
+            None => default_data(&variable)?,
+        };
+        let named = flags.config.or_else(|| variable("QUIPU_CONFIG").map(PathBuf::from));
+        let file = overlaid(read_file(named.as_deref(), &data)?, &variable)?;
+        let user = file.user.or_else(|| {
+            ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name)).cloned()
+        });
+        let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| variable(name)).cloned();
+        Ok(Self {
+            data,
+            store: file.store,
+            user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
+            limits: limits(&file.limits),
+            mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
+            editor: editor.unwrap_or_else(|| "vi".to_owned()),
+        })
+    }
+}
+
+fn limits(table: &LimitsTable) -> Limits {
+    let default = Limits::default();
+    let or = |value: Option<u64>, default| value.unwrap_or(default);
+    Limits {
+        content_size_bytes_max: or(table.content_size_bytes_max, default.content_size_bytes_max),
+        memories_per_store_max: or(table.memories_per_store_max, default.memories_per_store_max),
+        store_size_bytes_max: or(table.store_size_bytes_max, default.store_size_bytes_max),
+        stores_per_workspace_max: or(
+            table.stores_per_workspace_max,
+            default.stores_per_workspace_max,
+        ),
+        stores_per_session_max: table
+            .stores_per_session_max
+            .unwrap_or(default.stores_per_session_max),
+        versions_kept_for: table.versions_kept_days.map_or(default.versions_kept_for, |days| {
+            Duration::from_secs(days.saturating_mul(24 * 60 * 60))
+        }),
+        versions_kept_min: or(table.versions_kept_min, default.versions_kept_min),
+    }
+}
+
+/// Returns the table of the settings file; a file that nobody named may be missing.
+fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> {
+    let path = named.map_or_else(|| data.join(FILE_NAME), Path::to_owned);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+            return Ok(toml::Table::new());
+        }
+        Err(error) => {
+            let message = format!("the settings file {} cannot be read: {error}", path.display());
+            return Err(Failure::usage(message));
+        }
+    };
+    let parsed = text.parse::<toml::Table>();
+    parsed.map_err(|error| Failure::usage(format!("in {}: {error}", path.display())))
+}
+
+/// Returns the file with the variables laid over it.
+fn overlaid<'v>(
+    mut table: toml::Table,
+    variable: &impl Fn(&str) -> Option<&'v String>,
+) -> Result<File, Failure> {
+    for (group, key) in KEYS {
+        let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
+        let Some(value) = variable(&format!("QUIPU_{}", name.to_uppercase())) else { continue };
+        let value = match value.parse::<i64>() {
+            Ok(number) if !group.is_empty() => toml::Value::Integer(number),
+            Ok(_) | Err(_) => toml::Value::String(value.clone()),
+        };
+        let target = if group.is_empty() {
+            Some(&mut table)
+        } else {
+            let group = table.entry(group).or_insert_with(|| toml::Table::new().into());
+            group.as_table_mut()
+        };
+        if let Some(target) = target {
+            target.insert(key.to_owned(), value);
+        }
+    }
+    let parsed = table.try_into();
+    parsed.map_err(|error| Failure::usage(format!("the settings are not valid: {error}")))
+}
+
+/// Returns the platform's place for data.
+fn default_data<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Result<PathBuf, Failure> {
+    let from = |name: &str| variable(name).map(PathBuf::from);
+    let base = if cfg!(windows) {
+        from("APPDATA")
+    } else if cfg!(target_os = "macos") {
+        from("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        from("XDG_DATA_HOME").or_else(|| from("HOME").map(|home| home.join(".local/share")))
+    };
+    base.map(|base| base.join("quipu")).ok_or_else(|| {
+        Failure::usage("there is no home directory to keep the data in")
+            .with_hint("name a data directory with `--data` or `QUIPU_DATA`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(flags: Flags, variables: &[(&str, &str)]) -> Result<Settings, Failure> {
+        let mut all = BTreeMap::from([("HOME".to_owned(), "/home/ada".to_owned())]);
+        all.extend(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        Settings::from_sources(flags, &all)
+    }
+
+    fn with_file(text: &str) -> (tempfile::TempDir, Flags) {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(FILE_NAME), text).unwrap();
+        let flags = Flags { data: Some(directory.path().to_owned()), ..Flags::default() };
+        (directory, flags)
+    }
+
+    #[test]
+    fn variables_win_over_the_file() {
+        let (_kept, flags) = with_file("store = 'file'\n[limits]\nversions_kept_min = 1\n");
+        let settings = read(flags, &[]).unwrap();
+        assert_eq!(settings.store.as_deref(), Some("file"));
+        assert_eq!(settings.limits.versions_kept_min, 1);
+
+        let variables = [("QUIPU_STORE", "variable"), ("QUIPU_LIMITS_VERSIONS_KEPT_MIN", "2")];
+        let (_kept, flags) = with_file("store = 'file'\n[limits]\nversions_kept_min = 1\n");
+        let settings = read(flags, &variables).unwrap();
+        assert_eq!(settings.store.as_deref(), Some("variable"));
+        assert_eq!(settings.limits.versions_kept_min, 2);
+    }
+
+    #[test]
+    fn without_anything_the_defaults_hold() {
+        let settings = read(Flags::default(), &[]).unwrap();
+        assert_eq!(settings.limits, Limits::default());
+        assert_eq!(settings.user.as_str(), "local");
+        if cfg!(target_os = "linux") {
+            assert_eq!(settings.data, Path::new("/home/ada/.local/share/quipu"));
+        }
+    }
+
+    #[test]
+    fn every_limit_can_be_set() {
+        let names = KEYS.iter().filter(|(group, _)| !group.is_empty());
+        let text: Vec<_> = names.map(|(_, key)| format!("{key} = 1")).collect();
+        let (_kept, flags) = with_file(&format!("[limits]\n{}", text.join("\n")));
+        let limits = read(flags, &[]).unwrap().limits;
+        let expected = Limits {
+            content_size_bytes_max: 1,
+            memories_per_store_max: 1,
+            store_size_bytes_max: 1,
+            stores_per_workspace_max: 1,
+            stores_per_session_max: 1,
+            versions_kept_for: Duration::from_hours(24),
+            versions_kept_min: 1,
+        };
+        assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn mistakes_in_the_file_are_named() {
+        for text in ["stroe = 'x'", "limits = 3", "[limits]\nversions_kept_min = 'many'", "= x"] {
+            let (_kept, flags) = with_file(text);
+            assert!(read(flags, &[]).is_err(), "{text}");
+        }
+        let missing = Flags { config: Some("/nonexistent/quipu.toml".into()), ..Flags::default() };
+        assert!(read(missing, &[]).is_err());
+    }
+}

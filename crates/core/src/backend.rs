@@ -1,0 +1,378 @@
+//! What keeps the data.
+//!
+//! A backend keeps rows and guarantees snapshots, atomicity and durability. It decides nothing:
+//! which change is allowed is the engine's business, and all of a write's reading, checking and
+//! changing happens in one run of [`Backend::write`], so no rule can be broken by two writers at
+//! once.
+//!
+//! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
+
+use std::fmt;
+use std::ops::Bound;
+use std::time::Duration;
+
+use crate::Error;
+use crate::model::{
+    Actor, Content, Directory, Key, KeyId, Memory, MemoryId, MemoryPath, Operation, Redaction,
+    SecretHash, Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
+    WorkspaceId,
+};
+
+/// Keeps stores, memories, versions, sessions and keys.
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// Runs `work` on one snapshot.
+    ///
+    /// The snapshot holds every write that has returned, and nothing that happens during `work`
+    /// changes it. An error of `work` is returned as it is.
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error>;
+
+    /// Runs `work` in a transaction that no other write of any process overlaps.
+    ///
+    /// When this returns `Ok`, the changes are durable and seen by every later read. When `work`
+    /// fails, its error is returned and nothing has changed. `work` may be run again if the
+    /// transaction must be repeated, so it must not keep anything from an earlier run.
+    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error>;
+
+    /// Waits until a change with a higher sequence than `seen` is committed by any process, or
+    /// until `patience` ends, and returns the highest sequence.
+    ///
+    /// It returns at once if there is such a change already. Waiting uses no processor time.
+    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error>;
+
+    /// Takes everything that was removed or redacted out of every file.
+    ///
+    /// When this returns `Ok`, no file of the backend holds a byte of text that no row holds,
+    /// whatever other processes have open.
+    fn erase(&self) -> Result<(), Error>;
+
+    /// Looks for damage that the engine cannot see through the other methods, such as a broken
+    /// file or a row without its owner, and returns a sentence for each.
+    fn verify(&self) -> Result<Vec<String>, Error>;
+
+    /// Computes every derived row again: [`Usage`].
+    fn rebuild(&self) -> Result<(), Error>;
+}
+
+/// What [`Backend::read`] runs.
+pub type ReadWork<'a> = dyn FnMut(&dyn Reader) -> Result<(), Error> + 'a;
+
+/// What [`Backend::write`] runs.
+pub type WriteWork<'a> = dyn FnMut(&mut dyn Writer) -> Result<(), Error> + 'a;
+
+/// Reads a snapshot.
+///
+/// A store that does not exist has no memories and no versions, and its usage is zero.
+pub trait Reader {
+    /// Returns all workspaces, the oldest first.
+    fn workspaces(&self) -> Result<Vec<Workspace>, Error>;
+
+    /// Returns a store.
+    fn store(&self, id: StoreId) -> Result<Option<Store>, Error>;
+
+    /// Returns the stores that the query selects, the newest first.
+    fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error>;
+
+    /// Returns how many memories a store holds and how long they are together.
+    fn usage(&self, store: StoreId) -> Result<Usage, Error>;
+
+    /// Returns a memory of the store by its id.
+    fn memory(&self, store: StoreId, id: MemoryId, view: View) -> Result<Option<Memory>, Error>;
+
+    /// Returns the memory at exactly this path.
+    fn memory_at(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        view: View,
+    ) -> Result<Option<Memory>, Error>;
+
+    /// Returns a memory other than `except` whose path overlaps `path`: the one at it, else the
+    /// nearest above it, else the first below it. Its text is left out.
+    fn overlapping(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        except: Option<MemoryId>,
+    ) -> Result<Option<Memory>, Error>;
+
+    /// Returns the memories that the query selects, in byte order of their paths.
+    fn memories(&self, store: StoreId, query: &MemoryQuery) -> Result<Vec<Memory>, Error>;
+
+    /// Returns up to `limit` memories that were neither written nor touched after `since`. Their
+    /// texts are left out.
+    fn unused_memories(
+        &self,
+        store: StoreId,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Memory>, Error>;
+
+    /// Returns when a memory was last written or touched, if its store deletes unused memories;
+    /// otherwise `None`.
+    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error>;
+
+    /// Returns a version of the store.
+    fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Option<Version>, Error>;
+
+    /// Returns the versions that the query selects, the newest first.
+    fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error>;
+
+    /// Returns a session.
+    fn session(&self, id: SessionId) -> Result<Option<Session>, Error>;
+
+    /// Returns the session whose token has this hash.
+    fn session_with_token(&self, token: &SecretHash) -> Result<Option<Session>, Error>;
+
+    /// Returns the sessions that the query selects, the newest first.
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error>;
+
+    /// Returns a key.
+    fn key(&self, id: KeyId) -> Result<Option<Key>, Error>;
+
+    /// Returns the key whose secret has this hash.
+    fn key_with_secret(&self, secret: &SecretHash) -> Result<Option<Key>, Error>;
+
+    /// Returns all keys of a workspace, the oldest first.
+    fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error>;
+
+    /// Returns up to `limit` changes after a sequence, in their order.
+    fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error>;
+
+    /// Returns the sequence and the moment of the newest change; zero and 1970 if there is none.
+    fn newest_change(&self) -> Result<(Sequence, Timestamp), Error>;
+}
+
+/// Changes what a [`Reader`] reads, inside one transaction. It reads its own changes.
+pub trait Writer: Reader {
+    /// Adds or replaces a workspace.
+    fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error>;
+
+    /// Adds or replaces a store.
+    fn put_store(&mut self, store: &Store) -> Result<(), Error>;
+
+    /// Removes a store with its memories and versions, and detaches it from keys. Sessions keep
+    /// their attachment as a record.
+    fn remove_store(&mut self, id: StoreId) -> Result<(), Error>;
+
+    /// Adds a version and makes the memory what the version says: this is the only way to change
+    /// a memory.
+    ///
+    /// The change feed gets an [`Event::Version`] and the store's usage follows.
+    fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
+
+    /// Takes path, text, hash and size out of a version and notes who did it.
+    fn redact(
+        &mut self,
+        store: StoreId,
+        version: VersionId,
+        redaction: &Redaction,
+    ) -> Result<(), Error>;
+
+    /// Notes that a memory was read at a moment. No version is made.
+    fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
+
+    /// Removes up to `limit` versions that the rule gives up, and returns how many there were.
+    /// Changes made before the same moment leave the feed, except the newest.
+    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
+
+    /// Adds or replaces a session.
+    fn put_session(&mut self, session: &Session) -> Result<(), Error>;
+
+    /// Removes a session. Versions keep it as their actor.
+    fn remove_session(&mut self, id: SessionId) -> Result<(), Error>;
+
+    /// Adds or replaces a key.
+    fn put_key(&mut self, key: &Key) -> Result<(), Error>;
+
+    /// Adds a change to the feed.
+    fn record(&mut self, change: &Change) -> Result<(), Error>;
+}
+
+/// The place of a change in the order of all changes of a data directory: 1, 2, 3, …
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(pub u64);
+
+/// One entry of the change feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its place in the order of all changes; there are no gaps.
+    pub sequence: Sequence,
+    /// When it was made; later changes have later moments.
+    pub at: Timestamp,
+    /// The store that changed.
+    pub store: StoreId,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A memory changed; this is its new version.
+    Version(VersionId),
+    /// The text was taken out of a version.
+    Redacted(VersionId),
+    /// The store was created.
+    StoreCreated,
+    /// The store's name, description, metadata or policy changed.
+    StoreUpdated,
+    /// The store was archived.
+    StoreArchived,
+    /// The store was deleted.
+    StoreDeleted,
+}
+
+/// One change of one memory.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Its place in the feed.
+    pub sequence: Sequence,
+    /// The version to add; its moment is that of the change. Its text is in it.
+    pub version: Version,
+    /// The memory before, if it existed.
+    pub before: Option<Memory>,
+    /// The memory after, unless it was deleted.
+    pub after: Option<Memory>,
+}
+
+impl Commit {
+    /// Returns the text that the version keeps.
+    pub fn content(&self) -> Option<&Content> {
+        self.version.content.as_ref()
+    }
+}
+
+/// Selects stores of a workspace.
+#[derive(Clone, Debug)]
+pub struct StoreQuery {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// Whether archived stores are selected.
+    pub archived: Archived,
+    /// Only those created in this span.
+    pub created: Span,
+    /// Only those with a smaller id, to go on after a page.
+    pub before: Option<StoreId>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// What to do with archived things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Archived {
+    /// Leave them out.
+    #[default]
+    Hide,
+    /// Treat them like others.
+    Show,
+}
+
+/// A span of time; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first moment.
+    pub first: Timestamp,
+    /// The last moment.
+    pub last: Timestamp,
+}
+
+impl Default for Span {
+    /// Returns all time.
+    fn default() -> Self {
+        Self { first: Timestamp::MIN, last: Timestamp::MAX }
+    }
+}
+
+impl Span {
+    /// Tells whether a moment belongs to the span.
+    pub fn contains(&self, at: Timestamp) -> bool {
+        (self.first..=self.last).contains(&at)
+    }
+}
+
+/// Selects memories of a store.
+#[derive(Clone, Debug)]
+pub struct MemoryQuery {
+    /// Only those in this directory, however deep.
+    pub directory: Directory,
+    /// Only those whose path lies after this text in byte order.
+    pub start: Bound<String>,
+    /// How many at most.
+    pub limit: usize,
+    /// Whether their texts are read.
+    pub view: View,
+}
+
+/// Selects versions of a store.
+#[derive(Clone, Debug)]
+pub struct VersionQuery {
+    /// Only those that pass this filter.
+    pub filter: VersionFilter,
+    /// Only those with a smaller id, to go on after a page.
+    pub before: Option<VersionId>,
+    /// How many at most.
+    pub limit: usize,
+    /// Whether their texts are read.
+    pub view: View,
+}
+
+/// What versions must have; everything that is set must hold.
+#[derive(Clone, Debug, Default)]
+pub struct VersionFilter {
+    /// The memory.
+    pub memory: Option<MemoryId>,
+    /// The path after the change.
+    pub path: Option<MemoryPath>,
+    /// The kind of change.
+    pub operation: Option<Operation>,
+    /// The actor. A version has one actor, so two different ones select nothing.
+    pub actors: Vec<Actor>,
+    /// When the change was made.
+    pub created: Span,
+}
+
+impl VersionFilter {
+    /// Tells whether a version passes.
+    pub fn accepts(&self, version: &Version) -> bool {
+        self.memory.is_none_or(|memory| version.memory == memory)
+            && self.path.as_ref().is_none_or(|path| version.path.as_ref() == Some(path))
+            && self.operation.is_none_or(|operation| version.operation == operation)
+            && self.actors.iter().all(|actor| version.actor == *actor)
+            && self.created.contains(version.created_at)
+    }
+}
+
+/// Selects sessions of a workspace.
+#[derive(Clone, Debug)]
+pub struct SessionQuery {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// Only those with this store attached.
+    pub store: Option<StoreId>,
+    /// Whether archived sessions are selected.
+    pub archived: Archived,
+    /// Only those created in this span.
+    pub created: Span,
+    /// Only those with a smaller id, to go on after a page.
+    pub before: Option<SessionId>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// How full a store is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many memories it holds.
+    pub memories_count: u64,
+    /// How long their texts are together.
+    pub size_bytes: u64,
+}
+
+/// Says which versions are given up.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneRule {
+    /// Only those made before this moment.
+    pub before: Timestamp,
+    /// But never the newest so many of a memory that still exists.
+    pub keep_newest: u64,
+}

@@ -1,0 +1,206 @@
+//! Line-by-line comparison of two texts.
+
+use std::fmt;
+use std::ops::Range;
+
+use imara_diff::{Algorithm, InternedInput};
+
+/// The difference between two texts, by lines.
+///
+/// A line includes its line break, so a missing one at the end counts as a difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diff {
+    old: Vec<String>,
+    new: Vec<String>,
+    changes: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// A group of changes with the lines around them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk<'a> {
+    /// Which lines of the old text it covers, counted from 0.
+    pub old: Range<usize>,
+    /// Which lines of the new text it covers, counted from 0.
+    pub new: Range<usize>,
+    /// The lines, in order.
+    pub lines: Vec<Line<'a>>,
+}
+
+/// One line of a hunk, with its line break if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// It is in both texts.
+    Kept(&'a str),
+    /// It is only in the old text.
+    Removed(&'a str),
+    /// It is only in the new text.
+    Added(&'a str),
+}
+
+impl Diff {
+    /// Compares two texts. Takes time about linear in their length, whatever they hold.
+    pub fn new(old: &str, new: &str) -> Self {
+        let input = InternedInput::new(old, new);
+        let mut diff = imara_diff::Diff::compute(Algorithm::Histogram, &input);
+        diff.postprocess_lines(&input);
+        let range = |range: Range<u32>| range.start as usize..range.end as usize;
+        let lines = |text: &str| text.split_inclusive('\n').map(str::to_owned).collect();
+        Self {
+            old: lines(old),
+            new: lines(new),
+            changes: diff.hunks().map(|hunk| (range(hunk.before), range(hunk.after))).collect(),
+        }
+    }
+
+    /// Tells whether the texts are equal.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Returns how many lines the new text has that the old one has not.
+    pub fn added_count(&self) -> usize {
+        self.changes.iter().map(|(_, new)| new.len()).sum()
+    }
+
+    /// Returns how many lines the old text has that the new one has not.
+    pub fn removed_count(&self) -> usize {
+        self.changes.iter().map(|(old, _)| old.len()).sum()
+    }
+
+    /// Returns the changes with up to `context` unchanged lines around each.
+    pub fn hunks(&self, context: usize) -> Vec<Hunk<'_>> {
+        let mut groups: Vec<Vec<&(Range<usize>, Range<usize>)>> = Vec::new();
+        for change in &self.changes {
+            match groups.last_mut() {
+                Some(group)
+                    if group.last().is_some_and(|(last, _)| {
+                        change.0.start - last.end <= context.saturating_mul(2)
+                    }) =>
+                {
+                    group.push(change);
+                }
+                Some(_) | None => groups.push(vec![change]),
+            }
+        }
+        groups.into_iter().filter_map(|group| self.hunk(&group, context)).collect()
+    }
+
+    fn hunk(&self, group: &[&(Range<usize>, Range<usize>)], context: usize) -> Option<Hunk<'_>> {
+        let ((first_old, first_new), (last_old, last_new)) = (group.first()?, group.last()?);
+        let lead = context.min(first_old.start);
+        let tail = context.min(self.old.len() - last_old.end);
+        let old = first_old.start - lead..last_old.end + tail;
+        let new = first_new.start - lead..last_new.end + tail;
+        let mut lines = Vec::new();
+        let mut position = old.start;
+        for (removed, added) in group {
+            lines.extend(lines_in(&self.old, position..removed.start).map(Line::Kept));
+            lines.extend(lines_in(&self.old, removed.clone()).map(Line::Removed));
+            lines.extend(lines_in(&self.new, added.clone()).map(Line::Added));
+            position = removed.end;
+        }
+        lines.extend(lines_in(&self.old, position..old.end).map(Line::Kept));
+        Some(Hunk { old, new, lines })
+    }
+}
+
+fn lines_in(lines: &[String], range: Range<usize>) -> impl Iterator<Item = &str> {
+    lines.get(range).unwrap_or_default().iter().map(String::as_str)
+}
+
+impl Hunk<'_> {
+    /// Returns the line that introduces the hunk in a unified diff, such as `@@ -1,3 +1,4 @@`.
+    pub fn header(&self) -> String {
+        let side = |range: &Range<usize>| match range.len() {
+            // The convention for an empty side is the line before it.
+            0 => format!("{},0", range.start),
+            1 => format!("{}", range.start + 1),
+            length => format!("{},{length}", range.start + 1),
+        };
+        format!("@@ -{} +{} @@", side(&self.old), side(&self.new))
+    }
+}
+
+impl fmt::Display for Line<'_> {
+    /// Writes the line as a unified diff does, without its line break.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, text) = match self {
+            Self::Kept(text) => (' ', text),
+            Self::Removed(text) => ('-', text),
+            Self::Added(text) => ('+', text),
+        };
+        match text.strip_suffix('\n') {
+            Some(text) => write!(f, "{sign}{text}"),
+            None => write!(f, "{sign}{text}\n\\ No newline at end of file"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn unified(old: &str, new: &str) -> String {
+        let diff = Diff::new(old, new);
+        let shown = |hunk: &Hunk<'_>| {
+            let lines: Vec<_> = hunk.lines.iter().map(Line::to_string).collect();
+            format!("{}\n{}\n", hunk.header(), lines.join("\n"))
+        };
+        diff.hunks(1).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn equal_texts_have_no_difference() {
+        assert!(Diff::new("a\nb\n", "a\nb\n").is_empty());
+        assert_eq!(unified("", ""), "");
+    }
+
+    #[test]
+    fn a_change_is_shown_with_its_surroundings() {
+        let expected = "@@ -2,3 +2,3 @@\n b\n-c\n+X\n d\n";
+        assert_eq!(unified("a\nb\nc\nd\ne\n", "a\nb\nX\nd\ne\n"), expected);
+    }
+
+    #[test]
+    fn near_changes_share_a_hunk_and_far_ones_do_not() {
+        assert_eq!(Diff::new("a\nb\nc\nd\n", "A\nb\nc\nD\n").hunks(1).len(), 1);
+        assert_eq!(Diff::new("a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n").hunks(1).len(), 2);
+    }
+
+    #[test]
+    fn a_missing_line_break_at_the_end_is_said() {
+        let expected = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n";
+        assert_eq!(unified("a", "a\n"), expected);
+    }
+
+    #[test]
+    fn creation_and_deletion_have_an_empty_side() {
+        assert_eq!(unified("", "a\n"), "@@ -0,0 +1 @@\n+a\n");
+        assert_eq!(unified("a\n", ""), "@@ -1 +0,0 @@\n-a\n");
+    }
+
+    proptest! {
+        #[test]
+        fn both_texts_can_be_read_back(old in "[ab\n]{0,30}", new in "[ab\n]{0,30}") {
+            let diff = Diff::new(&old, &new);
+            let hunks = diff.hunks(usize::MAX / 4);
+            let side = |wanted: fn(&Line<'_>) -> Option<String>| -> String {
+                hunks.iter().flat_map(|hunk| &hunk.lines).filter_map(wanted).collect()
+            };
+            if diff.is_empty() {
+                prop_assert_eq!(old, new);
+                return Ok(());
+            }
+            prop_assert_eq!(side(|line| match line {
+                Line::Kept(text) | Line::Removed(text) => Some((*text).to_owned()),
+                Line::Added(_) => None,
+            }), old);
+            prop_assert_eq!(side(|line| match line {
+                Line::Kept(text) | Line::Added(text) => Some((*text).to_owned()),
+                Line::Removed(_) => None,
+            }), new);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The engine: every door ends here.
+//!
+//! Its methods are plain calls that either do all of what they say or nothing, and report why.
+//! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
+
+mod check;
+mod feed;
+mod keys;
+mod listing;
+mod memories;
+mod retention;
+mod sessions;
+mod stores;
+mod transaction;
+mod versions;
+
+use std::sync::Arc;
+
+use crate::backend::{Backend, Reader};
+use crate::clock::Clock;
+use crate::model::{Actor, Memory, Store, StoreId, Timestamp};
+use crate::screen::Finding;
+use crate::settings::Limits;
+use crate::{Error, ErrorKind};
+
+pub use check::{CheckReport, Problem, Remedy};
+pub use keys::{NewKey, Principal};
+pub use listing::ListQuery;
+pub use memories::{MemoryUpdate, Precondition, Removed};
+pub use retention::Pruned;
+pub use sessions::{NewAttachment, NewSession, TokenWish};
+pub use stores::{NewStore, StoreUpdate};
+
+use transaction::{Ledger, Transaction};
+
+/// The one way to read and change what Quipu keeps.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    backend: Arc<dyn Backend>,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+}
+
+/// A part of a longer list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T, C> {
+    /// The things of this part.
+    pub items: Vec<T>,
+    /// Where the next part begins; `None` at the end.
+    pub next: Option<C>,
+}
+
+/// What a write left behind.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The memory as it is now, with its text.
+    pub memory: Memory,
+    /// Whether a version was made.
+    pub effect: Effect,
+    /// The credentials that screening found in the text, whatever the store does with them.
+    pub findings: Vec<Finding>,
+}
+
+/// Whether a write changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// One version was made.
+    Changed,
+    /// Everything was already as asked, so no version was made.
+    Unchanged,
+}
+
+impl Engine {
+    /// Makes an engine over a backend.
+    pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
+        Self { backend, clock, limits }
+    }
+
+    /// Returns the limits that writes are held to.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Returns the present moment.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn read<T>(&self, mut work: impl FnMut(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
+        let mut answer = None;
+        self.backend.read(&mut |reader| {
+            answer = Some(work(reader)?);
+            Ok(())
+        })?;
+        Ok(answer.expect("a backend runs the work that it is given"))
+    }
+
+    fn write<T>(
+        &self,
+        mut work: impl FnMut(&mut Ledger<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut answer = None;
+        self.backend.write(&mut |writer| {
+            answer = Some(work(&mut Ledger::new(writer, &*self.clock))?);
+            Ok(())
+        })?;
+        Ok(answer.expect("a backend runs the work that it is given"))
+    }
+
+    /// Runs `work` in a transaction on one store.
+    fn change<T>(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.write(|ledger| {
+            let store = existing_store(ledger.reader(), store)?;
+            work(&mut Transaction { ledger, limits: &self.limits, actor, store })
+        })
+    }
+}
+
+fn existing_store(reader: &dyn Reader, id: StoreId) -> Result<Store, Error> {
+    reader.store(id)?.ok_or_else(|| no_store(id))
+}
+
+fn no_store(id: StoreId) -> Error {
+    Error::not_found(format!("no store has the id `{id}`"))
+        .with_hint("list the stores to see which exist")
+}
+
+/// Lets a caller's own error pass through a transaction, which it ends.
+fn aborted() -> Error {
+    Error::new(ErrorKind::InvalidInput, "the caller refused the change")
+}

@@ -1,0 +1,250 @@
+//! Looks for broken invariants.
+//!
+//! Canonical rows (memories, versions) are only reported. Derived rows can be computed again
+//! with [`Engine::rebuild`].
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+
+use crate::Error;
+use crate::backend::{
+    Archived, Change, Event, MemoryQuery, Reader, Sequence, Usage, VersionFilter, VersionQuery,
+};
+use crate::model::{
+    Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
+};
+
+use super::Engine;
+use super::stores::all_stores;
+
+/// Something that should not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What is wrong, as a sentence without a full stop.
+    pub message: String,
+    /// Whether [`Engine::rebuild`] mends it.
+    pub remedy: Remedy,
+}
+
+/// What can be done about a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A derived row is wrong; computing it again mends it.
+    Rebuild,
+    /// A canonical row is wrong; only a backup helps.
+    None,
+}
+
+/// What a check looked at and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// How many stores there are.
+    pub stores_count: usize,
+    /// How many memories there are.
+    pub memories_count: usize,
+    /// How many versions there are.
+    pub versions_count: usize,
+    /// How many changes the feed holds.
+    pub changes_count: usize,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+const PAGE: usize = 256;
+
+impl Engine {
+    /// Verifies every invariant of the data and says what is broken.
+    pub fn check(&self) -> Result<CheckReport, Error> {
+        let mut report = self.read(|reader| {
+            let mut report = CheckReport::default();
+            let feed = check_feed(reader, &mut report)?;
+            for workspace in reader.workspaces()? {
+                for store in all_stores(reader, workspace.id, Archived::Show)? {
+                    check_store(reader, &store, &feed, &mut report)?;
+                }
+            }
+            Ok(report)
+        })?;
+        for message in self.backend.verify()? {
+            report.add(message, Remedy::None);
+        }
+        Ok(report)
+    }
+
+    /// Computes every derived row again.
+    pub fn rebuild(&self) -> Result<(), Error> {
+        self.backend.rebuild()
+    }
+}
+
+impl CheckReport {
+    fn add(&mut self, message: String, remedy: Remedy) {
+        self.problems.push(Problem { message, remedy });
+    }
+}
+
+/// What the feed says about versions.
+struct Feed {
+    first_at: Option<Timestamp>,
+    versions: HashSet<VersionId>,
+}
+
+fn check_store(
+    reader: &dyn Reader,
+    store: &Store,
+    feed: &Feed,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    report.stores_count += 1;
+    let newest = check_versions(reader, store, feed, report)?;
+    let mut paths = HashSet::new();
+    let mut alive = HashSet::new();
+    let mut usage = Usage::default();
+    let mut start = Bound::Unbounded;
+    loop {
+        let query =
+            MemoryQuery { directory: Directory::root(), start, limit: PAGE, view: View::Full };
+        let memories = reader.memories(store.id, &query)?;
+        let Some(last) = memories.last() else { break };
+        start = Bound::Excluded(last.path.as_str().to_owned());
+        for memory in memories {
+            usage.memories_count += 1;
+            usage.size_bytes += memory.size_bytes;
+            check_memory(&memory, newest.get(&memory.id), report);
+            alive.insert(memory.id);
+            paths.insert(memory.path);
+        }
+    }
+    report.memories_count += paths.len();
+    for path in &paths {
+        for ancestor in path.ancestors().filter(|ancestor| contains(&paths, ancestor)) {
+            report.add(format!("`{path}` lies below the memory `{ancestor}`"), Remedy::None);
+        }
+    }
+    for (memory, newest) in newest {
+        if newest.operation != Operation::Deleted && !alive.contains(&memory) {
+            report.add(format!("the memory `{memory}` is gone without a deletion"), Remedy::None);
+        }
+    }
+    let noted = reader.usage(store.id)?;
+    if noted != usage {
+        let message = format!("the usage of `{}` is {noted:?}, but should be {usage:?}", store.id);
+        report.add(message, Remedy::Rebuild);
+    }
+    Ok(())
+}
+
+fn contains(paths: &HashSet<MemoryPath>, text: &str) -> bool {
+    MemoryPath::parse(text).is_ok_and(|path| paths.contains(&path))
+}
+
+/// Checks every version of a store and returns the newest of each memory.
+fn check_versions(
+    reader: &dyn Reader,
+    store: &Store,
+    feed: &Feed,
+    report: &mut CheckReport,
+) -> Result<HashMap<MemoryId, Version>, Error> {
+    let mut newest = HashMap::new();
+    let mut before = None;
+    loop {
+        let filter = VersionFilter::default();
+        let query = VersionQuery { filter, before, limit: PAGE, view: View::Full };
+        let versions = reader.versions(store.id, &query)?;
+        let Some(last) = versions.last() else { return Ok(newest) };
+        before = Some(last.id);
+        report.versions_count += versions.len();
+        for mut version in versions {
+            check_version(&version, report);
+            let is_in_span = feed.first_at.is_some_and(|first_at| version.created_at >= first_at);
+            if is_in_span && !feed.versions.contains(&version.id) {
+                report.add(format!("`{}` is not in the change feed", version.id), Remedy::None);
+            }
+            version.content = None;
+            newest.entry(version.memory).or_insert(version);
+        }
+    }
+}
+
+fn check_version(version: &Version, report: &mut CheckReport) {
+    let id = version.id;
+    let has_text = version.operation != Operation::Deleted && version.redaction.is_none();
+    match &version.content {
+        None if has_text => report.add(format!("the text of `{id}` is missing"), Remedy::None),
+        Some(_) if !has_text => {
+            report.add(format!("`{id}` has a text, but should have none"), Remedy::None);
+        }
+        Some(content) if version.hash != Some(content.hash()) => {
+            report.add(format!("the text of `{id}` does not have its hash"), Remedy::None);
+        }
+        Some(content) if version.size_bytes != Some(content.size_bytes()) => {
+            report.add(format!("the text of `{id}` does not have its size"), Remedy::None);
+        }
+        Some(_) | None => {}
+    }
+    if version.path.is_none() != version.redaction.is_some() {
+        report.add(format!("the path of `{id}` does not fit its redaction"), Remedy::None);
+    }
+}
+
+fn check_memory(memory: &Memory, newest: Option<&Version>, report: &mut CheckReport) {
+    let at = format!("the memory `{}` at `{}`", memory.id, memory.path);
+    let Some(newest) = newest else {
+        report.add(format!("{at} has no version"), Remedy::None);
+        return;
+    };
+    if newest.id != memory.version || newest.operation == Operation::Deleted {
+        report.add(format!("{at} is not at its newest version `{}`", newest.id), Remedy::None);
+        return;
+    }
+    let agrees = newest.path.as_ref() == Some(&memory.path)
+        && newest.hash == Some(memory.hash)
+        && newest.size_bytes == Some(memory.size_bytes)
+        && memory.content.is_some();
+    if !agrees {
+        report.add(format!("{at} differs from its newest version `{}`", newest.id), Remedy::None);
+    }
+}
+
+/// Checks that the feed has no gap and that its moments grow.
+fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Error> {
+    let mut feed = Feed { first_at: None, versions: HashSet::new() };
+    let (newest, _) = reader.newest_change()?;
+    let mut last: Option<(Sequence, Timestamp)> = None;
+    loop {
+        let after = last.map_or(Sequence(0), |(sequence, _)| sequence);
+        let changes = reader.changes(after, PAGE)?;
+        if changes.is_empty() {
+            break;
+        }
+        report.changes_count += changes.len();
+        for change in changes {
+            check_change(&change, last, report);
+            feed.first_at.get_or_insert(change.at);
+            if let Event::Version(version) = change.event {
+                feed.versions.insert(version);
+            }
+            last = Some((change.sequence, change.at));
+        }
+    }
+    let reached = last.map_or(Sequence(0), |(sequence, _)| sequence);
+    if reached != newest {
+        report.add(format!("the feed ends at {}, not at {}", reached.0, newest.0), Remedy::None);
+    }
+    Ok(feed)
+}
+
+fn check_change(
+    change: &Change,
+    previous: Option<(Sequence, Timestamp)>,
+    report: &mut CheckReport,
+) {
+    let Some((Sequence(previous), at)) = previous else { return };
+    let Sequence(number) = change.sequence;
+    if number != previous + 1 {
+        report.add(format!("the feed jumps from {previous} to {number}"), Remedy::None);
+    }
+    if change.at <= at {
+        report.add(format!("change {number} is not later than the one before"), Remedy::None);
+    }
+}

@@ -1,0 +1,109 @@
+//! Keys, and who stands behind a presented secret.
+
+use crate::Error;
+use crate::model::{
+    Id as _, Key, KeyId, KeySecret, Name, Role, SecretHash, Session, StoreId, Timestamp,
+    WorkspaceId,
+};
+
+use super::{Engine, no_store};
+
+/// What a new key is like.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// What people call it.
+    pub name: Name,
+    /// What its holder may do.
+    pub role: Role,
+    /// The only stores that it opens; `None` means all of the workspace.
+    pub stores: Option<Vec<StoreId>>,
+    /// When it stops to work, if ever.
+    pub expires_at: Option<Timestamp>,
+    /// A secret that somebody chose; `None` makes a random one.
+    pub secret: Option<KeySecret>,
+}
+
+/// Who stands behind a secret.
+#[derive(Clone, Debug)]
+pub enum Principal {
+    /// A program with a key.
+    Key(Key),
+    /// An agent with the token of its session.
+    Session(Session),
+}
+
+impl Engine {
+    /// Makes a key. Its secret is returned here and never again.
+    pub fn create_key(
+        &self,
+        workspace: WorkspaceId,
+        new: &NewKey,
+    ) -> Result<(Key, KeySecret), Error> {
+        self.write(|ledger| {
+            for &store in new.stores.iter().flatten() {
+                let owner = ledger.reader().store(store)?.map(|store| store.workspace);
+                if owner != Some(workspace) {
+                    return Err(no_store(store));
+                }
+            }
+            let secret = match &new.secret {
+                Some(chosen) => chosen.clone(),
+                None => KeySecret::from_random(ledger.random_bytes()),
+            };
+            if ledger.reader().key_with_secret(&secret.hash())?.is_some() {
+                return Err(Error::invalid("another key has this secret")
+                    .with_hint("choose another secret, or let Quipu make one"));
+            }
+            let created_at = ledger.stamp()?.at;
+            let key = Key {
+                id: KeyId::new(created_at, ledger.random()),
+                workspace,
+                name: new.name.clone(),
+                role: new.role,
+                stores: new.stores.clone(),
+                secret: secret.hash(),
+                created_at,
+                expires_at: new.expires_at,
+                revoked_at: None,
+            };
+            ledger.writer.put_key(&key)?;
+            Ok((key, secret))
+        })
+    }
+
+    /// Returns all keys of a workspace, the oldest first.
+    pub fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
+        self.read(|reader| reader.keys(workspace))
+    }
+
+    /// Revokes a key at once and for good. A revoked one is returned as it is.
+    pub fn revoke_key(&self, id: KeyId) -> Result<Key, Error> {
+        let now = self.clock.now();
+        self.write(|ledger| {
+            let before = ledger.reader().key(id)?;
+            let before = before.ok_or_else(|| {
+                Error::not_found(format!("no key has the id `{id}`"))
+                    .with_hint("list the keys to see which exist")
+            })?;
+            let after = Key { revoked_at: before.revoked_at.or(Some(now)), ..before.clone() };
+            if after != before {
+                ledger.writer.put_key(&after)?;
+            }
+            Ok(after)
+        })
+    }
+
+    /// Returns who stands behind a secret, if it is valid now.
+    pub fn principal(&self, presented: &str) -> Result<Option<Principal>, Error> {
+        let presented = SecretHash::of(presented);
+        let now = self.clock.now();
+        self.read(|reader| {
+            if let Some(key) = reader.key_with_secret(&presented)? {
+                return Ok(key.is_valid(now).then_some(Principal::Key(key)));
+            }
+            let session = reader.session_with_token(&presented)?;
+            let live = session.filter(|session| session.archived_at.is_none());
+            Ok(live.map(Principal::Session))
+        })
+    }
+}

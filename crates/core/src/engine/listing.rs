@@ -1,0 +1,91 @@
+//! Lists of memories and directories.
+
+use std::num::NonZero;
+use std::ops::Bound;
+
+use crate::Error;
+use crate::backend::{MemoryQuery, Reader};
+use crate::model::{Directory, Listing, StoreId, View};
+
+use super::{Engine, Page, existing_store};
+
+/// Which memories of a store to list.
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    /// Where to look.
+    pub directory: Directory,
+    /// How many levels to go down; what lies deeper is listed as directories. `None` lists every
+    /// memory.
+    pub depth: Option<NonZero<usize>>,
+    /// The [`Listing::sort_key`] after which to go on.
+    pub after: Option<String>,
+    /// How many lines at most.
+    pub limit: usize,
+    /// Whether texts are read.
+    pub view: View,
+}
+
+/// How many memories are asked for at first, when a directory may follow at once.
+const CHUNK_MIN: usize = 4;
+const CHUNK_MAX: usize = 1024;
+
+impl Engine {
+    /// Lists memories and directories in byte order of their paths.
+    ///
+    /// The cost depends on the number of lines, not on the size of the store or its directories.
+    pub fn list(&self, store: StoreId, query: &ListQuery) -> Result<Page<Listing, String>, Error> {
+        self.read(|reader| {
+            existing_store(reader, store)?;
+            let mut items = listed(reader, store, query)?;
+            let next = if items.len() > query.limit {
+                items.truncate(query.limit);
+                items.last().map(|last| last.sort_key().to_owned())
+            } else {
+                None
+            };
+            Ok(Page { items, next })
+        })
+    }
+}
+
+/// Returns one line more than asked for, if there is one.
+fn listed(reader: &dyn Reader, store: StoreId, query: &ListQuery) -> Result<Vec<Listing>, Error> {
+    let wanted = query.limit.saturating_add(1);
+    let mut items = Vec::new();
+    let mut start = query.after.as_deref().map_or(Bound::Unbounded, after);
+    let mut chunk = if query.depth.is_some() { CHUNK_MIN } else { CHUNK_MAX };
+    loop {
+        let limit = chunk.min(wanted - items.len());
+        let directory = query.directory.clone();
+        let found =
+            reader.memories(store, &MemoryQuery { directory, start, limit, view: query.view })?;
+        let is_last = found.len() < limit;
+        start = Bound::Unbounded;
+        chunk = (chunk * 2).min(CHUNK_MAX);
+        for memory in found {
+            let rolled_up =
+                query.depth.and_then(|depth| query.directory.towards(&memory.path, depth));
+            if let Some(directory) = rolled_up {
+                start = after(directory.as_str());
+                items.push(Listing::Directory(directory));
+                chunk = CHUNK_MIN;
+                break;
+            }
+            start = Bound::Excluded(memory.path.as_str().to_owned());
+            items.push(Listing::Memory(memory));
+        }
+        let skipped_a_directory = matches!(start, Bound::Included(_));
+        if items.len() >= wanted || (is_last && !skipped_a_directory) {
+            return Ok(items);
+        }
+    }
+}
+
+/// Returns the place after a line: after a memory's path, or after all that a directory holds.
+fn after(sort_key: &str) -> Bound<String> {
+    match sort_key.strip_suffix('/') {
+        // `0` is the character after `/`, so this is the first path behind the directory.
+        Some(directory) => Bound::Included(format!("{directory}0")),
+        None => Bound::Excluded(sort_key.to_owned()),
+    }
+}

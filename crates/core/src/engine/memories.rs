@@ -1,0 +1,314 @@
+//! Memories: reading, creating, changing, moving, deleting.
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use crate::backend::{MemoryQuery, Reader};
+use crate::model::{
+    Actor, Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, StoreId, Version, View,
+};
+use crate::{Error, ErrorKind};
+
+use super::transaction::{Target, Transaction};
+use super::{Effect, Engine, Written, aborted, existing_store};
+
+/// What must hold for a change to be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    #[default]
+    None,
+    /// The memory's text must have this hash.
+    ContentIs(ContentHash),
+}
+
+impl Precondition {
+    pub(super) fn check(self, memory: &Memory) -> Result<(), Error> {
+        match self {
+            Self::ContentIs(hash) if hash != memory.hash => Err(Error::new(
+                ErrorKind::PreconditionFailed,
+                format!("the memory at `{}` has changed since it was read", memory.path),
+            )
+            .with_hint("read it again and repeat the change on its new text")),
+            Self::ContentIs(_) | Self::None => Ok(()),
+        }
+    }
+}
+
+/// What to change about a memory; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryUpdate {
+    /// The new text.
+    pub content: Option<Content>,
+    /// The new path.
+    pub path: Option<MemoryPath>,
+    /// What must hold before.
+    pub precondition: Precondition,
+}
+
+/// What a deletion removed.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    /// One version for each memory that was deleted.
+    pub versions: Vec<Version>,
+}
+
+/// A memory's reading is noted at most this often, and only in stores that expire.
+const TOUCH_PERIOD: Duration = Duration::from_hours(1);
+
+impl Engine {
+    /// Returns a memory by its id.
+    pub fn memory(&self, store: StoreId, id: MemoryId, view: View) -> Result<Memory, Error> {
+        self.reading(|reader| existing_memory(reader, store, id, view))
+    }
+
+    /// Returns the memory at a path.
+    pub fn memory_at(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        view: View,
+    ) -> Result<Memory, Error> {
+        self.reading(|reader| existing_memory_at(reader, store, path, view))
+    }
+
+    /// Creates a memory. It never overwrites: an occupied path is a conflict.
+    pub fn create(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        path: &MemoryPath,
+        content: &Content,
+    ) -> Result<Written, Error> {
+        self.change(actor, store, |transaction| {
+            let target = Target { path: path.clone(), content: content.clone() };
+            transaction.create(target, None)
+        })
+    }
+
+    /// Makes the text at a path what is given: creates the memory or changes it.
+    ///
+    /// With a precondition the memory must exist.
+    pub fn put(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        target: (&MemoryPath, &Content),
+        precondition: Precondition,
+    ) -> Result<Written, Error> {
+        let (path, content) = target;
+        self.change(actor, store, |transaction| {
+            transaction.require_open()?;
+            let target = Target { path: path.clone(), content: content.clone() };
+            match transaction.reader().memory_at(store, path, View::Basic)? {
+                Some(memory) => transaction.modify(memory, target, precondition),
+                None if precondition == Precondition::None => transaction.create(target, None),
+                None => Err(no_memory_at(path)),
+            }
+        })
+    }
+
+    /// Changes the text, the path or both, as one version.
+    pub fn update(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        id: MemoryId,
+        update: &MemoryUpdate,
+    ) -> Result<Written, Error> {
+        self.change(actor, store, |transaction| {
+            transaction.require_open()?;
+            let view = if update.content.is_some() { View::Basic } else { View::Full };
+            let memory = existing_memory(transaction.reader(), store, id, view)?;
+            let target = Target {
+                path: update.path.as_ref().unwrap_or(&memory.path).clone(),
+                content: match (&update.content, &memory.content) {
+                    (Some(new), _) => new.clone(),
+                    (None, old) => old.clone().expect("the memory was read with its text"),
+                },
+            };
+            transaction.modify(memory, target, update.precondition)
+        })
+    }
+
+    /// Replaces the text of a memory by what `work` makes of it, as one transaction.
+    ///
+    /// No other writer can come in between, so no update is lost. `work` may run more than once.
+    /// When it fails, its error is returned and nothing has changed.
+    pub fn edit<E: From<Error>>(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        path: &MemoryPath,
+        mut work: impl FnMut(&Memory, &str) -> Result<String, E>,
+    ) -> Result<Written, E> {
+        let mut refusal = None;
+        let result = self.change(actor, store, |transaction| {
+            transaction.require_open()?;
+            let memory = existing_memory_at(transaction.reader(), store, path, View::Full)?;
+            let old = memory.content.clone().expect("the memory was read with its text");
+            let new = match work(&memory, old.as_str()) {
+                Ok(text) => Content::new(text)?,
+                Err(error) => {
+                    refusal = Some(error);
+                    return Err(aborted());
+                }
+            };
+            let target = Target { path: memory.path.clone(), content: new };
+            transaction.modify(memory, target, Precondition::None)
+        });
+        match (refusal, result) {
+            (Some(refusal), _) => Err(refusal),
+            (None, result) => result.map_err(E::from),
+        }
+    }
+
+    /// Moves the memory at `from`, or every memory below it, to `to`, in one transaction.
+    ///
+    /// Each memory keeps its id and gets one version. It never overwrites: if anything is at `to`,
+    /// above it or below it, nothing moves.
+    pub fn rename(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        from: &MemoryPath,
+        to: &MemoryPath,
+    ) -> Result<Vec<Written>, Error> {
+        self.change(actor, store, |transaction| {
+            transaction.require_open()?;
+            let memories = transaction.memories_at_or_below(from, View::Full)?;
+            if from == to {
+                let unchanged =
+                    |memory| Written { memory, effect: Effect::Unchanged, findings: Vec::new() };
+                return Ok(memories.into_iter().map(unchanged).collect());
+            }
+            if from.as_directory().contains(to) {
+                return Err(Error::invalid(format!("`{from}` cannot be moved into itself"))
+                    .with_hint("choose a target outside of it"));
+            }
+            transaction.require_free(to, None)?;
+            let (from, to) = (from.as_directory(), to.as_directory());
+            memories.into_iter().map(|memory| transaction.relocate(memory, &from, &to)).collect()
+        })
+    }
+
+    /// Deletes a memory by its id.
+    pub fn delete(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        id: MemoryId,
+        precondition: Precondition,
+    ) -> Result<Version, Error> {
+        self.change(actor, store, |transaction| {
+            let memory = existing_memory(transaction.reader(), store, id, View::Basic)?;
+            precondition.check(&memory)?;
+            transaction.delete(memory)
+        })
+    }
+
+    /// Deletes the memory at a path, or every memory below it, in one transaction.
+    pub fn delete_at(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        path: &MemoryPath,
+    ) -> Result<Removed, Error> {
+        self.change(actor, store, |transaction| {
+            let memories = transaction.memories_at_or_below(path, View::Basic)?;
+            let versions = memories.into_iter().map(|memory| transaction.delete(memory));
+            Ok(Removed { versions: versions.collect::<Result<_, _>>()? })
+        })
+    }
+
+    /// Reads a memory and notes the reading, if its store deletes unused memories.
+    fn reading(
+        &self,
+        find: impl Fn(&dyn Reader) -> Result<Memory, Error>,
+    ) -> Result<Memory, Error> {
+        let (memory, due_since) = self.read(|reader| {
+            let memory = find(reader)?;
+            let due_since = reader.noted_use(memory.store, memory.id)?;
+            Ok((memory, due_since))
+        })?;
+        let Some(noted) = due_since else {
+            return Ok(memory);
+        };
+        let now = self.clock.now();
+        if noted.plus(TOUCH_PERIOD) <= now {
+            self.write(|ledger| ledger.writer.touch(memory.store, memory.id, now))?;
+        }
+        Ok(memory)
+    }
+}
+
+impl Transaction<'_, '_> {
+    pub(super) fn reader(&self) -> &dyn Reader {
+        self.ledger.reader()
+    }
+
+    /// Returns the memory at the path, or all memories below it if it is a directory.
+    fn memories_at_or_below(&self, path: &MemoryPath, view: View) -> Result<Vec<Memory>, Error> {
+        let reader = self.reader();
+        if let Some(memory) = reader.memory_at(self.store.id, path, view)? {
+            return Ok(vec![memory]);
+        }
+        let memories = reader.memories(
+            self.store.id,
+            &MemoryQuery {
+                directory: path.as_directory(),
+                start: Bound::Unbounded,
+                limit: usize::MAX,
+                view,
+            },
+        )?;
+        if memories.is_empty() { Err(no_memory_at(path)) } else { Ok(memories) }
+    }
+
+    fn relocate(
+        &mut self,
+        memory: Memory,
+        from: &Directory,
+        to: &Directory,
+    ) -> Result<Written, Error> {
+        let path = if memory.path.as_directory() == *from {
+            MemoryPath::parse(to.as_str().trim_end_matches('/'))?
+        } else {
+            memory.path.moved(from, to)?
+        };
+        let content = memory.content.clone().expect("the memory was read with its text");
+        self.modify(memory, Target { path, content }, Precondition::None)
+    }
+}
+
+pub(super) fn existing_memory(
+    reader: &dyn Reader,
+    store: StoreId,
+    id: MemoryId,
+    view: View,
+) -> Result<Memory, Error> {
+    if let Some(memory) = reader.memory(store, id, view)? {
+        return Ok(memory);
+    }
+    existing_store(reader, store)?;
+    Err(Error::not_found(format!("no memory of the store has the id `{id}`"))
+        .with_hint("it may have been deleted; list the versions of this id to see"))
+}
+
+fn existing_memory_at(
+    reader: &dyn Reader,
+    store: StoreId,
+    path: &MemoryPath,
+    view: View,
+) -> Result<Memory, Error> {
+    if let Some(memory) = reader.memory_at(store, path, view)? {
+        return Ok(memory);
+    }
+    existing_store(reader, store)?;
+    Err(no_memory_at(path))
+}
+
+fn no_memory_at(path: &MemoryPath) -> Error {
+    Error::not_found(format!("no memory lives at `{path}`"))
+        .with_hint("list the store to see what it holds")
+}

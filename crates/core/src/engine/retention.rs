@@ -1,0 +1,88 @@
+//! What is given up with time: old versions, unused memories.
+
+use crate::backend::{Archived, PruneRule};
+use crate::model::{Actor, Store, Timestamp};
+use crate::{Error, ErrorKind};
+
+use super::Engine;
+use super::stores::all_stores;
+use super::transaction::Transaction;
+
+/// What a pruning removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many versions were given up.
+    pub versions_count: usize,
+    /// How many memories had expired and were deleted.
+    pub memories_count: usize,
+}
+
+/// How many rows one transaction takes, so that other writers get their turn.
+const BATCH: usize = 500;
+
+impl Engine {
+    /// Deletes expired memories and gives up versions that need not be kept; then finishes any
+    /// erasing that an earlier redaction could not complete.
+    ///
+    /// A server calls this now and then; it is also `quipu prune`.
+    pub fn prune(&self) -> Result<Pruned, Error> {
+        let mut pruned = Pruned::default();
+        for store in self.expiring_stores()? {
+            pruned.memories_count += self.expire(&store)?;
+        }
+        let rule = PruneRule {
+            before: self.clock.now().minus(self.limits.versions_kept_for),
+            keep_newest: self.limits.versions_kept_min,
+        };
+        loop {
+            let removed_count = self.write(|ledger| ledger.writer.prune(&rule, BATCH))?;
+            pruned.versions_count += removed_count;
+            if removed_count < BATCH {
+                break;
+            }
+        }
+        self.erase()?;
+        Ok(pruned)
+    }
+
+    fn expiring_stores(&self) -> Result<Vec<Store>, Error> {
+        self.read(|reader| {
+            let mut stores = Vec::new();
+            for workspace in reader.workspaces()? {
+                stores.extend(all_stores(reader, workspace.id, Archived::Show)?);
+            }
+            stores.retain(|store| store.policy.expire_after_days.is_some());
+            Ok(stores)
+        })
+    }
+
+    fn expire(&self, store: &Store) -> Result<usize, Error> {
+        let Some(unused_for) = store.policy.expire_after() else {
+            return Ok(0);
+        };
+        let since = self.clock.now().minus(unused_for);
+        let mut expired_count = 0;
+        loop {
+            let batch = self
+                .change(&Actor::expiry(), store.id, |transaction| expire_batch(transaction, since));
+            let batch_count = match batch {
+                // Somebody deleted the store meanwhile.
+                Err(error) if *error.kind() == ErrorKind::NotFound => 0,
+                batch => batch?,
+            };
+            expired_count += batch_count;
+            if batch_count < BATCH {
+                return Ok(expired_count);
+            }
+        }
+    }
+}
+
+fn expire_batch(transaction: &mut Transaction<'_, '_>, since: Timestamp) -> Result<usize, Error> {
+    let unused = transaction.reader().unused_memories(transaction.store.id, since, BATCH)?;
+    let batch_count = unused.len();
+    for memory in unused {
+        transaction.delete(memory)?;
+    }
+    Ok(batch_count)
+}

@@ -1,0 +1,173 @@
+//! Sessions: an agent's run and the stores attached to it.
+
+use crate::backend::SessionQuery;
+use crate::model::{
+    Access, Attachment, Id as _, Instructions, KeySecret, Session, SessionId, StoreId, WorkspaceId,
+    slug,
+};
+use crate::{Error, ErrorKind};
+
+use super::transaction::Ledger;
+use super::{Engine, Page, no_store};
+
+/// What a new session is like.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// What people call it.
+    pub title: String,
+    /// The stores to attach.
+    pub attachments: Vec<NewAttachment>,
+    /// Whether somebody outside of this process will act as the session.
+    pub token: TokenWish,
+}
+
+/// A store to attach.
+#[derive(Clone, Debug)]
+pub struct NewAttachment {
+    /// The store.
+    pub store: StoreId,
+    /// What the session may do in it.
+    pub access: Access,
+    /// What the agent should do with it.
+    pub instructions: Instructions,
+}
+
+/// Whether a session gets a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenWish {
+    /// It does.
+    Issue,
+    /// It does not: the session runs inside this process.
+    None,
+}
+
+impl Engine {
+    /// Starts a session. Its token, if it gets one, is returned here and never again.
+    pub fn create_session(
+        &self,
+        workspace: WorkspaceId,
+        new: &NewSession,
+    ) -> Result<(Session, Option<KeySecret>), Error> {
+        let stores_max = self.limits.stores_per_session_max;
+        if new.attachments.len() > stores_max {
+            return Err(Error::invalid(format!(
+                "a session has at most {stores_max} stores, not {}",
+                new.attachments.len()
+            )));
+        }
+        self.write(|ledger| {
+            let token = match new.token {
+                TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
+                TokenWish::None => None,
+            };
+            let created_at = ledger.stamp()?.at;
+            let session = Session {
+                id: SessionId::new(created_at, ledger.random()),
+                workspace,
+                title: new.title.clone(),
+                attachments: attached(ledger, workspace, &new.attachments)?,
+                token: token.as_ref().map(KeySecret::hash),
+                created_at,
+                updated_at: created_at,
+                archived_at: None,
+            };
+            ledger.writer.put_session(&session)?;
+            Ok((session, token))
+        })
+    }
+
+    /// Returns a session.
+    pub fn session(&self, id: SessionId) -> Result<Session, Error> {
+        self.read(|reader| reader.session(id)?.ok_or_else(|| no_session(id)))
+    }
+
+    /// Lists sessions, the newest first.
+    pub fn sessions(&self, query: &SessionQuery) -> Result<Page<Session, SessionId>, Error> {
+        self.read(|reader| {
+            let more = SessionQuery { limit: query.limit.saturating_add(1), ..query.clone() };
+            Ok(Page::cut(reader.sessions(&more)?, query.limit, |session| session.id))
+        })
+    }
+
+    /// Changes the title of a session.
+    pub fn retitle_session(&self, id: SessionId, title: &str) -> Result<Session, Error> {
+        self.change_session(id, |session| title.clone_into(&mut session.title))
+    }
+
+    /// Archives a session: its token stops to work. An archived one is returned as it is.
+    pub fn archive_session(&self, id: SessionId) -> Result<Session, Error> {
+        let now = self.clock.now();
+        self.change_session(id, |session| {
+            session.archived_at.get_or_insert(now);
+        })
+    }
+
+    /// Deletes a session. The versions that it made stay and keep naming it.
+    pub fn delete_session(&self, id: SessionId) -> Result<(), Error> {
+        self.write(|ledger| {
+            ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
+            ledger.writer.remove_session(id)
+        })
+    }
+
+    fn change_session(
+        &self,
+        id: SessionId,
+        change: impl Fn(&mut Session),
+    ) -> Result<Session, Error> {
+        self.write(|ledger| {
+            let before = ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
+            let mut after = before.clone();
+            change(&mut after);
+            if after != before {
+                after.updated_at = self.clock.now().max(before.updated_at);
+                ledger.writer.put_session(&after)?;
+            }
+            Ok(after)
+        })
+    }
+}
+
+fn attached(
+    ledger: &Ledger<'_>,
+    workspace: WorkspaceId,
+    wanted: &[NewAttachment],
+) -> Result<Vec<Attachment>, Error> {
+    let mut attachments: Vec<Attachment> = Vec::new();
+    for NewAttachment { store: id, access, instructions } in wanted {
+        let store = ledger.reader().store(*id)?.filter(|store| store.workspace == workspace);
+        let store = store.ok_or_else(|| no_store(*id))?;
+        if store.archived_at.is_some() {
+            return Err(Error::new(
+                ErrorKind::StoreArchived,
+                format!("the store `{}` is archived and cannot be attached", store.name),
+            ));
+        }
+        if attachments.iter().any(|attachment| attachment.store == *id) {
+            return Err(Error::invalid(format!("the store `{id}` is attached twice")));
+        }
+        attachments.push(Attachment {
+            store: *id,
+            access: *access,
+            instructions: instructions.clone(),
+            slug: free_slug(&slug(&store.name), &attachments),
+            name: store.name,
+            description: store.description,
+        });
+    }
+    Ok(attachments)
+}
+
+/// Returns the slug itself or, if it is taken, with `-2`, `-3` and so on.
+fn free_slug(slug: &str, taken: &[Attachment]) -> String {
+    let is_free = |slug: &String| taken.iter().all(|attachment| attachment.slug != *slug);
+    let numbered = (2..).map(|number: u32| format!("{slug}-{number}"));
+    std::iter::once(slug.to_owned())
+        .chain(numbered)
+        .find(is_free)
+        .expect("there are more numbers than attachments")
+}
+
+fn no_session(id: SessionId) -> Error {
+    Error::not_found(format!("no session has the id `{id}`"))
+}

@@ -1,0 +1,323 @@
+//! Workspaces and stores.
+
+use std::collections::BTreeMap;
+
+use crate::backend::{Archived, Event, Reader, Span, StoreQuery, Usage};
+use crate::model::{
+    Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace, WorkspaceId,
+};
+use crate::{Error, ErrorKind};
+
+use super::transaction::Ledger;
+use super::{Engine, Page, existing_store, no_store};
+
+/// What a new store is like.
+#[derive(Clone, Debug)]
+pub struct NewStore {
+    /// Its name.
+    pub name: Name,
+    /// What it is for.
+    pub description: Description,
+    /// The owner's labels.
+    pub metadata: Metadata,
+    /// What Quipu does by itself in it.
+    pub policy: StorePolicy,
+}
+
+impl NewStore {
+    /// Returns a store with a name and nothing else.
+    pub fn named(name: Name) -> Self {
+        Self {
+            name,
+            description: Description::default(),
+            metadata: Metadata::default(),
+            policy: StorePolicy::default(),
+        }
+    }
+}
+
+/// What to change about a store; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct StoreUpdate {
+    /// The new name.
+    pub name: Option<Name>,
+    /// The new description.
+    pub description: Option<Description>,
+    /// Labels to set or, with `None`, to remove.
+    pub metadata: BTreeMap<String, Option<String>>,
+    /// The new policy.
+    pub policy: Option<StorePolicy>,
+}
+
+impl Engine {
+    /// Returns the oldest workspace, and makes one if there is none yet.
+    pub fn default_workspace(&self) -> Result<Workspace, Error> {
+        let oldest = |reader: &dyn Reader| Ok(reader.workspaces()?.into_iter().next());
+        if let Some(workspace) = self.read(oldest)? {
+            return Ok(workspace);
+        }
+        self.write(|ledger| {
+            if let Some(workspace) = oldest(ledger.reader())? {
+                return Ok(workspace);
+            }
+            new_workspace(ledger, Name::new("default")?)
+        })
+    }
+
+    /// Makes a workspace.
+    pub fn create_workspace(&self, name: &Name) -> Result<Workspace, Error> {
+        self.write(|ledger| new_workspace(ledger, name.clone()))
+    }
+
+    /// Returns all workspaces, the oldest first.
+    pub fn workspaces(&self) -> Result<Vec<Workspace>, Error> {
+        self.read(|reader| reader.workspaces())
+    }
+
+    /// Creates a store.
+    pub fn create_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
+        self.write(|ledger| {
+            let existing = all_stores(ledger.reader(), workspace, Archived::Show)?;
+            let stores_max = self.limits.stores_per_workspace_max;
+            if u64::try_from(existing.len()).unwrap_or(u64::MAX) >= stores_max {
+                return Err(Error::new(
+                    ErrorKind::LimitReached,
+                    format!("the workspace holds {stores_max} stores, which is its limit"),
+                )
+                .with_hint("delete a store that is no longer needed"));
+            }
+            let stamp = ledger.stamp()?;
+            let store = Store {
+                id: StoreId::new(stamp.at, ledger.random()),
+                workspace,
+                name: new.name.clone(),
+                description: new.description.clone(),
+                metadata: new.metadata.clone(),
+                policy: new.policy,
+                created_at: stamp.at,
+                updated_at: stamp.at,
+                archived_at: None,
+            };
+            ledger.writer.put_store(&store)?;
+            ledger.record(stamp, store.id, Event::StoreCreated)?;
+            Ok(store)
+        })
+    }
+
+    /// Returns a store, archived or not.
+    pub fn store(&self, id: StoreId) -> Result<Store, Error> {
+        self.read(|reader| existing_store(reader, id))
+    }
+
+    /// Returns how full a store is.
+    pub fn usage(&self, id: StoreId) -> Result<Usage, Error> {
+        self.read(|reader| {
+            existing_store(reader, id)?;
+            reader.usage(id)
+        })
+    }
+
+    /// Lists stores, the newest first.
+    pub fn stores(&self, query: &StoreQuery) -> Result<Page<Store, StoreId>, Error> {
+        self.read(|reader| {
+            let more = StoreQuery { limit: query.limit.saturating_add(1), ..query.clone() };
+            Ok(Page::cut(reader.stores(&more)?, query.limit, |store| store.id))
+        })
+    }
+
+    /// Returns the store with this id or name.
+    ///
+    /// Among stores of one name, one that is not archived is preferred; two of those are
+    /// ambiguous. If there is none, the error names similar ones.
+    pub fn find_store(&self, workspace: WorkspaceId, wanted: &str) -> Result<Store, Error> {
+        self.read(|reader| {
+            if let Ok(id) = wanted.parse::<StoreId>() {
+                let store = reader.store(id)?.filter(|store| store.workspace == workspace);
+                return store.ok_or_else(|| no_store(id));
+            }
+            let all = all_stores(reader, workspace, Archived::Show)?;
+            let named = |store: &&Store| store.name.as_str() == wanted;
+            let (live, archived): (Vec<_>, Vec<_>) =
+                all.iter().filter(named).partition(|store| store.archived_at.is_none());
+            match (live.as_slice(), archived.as_slice()) {
+                (&[store], _) | (&[], &[store, ..]) => Ok(store.clone()),
+                (&[], &[]) => Err(no_store_named(wanted, &all)),
+                (several, _) => Err(ambiguous_store(wanted, several)),
+            }
+        })
+    }
+
+    /// Changes a store. Nothing happens if everything is already as asked.
+    pub fn update_store(&self, id: StoreId, update: &StoreUpdate) -> Result<Store, Error> {
+        self.write(|ledger| {
+            let before = existing_store(ledger.reader(), id)?;
+            if before.archived_at.is_some() {
+                return Err(Error::new(
+                    ErrorKind::StoreArchived,
+                    format!("the store `{}` is archived and cannot be changed", before.name),
+                )
+                .with_hint("archiving cannot be undone; create another store"));
+            }
+            let mut after = Store {
+                name: update.name.clone().unwrap_or_else(|| before.name.clone()),
+                description: update
+                    .description
+                    .clone()
+                    .unwrap_or_else(|| before.description.clone()),
+                metadata: before.metadata.patched(&update.metadata)?,
+                policy: update.policy.unwrap_or(before.policy),
+                ..before.clone()
+            };
+            if after == before {
+                return Ok(before);
+            }
+            let stamp = ledger.stamp()?;
+            after.updated_at = stamp.at;
+            ledger.writer.put_store(&after)?;
+            ledger.record(stamp, id, Event::StoreUpdated)?;
+            Ok(after)
+        })
+    }
+
+    /// Archives a store for good: it takes no new text and is hidden from lists.
+    ///
+    /// An archived store is returned as it is.
+    pub fn archive_store(&self, id: StoreId) -> Result<Store, Error> {
+        self.write(|ledger| {
+            let before = existing_store(ledger.reader(), id)?;
+            if before.archived_at.is_some() {
+                return Ok(before);
+            }
+            let stamp = ledger.stamp()?;
+            let after = Store { updated_at: stamp.at, archived_at: Some(stamp.at), ..before };
+            ledger.writer.put_store(&after)?;
+            ledger.record(stamp, id, Event::StoreArchived)?;
+            Ok(after)
+        })
+    }
+
+    /// Deletes a store with its memories and versions; their text is in no file afterwards.
+    pub fn delete_store(&self, id: StoreId) -> Result<(), Error> {
+        self.write(|ledger| {
+            existing_store(ledger.reader(), id)?;
+            let stamp = ledger.stamp()?;
+            ledger.writer.remove_store(id)?;
+            ledger.record(stamp, id, Event::StoreDeleted)
+        })?;
+        self.erase()
+    }
+
+    /// Makes sure that removed text is in no file.
+    pub(super) fn erase(&self) -> Result<(), Error> {
+        self.backend.erase().map_err(|error| {
+            Error::new(
+                ErrorKind::EraseIncomplete,
+                format!("the text is removed, but remains of it may be on disk: {error}"),
+            )
+            .with_hint("run `quipu prune` to finish the erasing")
+            .with_source(error)
+        })
+    }
+}
+
+impl<T, C> Page<T, C> {
+    /// Makes a page of a list that has one thing more than wanted if there are further ones.
+    pub(super) fn cut(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> C) -> Self {
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = if more { items.last().map(cursor) } else { None };
+        Self { items, next }
+    }
+}
+
+fn new_workspace(ledger: &mut Ledger<'_>, name: Name) -> Result<Workspace, Error> {
+    let created_at = ledger.stamp()?.at;
+    let id = WorkspaceId::new(created_at, ledger.random());
+    let workspace = Workspace { id, name, created_at };
+    ledger.writer.put_workspace(&workspace)?;
+    Ok(workspace)
+}
+
+pub(super) fn all_stores(
+    reader: &dyn Reader,
+    workspace: WorkspaceId,
+    archived: Archived,
+) -> Result<Vec<Store>, Error> {
+    reader.stores(&StoreQuery {
+        workspace,
+        archived,
+        created: Span::default(),
+        before: None,
+        limit: usize::MAX,
+    })
+}
+
+fn no_store_named(wanted: &str, all: &[Store]) -> Error {
+    let near = near_names(wanted, all);
+    let hint = match (near.as_slice(), all) {
+        (_, []) => format!("there are no stores yet; `quipu store create {wanted}` makes one"),
+        ([], _) => "`quipu store list` shows the stores that exist".to_owned(),
+        (near, _) => format!("did you mean {}?", near.join(" or ")),
+    };
+    Error::not_found(format!("no store is named `{wanted}`")).with_hint(hint)
+}
+
+fn ambiguous_store(wanted: &str, several: &[&Store]) -> Error {
+    let ids: Vec<_> = several.iter().map(|store| format!("`{}`", store.id)).collect();
+    Error::new(ErrorKind::Ambiguous, format!("{} stores are named `{wanted}`", several.len()))
+        .with_hint(format!("use an id instead of the name: {}", ids.join(" or ")))
+}
+
+/// How different two names may be to be called near: a third of the letters.
+const DIFFERENCE_MAX: usize = 3;
+const NEAR_NAMES_MAX: usize = 3;
+
+fn near_names(wanted: &str, all: &[Store]) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let mut near: Vec<_> = all
+        .iter()
+        .filter_map(|store| {
+            let name = store.name.as_str().to_lowercase();
+            let difference = if name.contains(&wanted) { 0 } else { distance(&wanted, &name) };
+            (difference * DIFFERENCE_MAX <= wanted.chars().count().max(DIFFERENCE_MAX))
+                .then(|| (difference, format!("`{}`", store.name)))
+        })
+        .collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().map(|(_, name)| name).take(NEAR_NAMES_MAX).collect()
+}
+
+/// Returns how many letters must be added, removed or replaced to get from one text to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (row_number, letter) in from.chars().enumerate() {
+        let mut diagonal = row_number;
+        let mut left = row_number + 1;
+        let mut next = vec![left];
+        for (&other, &above) in to.iter().zip(row.iter().skip(1)) {
+            let replaced = diagonal + usize::from(letter != other);
+            left = replaced.min(left + 1).min(above + 1);
+            diagonal = above;
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn the_distance_of_two_names_counts_their_differences() {
+        assert_eq!(distance("", ""), 0);
+        assert_eq!(distance("tea", "tea"), 0);
+        assert_eq!(distance("tea", "teas"), 1);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("prefrences", "preferences"), 1);
+    }
+}

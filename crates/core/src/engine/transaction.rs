@@ -1,0 +1,306 @@
+//! The rules of every change, run inside one transaction.
+//!
+//! The order of the checks is part of the contract: archived store, then (by the caller) the
+//! memory's existence, nothing to do, precondition, path conflict, refused secret, limits.
+
+use crate::backend::{Change, Commit, Event, Reader, Sequence, Writer};
+use crate::clock::Clock;
+use crate::model::{
+    Actor, Content, Id as _, Memory, MemoryId, MemoryPath, Operation, SecretPolicy, Store, StoreId,
+    Timestamp, Version, VersionId,
+};
+use crate::screen::{self, Finding};
+use crate::settings::Limits;
+use crate::{Error, ErrorKind};
+
+use super::{Effect, Precondition, Written};
+
+/// A writer that numbers changes and tells them apart by their moments.
+pub(super) struct Ledger<'a> {
+    pub(super) writer: &'a mut dyn Writer,
+    clock: &'a dyn Clock,
+}
+
+/// The place and the moment of one change.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp {
+    pub(super) sequence: Sequence,
+    pub(super) at: Timestamp,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(writer: &'a mut dyn Writer, clock: &'a dyn Clock) -> Self {
+        Self { writer, clock }
+    }
+
+    pub(super) fn reader(&self) -> &dyn Reader {
+        &*self.writer
+    }
+
+    /// Returns the stamp of the next change.
+    ///
+    /// Moments never repeat and never go back, even if the host's clock does, so the order of
+    /// moments is the order of changes.
+    pub(super) fn stamp(&self) -> Result<Stamp, Error> {
+        let (newest, newest_at) = self.writer.newest_change()?;
+        let at = self.clock.now().max(newest_at.next());
+        Ok(Stamp { sequence: Sequence(newest.0 + 1), at })
+    }
+
+    /// Adds a change that is not a version to the feed.
+    pub(super) fn record(
+        &mut self,
+        stamp: Stamp,
+        store: StoreId,
+        event: Event,
+    ) -> Result<(), Error> {
+        let Stamp { sequence, at } = stamp;
+        self.writer.record(&Change { sequence, at, store, event })
+    }
+
+    pub(super) fn random(&self) -> u128 {
+        self.clock.random()
+    }
+
+    pub(super) fn random_bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        self.clock.fill_random(&mut bytes);
+        bytes
+    }
+}
+
+/// One transaction on one store by one actor.
+pub(super) struct Transaction<'l, 'w> {
+    pub(super) ledger: &'l mut Ledger<'w>,
+    pub(super) limits: &'l Limits,
+    pub(super) actor: &'l Actor,
+    pub(super) store: Store,
+}
+
+/// What a memory is to become.
+pub(super) struct Target {
+    pub(super) path: MemoryPath,
+    pub(super) content: Content,
+}
+
+/// A text after the store's screening.
+struct Screened {
+    content: Content,
+    findings: Vec<Finding>,
+}
+
+impl Transaction<'_, '_> {
+    /// Fails if the store takes no new text.
+    pub(super) fn require_open(&self) -> Result<(), Error> {
+        if self.store.archived_at.is_none() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::StoreArchived,
+            format!("the store `{}` is archived and takes no new text", self.store.name),
+        )
+        .with_hint("write to another store; archived stores can only be read or deleted"))
+    }
+
+    /// Creates a memory; `id` brings back a deleted one.
+    pub(super) fn create(
+        &mut self,
+        target: Target,
+        id: Option<MemoryId>,
+    ) -> Result<Written, Error> {
+        self.require_open()?;
+        let Screened { content, findings } = self.screen(target.content)?;
+        self.require_free(&target.path, None)?;
+        self.refuse_secrets(&findings)?;
+        self.require_room(None, &content)?;
+
+        let stamp = self.ledger.stamp()?;
+        let memory = Memory {
+            id: id.unwrap_or_else(|| MemoryId::new(stamp.at, self.ledger.random())),
+            store: self.store.id,
+            path: target.path,
+            hash: content.hash(),
+            size_bytes: content.size_bytes(),
+            content: Some(content),
+            version: VersionId::new(stamp.at, self.ledger.random()),
+            created_at: stamp.at,
+            updated_at: stamp.at,
+        };
+        self.commit(stamp, None, Some(memory.clone()))?;
+        Ok(Written { memory, effect: Effect::Changed, findings })
+    }
+
+    /// Changes the text or the path of a memory, of which only the hash of the text is looked at.
+    pub(super) fn modify(
+        &mut self,
+        before: Memory,
+        target: Target,
+        precondition: Precondition,
+    ) -> Result<Written, Error> {
+        self.require_open()?;
+        let Screened { content, findings } = self.screen(target.content)?;
+        let hash = content.hash();
+        let has_new_text = hash != before.hash;
+        if !has_new_text && before.path == target.path {
+            let memory = Memory { content: Some(content), ..before };
+            return Ok(Written { memory, effect: Effect::Unchanged, findings });
+        }
+        precondition.check(&before)?;
+        if before.path != target.path {
+            self.require_free(&target.path, Some(before.id))?;
+        }
+        if has_new_text {
+            self.refuse_secrets(&findings)?;
+            self.require_room(Some(&before), &content)?;
+        }
+
+        let stamp = self.ledger.stamp()?;
+        let memory = Memory {
+            path: target.path,
+            hash,
+            size_bytes: content.size_bytes(),
+            content: Some(content),
+            version: VersionId::new(stamp.at, self.ledger.random()),
+            updated_at: stamp.at,
+            ..before.clone()
+        };
+        self.commit(stamp, Some(before), Some(memory.clone()))?;
+        Ok(Written { memory, effect: Effect::Changed, findings })
+    }
+
+    /// Deletes a memory. Archived stores allow it.
+    pub(super) fn delete(&mut self, before: Memory) -> Result<Version, Error> {
+        let stamp = self.ledger.stamp()?;
+        self.commit(stamp, Some(before), None)
+    }
+
+    /// Fails if a memory other than `except` lives at the path, above it or below it.
+    pub(super) fn require_free(
+        &self,
+        path: &MemoryPath,
+        except: Option<MemoryId>,
+    ) -> Result<(), Error> {
+        match self.ledger.writer.overlapping(self.store.id, path, except)? {
+            Some(occupant) => Err(path_conflict(path, &occupant)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the version for a change; every change of a memory goes through here.
+    fn commit(
+        &mut self,
+        stamp: Stamp,
+        before: Option<Memory>,
+        after: Option<Memory>,
+    ) -> Result<Version, Error> {
+        let operation = match (&before, &after) {
+            (None, _) => Operation::Created,
+            (Some(_), Some(_)) => Operation::Modified,
+            (Some(_), None) => Operation::Deleted,
+        };
+        let memory = after.as_ref().or(before.as_ref()).expect("a change has a memory");
+        let version = Version {
+            id: match &after {
+                Some(after) => after.version,
+                None => VersionId::new(stamp.at, self.ledger.random()),
+            },
+            store: self.store.id,
+            memory: memory.id,
+            operation,
+            path: Some(memory.path.clone()),
+            content: after.as_ref().and_then(|after| after.content.clone()),
+            hash: after.as_ref().map(|after| after.hash),
+            size_bytes: after.as_ref().map(|after| after.size_bytes),
+            actor: self.actor.clone(),
+            created_at: stamp.at,
+            redaction: None,
+        };
+        let commit = Commit { sequence: stamp.sequence, version, before, after };
+        self.ledger.writer.commit(&commit)?;
+        Ok(commit.version)
+    }
+
+    fn screen(&self, content: Content) -> Result<Screened, Error> {
+        if self.store.policy.secrets == SecretPolicy::Off {
+            return Ok(Screened { content, findings: Vec::new() });
+        }
+        let findings = screen::findings(content.as_str());
+        if findings.is_empty() || self.store.policy.secrets != SecretPolicy::Redact {
+            return Ok(Screened { content, findings });
+        }
+        let redacted = screen::redacted(content.as_str(), &findings);
+        Ok(Screened { content: Content::new(redacted)?, findings })
+    }
+
+    fn refuse_secrets(&self, findings: &[Finding]) -> Result<(), Error> {
+        let (SecretPolicy::Reject, Some(first)) = (self.store.policy.secrets, findings.first())
+        else {
+            return Ok(());
+        };
+        let more = match findings.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Err(Error::new(
+            ErrorKind::SecretRefused,
+            format!(
+                "the text holds a credential ({} in line {}){more}, which this store refuses",
+                first.kind, first.line
+            ),
+        )
+        .with_hint("store where the credential can be found instead of the credential itself"))
+    }
+
+    /// Fails if the text is too long or the store too full for it. Text that makes a full store
+    /// smaller is always welcome.
+    fn require_room(&self, before: Option<&Memory>, content: &Content) -> Result<(), Error> {
+        let limits = self.limits;
+        let size_bytes = content.size_bytes();
+        if size_bytes > limits.content_size_bytes_max {
+            return Err(Error::new(
+                ErrorKind::ContentTooLarge,
+                format!(
+                    "the text has {size_bytes} bytes, but a memory has at most {}",
+                    limits.content_size_bytes_max
+                ),
+            )
+            .with_hint("split the text over several memories or shorten it"));
+        }
+        let usage = self.ledger.writer.usage(self.store.id)?;
+        if before.is_none() && usage.memories_count >= limits.memories_per_store_max {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!(
+                    "the store holds {} memories, which is its limit",
+                    limits.memories_per_store_max
+                ),
+            )
+            .with_hint("delete memories that are no longer needed, or write to existing ones"));
+        }
+        let freed_bytes = before.map_or(0, |before| before.size_bytes);
+        let total_bytes = usage.size_bytes - freed_bytes.min(usage.size_bytes) + size_bytes;
+        if size_bytes > freed_bytes && total_bytes > limits.store_size_bytes_max {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!(
+                    "the store would hold {total_bytes} bytes, but its limit is {}",
+                    limits.store_size_bytes_max
+                ),
+            )
+            .with_hint("delete or shorten memories that are no longer needed"));
+        }
+        Ok(())
+    }
+}
+
+fn path_conflict(wanted: &MemoryPath, occupant: &Memory) -> Error {
+    let message = if *wanted == occupant.path {
+        format!("a memory already lives at `{wanted}`")
+    } else if wanted.as_directory().contains(&occupant.path) {
+        format!("`{wanted}` is a directory: `{}` lives in it", occupant.path)
+    } else {
+        format!("`{}` is a memory, so nothing can live below it", occupant.path)
+    };
+    let kind = ErrorKind::PathConflict { memory: occupant.id, path: occupant.path.clone() };
+    Error::new(kind, message).with_hint("choose another path, or change the memory that is there")
+}

@@ -1,0 +1,210 @@
+//! Versions: history, undo, redaction.
+
+use crate::backend::{Event, Reader, VersionFilter, VersionQuery};
+use crate::diff::Diff;
+use crate::model::{
+    Actor, Content, MemoryPath, Operation, Redaction, StoreId, Version, VersionId, View,
+};
+use crate::{Error, ErrorKind};
+
+use super::transaction::Target;
+use super::{Engine, Page, Precondition, Written, existing_store};
+
+impl Engine {
+    /// Returns a version.
+    pub fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Version, Error> {
+        self.read(|reader| existing_version(reader, store, id, view))
+    }
+
+    /// Lists versions, the newest first.
+    pub fn versions(
+        &self,
+        store: StoreId,
+        query: &VersionQuery,
+    ) -> Result<Page<Version, VersionId>, Error> {
+        self.read(|reader| {
+            existing_store(reader, store)?;
+            let more = VersionQuery { limit: query.limit.saturating_add(1), ..query.clone() };
+            Ok(Page::cut(reader.versions(store, &more)?, query.limit, |version| version.id))
+        })
+    }
+
+    /// Returns the versions of the memory that lives at a path or, if none does, of the last one
+    /// that did; the newest first.
+    pub fn history(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        limit: usize,
+    ) -> Result<Vec<Version>, Error> {
+        self.read(|reader| {
+            existing_store(reader, store)?;
+            let live = reader.memory_at(store, path, View::Basic)?.map(|memory| memory.id);
+            let at_path = VersionFilter { path: Some(path.clone()), ..VersionFilter::default() };
+            let memory = match live {
+                Some(memory) => memory,
+                None => selected(reader, store, at_path, 1)?
+                    .first()
+                    .map(|version| version.memory)
+                    .ok_or_else(|| no_history(path))?,
+            };
+            let of_memory = VersionFilter { memory: Some(memory), ..VersionFilter::default() };
+            selected(reader, store, of_memory, limit)
+        })
+    }
+
+    /// Returns the version of a memory that came before this one, if it is still kept.
+    pub fn previous_version(
+        &self,
+        version: &Version,
+        view: View,
+    ) -> Result<Option<Version>, Error> {
+        self.read(|reader| previous(reader, version, view))
+    }
+
+    /// Writes the text of an old version again, as a new version.
+    ///
+    /// A memory that lives gets the text where it lives now. A deleted one comes back with its id
+    /// at the version's path, or at `to`.
+    pub fn restore(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        id: VersionId,
+        to: Option<&MemoryPath>,
+    ) -> Result<Written, Error> {
+        self.change(actor, store, |transaction| {
+            transaction.require_open()?;
+            let version = existing_version(transaction.reader(), store, id, View::Full)?;
+            let content = restorable(transaction.reader(), &version)?;
+            let live = transaction.reader().memory(store, version.memory, View::Full)?;
+            if let Some(memory) = live {
+                let path = to.unwrap_or(&memory.path).clone();
+                return transaction.modify(memory, Target { path, content }, Precondition::None);
+            }
+            let path = to.or(version.path.as_ref()).cloned();
+            let path = path.expect("a version with a text has a path");
+            transaction.create(Target { path, content }, Some(version.memory))
+        })
+    }
+
+    /// Takes the text out of versions for good; it is in no file when this returns.
+    ///
+    /// Versions that are redacted already stay as they are. If one of them cannot be redacted,
+    /// none is.
+    pub fn redact(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        ids: &[VersionId],
+    ) -> Result<Vec<Version>, Error> {
+        let versions = self.write(|ledger| {
+            existing_store(ledger.reader(), store)?;
+            let mut versions = Vec::new();
+            for &id in ids {
+                let version = existing_version(ledger.reader(), store, id, View::Basic)?;
+                if version.redaction.is_none() {
+                    refuse_head(ledger.reader(), &version)?;
+                    let stamp = ledger.stamp()?;
+                    let redaction = Redaction { at: stamp.at, by: actor.clone() };
+                    ledger.writer.redact(store, id, &redaction)?;
+                    ledger.record(stamp, store, Event::Redacted(id))?;
+                }
+                versions.push(existing_version(ledger.reader(), store, id, View::Basic)?);
+            }
+            Ok(versions)
+        })?;
+        self.erase()?;
+        Ok(versions)
+    }
+
+    /// Compares the texts of two versions; a deletion counts as an empty text, as does `None`.
+    pub fn diff(
+        &self,
+        store: StoreId,
+        old: Option<VersionId>,
+        new: VersionId,
+    ) -> Result<Diff, Error> {
+        self.read(|reader| {
+            let text = |id| {
+                let version = existing_version(reader, store, id, View::Full)?;
+                comparable(&version)
+            };
+            let old = old.map(text).transpose()?;
+            Ok(Diff::new(old.as_ref().map_or("", Content::as_str), text(new)?.as_str()))
+        })
+    }
+}
+
+fn selected(
+    reader: &dyn Reader,
+    store: StoreId,
+    filter: VersionFilter,
+    limit: usize,
+) -> Result<Vec<Version>, Error> {
+    reader.versions(store, &VersionQuery { filter, before: None, limit, view: View::Basic })
+}
+
+fn existing_version(
+    reader: &dyn Reader,
+    store: StoreId,
+    id: VersionId,
+    view: View,
+) -> Result<Version, Error> {
+    if let Some(version) = reader.version(store, id, view)? {
+        return Ok(version);
+    }
+    existing_store(reader, store)?;
+    Err(Error::not_found(format!("no version of the store has the id `{id}`"))
+        .with_hint("it may have been pruned; list the versions to see which are kept"))
+}
+
+fn previous(reader: &dyn Reader, version: &Version, view: View) -> Result<Option<Version>, Error> {
+    let filter = VersionFilter { memory: Some(version.memory), ..VersionFilter::default() };
+    let query = VersionQuery { filter, before: Some(version.id), limit: 1, view };
+    Ok(reader.versions(version.store, &query)?.pop())
+}
+
+fn restorable(reader: &dyn Reader, version: &Version) -> Result<Content, Error> {
+    if let Some(content) = &version.content {
+        return Ok(content.clone());
+    }
+    if version.redaction.is_some() {
+        return Err(redacted(version));
+    }
+    let error = Error::invalid(format!("`{}` is a deletion, so it has no text", version.id));
+    Err(match previous(reader, version, View::Basic)? {
+        Some(before) => error.with_hint(format!("the version before it is `{}`", before.id)),
+        None => error.with_hint("the version before it is no longer kept"),
+    })
+}
+
+fn comparable(version: &Version) -> Result<Content, Error> {
+    match (&version.content, version.operation) {
+        (Some(content), _) => Ok(content.clone()),
+        (None, Operation::Deleted) if version.redaction.is_none() => Ok(Content::new("")?),
+        (None, _) => Err(redacted(version)),
+    }
+}
+
+fn redacted(version: &Version) -> Error {
+    Error::invalid(format!("the text of `{}` was redacted", version.id))
+        .with_hint("redaction cannot be undone; choose another version")
+}
+
+fn refuse_head(reader: &dyn Reader, version: &Version) -> Result<(), Error> {
+    let head = reader.memory(version.store, version.memory, View::Basic)?;
+    match head {
+        Some(memory) if memory.version == version.id => Err(Error::new(
+            ErrorKind::HeadNotRedactable,
+            format!("`{}` is what the memory at `{}` holds now", version.id, memory.path),
+        )
+        .with_hint("write a new version or delete the memory first, then redact this one")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn no_history(path: &MemoryPath) -> Error {
+    Error::not_found(format!("no memory lives or lived at `{path}`"))
+        .with_hint("list the store to see what it holds")
+}

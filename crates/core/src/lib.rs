@@ -1,0 +1,23 @@
+//! Quipu's model, rules and engine.
+//!
+//! This crate knows what a store, a memory and a version are and which changes are allowed. It
+//! does no I/O of its own: a [`Backend`] keeps the data, a [`Clock`] gives time and randomness,
+//! and the doors (REST, MCP, mount, CLI) live in other crates and end in [`Engine`]'s methods.
+//!
+//! Reading order: [`model`], [`backend`], [`engine`].
+
+pub mod backend;
+pub mod clock;
+pub mod diff;
+pub mod engine;
+pub mod error;
+pub mod model;
+pub mod prompt;
+pub mod screen;
+pub mod settings;
+pub mod timeframe;
+
+pub use backend::Backend;
+pub use clock::Clock;
+pub use engine::Engine;
+pub use error::{Error, ErrorKind};

@@ -1,0 +1,30 @@
+//! The nouns: values that are valid once they are built.
+//!
+//! `docs/model.md` explains them to users. Nothing here decides what may change; that is the
+//! engine's work.
+
+mod actor;
+mod content;
+mod id;
+mod key;
+mod memory;
+mod path;
+mod session;
+mod store;
+mod text;
+mod time;
+mod version;
+mod words;
+
+pub use actor::{Actor, ParseActorError, PrincipalName, PrincipalNameError};
+pub use content::{Content, ContentError, ContentHash, ParseHashError};
+pub use id::{Id, KeyId, MemoryId, ParseIdError, SessionId, StoreId, VersionId, WorkspaceId};
+pub use key::{Key, KeySecret, Role, SecretHash, Workspace};
+pub use memory::{Listing, Memory, View};
+pub use path::{Directory, MemoryPath, PATH_SIZE_BYTES_MAX, PathError, SEGMENTS_MAX};
+pub use session::{Access, Attachment, Session, slug};
+pub use store::{Metadata, SecretPolicy, Store, StorePolicy};
+pub use text::{Description, Instructions, Name, TextError};
+pub use time::{ParseTimestampError, Timestamp};
+pub use version::{Operation, Redaction, Version};
+pub use words::ParseWordError;

@@ -1,0 +1,38 @@
+//! Limits and periods. Every one can be set; the defaults are those of the hosted service.
+
+use std::time::Duration;
+
+/// How much fits, and how long things are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long the text of a memory may be.
+    pub content_size_bytes_max: u64,
+    /// How many memories a store may hold.
+    pub memories_per_store_max: u64,
+    /// How long all texts of a store's memories may be together.
+    pub store_size_bytes_max: u64,
+    /// How many stores a workspace may hold, archived ones among them.
+    pub stores_per_workspace_max: u64,
+    /// How many stores may be attached to a session.
+    pub stores_per_session_max: usize,
+    /// How long every version is kept.
+    pub versions_kept_for: Duration,
+    /// How many versions of a live memory are kept however old they are.
+    pub versions_kept_min: u64,
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            content_size_bytes_max: 102_400,
+            memories_per_store_max: 10_000,
+            store_size_bytes_max: 100 * 1024 * 1024,
+            stores_per_workspace_max: 1_000,
+            stores_per_session_max: 8,
+            versions_kept_for: 30 * DAY,
+            versions_kept_min: 10,
+        }
+    }
+}

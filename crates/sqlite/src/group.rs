@@ -1,0 +1,243 @@
+//! Group commit: the writes of many threads with one sync.
+//!
+//! Each thread runs its own work on the one writing connection. If other threads are about to
+//! write too, the transaction stays open for them; one of them commits for all. Nobody returns
+//! before the commit that holds its work has reached the disk.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use quipu_core::Error;
+use quipu_core::backend::WriteWork;
+use rusqlite::Connection;
+
+use crate::error::StorageResult as _;
+use crate::feed::Feed;
+use crate::gate::Gate;
+use crate::rows::Rows;
+
+/// The one connection that writes, shared by all threads of the process.
+pub(crate) struct GroupCommit {
+    state: Mutex<State>,
+    /// How many threads wait for their turn at `state`; each will look after the open batch.
+    waiting_count: AtomicUsize,
+    feed: Arc<Feed>,
+}
+
+struct State {
+    connection: Connection,
+    gate: Gate,
+    batch: Option<OpenBatch>,
+    /// How many members the last batch had: so many may be expected again.
+    expected_count: usize,
+}
+
+/// A transaction that further threads may join.
+struct OpenBatch {
+    outcome: Arc<Outcome>,
+    members_count: usize,
+    /// Whether a member lingers, and commits when it has waited enough.
+    has_lingerer: bool,
+}
+
+/// Tells the members of a batch what became of it.
+#[derive(Default)]
+struct Outcome {
+    fate: Mutex<Option<Fate>>,
+    settled: Condvar,
+}
+
+/// What became of a batch.
+#[derive(Clone)]
+enum Fate {
+    /// It is on the disk.
+    Committed,
+    /// It could not be committed.
+    Failed(Error),
+    /// The failure of one member has taken back the changes of all, so the others run again.
+    Repeat,
+}
+
+/// A batch ends at this size, so that its first member does not wait too long.
+const MEMBERS_MAX: usize = 64;
+
+/// How long a member waits for those of the last batch to come back. A sync takes longer, so
+/// having them in the same one pays.
+const LINGER: Duration = Duration::from_micros(100);
+
+impl GroupCommit {
+    pub(crate) fn new(connection: Connection, gate: Gate, feed: Arc<Feed>) -> Self {
+        Self {
+            state: Mutex::new(State { connection, gate, batch: None, expected_count: 1 }),
+            waiting_count: AtomicUsize::new(0),
+            feed,
+        }
+    }
+
+    /// Runs `work` in a transaction and returns when it is durable.
+    pub(crate) fn run(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        loop {
+            match self.run_in_batch(work)? {
+                Fate::Committed => return Ok(()),
+                Fate::Failed(error) => return Err(error),
+                Fate::Repeat => {}
+            }
+        }
+    }
+
+    fn run_in_batch(&self, work: &mut WriteWork<'_>) -> Result<Fate, Error> {
+        self.waiting_count.fetch_add(1, Ordering::SeqCst);
+        let mut state = self.lock();
+        self.waiting_count.fetch_sub(1, Ordering::SeqCst);
+
+        let outcome = state.join()?;
+        // A panic must not leave the others' transaction open.
+        let ran = catch_unwind(AssertUnwindSafe(|| state.run_member(work)));
+        self.look_after(state, &outcome);
+        match ran {
+            Ok(Ok(())) => Ok(outcome.wait()),
+            Ok(Err(error)) => Err(error),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Runs `work` while no transaction is open and no other process writes.
+    pub(crate) fn alone<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut state = self.lock();
+        self.finish(&mut state);
+        state.gate.enter().or_storage_error()?;
+        let result = work(&state.connection);
+        state.gate.leave();
+        result
+    }
+
+    /// Commits the batch, unless another thread is certain to do so.
+    fn look_after<'a>(&'a self, mut state: MutexGuard<'a, State>, mine: &Arc<Outcome>) {
+        let expected_count = state.expected_count;
+        let Some(batch) = &mut state.batch else { return };
+        if batch.members_count < MEMBERS_MAX {
+            if self.waiting_count.load(Ordering::SeqCst) > 0 {
+                return;
+            }
+            if (1..expected_count).contains(&batch.members_count) {
+                if batch.has_lingerer {
+                    return;
+                }
+                batch.has_lingerer = true;
+                drop(state);
+                thread::sleep(LINGER);
+                state = self.lock();
+            }
+        }
+        if state.batch.as_ref().is_some_and(|batch| Arc::ptr_eq(&batch.outcome, mine)) {
+            self.finish(&mut state);
+        }
+    }
+
+    fn finish(&self, state: &mut State) {
+        if state.commit() {
+            state.gate.ring();
+            self.feed.changed();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic inside a transaction is caught and rolled back, so the state is sound.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Returns the open batch, or opens one.
+    fn join(&mut self) -> Result<Arc<Outcome>, Error> {
+        if let Some(batch) = &self.batch {
+            return Ok(Arc::clone(&batch.outcome));
+        }
+        self.gate.enter().or_storage_error()?;
+        // The watchers look again soon, even if this process dies before it can ring once more.
+        self.gate.ring();
+        if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+            self.gate.leave();
+            return Err(error);
+        }
+        let outcome = Arc::new(Outcome::default());
+        let batch =
+            OpenBatch { outcome: Arc::clone(&outcome), members_count: 0, has_lingerer: false };
+        self.batch = Some(batch);
+        Ok(outcome)
+    }
+
+    /// Runs one thread's work; when it fails, none of its changes remain.
+    fn run_member(&mut self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        let changes_before = self.connection.total_changes();
+        let ran = catch_unwind(AssertUnwindSafe(|| work(&mut Rows::new(&self.connection))));
+        if matches!(ran, Ok(Ok(()))) {
+            if let Some(batch) = &mut self.batch {
+                batch.members_count += 1;
+            }
+        } else if self.connection.is_autocommit() {
+            // SQLite has given up the transaction by itself, as it does when the disk is full.
+            self.settle(Fate::Repeat);
+        } else if self.connection.total_changes() != changes_before {
+            // Work checks before it changes, so this is rare; a savepoint for every member would
+            // cost more than running the others once more.
+            self.execute("ROLLBACK")?;
+            self.settle(Fate::Repeat);
+        }
+        ran.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Commits the open batch, if there is one, and tells whether that changed anything.
+    fn commit(&mut self) -> bool {
+        let Some(batch) = &self.batch else { return false };
+        self.expected_count = batch.members_count;
+        let has_members = batch.members_count > 0;
+        match self.execute("COMMIT") {
+            Ok(()) => {
+                self.settle(Fate::Committed);
+                has_members
+            }
+            Err(error) => {
+                if !self.connection.is_autocommit() {
+                    // The error of the commit is the one to report.
+                    self.execute("ROLLBACK").unwrap_or_default();
+                }
+                self.settle(Fate::Failed(error));
+                false
+            }
+        }
+    }
+
+    /// Ends the batch with this fate for all its members.
+    fn settle(&mut self, fate: Fate) {
+        if let Some(batch) = self.batch.take() {
+            self.gate.leave();
+            batch.outcome.settle(fate);
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Error> {
+        let mut statement = self.connection.prepare_cached(sql).or_storage_error()?;
+        statement.raw_execute().or_storage_error().map(drop)
+    }
+}
+
+impl Outcome {
+    fn settle(&self, fate: Fate) {
+        *self.fate.lock().unwrap_or_else(PoisonError::into_inner) = Some(fate);
+        self.settled.notify_all();
+    }
+
+    fn wait(&self) -> Fate {
+        let fate = self.fate.lock().unwrap_or_else(PoisonError::into_inner);
+        let settled = self.settled.wait_while(fate, |fate| fate.is_none());
+        let fate = settled.unwrap_or_else(PoisonError::into_inner);
+        fate.clone().expect("the wait ends with a fate")
+    }
+}

@@ -1,0 +1,106 @@
+//! Quipu's embedded backend: one SQLite file that many processes share.
+//!
+//! Rules live in `quipu-core`; this crate only keeps rows. What it adds to SQLite:
+//! [`group`] commits the writes of many threads with one sync, [`gate`] queues the writers of many
+//! processes without polling, [`feed`] wakes whoever waits for changes, and [`erase`] makes
+//! redaction real. `docs/storage.md` tells users what is in the data directory.
+
+mod erase;
+mod error;
+mod feed;
+mod gate;
+mod group;
+mod open;
+mod pool;
+mod rows;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_core::Error;
+use quipu_core::backend::{Backend, ReadWork, Sequence, WriteWork};
+
+use error::StorageResult as _;
+use feed::Feed;
+use group::GroupCommit;
+use pool::Pool;
+use rows::Rows;
+
+pub use open::{DATABASE_FILE, OpenMode};
+
+/// A data directory that is open.
+pub struct SqliteBackend {
+    directory: PathBuf,
+    writer: GroupCommit,
+    readers: Pool,
+    feed: Arc<Feed>,
+}
+
+impl SqliteBackend {
+    /// Opens a data directory; [`OpenMode`] says what to do if it does not exist.
+    pub fn open(directory: &Path, mode: OpenMode) -> Result<Self, Error> {
+        let opened = open::open(directory, mode)?;
+        let feed = Arc::new(Feed::new(&opened.gate));
+        Ok(Self {
+            directory: directory.to_owned(),
+            writer: GroupCommit::new(opened.connection, opened.gate, Arc::clone(&feed)),
+            readers: Pool::new(directory.join(DATABASE_FILE)),
+            feed,
+        })
+    }
+
+    /// Writes a consistent copy of everything to a new file while others go on writing.
+    pub fn backup(&self, target: &Path) -> Result<(), Error> {
+        self.readers.with(|connection| erase::backup(connection, target))
+    }
+
+    /// Returns how many bytes the database and its log take on disk.
+    pub fn size_bytes(&self) -> u64 {
+        let files = [DATABASE_FILE, open::LOG_FILE].map(|name| self.directory.join(name));
+        files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    }
+
+    fn newest_sequence(&self) -> Result<Sequence, Error> {
+        self.readers.with(|connection| rows::newest_sequence(connection).or_storage_error())
+    }
+}
+
+impl Backend for SqliteBackend {
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
+        self.readers.with(|connection| {
+            let snapshot = connection.unchecked_transaction().or_storage_error()?;
+            work(&Rows::new(&snapshot))
+        })
+    }
+
+    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.writer.run(work)
+    }
+
+    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+        self.feed.wait(seen, patience, || self.newest_sequence())
+    }
+
+    fn erase(&self) -> Result<(), Error> {
+        if self.readers.with(erase::is_pending)? {
+            self.writer.alone(erase::erase)?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<Vec<String>, Error> {
+        self.readers.with(|connection| rows::verify(connection).or_storage_error())
+    }
+
+    fn rebuild(&self) -> Result<(), Error> {
+        self.writer.alone(|connection| rows::rebuild(connection).or_storage_error())
+    }
+}
+
+impl fmt::Debug for SqliteBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteBackend").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! Rows in, rows out: the [`Reader`] and [`Writer`] of this backend.
+//!
+//! One type serves both, since a connection inside a transaction can do either. Each noun has its
+//! own file with its SQL.
+
+mod changes;
+mod columns;
+mod keys;
+mod memories;
+mod sessions;
+mod stores;
+mod upkeep;
+mod versions;
+
+use quipu_core::Error;
+use quipu_core::backend::{
+    Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery, StoreQuery, Usage,
+    VersionQuery, Writer,
+};
+use quipu_core::model::{
+    Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
+    StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+};
+use rusqlite::Connection;
+
+use crate::error::StorageResult as _;
+
+pub(crate) use changes::newest_sequence;
+pub(crate) use upkeep::{rebuild, verify};
+
+/// The rows as one transaction sees them.
+pub(crate) struct Rows<'c> {
+    connection: &'c Connection,
+}
+
+impl<'c> Rows<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        Self { connection }
+    }
+}
+
+impl Reader for Rows<'_> {
+    fn workspaces(&self) -> Result<Vec<Workspace>, Error> {
+        stores::workspaces(self.connection).or_storage_error()
+    }
+
+    fn store(&self, id: StoreId) -> Result<Option<Store>, Error> {
+        stores::store(self.connection, id).or_storage_error()
+    }
+
+    fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error> {
+        stores::stores(self.connection, query).or_storage_error()
+    }
+
+    fn usage(&self, store: StoreId) -> Result<Usage, Error> {
+        stores::usage(self.connection, store).or_storage_error()
+    }
+
+    fn memory(&self, store: StoreId, id: MemoryId, view: View) -> Result<Option<Memory>, Error> {
+        memories::memory(self.connection, store, id, view).or_storage_error()
+    }
+
+    fn memory_at(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        view: View,
+    ) -> Result<Option<Memory>, Error> {
+        memories::memory_at(self.connection, store, path.as_str(), view).or_storage_error()
+    }
+
+    fn overlapping(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        except: Option<MemoryId>,
+    ) -> Result<Option<Memory>, Error> {
+        memories::overlapping(self.connection, store, path, except).or_storage_error()
+    }
+
+    fn memories(&self, store: StoreId, query: &MemoryQuery) -> Result<Vec<Memory>, Error> {
+        memories::memories(self.connection, store, query).or_storage_error()
+    }
+
+    fn unused_memories(
+        &self,
+        store: StoreId,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Memory>, Error> {
+        memories::unused(self.connection, store, since, limit).or_storage_error()
+    }
+
+    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
+        memories::noted_use(self.connection, store, memory).or_storage_error()
+    }
+
+    fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Option<Version>, Error> {
+        versions::version(self.connection, store, id, view).or_storage_error()
+    }
+
+    fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error> {
+        versions::versions(self.connection, store, query).or_storage_error()
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<Session>, Error> {
+        sessions::session(self.connection, id).or_storage_error()
+    }
+
+    fn session_with_token(&self, token: &SecretHash) -> Result<Option<Session>, Error> {
+        sessions::session_with_token(self.connection, token).or_storage_error()
+    }
+
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error> {
+        sessions::sessions(self.connection, query).or_storage_error()
+    }
+
+    fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
+        keys::key(self.connection, id).or_storage_error()
+    }
+
+    fn key_with_secret(&self, secret: &SecretHash) -> Result<Option<Key>, Error> {
+        keys::key_with_secret(self.connection, secret).or_storage_error()
+    }
+
+    fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
+        keys::keys(self.connection, workspace).or_storage_error()
+    }
+
+    fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
+        changes::changes(self.connection, after, limit).or_storage_error()
+    }
+
+    fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
+        changes::newest(self.connection).or_storage_error()
+    }
+}
+
+impl Writer for Rows<'_> {
+    fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error> {
+        stores::put_workspace(self.connection, workspace).or_storage_error()
+    }
+
+    fn put_store(&mut self, store: &Store) -> Result<(), Error> {
+        stores::put_store(self.connection, store).or_storage_error()
+    }
+
+    fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {
+        stores::remove_store(self.connection, id).or_storage_error()
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
+        versions::commit(self.connection, commit).or_storage_error()
+    }
+
+    fn redact(
+        &mut self,
+        store: StoreId,
+        version: VersionId,
+        redaction: &Redaction,
+    ) -> Result<(), Error> {
+        versions::redact(self.connection, store, version, redaction).or_storage_error()
+    }
+
+    fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {
+        memories::touch(self.connection, store, memory, at).or_storage_error()
+    }
+
+    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
+        versions::prune(self.connection, rule, limit).or_storage_error()
+    }
+
+    fn put_session(&mut self, session: &Session) -> Result<(), Error> {
+        sessions::put_session(self.connection, session).or_storage_error()
+    }
+
+    fn remove_session(&mut self, id: SessionId) -> Result<(), Error> {
+        sessions::remove_session(self.connection, id).or_storage_error()
+    }
+
+    fn put_key(&mut self, key: &Key) -> Result<(), Error> {
+        keys::put_key(self.connection, key).or_storage_error()
+    }
+
+    fn record(&mut self, change: &Change) -> Result<(), Error> {
+        changes::record(self.connection, change).or_storage_error()
+    }
+}

@@ -1,0 +1,129 @@
+//! Sessions and their attachments.
+
+use quipu_core::backend::{Archived, SessionQuery};
+use quipu_core::model::{Attachment, SecretHash, Session, SessionId, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
+
+use super::columns::{Columns as _, blob, limit};
+
+const COLUMNS: &str = "id, workspace, title, token, created_at, updated_at, archived_at";
+
+pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<Session>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+    let found = connection.prepare_cached(&sql)?.query_row([blob(id)], from_row).optional()?;
+    found.map(|session| with_attachments(connection, session)).transpose()
+}
+
+pub(super) fn session_with_token(
+    connection: &Connection,
+    token: &SecretHash,
+) -> Result<Option<Session>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE token = ?1");
+    let found = connection.prepare_cached(&sql)?.query_row([token.as_bytes()], from_row);
+    let found = found.optional()?.filter(|session: &Session| session.token == Some(*token));
+    found.map(|session| with_attachments(connection, session)).transpose()
+}
+
+pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions s
+         WHERE workspace = ?1 AND id < ?2 AND created_at BETWEEN ?3 AND ?4
+           AND (?5 OR archived_at IS NULL)
+           AND (?6 IS NULL OR EXISTS
+                (SELECT 1 FROM attachments a WHERE a.store = ?6 AND a.session = s.id))
+         ORDER BY id DESC LIMIT ?7"
+    );
+    let found = connection
+        .prepare_cached(&sql)?
+        .query_map(
+            params![
+                blob(query.workspace),
+                query.before.map_or([u8::MAX; 16], blob),
+                query.created.first.as_micros(),
+                query.created.last.as_micros(),
+                query.archived == Archived::Show,
+                query.store.map(blob),
+                limit(query.limit),
+            ],
+            from_row,
+        )?
+        .collect::<Result<Vec<_>>>()?;
+    found.into_iter().map(|session| with_attachments(connection, session)).collect()
+}
+
+fn from_row(row: &Row<'_>) -> Result<Session> {
+    Ok(Session {
+        id: row.id(0)?,
+        workspace: row.id(1)?,
+        title: row.get(2)?,
+        attachments: Vec::new(),
+        token: if row.is_null(3)? { None } else { Some(row.secret(3)?) },
+        created_at: row.moment(4)?,
+        updated_at: row.moment(5)?,
+        archived_at: row.optional_moment(6)?,
+    })
+}
+
+fn with_attachments(connection: &Connection, session: Session) -> Result<Session> {
+    let sql = "SELECT store, access, instructions, name, description, slug FROM attachments
+        WHERE session = ?1 ORDER BY position";
+    let attachment = |row: &Row<'_>| {
+        Ok(Attachment {
+            store: row.id(0)?,
+            access: row.word(1)?,
+            instructions: row.instructions(2)?,
+            name: row.name(3)?,
+            description: row.description(4)?,
+            slug: row.get(5)?,
+        })
+    };
+    let attachments = connection
+        .prepare_cached(sql)?
+        .query_map([blob(session.id)], attachment)?
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Session { attachments, ..session })
+}
+
+pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<()> {
+    let sql = "INSERT INTO sessions
+            (id, workspace, title, token, created_at, updated_at, archived_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        ON CONFLICT (id) DO UPDATE SET title = excluded.title, token = excluded.token,
+            updated_at = excluded.updated_at, archived_at = excluded.archived_at";
+    connection.prepare_cached(sql)?.execute(params![
+        blob(session.id),
+        blob(session.workspace),
+        session.title,
+        session.token.as_ref().map(SecretHash::as_bytes),
+        session.created_at.as_micros(),
+        session.updated_at.as_micros(),
+        session.archived_at.map(Timestamp::as_micros),
+    ])?;
+    detach_all(connection, session.id)?;
+    let sql = "INSERT INTO attachments
+            (session, position, store, access, instructions, name, description, slug)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    for (position, attachment) in (0_i64..).zip(&session.attachments) {
+        connection.prepare_cached(sql)?.execute(params![
+            blob(session.id),
+            position,
+            blob(attachment.store),
+            attachment.access.as_str(),
+            attachment.instructions.as_str(),
+            attachment.name.as_str(),
+            attachment.description.as_str(),
+            attachment.slug,
+        ])?;
+    }
+    Ok(())
+}
+
+pub(super) fn remove_session(connection: &Connection, id: SessionId) -> Result<()> {
+    detach_all(connection, id)?;
+    connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([blob(id)]).map(drop)
+}
+
+fn detach_all(connection: &Connection, id: SessionId) -> Result<()> {
+    let sql = "DELETE FROM attachments WHERE session = ?1";
+    connection.prepare_cached(sql)?.execute([blob(id)]).map(drop)
+}

@@ -1,0 +1,148 @@
+//! Workspaces and stores.
+
+use std::collections::BTreeMap;
+
+use quipu_core::backend::{Archived, StoreQuery, Usage};
+use quipu_core::model::{Metadata, Store, StoreId, StorePolicy, Timestamp, Workspace};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
+
+use super::columns::{Columns as _, blob, limit};
+use crate::erase;
+
+pub(super) fn workspaces(connection: &Connection) -> Result<Vec<Workspace>> {
+    let sql = "SELECT id, name, created_at FROM workspaces ORDER BY id";
+    let workspace = |row: &Row<'_>| {
+        Ok(Workspace { id: row.id(0)?, name: row.name(1)?, created_at: row.moment(2)? })
+    };
+    connection.prepare_cached(sql)?.query_map([], workspace)?.collect()
+}
+
+pub(super) fn put_workspace(connection: &Connection, workspace: &Workspace) -> Result<()> {
+    let sql = "INSERT INTO workspaces (id, name, created_at) VALUES (?1, ?2, ?3)
+        ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            blob(workspace.id),
+            workspace.name.as_str(),
+            workspace.created_at.as_micros()
+        ])
+        .map(drop)
+}
+
+macro_rules! select {
+    () => {
+        "SELECT num, id, workspace, name, description, secrets, expire_after_days, created_at,
+            updated_at, archived_at
+         FROM stores"
+    };
+}
+
+pub(super) fn store(connection: &Connection, id: StoreId) -> Result<Option<Store>> {
+    let mut statement = connection.prepare_cached(concat!(select!(), " WHERE id = ?1"))?;
+    let found = statement.query_row([blob(id)], from_row).optional()?;
+    found.map(|(number, store)| with_metadata(connection, number, store)).transpose()
+}
+
+pub(super) fn stores(connection: &Connection, query: &StoreQuery) -> Result<Vec<Store>> {
+    let sql = concat!(
+        select!(),
+        " WHERE workspace = ?1 AND id < ?2 AND created_at BETWEEN ?3 AND ?4
+            AND (?5 OR archived_at IS NULL)
+         ORDER BY id DESC LIMIT ?6"
+    );
+    let before = query.before.map_or([u8::MAX; 16], blob);
+    let found = connection
+        .prepare_cached(sql)?
+        .query_map(
+            params![
+                blob(query.workspace),
+                before,
+                query.created.first.as_micros(),
+                query.created.last.as_micros(),
+                query.archived == Archived::Show,
+                limit(query.limit),
+            ],
+            from_row,
+        )?
+        .collect::<Result<Vec<_>>>()?;
+    found.into_iter().map(|(number, store)| with_metadata(connection, number, store)).collect()
+}
+
+fn from_row(row: &Row<'_>) -> Result<(i64, Store)> {
+    let store = Store {
+        id: row.id(1)?,
+        workspace: row.id(2)?,
+        name: row.name(3)?,
+        description: row.description(4)?,
+        metadata: Metadata::default(),
+        policy: StorePolicy { secrets: row.word(5)?, expire_after_days: row.get(6)? },
+        created_at: row.moment(7)?,
+        updated_at: row.moment(8)?,
+        archived_at: row.optional_moment(9)?,
+    };
+    Ok((row.get(0)?, store))
+}
+
+fn with_metadata(connection: &Connection, number: i64, store: Store) -> Result<Store> {
+    let sql = "SELECT key, value FROM store_metadata WHERE store = ?1";
+    let pairs = connection
+        .prepare_cached(sql)?
+        .query_map([number], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<BTreeMap<String, String>>>()?;
+    // What was stored has passed the limits of its day.
+    Ok(Store { metadata: Metadata::new(pairs).unwrap_or_default(), ..store })
+}
+
+pub(super) fn usage(connection: &Connection, id: StoreId) -> Result<Usage> {
+    let sql = "SELECT memories_count, size_bytes FROM stores WHERE id = ?1";
+    let usage =
+        |row: &Row<'_>| Ok(Usage { memories_count: row.count(0)?, size_bytes: row.count(1)? });
+    let found = connection.prepare_cached(sql)?.query_row([blob(id)], usage).optional()?;
+    Ok(found.unwrap_or_default())
+}
+
+pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
+    let sql = "INSERT INTO stores (id, workspace, name, description, secrets, expire_after_days,
+            created_at, updated_at, archived_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+        ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
+            secrets = excluded.secrets, expire_after_days = excluded.expire_after_days,
+            updated_at = excluded.updated_at, archived_at = excluded.archived_at";
+    connection.prepare_cached(sql)?.execute(params![
+        blob(store.id),
+        blob(store.workspace),
+        store.name.as_str(),
+        store.description.as_str(),
+        store.policy.secrets.as_str(),
+        store.policy.expire_after_days,
+        store.created_at.as_micros(),
+        store.updated_at.as_micros(),
+        store.archived_at.map(Timestamp::as_micros),
+    ])?;
+    let number = "SELECT num FROM stores WHERE id = ?1";
+    let number: i64 =
+        connection.prepare_cached(number)?.query_row([blob(store.id)], |row| row.get(0))?;
+    connection.prepare_cached("DELETE FROM store_metadata WHERE store = ?1")?.execute([number])?;
+    let sql = "INSERT INTO store_metadata (store, key, value) VALUES (?1, ?2, ?3)";
+    for (key, value) in store.metadata.pairs() {
+        connection.prepare_cached(sql)?.execute(params![number, key, value])?;
+    }
+    Ok(())
+}
+
+pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
+    let of_store = [
+        "DELETE FROM texts WHERE at IN (SELECT at FROM versions
+            WHERE store = (SELECT num FROM stores WHERE id = ?1))",
+        "DELETE FROM versions WHERE store = (SELECT num FROM stores WHERE id = ?1)",
+        "DELETE FROM memories WHERE store = (SELECT num FROM stores WHERE id = ?1)",
+        "DELETE FROM store_metadata WHERE store = (SELECT num FROM stores WHERE id = ?1)",
+        "DELETE FROM key_stores WHERE store = ?1",
+        "DELETE FROM stores WHERE id = ?1",
+    ];
+    for sql in of_store {
+        connection.execute(sql, [blob(id)])?;
+    }
+    erase::set_pending(connection)
+}

@@ -1,0 +1,29 @@
+//! Random operations on the engine over SQLite and on the naive reference.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use quipu_core::Backend;
+use quipu_sqlite::{OpenMode, SqliteBackend};
+use quipu_testkit::model;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_over_sqlite_does_what_the_reference_says(
+        operations in model::operations(40),
+    ) {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let open = || -> Arc<dyn Backend> {
+            Arc::new(SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens"))
+        };
+        model::run(&open, &operations);
+    }
+}
+
+/// Returns how many lists of operations to try; `QUIPU_CASES` asks for more.
+#[expect(clippy::disallowed_methods, reason = "a long run is asked for by the environment")]
+fn cases() -> u32 {
+    std::env::var("QUIPU_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24)
+}

@@ -1,0 +1,107 @@
+//! The contract of a backend, as tests: every sentence of [`quipu_core::backend`]'s docs.
+//!
+//! A backend's crate writes
+//!
+//! ```ignore
+//! fn open() -> Fixture { … }
+//! quipu_testkit::conformance_tests!(open);
+//! ```
+
+mod fixture;
+pub mod reading;
+pub mod transactions;
+pub mod upkeep;
+pub mod writing;
+
+pub use fixture::{Fixture, Rows};
+
+/// Makes a test of each function of the suite. `$open` returns a [`Fixture`] with an empty
+/// backend.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($open:ident) => {
+        $crate::conformance_tests!(@module $open, transactions:
+            a_snapshot_holds_every_write_that_has_returned,
+            nothing_that_happens_during_a_read_changes_its_snapshot,
+            an_error_of_a_read_is_returned_as_it_is,
+            a_failed_write_changes_nothing_and_returns_its_error,
+            a_write_that_panics_changes_nothing,
+            a_write_reads_its_own_changes,
+            writes_do_not_overlap,
+            a_write_is_seen_through_every_handle,
+            writers_of_many_handles_lose_no_update,
+            waiting_returns_at_once_when_there_is_a_change_already,
+            waiting_ends_with_its_patience,
+            waiting_ends_with_a_change_of_the_same_handle,
+            waiting_ends_with_a_change_of_another_handle,
+        );
+        $crate::conformance_tests!(@module $open, reading:
+            workspaces_come_oldest_first,
+            a_store_is_read_back_as_it_was_put,
+            stores_come_newest_first_page_by_page,
+            stores_are_selected_by_workspace_archive_and_span,
+            an_absent_store_has_nothing,
+            a_memory_is_found_by_id_and_by_exact_path_in_its_store_only,
+            a_basic_view_leaves_the_text_out,
+            overlapping_finds_the_one_at_the_path_then_above_then_below,
+            overlapping_leaves_out_the_exception,
+            memories_come_in_byte_order_of_their_paths,
+            memories_are_selected_by_directory_start_and_limit,
+            unused_memories_were_neither_written_nor_touched,
+            use_is_noted_only_in_stores_that_expire,
+            versions_come_newest_first_page_by_page,
+            versions_are_selected_by_everything_in_the_filter,
+            a_version_is_read_from_its_store_only,
+            sessions_are_read_back_and_found_by_token,
+            sessions_come_newest_first_and_are_selected,
+            keys_are_read_back_and_found_by_secret,
+            changes_come_in_order_after_a_sequence,
+        );
+        $crate::conformance_tests!(@module $open, writing:
+            putting_again_replaces,
+            a_commit_moves_the_memory_and_adds_the_version,
+            a_commit_feeds_the_change_and_the_usage,
+            a_deletion_removes_the_memory_and_keeps_its_versions,
+            a_removed_store_takes_its_rows_along,
+            a_removed_store_leaves_keys_but_stays_on_record_in_sessions,
+            redaction_takes_out_path_text_hash_and_size,
+            pruning_gives_up_what_the_rule_says,
+            pruning_stops_at_its_limit,
+            pruning_trims_the_feed_but_not_its_newest_change,
+            a_removed_session_is_gone_and_stays_an_actor,
+        );
+        $crate::conformance_tests!(@module $open, upkeep:
+            a_sound_backend_has_nothing_to_report,
+            rebuilding_keeps_the_usage_right,
+            erasing_can_be_repeated_and_keeps_what_is_there,
+        );
+    };
+    (@module $open:ident, $module:ident: $($name:ident,)*) => {
+        mod $module {
+            $(
+                #[test]
+                fn $name() {
+                    $crate::conformance::$module::$name(&super::$open());
+                }
+            )*
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_function_of_the_suite_is_in_the_macro() {
+        let list = include_str!("conformance.rs");
+        let sources = [
+            include_str!("conformance/transactions.rs"),
+            include_str!("conformance/reading.rs"),
+            include_str!("conformance/writing.rs"),
+            include_str!("conformance/upkeep.rs"),
+        ];
+        for name in sources.iter().flat_map(|source| source.split("\npub fn ").skip(1)) {
+            let name = name.split('(').next().expect("a function has a name");
+            assert!(list.contains(&format!("            {name},\n")), "`{name}` is not listed");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A backend that fails at a chosen step.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quipu_core::backend::{
+    Backend, Change, Commit, MemoryQuery, PruneRule, ReadWork, Reader, Sequence, SessionQuery,
+    StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+};
+use quipu_core::model::{
+    Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
+    StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+};
+use quipu_core::{Error, ErrorKind};
+
+/// Wraps a backend and fails once, at the step that a test chooses.
+///
+/// A step is one call of a reader or writer method, one commit, or one call of another backend
+/// method. A test runs an operation with the fault at step 1, 2, 3, … until it passes without
+/// meeting the fault.
+#[derive(Debug)]
+pub struct FaultyBackend {
+    inner: Arc<dyn Backend>,
+    countdown: Countdown,
+}
+
+#[derive(Debug, Default)]
+struct Countdown(AtomicU64);
+
+impl Countdown {
+    /// Takes one step; fails if it is the chosen one.
+    fn step(&self) -> Result<(), Error> {
+        let counted = |left: u64| left.checked_sub(1);
+        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted) {
+            Ok(1) => Err(Error::new(ErrorKind::StorageUnavailable, "an injected fault")),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+impl FaultyBackend {
+    /// Wraps a backend, without a fault for now.
+    pub fn new(inner: Arc<dyn Backend>) -> Self {
+        Self { inner, countdown: Countdown::default() }
+    }
+
+    /// Makes the `step`-th step from now fail; 0 means none.
+    pub fn fail_at(&self, step: u64) {
+        self.countdown.0.store(step, Ordering::SeqCst);
+    }
+
+    /// Tells whether the fault is still ahead; if so, takes it away.
+    pub fn disarm(&self) -> bool {
+        self.countdown.0.swap(0, Ordering::SeqCst) > 0
+    }
+}
+
+impl Backend for FaultyBackend {
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
+        self.inner
+            .read(&mut |reader| work(&FaultyReader { inner: reader, countdown: &self.countdown }))
+    }
+
+    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.inner.write(&mut |writer| {
+            work(&mut FaultyWriter { inner: writer, countdown: &self.countdown })?;
+            // The last step is the commit.
+            self.countdown.step()
+        })
+    }
+
+    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+        self.countdown.step()?;
+        self.inner.wait(seen, patience)
+    }
+
+    fn erase(&self) -> Result<(), Error> {
+        self.countdown.step()?;
+        self.inner.erase()
+    }
+
+    fn verify(&self) -> Result<Vec<String>, Error> {
+        self.countdown.step()?;
+        self.inner.verify()
+    }
+
+    fn rebuild(&self) -> Result<(), Error> {
+        self.countdown.step()?;
+        self.inner.rebuild()
+    }
+}
+
+struct FaultyReader<'a> {
+    inner: &'a dyn Reader,
+    countdown: &'a Countdown,
+}
+
+struct FaultyWriter<'a> {
+    inner: &'a mut dyn Writer,
+    countdown: &'a Countdown,
+}
+
+/// Passes methods on to the inner reader or writer, each after one step.
+macro_rules! stepping {
+    ($(fn $name:ident($receiver:ident $(, $argument:ident: $type:ty)*) -> $answer:ty;)*) => {$(
+        stepping!(@method $receiver, $name, ($($argument: $type),*), $answer);
+    )*};
+    (@method read, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
+        fn $name(&self $(, $argument: $type)*) -> Result<$answer, Error> {
+            self.countdown.step()?;
+            self.inner.$name($($argument),*)
+        }
+    };
+    (@method write, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
+        fn $name(&mut self $(, $argument: $type)*) -> Result<$answer, Error> {
+            self.countdown.step()?;
+            self.inner.$name($($argument),*)
+        }
+    };
+}
+
+macro_rules! stepping_reader {
+    ($type:ident) => {
+        impl Reader for $type<'_> {
+            stepping! {
+                fn workspaces(read) -> Vec<Workspace>;
+                fn store(read, id: StoreId) -> Option<Store>;
+                fn stores(read, query: &StoreQuery) -> Vec<Store>;
+                fn usage(read, store: StoreId) -> Usage;
+                fn memory(read, store: StoreId, id: MemoryId, view: View) -> Option<Memory>;
+                fn memory_at(read, store: StoreId, path: &MemoryPath, view: View)
+                    -> Option<Memory>;
+                fn overlapping(
+                    read, store: StoreId, path: &MemoryPath, except: Option<MemoryId>
+                ) -> Option<Memory>;
+                fn memories(read, store: StoreId, query: &MemoryQuery) -> Vec<Memory>;
+                fn unused_memories(read, store: StoreId, since: Timestamp, limit: usize)
+                    -> Vec<Memory>;
+                fn noted_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
+                fn version(read, store: StoreId, id: VersionId, view: View) -> Option<Version>;
+                fn versions(read, store: StoreId, query: &VersionQuery) -> Vec<Version>;
+                fn session(read, id: SessionId) -> Option<Session>;
+                fn session_with_token(read, token: &SecretHash) -> Option<Session>;
+                fn sessions(read, query: &SessionQuery) -> Vec<Session>;
+                fn key(read, id: KeyId) -> Option<Key>;
+                fn key_with_secret(read, secret: &SecretHash) -> Option<Key>;
+                fn keys(read, workspace: WorkspaceId) -> Vec<Key>;
+                fn changes(read, after: Sequence, limit: usize) -> Vec<Change>;
+                fn newest_change(read) -> (Sequence, Timestamp);
+            }
+        }
+    };
+}
+
+stepping_reader!(FaultyReader);
+stepping_reader!(FaultyWriter);
+
+impl Writer for FaultyWriter<'_> {
+    stepping! {
+        fn put_workspace(write, workspace: &Workspace) -> ();
+        fn put_store(write, store: &Store) -> ();
+        fn remove_store(write, id: StoreId) -> ();
+        fn commit(write, commit: &Commit) -> ();
+        fn redact(write, store: StoreId, version: VersionId, redaction: &Redaction) -> ();
+        fn touch(write, store: StoreId, memory: MemoryId, at: Timestamp) -> ();
+        fn prune(write, rule: &PruneRule, limit: usize) -> usize;
+        fn put_session(write, session: &Session) -> ();
+        fn remove_session(write, id: SessionId) -> ();
+        fn put_key(write, key: &Key) -> ();
+        fn record(write, change: &Change) -> ();
+    }
+}

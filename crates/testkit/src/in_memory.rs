@@ -1,0 +1,368 @@
+//! The simplest backend: everything in maps, copied for every write.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quipu_core::Error;
+use quipu_core::backend::{
+    Archived, Backend, Change, Commit, Event, MemoryQuery, PruneRule, ReadWork, Reader, Sequence,
+    SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+};
+use quipu_core::model::{
+    Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
+    StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+};
+
+/// A backend that forgets everything when it is dropped.
+#[derive(Debug, Default)]
+pub struct InMemoryBackend {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    workspaces: BTreeMap<WorkspaceId, Workspace>,
+    stores: BTreeMap<StoreId, Store>,
+    memories: BTreeMap<(StoreId, MemoryPath), Memory>,
+    touched: BTreeMap<MemoryId, Timestamp>,
+    versions: BTreeMap<VersionId, Version>,
+    sessions: BTreeMap<SessionId, Session>,
+    keys: BTreeMap<KeyId, Key>,
+    changes: BTreeMap<Sequence, Change>,
+}
+
+impl InMemoryBackend {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for InMemoryBackend {
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
+        let snapshot = self.lock().clone();
+        work(&snapshot)
+    }
+
+    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        let mut state = self.lock();
+        let mut changed = state.clone();
+        work(&mut changed)?;
+        *state = changed;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+        let newest = |state: &State| state.changes.keys().next_back().copied().unwrap_or_default();
+        let nothing_new = |state: &mut State| newest(state) <= seen;
+        let waited = self.changed.wait_timeout_while(self.lock(), patience, nothing_new);
+        Ok(newest(&waited.unwrap_or_else(PoisonError::into_inner).0))
+    }
+
+    fn erase(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn rebuild(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn viewed<T>(content: &mut Option<T>, view: View) {
+    if view == View::Basic {
+        *content = None;
+    }
+}
+
+fn basic(memory: &Memory) -> Memory {
+    Memory { content: None, ..memory.clone() }
+}
+
+impl State {
+    fn memories_of(&self, store: StoreId) -> impl Iterator<Item = &Memory> {
+        self.memories.values().filter(move |memory| memory.store == store)
+    }
+}
+
+impl Reader for State {
+    fn workspaces(&self) -> Result<Vec<Workspace>, Error> {
+        Ok(self.workspaces.values().cloned().collect())
+    }
+
+    fn store(&self, id: StoreId) -> Result<Option<Store>, Error> {
+        Ok(self.stores.get(&id).cloned())
+    }
+
+    fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error> {
+        let selected = self.stores.values().rev().filter(|store| {
+            store.workspace == query.workspace
+                && query.before.is_none_or(|before| store.id < before)
+                && query.created.contains(store.created_at)
+                && (query.archived == Archived::Show || store.archived_at.is_none())
+        });
+        Ok(selected.take(query.limit).cloned().collect())
+    }
+
+    fn usage(&self, store: StoreId) -> Result<Usage, Error> {
+        Ok(self.memories_of(store).fold(Usage::default(), |usage, memory| Usage {
+            memories_count: usage.memories_count + 1,
+            size_bytes: usage.size_bytes + memory.size_bytes,
+        }))
+    }
+
+    fn memory(&self, store: StoreId, id: MemoryId, view: View) -> Result<Option<Memory>, Error> {
+        let mut found = self.memories_of(store).find(|memory| memory.id == id).cloned();
+        if let Some(memory) = &mut found {
+            viewed(&mut memory.content, view);
+        }
+        Ok(found)
+    }
+
+    fn memory_at(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        view: View,
+    ) -> Result<Option<Memory>, Error> {
+        let mut found = self.memories.get(&(store, path.clone())).cloned();
+        if let Some(memory) = &mut found {
+            viewed(&mut memory.content, view);
+        }
+        Ok(found)
+    }
+
+    fn overlapping(
+        &self,
+        store: StoreId,
+        path: &MemoryPath,
+        except: Option<MemoryId>,
+    ) -> Result<Option<Memory>, Error> {
+        let overlaps: Vec<_> = self
+            .memories_of(store)
+            .filter(|memory| memory.path.overlaps(path) && Some(memory.id) != except)
+            .collect();
+        let at_or_above = overlaps.iter().filter(|memory| memory.path <= *path);
+        let nearest = at_or_above.max_by_key(|memory| memory.path.as_str().len());
+        Ok(nearest.or(overlaps.first()).map(|memory| basic(memory)))
+    }
+
+    fn memories(&self, store: StoreId, query: &MemoryQuery) -> Result<Vec<Memory>, Error> {
+        let is_after_start = |path: &str| match &query.start {
+            Bound::Included(start) => path >= start.as_str(),
+            Bound::Excluded(start) => path > start.as_str(),
+            Bound::Unbounded => true,
+        };
+        let selected = self.memories_of(store).filter(|memory| {
+            query.directory.contains(&memory.path) && is_after_start(memory.path.as_str())
+        });
+        let mut selected: Vec<_> = selected.take(query.limit).cloned().collect();
+        for memory in &mut selected {
+            viewed(&mut memory.content, query.view);
+        }
+        Ok(selected)
+    }
+
+    fn unused_memories(
+        &self,
+        store: StoreId,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Memory>, Error> {
+        let unused = self.memories_of(store).filter(|memory| {
+            memory.updated_at <= since
+                && self.touched.get(&memory.id).is_none_or(|touched| *touched <= since)
+        });
+        Ok(unused.take(limit).map(basic).collect())
+    }
+
+    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
+        let expires =
+            self.stores.get(&store).is_some_and(|store| store.policy.expire_after_days.is_some());
+        let memory = self.memory(store, memory, View::Basic)?.filter(|_| expires);
+        Ok(memory.map(|memory| {
+            self.touched.get(&memory.id).map_or(memory.updated_at, |at| memory.updated_at.max(*at))
+        }))
+    }
+
+    fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Option<Version>, Error> {
+        let mut found = self.versions.get(&id).filter(|version| version.store == store).cloned();
+        if let Some(version) = &mut found {
+            viewed(&mut version.content, view);
+        }
+        Ok(found)
+    }
+
+    fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error> {
+        let selected = self.versions.values().rev().filter(|version| {
+            version.store == store
+                && query.before.is_none_or(|before| version.id < before)
+                && query.filter.accepts(version)
+        });
+        let mut selected: Vec<_> = selected.take(query.limit).cloned().collect();
+        for version in &mut selected {
+            viewed(&mut version.content, query.view);
+        }
+        Ok(selected)
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<Session>, Error> {
+        Ok(self.sessions.get(&id).cloned())
+    }
+
+    fn session_with_token(&self, token: &SecretHash) -> Result<Option<Session>, Error> {
+        Ok(self.sessions.values().find(|session| session.token == Some(*token)).cloned())
+    }
+
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error> {
+        let selected = self.sessions.values().rev().filter(|session| {
+            session.workspace == query.workspace
+                && query.before.is_none_or(|before| session.id < before)
+                && query.created.contains(session.created_at)
+                && (query.archived == Archived::Show || session.archived_at.is_none())
+                && query.store.is_none_or(|store| session.attachment(store).is_some())
+        });
+        Ok(selected.take(query.limit).cloned().collect())
+    }
+
+    fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
+        Ok(self.keys.get(&id).cloned())
+    }
+
+    fn key_with_secret(&self, secret: &SecretHash) -> Result<Option<Key>, Error> {
+        Ok(self.keys.values().find(|key| key.secret == *secret).cloned())
+    }
+
+    fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
+        Ok(self.keys.values().filter(|key| key.workspace == workspace).cloned().collect())
+    }
+
+    fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
+        let later = self.changes.range((Bound::Excluded(after), Bound::Unbounded));
+        Ok(later.take(limit).map(|(_, change)| change.clone()).collect())
+    }
+
+    fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
+        let newest = self.changes.values().next_back();
+        Ok(newest.map_or((Sequence(0), Timestamp::MIN), |change| (change.sequence, change.at)))
+    }
+}
+
+impl Writer for State {
+    fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error> {
+        self.workspaces.insert(workspace.id, workspace.clone());
+        Ok(())
+    }
+
+    fn put_store(&mut self, store: &Store) -> Result<(), Error> {
+        self.stores.insert(store.id, store.clone());
+        Ok(())
+    }
+
+    fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {
+        self.stores.remove(&id);
+        self.memories.retain(|_, memory| memory.store != id);
+        self.versions.retain(|_, version| version.store != id);
+        for key in self.keys.values_mut() {
+            key.stores.iter_mut().for_each(|stores| stores.retain(|store| *store != id));
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
+        let version = &commit.version;
+        self.versions.insert(version.id, version.clone());
+        if let Some(before) = &commit.before {
+            self.memories.remove(&(before.store, before.path.clone()));
+        }
+        match &commit.after {
+            Some(after) => {
+                self.memories.insert((after.store, after.path.clone()), after.clone());
+            }
+            None => {
+                self.touched.remove(&version.memory);
+            }
+        }
+        self.record(&Change {
+            sequence: commit.sequence,
+            at: version.created_at,
+            store: version.store,
+            event: Event::Version(version.id),
+        })
+    }
+
+    fn redact(
+        &mut self,
+        store: StoreId,
+        version: VersionId,
+        redaction: &Redaction,
+    ) -> Result<(), Error> {
+        let version = self.versions.get_mut(&version).filter(|version| version.store == store);
+        if let Some(version) = version {
+            version.path = None;
+            version.content = None;
+            version.hash = None;
+            version.size_bytes = None;
+            version.redaction = Some(redaction.clone());
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {
+        if self.memory(store, memory, View::Basic)?.is_some() {
+            self.touched.insert(memory, at);
+        }
+        Ok(())
+    }
+
+    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
+        let is_given_up = |version: &Version| {
+            let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
+            let newer = self
+                .versions
+                .values()
+                .filter(|other| other.memory == version.memory && other.id > version.id);
+            let newer_count = u64::try_from(newer.count()).expect("a count fits");
+            version.created_at < rule.before && (!is_alive || newer_count >= rule.keep_newest)
+        };
+        let given_up: Vec<_> = self
+            .versions
+            .values()
+            .filter(|version| is_given_up(version))
+            .take(limit)
+            .map(|version| version.id)
+            .collect();
+        for id in &given_up {
+            self.versions.remove(id);
+        }
+        let newest = self.newest_change()?.0;
+        self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
+        Ok(given_up.len())
+    }
+
+    fn put_session(&mut self, session: &Session) -> Result<(), Error> {
+        self.sessions.insert(session.id, session.clone());
+        Ok(())
+    }
+
+    fn remove_session(&mut self, id: SessionId) -> Result<(), Error> {
+        self.sessions.remove(&id);
+        Ok(())
+    }
+
+    fn put_key(&mut self, key: &Key) -> Result<(), Error> {
+        self.keys.insert(key.id, key.clone());
+        Ok(())
+    }
+
+    fn record(&mut self, change: &Change) -> Result<(), Error> {
+        self.changes.insert(change.sequence, change.clone());
+        Ok(())
+    }
+}
