@@ -1,7 +1,32 @@
 //! The engine's tests over the in-memory backend, in one binary.
 
+#![expect(clippy::string_slice, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+#[path = "it/check.rs"]
+mod check;
 #[path = "it/conformance.rs"]
 mod conformance;
-
+#[path = "it/faults.rs"]
+mod faults;
+#[path = "it/feed.rs"]
+mod feed;
+#[path = "it/keys.rs"]
+mod keys;
+#[path = "it/listing.rs"]
+mod listing;
+#[path = "it/memories.rs"]
+mod memories;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/retention.rs"]
+mod retention;
+#[path = "it/screening.rs"]
+mod screening;
+#[path = "it/sessions.rs"]
+mod sessions;
+#[path = "it/stores.rs"]
+mod stores;
+#[path = "it/support.rs"]
+mod support;
+#[path = "it/versions.rs"]
+mod versions;

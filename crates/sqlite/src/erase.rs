@@ -56,8 +56,8 @@ fn truncate_log(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a copy of what the connection sees to a file that must not exist yet.
-pub(crate) fn backup(connection: &Connection, target: &Path) -> Result<(), Error> {
+/// Writes a copy of a database to a file that must not exist yet.
+pub(crate) fn backup(database: &Path, target: &Path) -> Result<(), Error> {
     if target.exists() {
         return Err(Error::invalid("the backup file exists already")
             .with_hint("choose a new name; a backup never overwrites"));
@@ -71,6 +71,7 @@ pub(crate) fn backup(connection: &Connection, target: &Path) -> Result<(), Error
     options.create_new(true).write(true);
     open::owner_only(&mut options);
     let file = options.open(&unfinished).or_storage_error()?;
+    let connection = open::connect(database)?;
     let copied = connection.execute("VACUUM INTO ?1", [name]).or_storage_error();
     let finished = copied
         .and_then(|_| file.sync_all().or_storage_error())

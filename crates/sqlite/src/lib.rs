@@ -53,7 +53,7 @@ impl SqliteBackend {
 
     /// Writes a consistent copy of everything to a new file while others go on writing.
     pub fn backup(&self, target: &Path) -> Result<(), Error> {
-        self.readers.with(|connection| erase::backup(connection, target))
+        erase::backup(&self.directory.join(DATABASE_FILE), target)
     }
 
     /// Returns how many bytes the database and its log take on disk.

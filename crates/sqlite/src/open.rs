@@ -64,7 +64,7 @@ pub(crate) fn open(directory: &Path, mode: OpenMode) -> Result<Opened, Error> {
     Ok(Opened { connection, gate })
 }
 
-/// Opens another connection to a database that is open already.
+/// Opens a connection that only reads.
 pub(crate) fn reader(database: &Path) -> Result<Connection, Error> {
     let connection = connect(database)?;
     connection.pragma_update(None, "query_only", true).or_storage_error()?;
@@ -94,7 +94,8 @@ fn create_file(database: &Path) -> Result<(), Error> {
     options.open(database).or_storage_error().map(drop)
 }
 
-fn connect(database: &Path) -> Result<Connection, Error> {
+/// Opens a connection with Quipu's settings.
+pub(crate) fn connect(database: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags).or_storage_error()?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);

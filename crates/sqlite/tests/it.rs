@@ -2,6 +2,13 @@
 
 #[path = "it/conformance.rs"]
 mod conformance;
-
+#[path = "it/erasing.rs"]
+mod erasing;
+#[path = "it/grouping.rs"]
+mod grouping;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/opening.rs"]
+mod opening;
+#[path = "it/support.rs"]
+mod support;

@@ -1,0 +1,151 @@
+//! The check finds what is broken. Each case breaks one thing behind the engine's back.
+
+use std::sync::Arc;
+
+use quipu_core::Backend as _;
+use quipu_core::backend::{Commit, Writer};
+use quipu_core::engine::{CheckReport, Remedy};
+use quipu_core::model::{Memory, Operation, Version, View};
+use quipu_core::settings::Limits;
+use quipu_testkit::InMemoryBackend;
+
+use crate::support::{Bench, bench_over, content, path};
+
+/// Changes rows behind the engine's back.
+type Damage = dyn Fn(&mut dyn Writer, &Memory, &Version);
+
+/// Returns the problems that the check finds after `damage`.
+fn problems(damage: &Damage) -> Vec<String> {
+    let backend = Arc::new(InMemoryBackend::default());
+    let bench = bench_over(Arc::clone(&backend) as _, Limits::default());
+    bench.put("/a", "one");
+    let memory = bench.put("/a", "two");
+    let version =
+        bench.engine.version(bench.store, memory.version, View::Full).expect("it is there");
+    assert_eq!(report(&bench).problems, []);
+    backend
+        .write(&mut |writer| {
+            damage(writer, &memory, &version);
+            Ok(())
+        })
+        .expect("the damage is done");
+    let problems = report(&bench).problems;
+    assert!(problems.iter().all(|problem| problem.remedy == Remedy::None));
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+fn report(bench: &Bench) -> CheckReport {
+    bench.engine.check().expect("the check runs")
+}
+
+/// Makes a commit that claims to follow the newest one.
+fn next(writer: &dyn Writer, version: Version, after: Option<Memory>) -> Commit {
+    let sequence =
+        quipu_core::backend::Sequence(writer.newest_change().expect("it is read").0.0 + 1);
+    Commit { sequence, version, before: None, after }
+}
+
+#[track_caller]
+fn assert_one(problems: &[String], part: &str) {
+    assert!(matches!(problems, [only] if only.contains(part)), "{problems:?}");
+}
+
+#[test]
+fn a_text_that_does_not_have_its_hash() {
+    let found = problems(&|writer, memory, version| {
+        let changed = Version { content: Some(content("tampered")), ..version.clone() };
+        let mut commit = next(writer, changed, Some(memory.clone()));
+        commit.sequence = writer.newest_change().unwrap().0;
+        writer.commit(&commit).unwrap();
+    });
+    assert_one(&found, "does not have its hash");
+}
+
+#[test]
+fn a_memory_that_is_not_at_its_newest_version() {
+    let found = problems(&|writer, memory, version| {
+        let at = version.created_at.next();
+        let id = quipu_core::model::Id::new(at, 1);
+        let newer = Version { id, created_at: at, ..version.clone() };
+        writer.commit(&next(writer, newer, Some(memory.clone()))).unwrap();
+    });
+    assert_one(&found, "is not at its newest version");
+}
+
+#[test]
+fn a_memory_that_differs_from_its_version() {
+    let found = problems(&|writer, memory, version| {
+        let moved = Memory { path: path("/elsewhere"), ..memory.clone() };
+        let mut commit = next(writer, version.clone(), Some(moved));
+        commit.before = Some(memory.clone());
+        commit.sequence = writer.newest_change().unwrap().0;
+        writer.commit(&commit).unwrap();
+    });
+    assert_one(&found, "differs from its newest version");
+}
+
+#[test]
+fn a_memory_that_is_gone_without_a_deletion() {
+    let found = problems(&|writer, memory, version| {
+        let mut commit = next(writer, version.clone(), None);
+        commit.before = Some(memory.clone());
+        commit.sequence = writer.newest_change().unwrap().0;
+        writer.commit(&commit).unwrap();
+    });
+    assert_one(&found, "is gone without a deletion");
+}
+
+#[test]
+fn a_memory_below_another() {
+    let found = problems(&|writer, memory, version| {
+        let at = version.created_at.next();
+        let lower = Memory {
+            id: quipu_core::model::Id::new(at, 1),
+            version: quipu_core::model::Id::new(at, 2),
+            path: path("/a/b"),
+            ..memory.clone()
+        };
+        let created = Version {
+            id: lower.version,
+            memory: lower.id,
+            operation: Operation::Created,
+            path: Some(lower.path.clone()),
+            created_at: at,
+            ..version.clone()
+        };
+        writer.commit(&next(writer, created, Some(lower))).unwrap();
+    });
+    assert_one(&found, "`/a/b` lies below the memory `/a`");
+}
+
+#[test]
+fn a_gap_in_the_feed_and_a_moment_that_goes_back() {
+    let found = problems(&|writer, memory, _| {
+        let (newest, at) = writer.newest_change().unwrap();
+        let change = quipu_core::backend::Change {
+            sequence: quipu_core::backend::Sequence(newest.0 + 2),
+            at,
+            store: memory.store,
+            event: quipu_core::backend::Event::StoreUpdated,
+        };
+        writer.record(&change).unwrap();
+    });
+    assert_eq!(found.len(), 2);
+    assert!(found[0].contains("the feed jumps from 3 to 5"));
+    assert!(found[1].contains("is not later than the one before"));
+}
+
+#[test]
+fn a_version_that_the_feed_does_not_know() {
+    let found = problems(&|writer, memory, version| {
+        let (newest, at) = writer.newest_change().unwrap();
+        let change = quipu_core::backend::Change {
+            sequence: newest,
+            at,
+            store: memory.store,
+            event: quipu_core::backend::Event::Redacted(version.id),
+        };
+        writer.record(&change).unwrap();
+    });
+    assert_one(&found, "is not in the change feed");
+}

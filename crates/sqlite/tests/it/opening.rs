@@ -1,0 +1,202 @@
+//! Data directories that are new, damaged, foreign, too new, or cannot be written.
+
+use std::fs;
+use std::path::Path;
+
+use quipu_core::{Backend as _, Error, ErrorKind};
+use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend};
+use rusqlite::Connection;
+
+use crate::support::{actor, bench, content, engine, path};
+
+fn open(directory: &Path) -> Result<SqliteBackend, Error> {
+    SqliteBackend::open(directory, OpenMode::Existing)
+}
+
+fn refusal(directory: &Path) -> Error {
+    let error = open(directory).expect_err("it does not open");
+    assert!(error.hint().is_some(), "{error:?}");
+    let shown = format!("{} {}", error.message(), error.hint().unwrap_or_default());
+    assert!(!shown.contains(&directory.display().to_string()), "a host path is shown: {shown}");
+    error
+}
+
+#[test]
+fn a_missing_directory_is_made_only_when_asked_for() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("a/b");
+    assert_eq!(*refusal(&directory).kind(), ErrorKind::NotFound);
+    assert!(!directory.exists());
+    SqliteBackend::open(&directory, OpenMode::Create).unwrap();
+    assert!(open(&directory).is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_can_read_the_data() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("data");
+    let engine = engine(&directory);
+    engine.default_workspace().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    for entry in fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
+
+#[test]
+fn an_acknowledged_write_has_reached_the_disk() {
+    let bench = bench();
+    bench.put("/a", "text");
+    let connection = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    let mode: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+    // The connection's own setting is not visible from here, so the write is looked for in a copy
+    // of the files as they are now, which is what a power loss would leave.
+    let copy = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(bench.directory.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.to_string_lossy().ends_with("-shm") {
+            fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let survivor = engine(copy.path());
+    let view = quipu_core::model::View::Full;
+    let memory = survivor.memory_at(bench.store, &path("/a"), view).unwrap();
+    assert_eq!(memory.content, Some(content("text")));
+    assert_eq!(survivor.check().unwrap().problems, []);
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(DATABASE_FILE);
+    let foreign = Connection::open(&file).unwrap();
+    foreign.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
+    drop(foreign);
+    let before = fs::read(&file).unwrap();
+    let error = refusal(directory.path());
+    assert_eq!(*error.kind(), ErrorKind::StorageUnusable);
+    assert_eq!(error.message(), "the database was not made by Quipu");
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(DATABASE_FILE);
+    fs::write(&file, "this is a text, and a rather long one ".repeat(300)).unwrap();
+    let before = fs::read(&file).unwrap();
+    assert_eq!(*refusal(directory.path()).kind(), ErrorKind::StorageUnusable);
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn a_newer_schema_is_refused_with_both_numbers() {
+    let bench = bench();
+    let file = bench.directory.path().join(DATABASE_FILE);
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    let error = refusal(bench.directory.path());
+    assert_eq!(*error.kind(), ErrorKind::StorageUnusable);
+    assert!(error.message().contains("schema 999"), "{error}");
+}
+
+#[test]
+fn a_truncated_database_is_reported_and_kept() {
+    let bench = bench();
+    for number in 0..200 {
+        bench.put(&format!("/{number}"), &"text ".repeat(200));
+    }
+    let file = bench.directory.path().join(DATABASE_FILE);
+    let directory = bench.directory;
+    drop(bench.engine);
+    let bytes = fs::read(&file).unwrap();
+    let half = &bytes[..bytes.len() / 2 / 4096 * 4096];
+    fs::write(&file, half).unwrap();
+    let error = match open(directory.path()) {
+        Err(error) => error,
+        Ok(backend) => backend
+            .read(&mut |reader| reader.workspaces().map(drop))
+            .expect_err("a truncated database cannot be read"),
+    };
+    assert_eq!(*error.kind(), ErrorKind::StorageUnusable, "{error:?}");
+    assert_eq!(fs::read(&file).unwrap(), half);
+}
+
+#[test]
+fn damage_inside_the_file_is_found_by_the_check() {
+    let bench = bench();
+    bench.put("/a", "text");
+    let file = bench.directory.path().join(DATABASE_FILE);
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM versions").unwrap();
+    drop(connection);
+    let problems = bench.engine.check().unwrap().problems;
+    assert!(problems.iter().any(|problem| problem.message.contains("no owner in `versions`")));
+    assert!(problems.iter().any(|problem| problem.message.contains("has no version")));
+}
+
+#[test]
+fn wrong_usage_is_found_and_can_be_rebuilt() {
+    let bench = bench();
+    bench.put("/a", "text");
+    let file = bench.directory.path().join(DATABASE_FILE);
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("UPDATE stores SET memories_count = 7").unwrap();
+    let problems = bench.engine.check().unwrap().problems;
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].remedy, quipu_core::engine::Remedy::Rebuild);
+    bench.engine.rebuild().unwrap();
+    assert_eq!(bench.engine.check().unwrap().problems, []);
+}
+
+#[test]
+fn an_empty_file_is_a_new_database() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(DATABASE_FILE), "").unwrap();
+    assert!(engine(directory.path()).default_workspace().is_ok());
+}
+
+#[test]
+fn many_may_open_a_new_directory_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| engine(directory.path()).default_workspace().unwrap());
+        }
+    });
+    assert_eq!(engine(directory.path()).workspaces().unwrap().len(), 1);
+}
+
+#[test]
+fn a_backup_is_consistent_while_others_write_and_never_overwrites() {
+    let bench = bench();
+    let backend = open(bench.directory.path()).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let copy = elsewhere.path().join(DATABASE_FILE);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                bench.put(&format!("/{}", number % 20), &number.to_string());
+                number += 1;
+            }
+        });
+        while bench.engine.usage(bench.store).unwrap().memories_count < 20 {
+            std::thread::yield_now();
+        }
+        backend.backup(&copy).unwrap();
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    let restored = engine(elsewhere.path());
+    assert_eq!(restored.check().unwrap().problems, []);
+    assert!(restored.usage(bench.store).unwrap().memories_count >= 20);
+    let again = backend.backup(&copy).unwrap_err();
+    assert_eq!(*again.kind(), ErrorKind::InvalidInput);
+    restored.create(&actor(), bench.store, &path("/new"), &content("x")).unwrap();
+}

@@ -1,0 +1,80 @@
+//! Many processes on one data directory, and processes that are killed.
+//!
+//! Without arguments this runs every scenario; each starts this same program as its child
+//! processes. `QUIPU_KILLS=1000 cargo test --release --test processes crash` is the long crash run.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "these are tests without a test harness, which fail by panicking"
+)]
+
+#[path = "processes/crash.rs"]
+mod crash;
+#[path = "processes/sharing.rs"]
+mod sharing;
+#[path = "it/support.rs"]
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The scenarios by name.
+const SCENARIOS: [(&str, fn()); 4] = [
+    ("crash", crash::every_acknowledged_write_survives_kills),
+    ("increments", sharing::sixteen_processes_lose_no_increment),
+    ("redaction", sharing::redaction_is_real_while_another_process_has_the_data_open),
+    ("waiting", sharing::a_waiting_process_sees_the_change_of_another),
+];
+
+/// What a child process does with the data directory and further words.
+type Role = fn(&Path, &[String]);
+
+/// The roles by name.
+const ROLES: [(&str, Role); 4] = [
+    ("writer", crash::writer),
+    ("incrementer", sharing::incrementer),
+    ("holder", sharing::holder),
+    ("waiter", sharing::waiter),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, role, directory, rest @ ..] = arguments.as_slice()
+        && word == "child"
+    {
+        let (_, run) = ROLES.iter().find(|(name, _)| name == role).expect("a known role");
+        return run(Path::new(directory), rest);
+    }
+    let wanted = arguments.iter().find(|argument| !argument.starts_with('-'));
+    for (name, run) in SCENARIOS {
+        if wanted.is_none_or(|wanted| name.contains(wanted.as_str())) {
+            run();
+            println!("test processes::{name} ... ok");
+        }
+    }
+}
+
+/// Starts this program as a child with a role.
+fn start(role: &str, directory: &Path, rest: &[&str]) -> Child {
+    Command::new(std::env::current_exe().expect("this program has a path"))
+        .args(["child", role])
+        .arg(directory)
+        .args(rest)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the child starts")
+}
+
+/// Returns the lines that a child prints; a last line that was cut off is left out.
+fn lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let mut output = BufReader::new(child.stdout.take().expect("the output is piped"));
+    std::iter::from_fn(move || {
+        let mut line = String::new();
+        output.read_line(&mut line).ok()?;
+        line.strip_suffix('\n').map(str::to_owned)
+    })
+}

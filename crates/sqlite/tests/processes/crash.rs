@@ -1,0 +1,115 @@
+//! A process that writes under load is killed again and again.
+//!
+//! After each kill, everything that it had acknowledged must be there, everything that it had
+//! acknowledged as redacted must be in no file, and every invariant must hold.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use quipu_core::clock::{Clock as _, SystemClock};
+use quipu_core::engine::Precondition;
+use quipu_core::model::{StoreId, VersionId, View};
+
+use crate::support::{Files, actor, content, engine, new_store, path};
+use crate::{lines, start};
+
+/// How many threads of the child write.
+const WRITERS: usize = 4;
+
+/// Returns how often to kill; `QUIPU_KILLS` asks for a long run.
+#[expect(clippy::disallowed_methods, reason = "a long run is asked for by the environment")]
+fn kills() -> usize {
+    std::env::var("QUIPU_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50)
+}
+
+pub(crate) fn every_acknowledged_write_survives_kills() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let store = new_store(&engine(directory.path()), "crash");
+    let (mut writes_count, mut redactions_count) = (0, 0);
+    for _ in 0..kills() {
+        let printed = one_round(directory.path(), store);
+        let engine = engine(directory.path());
+        // Half of the rounds find their erasing unfinished; this is what `serve` and `prune` do.
+        engine.prune().expect("it prunes");
+        let files = Files::read(directory.path());
+        for line in &printed {
+            match line.split(' ').collect::<Vec<_>>().as_slice() {
+                ["stored", version, text] => {
+                    let id: VersionId = version.parse().expect("a version's id");
+                    let version = engine.version(store, id, View::Full).expect("it survived");
+                    assert_eq!(version.content, Some(content(text)));
+                    writes_count += 1;
+                }
+                ["redacted", token] => {
+                    assert_eq!(files.with(token), Vec::<&str>::new());
+                    redactions_count += 1;
+                }
+                _ => panic!("the child printed `{line}`"),
+            }
+        }
+        let report = engine.check().expect("the check runs");
+        assert_eq!(report.problems, []);
+    }
+    println!(
+        "{} kills: {writes_count} acknowledged writes are there, {redactions_count} acknowledged \
+         redactions are in no file",
+        kills()
+    );
+    assert!(writes_count > kills());
+}
+
+/// Starts a writer, kills it at a random moment, and returns what it had acknowledged.
+fn one_round(directory: &Path, store: StoreId) -> Vec<String> {
+    let mut child = start("writer", directory, &[&store.to_string()]);
+    let (sender, receiver) = mpsc::channel();
+    let printed = lines(&mut child);
+    let reader = thread::spawn(move || printed.for_each(|line| drop(sender.send(line))));
+    // The moment counts from the first write on, so that every round has some.
+    let first = receiver.recv().expect("the child writes");
+    let millis = u64::try_from(SystemClock.random() % 120).expect("a small number");
+    thread::sleep(Duration::from_millis(millis));
+    child.kill().expect("the child can be killed");
+    child.wait().expect("the child ends");
+    reader.join().expect("no panic");
+    std::iter::once(first).chain(receiver).collect()
+}
+
+/// Writes with several threads until it is killed, and redacts now and then.
+pub(crate) fn writer(directory: &Path, rest: &[String]) {
+    let store: StoreId = rest[0].parse().expect("a store's id");
+    let engine = engine(directory);
+    let acknowledge = |line: String| {
+        let mut out = std::io::stdout().lock();
+        out.write_all(format!("{line}\n").as_bytes()).expect("the output is open");
+        out.flush().expect("the output is open");
+    };
+    let put = |at: &str, text: &str| {
+        let target = (&path(at), &content(text));
+        let written = engine.put(&actor(), store, target, Precondition::None).expect("it writes");
+        written.memory.version
+    };
+    thread::scope(|scope| {
+        for number in 0..WRITERS {
+            scope.spawn(move || {
+                loop {
+                    let text = format!("{:032x}", SystemClock.random());
+                    let version = put(&format!("/{number}/{}", text.len() % 7), &text);
+                    acknowledge(format!("stored {version} {text}"));
+                }
+            });
+        }
+        scope.spawn(|| {
+            loop {
+                let token = format!("{:032x}", SystemClock.random());
+                let leaked = put("/leak", &token);
+                put("/leak", "clean");
+                engine.redact(&actor(), store, &[leaked]).expect("it redacts");
+                acknowledge(format!("redacted {token}"));
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+    });
+}
