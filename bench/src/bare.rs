@@ -1,13 +1,16 @@
 //! Bare SQLite: the same rows with the same durability and grouping, without the engine.
 //!
-//! Writers share one connection. Like Quipu's, a writer leaves the transaction open when another
-//! one waits, and the last one commits for all.
+//! Writers share one connection. As Quipu does, a writer leaves the transaction open when another
+//! one waits or is expected back, and one of them commits for all.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ToSql, params};
 
 /// Which rows a write makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,23 +21,25 @@ pub(crate) enum Rows {
     SameAsQuipu,
 }
 
+/// One connection, shared by all writers.
 pub(crate) struct Bare {
     state: Mutex<State>,
-    waiting: AtomicUsize,
-    done: Mutex<u64>,
+    waiting_count: AtomicUsize,
+    committed_number: Mutex<u64>,
     committed: Condvar,
     rows: Rows,
 }
 
 struct State {
     connection: Connection,
+    at: i64,
     batch_number: u64,
-    is_open: bool,
     members_count: usize,
     expected_count: usize,
     has_lingerer: bool,
-    at: i64,
 }
+
+const LINGER: Duration = Duration::from_micros(200);
 
 const SCHEMA: &str = "
     CREATE TABLE stores (num INTEGER PRIMARY KEY, id BLOB UNIQUE, name TEXT,
@@ -50,26 +55,26 @@ const SCHEMA: &str = "
     CREATE INDEX versions_by_memory ON versions (memory);
     CREATE TABLE texts (at INTEGER PRIMARY KEY, content TEXT);
     CREATE TABLE changes (sequence INTEGER PRIMARY KEY, at INTEGER, store BLOB, event TEXT,
-        version BLOB);";
+        version BLOB);
+    CREATE TABLE documents (path TEXT PRIMARY KEY, content TEXT);";
 
 impl Bare {
     pub(crate) fn open(directory: &Path, rows: Rows) -> Self {
-        let connection = connect(directory);
-        connection.pragma_update(None, "journal_mode", "wal").expect("WAL can be set");
+        let connection = Connection::open(directory.join("bare.db")).expect("the file can be made");
+        configure(&connection).expect("SQLite knows its settings");
         connection.execute_batch(SCHEMA).expect("the schema is valid");
         let state = State {
             connection,
+            at: 0,
             batch_number: 0,
-            is_open: false,
             members_count: 0,
             expected_count: 1,
             has_lingerer: false,
-            at: 0,
         };
         Self {
             state: Mutex::new(state),
-            waiting: AtomicUsize::new(0),
-            done: Mutex::new(0),
+            waiting_count: AtomicUsize::new(0),
+            committed_number: Mutex::new(0),
             committed: Condvar::new(),
             rows,
         }
@@ -77,64 +82,80 @@ impl Bare {
 
     /// Adds a version of the memory with this number and returns when it is durable.
     pub(crate) fn write(&self, memory: u64, content: &str) {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut state = self.state.lock().expect("no writer panics");
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        if !state.is_open {
-            state.execute("BEGIN IMMEDIATE");
-            state.is_open = true;
-            state.members_count = 0;
+        self.waiting_count.fetch_add(1, Ordering::SeqCst);
+        let mut state = self.lock();
+        self.waiting_count.fetch_sub(1, Ordering::SeqCst);
+        if state.members_count == 0 {
+            state.run("BEGIN IMMEDIATE", &[]);
             state.has_lingerer = false;
         }
         state.insert(memory, content, self.rows);
         state.members_count += 1;
         let number = state.batch_number;
-        if self.waiting.load(Ordering::SeqCst) == 0 {
-            let is_small = state.members_count < state.expected_count;
-            if !is_small {
-                self.commit(&mut state);
-            } else if !state.has_lingerer {
-                state.has_lingerer = true;
-                drop(state);
-                std::thread::sleep(std::time::Duration::from_micros(100));
-                state = self.state.lock().expect("no writer panics");
-                if state.batch_number == number {
-                    self.commit(&mut state);
-                }
-            }
+        if self.waiting_count.load(Ordering::SeqCst) == 0 {
+            self.commit_or_linger(state);
+        } else {
+            drop(state);
         }
-        drop(state);
-        let mut done = self.done.lock().expect("no writer panics");
-        while *done <= number {
-            done = self.committed.wait(done).expect("no writer panics");
-        }
+        let committed = self.committed_number.lock().expect("no writer panics");
+        let is_open = |committed: &mut u64| *committed <= number;
+        drop(self.committed.wait_while(committed, is_open).expect("no writer panics"));
     }
 
-    fn commit(&self, state: &mut State) {
-        state.execute("COMMIT");
-        state.is_open = false;
+    fn commit_or_linger<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+        if state.members_count < state.expected_count {
+            if state.has_lingerer {
+                return;
+            }
+            state.has_lingerer = true;
+            let number = state.batch_number;
+            drop(state);
+            thread::sleep(LINGER);
+            state = self.lock();
+            if state.batch_number != number {
+                return;
+            }
+        }
+        state.run("COMMIT", &[]);
         state.expected_count = state.members_count;
+        state.members_count = 0;
         state.batch_number += 1;
-        *self.done.lock().expect("no writer panics") = state.batch_number;
+        *self.committed_number.lock().expect("no writer panics") = state.batch_number;
         self.committed.notify_all();
+    }
+
+    /// Fills a plain table of texts by path.
+    pub(crate) fn fill_documents(&self, documents: impl Iterator<Item = (String, String)>) {
+        let state = self.lock();
+        state.run("BEGIN", &[]);
+        for (path, content) in documents {
+            state.run("INSERT INTO documents VALUES (?1, ?2)", params![path, content]);
+        }
+        state.run("COMMIT", &[]);
+    }
+
+    /// Reads a text by path with a prepared statement.
+    pub(crate) fn read(&self, path: &str) -> String {
+        let state = self.lock();
+        let sql = "SELECT content FROM documents WHERE path = ?1";
+        let mut statement = state.connection.prepare_cached(sql).expect("valid SQL");
+        statement.query_row([path], |row| row.get(0)).expect("the row is there")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no writer panics")
     }
 }
 
 impl State {
-    fn execute(&self, sql: &str) {
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]))
-            .expect("the statement is valid");
+    fn run(&self, sql: &str, parameters: &[&dyn ToSql]) {
+        let mut statement = self.connection.prepare_cached(sql).expect("valid SQL");
+        statement.execute(parameters).expect("it can be executed");
     }
 
     fn insert(&mut self, memory: u64, content: &str, rows: Rows) {
         self.at += 1;
-        let run = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| {
-            let mut statement = self.connection.prepare_cached(sql).expect("valid SQL");
-            statement.execute(parameters).expect("the row fits");
-        };
-        run("INSERT INTO texts VALUES (?1, ?2)", params![self.at, content]);
+        self.run("INSERT INTO texts VALUES (?1, ?2)", params![self.at, content]);
         if rows == Rows::TextOnly {
             return;
         }
@@ -143,31 +164,28 @@ impl State {
         let path = format!("/notes/{memory:06}.md");
         let hash = [7_u8; 32];
         let size_bytes = i64::try_from(content.len()).expect("a length fits");
-        run(
+        self.run(
             "INSERT INTO versions VALUES (?1, ?2, 1, ?3, 'modified', ?4, ?5, ?6, 'user_bench')",
             params![self.at, version_id, memory_id, path, hash, size_bytes],
         );
-        run(
+        self.run(
             "INSERT INTO memories VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?6)
                 ON CONFLICT DO UPDATE SET version = excluded.version, hash = excluded.hash,
                 size_bytes = excluded.size_bytes, updated_at = excluded.updated_at",
             params![path, memory_id, version_id, hash, size_bytes, self.at],
         );
-        run("UPDATE stores SET size_bytes = size_bytes + 1 WHERE id = x'00'", params![]);
-        run(
+        self.run("UPDATE stores SET size_bytes = size_bytes + 1 WHERE id = x'00'", &[]);
+        self.run(
             "INSERT INTO changes VALUES (?1, ?1, x'00', 'version', ?2)",
             params![self.at, version_id],
         );
     }
 }
 
-/// Opens a connection with the durability that Quipu promises.
-pub(crate) fn connect(directory: &Path) -> Connection {
-    let connection = Connection::open(directory.join("bare.db")).expect("the file can be made");
-    connection.pragma_update(None, "synchronous", "full").expect("the mode is known");
-    connection.pragma_update(None, "secure_delete", true).expect("the mode is known");
-    connection
-        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-        .expect("the option is known");
-    connection
+/// Asks for the durability and the planner that Quipu has.
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }

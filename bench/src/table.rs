@@ -1,6 +1,9 @@
 //! Tables of measurements.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Prints rows with aligned columns; the first row is the heading.
 pub(crate) fn print(title: &str, rows: &[Vec<String>]) {
@@ -21,11 +24,34 @@ pub(crate) fn print(title: &str, rows: &[Vec<String>]) {
     }
 }
 
+/// Makes a row of anything that can be shown.
+pub(crate) fn row(cells: &[&dyn Display]) -> Vec<String> {
+    cells.iter().map(ToString::to_string).collect()
+}
+
 /// Returns how long `work` takes.
 pub(crate) fn time(work: impl FnOnce()) -> Duration {
     let start = Instant::now();
     work();
     start.elapsed()
+}
+
+/// Returns how much processor time this process uses for `work`.
+pub(crate) fn processor_time(work: impl FnOnce()) -> Duration {
+    let now = || {
+        let spent = clock_gettime(ClockId::ProcessCPUTime);
+        let seconds = u64::try_from(spent.tv_sec).unwrap_or_default();
+        Duration::from_secs(seconds) + Duration::from_nanos(spent.tv_nsec.unsigned_abs())
+    };
+    let start = now();
+    work();
+    now().saturating_sub(start)
+}
+
+/// Returns the average number of microseconds that `work` takes.
+pub(crate) fn micros_each(count: u32, mut work: impl FnMut(u32)) -> f64 {
+    let elapsed = time(|| (0..count).for_each(&mut work));
+    elapsed.as_secs_f64() * 1e6 / f64::from(count)
 }
 
 /// Returns the middle one of several measurements.

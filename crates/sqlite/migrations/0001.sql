@@ -14,6 +14,8 @@ CREATE TABLE stores (
     workspace BLOB NOT NULL REFERENCES workspaces (id),
     name TEXT NOT NULL,
     description TEXT NOT NULL,
+    -- A JSON object of texts.
+    metadata TEXT NOT NULL,
     secrets TEXT NOT NULL,
     expire_after_days INTEGER,
     created_at INTEGER NOT NULL,
@@ -24,13 +26,6 @@ CREATE TABLE stores (
     size_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX stores_by_workspace ON stores (workspace, id);
-
-CREATE TABLE store_metadata (
-    store INTEGER NOT NULL REFERENCES stores (num),
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (store, key)
-) STRICT, WITHOUT ROWID;
 
 -- What each memory is now. Its text is that of its newest version, which was made at
 -- `updated_at`.

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::WriteWork;
@@ -33,6 +33,8 @@ struct State {
     batch: Option<OpenBatch>,
     /// How many members the last batch had: so many may be expected again.
     expected_count: usize,
+    /// How long the last commit took. To wait so long for others pays if one of them comes.
+    commit_time: Duration,
 }
 
 /// A transaction that further threads may join.
@@ -41,6 +43,13 @@ struct OpenBatch {
     members_count: usize,
     /// Whether a member lingers, and commits when it has waited enough.
     has_lingerer: bool,
+}
+
+/// A batch that is over, but whose members do not know it yet.
+struct Ended {
+    outcome: Arc<Outcome>,
+    members_count: usize,
+    fate: Fate,
 }
 
 /// Tells the members of a batch what became of it.
@@ -64,14 +73,19 @@ enum Fate {
 /// A batch ends at this size, so that its first member does not wait too long.
 const MEMBERS_MAX: usize = 64;
 
-/// How long a member waits for those of the last batch to come back. A sync takes longer, so
-/// having them in the same one pays.
-const LINGER: Duration = Duration::from_micros(100);
+/// The longest that a member waits for those of the last batch to come back.
+const LINGER_MAX: Duration = Duration::from_micros(500);
 
 impl GroupCommit {
     pub(crate) fn new(connection: Connection, gate: Gate, feed: Arc<Feed>) -> Self {
         Self {
-            state: Mutex::new(State { connection, gate, batch: None, expected_count: 1 }),
+            state: Mutex::new(State {
+                connection,
+                gate,
+                batch: None,
+                expected_count: 1,
+                commit_time: Duration::ZERO,
+            }),
             waiting_count: AtomicUsize::new(0),
             feed,
         }
@@ -110,7 +124,9 @@ impl GroupCommit {
         work: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut state = self.lock();
-        self.finish(&mut state);
+        if let Some(ended) = state.commit() {
+            self.announce(ended);
+        }
         state.gate.enter().or_storage_error()?;
         let result = work(&state.connection);
         state.gate.leave();
@@ -130,19 +146,26 @@ impl GroupCommit {
                     return;
                 }
                 batch.has_lingerer = true;
+                let linger = state.commit_time.min(LINGER_MAX);
                 drop(state);
-                thread::sleep(LINGER);
+                thread::sleep(linger);
                 state = self.lock();
             }
         }
         if state.batch.as_ref().is_some_and(|batch| Arc::ptr_eq(&batch.outcome, mine)) {
-            self.finish(&mut state);
+            let ended = state.commit();
+            // The members write again at once, so the state must be free when they wake.
+            drop(state);
+            if let Some(ended) = ended {
+                self.announce(ended);
+            }
         }
     }
 
-    fn finish(&self, state: &mut State) {
-        if state.commit() {
-            state.gate.ring();
+    fn announce(&self, ended: Ended) {
+        let has_changed = matches!(ended.fate, Fate::Committed) && ended.members_count > 0;
+        ended.outcome.settle(ended.fate);
+        if has_changed {
             self.feed.changed();
         }
     }
@@ -183,42 +206,43 @@ impl State {
             }
         } else if self.connection.is_autocommit() {
             // SQLite has given up the transaction by itself, as it does when the disk is full.
-            self.settle(Fate::Repeat);
+            self.repeat();
         } else if self.connection.total_changes() != changes_before {
             // Work checks before it changes, so this is rare; a savepoint for every member would
             // cost more than running the others once more.
             self.execute("ROLLBACK")?;
-            self.settle(Fate::Repeat);
+            self.repeat();
         }
         ran.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Commits the open batch, if there is one, and tells whether that changed anything.
-    fn commit(&mut self) -> bool {
-        let Some(batch) = &self.batch else { return false };
-        self.expected_count = batch.members_count;
-        let has_members = batch.members_count > 0;
-        match self.execute("COMMIT") {
-            Ok(()) => {
-                self.settle(Fate::Committed);
-                has_members
-            }
+    /// Commits the open batch, if there is one.
+    fn commit(&mut self) -> Option<Ended> {
+        let OpenBatch { outcome, members_count, .. } = self.batch.take()?;
+        self.expected_count = members_count;
+        let start = Instant::now();
+        let committed = self.execute("COMMIT");
+        self.commit_time = start.elapsed();
+        let fate = match committed {
+            Ok(()) => Fate::Committed,
             Err(error) => {
                 if !self.connection.is_autocommit() {
                     // The error of the commit is the one to report.
                     self.execute("ROLLBACK").unwrap_or_default();
                 }
-                self.settle(Fate::Failed(error));
-                false
+                Fate::Failed(error)
             }
-        }
+        };
+        self.gate.leave();
+        self.gate.ring();
+        Some(Ended { outcome, members_count, fate })
     }
 
-    /// Ends the batch with this fate for all its members.
-    fn settle(&mut self, fate: Fate) {
+    /// Ends a batch whose transaction is gone; its members run again.
+    fn repeat(&mut self) {
         if let Some(batch) = self.batch.take() {
             self.gate.leave();
-            batch.outcome.settle(fate);
+            batch.outcome.settle(Fate::Repeat);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
-use super::transaction::{Target, Transaction};
+use super::transaction::{ScreenedText, Target, Transaction};
 use super::{Effect, Engine, Written, aborted, existing_store};
 
 /// What must hold for a change to be made.
@@ -80,9 +80,9 @@ impl Engine {
         path: &MemoryPath,
         content: &Content,
     ) -> Result<Written, Error> {
+        let text = ScreenedText::new(content.clone());
         self.change(actor, store, |transaction| {
-            let target = Target { path: path.clone(), content: content.clone() };
-            transaction.create(target, None)
+            transaction.create(Target { path: path.clone(), text: text.clone() }, None)
         })
     }
 
@@ -97,9 +97,10 @@ impl Engine {
         precondition: Precondition,
     ) -> Result<Written, Error> {
         let (path, content) = target;
+        let text = ScreenedText::new(content.clone());
         self.change(actor, store, |transaction| {
             transaction.require_open()?;
-            let target = Target { path: path.clone(), content: content.clone() };
+            let target = Target { path: path.clone(), text: text.clone() };
             match transaction.reader().memory_at(store, path, View::Basic)? {
                 Some(memory) => transaction.modify(memory, target, precondition),
                 None if precondition == Precondition::None => transaction.create(target, None),
@@ -116,18 +117,14 @@ impl Engine {
         id: MemoryId,
         update: &MemoryUpdate,
     ) -> Result<Written, Error> {
+        let text = update.content.clone().map(ScreenedText::new);
         self.change(actor, store, |transaction| {
             transaction.require_open()?;
-            let view = if update.content.is_some() { View::Basic } else { View::Full };
+            let view = if text.is_some() { View::Basic } else { View::Full };
             let memory = existing_memory(transaction.reader(), store, id, view)?;
-            let target = Target {
-                path: update.path.as_ref().unwrap_or(&memory.path).clone(),
-                content: match (&update.content, &memory.content) {
-                    (Some(new), _) => new.clone(),
-                    (None, old) => old.clone().expect("the memory was read with its text"),
-                },
-            };
-            transaction.modify(memory, target, update.precondition)
+            let path = update.path.as_ref().unwrap_or(&memory.path).clone();
+            let text = text.clone().unwrap_or_else(|| kept_text(&memory));
+            transaction.modify(memory, Target { path, text }, update.precondition)
         })
     }
 
@@ -154,7 +151,7 @@ impl Engine {
                     return Err(aborted());
                 }
             };
-            let target = Target { path: memory.path.clone(), content: new };
+            let target = Target { path: memory.path.clone(), text: ScreenedText::new(new) };
             transaction.modify(memory, target, Precondition::None)
         });
         match (refusal, result) {
@@ -276,9 +273,14 @@ impl Transaction<'_, '_> {
         } else {
             memory.path.moved(from, to)?
         };
-        let content = memory.content.clone().expect("the memory was read with its text");
-        self.modify(memory, Target { path, content }, Precondition::None)
+        let text = kept_text(&memory);
+        self.modify(memory, Target { path, text }, Precondition::None)
     }
+}
+
+fn kept_text(memory: &Memory) -> ScreenedText {
+    let content = memory.content.clone().expect("the memory was read with its text");
+    ScreenedText::kept(content)
 }
 
 pub(super) fn existing_memory(

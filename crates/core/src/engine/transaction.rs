@@ -80,13 +80,28 @@ pub(super) struct Transaction<'l, 'w> {
 /// What a memory is to become.
 pub(super) struct Target {
     pub(super) path: MemoryPath,
-    pub(super) content: Content,
+    pub(super) text: ScreenedText,
 }
 
-/// A text after the store's screening.
-struct Screened {
+/// A text with its hash and the credentials in it.
+///
+/// Both take a while to find, so a caller that has the text makes this before its transaction.
+#[derive(Clone)]
+pub(super) struct ScreenedText {
     content: Content,
     findings: Vec<Finding>,
+}
+
+impl ScreenedText {
+    pub(super) fn new(content: Content) -> Self {
+        content.hash();
+        Self { findings: screen::findings(content.as_str()), content }
+    }
+
+    /// Returns the text of a memory that keeps it, which needs no screening.
+    pub(super) fn kept(content: Content) -> Self {
+        Self { content, findings: Vec::new() }
+    }
 }
 
 impl Transaction<'_, '_> {
@@ -109,7 +124,7 @@ impl Transaction<'_, '_> {
         id: Option<MemoryId>,
     ) -> Result<Written, Error> {
         self.require_open()?;
-        let Screened { content, findings } = self.screen(target.content)?;
+        let ScreenedText { content, findings } = self.obey_policy(target.text)?;
         self.require_free(&target.path, None)?;
         self.refuse_secrets(&findings)?;
         self.require_room(None, &content)?;
@@ -138,7 +153,7 @@ impl Transaction<'_, '_> {
         precondition: Precondition,
     ) -> Result<Written, Error> {
         self.require_open()?;
-        let Screened { content, findings } = self.screen(target.content)?;
+        let ScreenedText { content, findings } = self.obey_policy(target.text)?;
         let hash = content.hash();
         let has_new_text = hash != before.hash;
         if !has_new_text && before.path == target.path {
@@ -220,16 +235,16 @@ impl Transaction<'_, '_> {
         Ok(commit.version)
     }
 
-    fn screen(&self, content: Content) -> Result<Screened, Error> {
-        if self.store.policy.secrets == SecretPolicy::Off {
-            return Ok(Screened { content, findings: Vec::new() });
+    /// Returns the text as the store's policy wants it.
+    fn obey_policy(&self, text: ScreenedText) -> Result<ScreenedText, Error> {
+        match self.store.policy.secrets {
+            SecretPolicy::Off => Ok(ScreenedText { findings: Vec::new(), ..text }),
+            SecretPolicy::Redact if !text.findings.is_empty() => {
+                let redacted = screen::redacted(text.content.as_str(), &text.findings);
+                Ok(ScreenedText { content: Content::new(redacted)?, ..text })
+            }
+            SecretPolicy::Redact | SecretPolicy::Warn | SecretPolicy::Reject => Ok(text),
         }
-        let findings = screen::findings(content.as_str());
-        if findings.is_empty() || self.store.policy.secrets != SecretPolicy::Redact {
-            return Ok(Screened { content, findings });
-        }
-        let redacted = screen::redacted(content.as_str(), &findings);
-        Ok(Screened { content: Content::new(redacted)?, findings })
     }
 
     fn refuse_secrets(&self, findings: &[Finding]) -> Result<(), Error> {
@@ -266,6 +281,9 @@ impl Transaction<'_, '_> {
             )
             .with_hint("split the text over several memories or shorten it"));
         }
+        if before.is_some_and(|before| size_bytes <= before.size_bytes) {
+            return Ok(());
+        }
         let usage = self.ledger.writer.usage(self.store.id)?;
         if before.is_none() && usage.memories_count >= limits.memories_per_store_max {
             return Err(Error::new(
@@ -279,7 +297,7 @@ impl Transaction<'_, '_> {
         }
         let freed_bytes = before.map_or(0, |before| before.size_bytes);
         let total_bytes = usage.size_bytes - freed_bytes.min(usage.size_bytes) + size_bytes;
-        if size_bytes > freed_bytes && total_bytes > limits.store_size_bytes_max {
+        if total_bytes > limits.store_size_bytes_max {
             return Err(Error::new(
                 ErrorKind::LimitReached,
                 format!(

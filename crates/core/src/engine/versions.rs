@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
-use super::transaction::Target;
+use super::transaction::{ScreenedText, Target};
 use super::{Engine, Page, Precondition, Written, existing_store};
 
 impl Engine {
@@ -76,15 +76,15 @@ impl Engine {
         self.change(actor, store, |transaction| {
             transaction.require_open()?;
             let version = existing_version(transaction.reader(), store, id, View::Full)?;
-            let content = restorable(transaction.reader(), &version)?;
+            let text = ScreenedText::new(restorable(transaction.reader(), &version)?);
             let live = transaction.reader().memory(store, version.memory, View::Full)?;
             if let Some(memory) = live {
                 let path = to.unwrap_or(&memory.path).clone();
-                return transaction.modify(memory, Target { path, content }, Precondition::None);
+                return transaction.modify(memory, Target { path, text }, Precondition::None);
             }
             let path = to.or(version.path.as_ref()).cloned();
             let path = path.expect("a version with a text has a path");
-            transaction.create(Target { path, content }, Some(version.memory))
+            transaction.create(Target { path, text }, Some(version.memory))
         })
     }
 

@@ -2,23 +2,29 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
 /// The text of a memory: UTF-8 without NUL, kept byte for byte.
 ///
 /// How long it may be is a setting, so the engine checks the length.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Content(Arc<str>);
+#[derive(Clone)]
+pub struct Content(Arc<Text>);
+
+struct Text {
+    text: Box<str>,
+    /// Computed when it is first asked for, so that it can be had before a transaction begins.
+    hash: OnceLock<ContentHash>,
+}
 
 impl Content {
     /// Returns the text as content, unless it holds a NUL character.
-    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, ContentError> {
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, ContentError> {
         let text = text.into();
         match text.find('\0') {
             Some(offset) => Err(ContentError::Nul { offset }),
-            None => Ok(Self(text)),
+            None => Ok(Self(Arc::new(Text { text, hash: OnceLock::new() }))),
         }
     }
 
@@ -32,24 +38,32 @@ impl Content {
 
     /// Returns the text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.0.text
     }
 
     /// Returns the length in bytes.
     pub fn size_bytes(&self) -> u64 {
-        u64::try_from(self.0.len()).expect("a length fits in 64 bits")
+        u64::try_from(self.0.text.len()).expect("a length fits in 64 bits")
     }
 
     /// Returns the SHA-256 of the bytes.
     pub fn hash(&self) -> ContentHash {
-        ContentHash(Sha256::digest(self.0.as_bytes()).into())
+        *self.0.hash.get_or_init(|| ContentHash(Sha256::digest(self.0.text.as_bytes()).into()))
     }
 }
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for Content {}
 
 impl fmt::Debug for Content {
     /// Shows the size only, because content must never reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Content({} bytes)", self.0.len())
+        write!(f, "Content({} bytes)", self.0.text.len())
     }
 }
 

@@ -4,7 +4,8 @@ use std::error::Error as StdError;
 use std::str::FromStr;
 
 use quipu_core::model::{
-    Content, ContentHash, Description, Id, Instructions, MemoryPath, Name, SecretHash, Timestamp,
+    Content, ContentHash, Description, Id, Instructions, MemoryPath, Metadata, Name, SecretHash,
+    Timestamp,
 };
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -12,6 +13,13 @@ use rusqlite::{Error, Result, Row};
 /// Returns an id as it is stored: big-endian, so that byte order is creation order.
 pub(super) fn blob(id: impl Id) -> [u8; 16] {
     id.bits().to_be_bytes()
+}
+
+const NO_METADATA: &str = "{}";
+
+/// Returns labels as they are stored.
+pub(super) fn json(metadata: &Metadata) -> String {
+    serde_json::to_string(metadata.pairs()).expect("texts can always be written as JSON")
 }
 
 /// Returns a number of rows as SQLite wants it.
@@ -34,6 +42,7 @@ pub(super) trait Columns {
     fn name(&self, column: usize) -> Result<Name>;
     fn description(&self, column: usize) -> Result<Description>;
     fn instructions(&self, column: usize) -> Result<Instructions>;
+    fn metadata(&self, column: usize) -> Result<Metadata>;
     fn is_null(&self, column: usize) -> Result<bool>;
 }
 
@@ -89,6 +98,15 @@ impl Columns for Row<'_> {
 
     fn instructions(&self, column: usize) -> Result<Instructions> {
         Instructions::new(text(self, column)?).map_err(|error| misfit(column, error))
+    }
+
+    fn metadata(&self, column: usize) -> Result<Metadata> {
+        let text = text(self, column)?;
+        if text == NO_METADATA {
+            return Ok(Metadata::default());
+        }
+        let pairs = serde_json::from_str(text).map_err(|error| misfit(column, error))?;
+        Metadata::new(pairs).map_err(|error| misfit(column, error))
     }
 
     fn is_null(&self, column: usize) -> Result<bool> {

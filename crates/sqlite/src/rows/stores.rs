@@ -1,12 +1,10 @@
 //! Workspaces and stores.
 
-use std::collections::BTreeMap;
-
 use quipu_core::backend::{Archived, StoreQuery, Usage};
-use quipu_core::model::{Metadata, Store, StoreId, StorePolicy, Timestamp, Workspace};
+use quipu_core::model::{Store, StoreId, StorePolicy, Timestamp, Workspace};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
-use super::columns::{Columns as _, blob, limit};
+use super::columns::{Columns as _, blob, json, limit};
 use crate::erase;
 
 pub(super) fn workspaces(connection: &Connection) -> Result<Vec<Workspace>> {
@@ -32,7 +30,7 @@ pub(super) fn put_workspace(connection: &Connection, workspace: &Workspace) -> R
 
 macro_rules! select {
     () => {
-        "SELECT num, id, workspace, name, description, secrets, expire_after_days, created_at,
+        "SELECT id, workspace, name, description, metadata, secrets, expire_after_days, created_at,
             updated_at, archived_at
          FROM stores"
     };
@@ -40,8 +38,7 @@ macro_rules! select {
 
 pub(super) fn store(connection: &Connection, id: StoreId) -> Result<Option<Store>> {
     let mut statement = connection.prepare_cached(concat!(select!(), " WHERE id = ?1"))?;
-    let found = statement.query_row([blob(id)], from_row).optional()?;
-    found.map(|(number, store)| with_metadata(connection, number, store)).transpose()
+    statement.query_row([blob(id)], from_row).optional()
 }
 
 pub(super) fn stores(connection: &Connection, query: &StoreQuery) -> Result<Vec<Store>> {
@@ -52,7 +49,7 @@ pub(super) fn stores(connection: &Connection, query: &StoreQuery) -> Result<Vec<
          ORDER BY id DESC LIMIT ?6"
     );
     let before = query.before.map_or([u8::MAX; 16], blob);
-    let found = connection
+    connection
         .prepare_cached(sql)?
         .query_map(
             params![
@@ -65,33 +62,21 @@ pub(super) fn stores(connection: &Connection, query: &StoreQuery) -> Result<Vec<
             ],
             from_row,
         )?
-        .collect::<Result<Vec<_>>>()?;
-    found.into_iter().map(|(number, store)| with_metadata(connection, number, store)).collect()
+        .collect()
 }
 
-fn from_row(row: &Row<'_>) -> Result<(i64, Store)> {
-    let store = Store {
-        id: row.id(1)?,
-        workspace: row.id(2)?,
-        name: row.name(3)?,
-        description: row.description(4)?,
-        metadata: Metadata::default(),
+fn from_row(row: &Row<'_>) -> Result<Store> {
+    Ok(Store {
+        id: row.id(0)?,
+        workspace: row.id(1)?,
+        name: row.name(2)?,
+        description: row.description(3)?,
+        metadata: row.metadata(4)?,
         policy: StorePolicy { secrets: row.word(5)?, expire_after_days: row.get(6)? },
         created_at: row.moment(7)?,
         updated_at: row.moment(8)?,
         archived_at: row.optional_moment(9)?,
-    };
-    Ok((row.get(0)?, store))
-}
-
-fn with_metadata(connection: &Connection, number: i64, store: Store) -> Result<Store> {
-    let sql = "SELECT key, value FROM store_metadata WHERE store = ?1";
-    let pairs = connection
-        .prepare_cached(sql)?
-        .query_map([number], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<BTreeMap<String, String>>>()?;
-    // What was stored has passed the limits of its day.
-    Ok(Store { metadata: Metadata::new(pairs).unwrap_or_default(), ..store })
+    })
 }
 
 pub(super) fn usage(connection: &Connection, id: StoreId) -> Result<Usage> {
@@ -103,32 +88,28 @@ pub(super) fn usage(connection: &Connection, id: StoreId) -> Result<Usage> {
 }
 
 pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
-    let sql = "INSERT INTO stores (id, workspace, name, description, secrets, expire_after_days,
-            created_at, updated_at, archived_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+    let sql = "INSERT INTO stores (id, workspace, name, description, metadata, secrets,
+            expire_after_days, created_at, updated_at, archived_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
-            secrets = excluded.secrets, expire_after_days = excluded.expire_after_days,
-            updated_at = excluded.updated_at, archived_at = excluded.archived_at";
-    connection.prepare_cached(sql)?.execute(params![
-        blob(store.id),
-        blob(store.workspace),
-        store.name.as_str(),
-        store.description.as_str(),
-        store.policy.secrets.as_str(),
-        store.policy.expire_after_days,
-        store.created_at.as_micros(),
-        store.updated_at.as_micros(),
-        store.archived_at.map(Timestamp::as_micros),
-    ])?;
-    let number = "SELECT num FROM stores WHERE id = ?1";
-    let number: i64 =
-        connection.prepare_cached(number)?.query_row([blob(store.id)], |row| row.get(0))?;
-    connection.prepare_cached("DELETE FROM store_metadata WHERE store = ?1")?.execute([number])?;
-    let sql = "INSERT INTO store_metadata (store, key, value) VALUES (?1, ?2, ?3)";
-    for (key, value) in store.metadata.pairs() {
-        connection.prepare_cached(sql)?.execute(params![number, key, value])?;
-    }
-    Ok(())
+            metadata = excluded.metadata, secrets = excluded.secrets,
+            expire_after_days = excluded.expire_after_days, updated_at = excluded.updated_at,
+            archived_at = excluded.archived_at";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            blob(store.id),
+            blob(store.workspace),
+            store.name.as_str(),
+            store.description.as_str(),
+            json(&store.metadata),
+            store.policy.secrets.as_str(),
+            store.policy.expire_after_days,
+            store.created_at.as_micros(),
+            store.updated_at.as_micros(),
+            store.archived_at.map(Timestamp::as_micros),
+        ])
+        .map(drop)
 }
 
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
@@ -137,7 +118,6 @@ pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
             WHERE store = (SELECT num FROM stores WHERE id = ?1))",
         "DELETE FROM versions WHERE store = (SELECT num FROM stores WHERE id = ?1)",
         "DELETE FROM memories WHERE store = (SELECT num FROM stores WHERE id = ?1)",
-        "DELETE FROM store_metadata WHERE store = (SELECT num FROM stores WHERE id = ?1)",
         "DELETE FROM key_stores WHERE store = ?1",
         "DELETE FROM stores WHERE id = ?1",
     ];
