@@ -7,6 +7,12 @@ use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
 
 const AFTER_HELP: &str = "\
+To begin:
+  quipu store create notes               make a store
+  echo 'green, 80 °C' | quipu put tea.md  put a memory into it
+  quipu log                              see who changed what
+  quipu restore tea.md                   undo the last change
+
 Exit codes: 0 done, 1 other failure, 2 wrong usage, 3 not found or ambiguous, 4 conflict with \
 another change, 5 refused by a rule or limit, 6 not allowed, 7 the storage does not work, \
 8 `check` found problems.";
@@ -23,6 +29,7 @@ pub(crate) struct Arguments {
 
 /// Options of every command.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The data directory [default: the platform's data directory; also `QUIPU_DATA`]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]

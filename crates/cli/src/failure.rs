@@ -111,3 +111,19 @@ impl From<serde_json::Error> for Failure {
         Self::from(io::Error::from(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_every_kind_with_its_exit_code() {
+        let document = include_str!("../../../docs/errors.md");
+        for kind in ErrorKind::examples() {
+            let row =
+                document.lines().find(|line| line.starts_with(&format!("| `{}` |", kind.as_str())));
+            let row = row.unwrap_or_else(|| panic!("no row for `{}`", kind.as_str()));
+            assert!(row.contains(&format!("| {} |", exit_code(&kind))), "{row}");
+        }
+    }
+}

@@ -135,9 +135,8 @@ fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> 
     let path = named.map_or_else(|| data.join(FILE_NAME), Path::to_owned);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
-            return Ok(toml::Table::new());
-        }
+        // Without a data directory there are no settings in it, and opening it says what is wrong.
+        Err(error) if named.is_none() && is_missing(&error) => return Ok(toml::Table::new()),
         Err(error) => {
             let message = format!("the settings file {} cannot be read: {error}", path.display());
             return Err(Failure::usage(message));
@@ -145,6 +144,11 @@ fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> 
     };
     let parsed = text.parse::<toml::Table>();
     parsed.map_err(|error| Failure::usage(format!("in {}: {error}", path.display())))
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// Returns the file with the variables laid over it.

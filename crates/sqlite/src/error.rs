@@ -40,6 +40,7 @@ fn from_io(error: std::io::Error) -> Error {
     let described = match error.kind() {
         Io::StorageFull | Io::QuotaExceeded => full(),
         Io::PermissionDenied | Io::ReadOnlyFilesystem => not_writable(),
+        Io::NotADirectory | Io::AlreadyExists => not_a_directory(),
         _ => unavailable(),
     };
     described.with_source(error)
@@ -77,6 +78,11 @@ fn full() -> Error {
 fn not_writable() -> Error {
     Error::new(ErrorKind::StorageUnavailable, "the data directory cannot be written")
         .with_hint("check its owner and permissions and that its disk is not mounted read-only")
+}
+
+fn not_a_directory() -> Error {
+    Error::new(ErrorKind::StorageUnavailable, "the data directory is not a directory")
+        .with_hint("choose another one with `--data`")
 }
 
 fn busy() -> Error {

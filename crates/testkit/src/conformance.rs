@@ -1,11 +1,7 @@
 //! The contract of a backend, as tests: every sentence of [`quipu_core::backend`]'s docs.
 //!
-//! A backend's crate writes
-//!
-//! ```ignore
-//! fn open() -> Fixture { … }
-//! quipu_testkit::conformance_tests!(open);
-//! ```
+//! A backend's crate writes a function `open` that returns a [`Fixture`] with an empty backend,
+//! and `quipu_testkit::conformance_tests!(open);`.
 
 mod fixture;
 pub mod reading;

@@ -1,0 +1,12 @@
+//! The tests of the command line, in one binary.
+
+#[path = "it/commands.rs"]
+mod commands;
+#[path = "it/errors.rs"]
+mod errors;
+#[path = "it/help.rs"]
+mod help;
+#[path = "it/support.rs"]
+mod support;
+#[path = "it/tidy.rs"]
+mod tidy;

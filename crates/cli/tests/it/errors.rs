@@ -1,0 +1,126 @@
+//! Bad surroundings: what users see when the storage does not work.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Quipu, run};
+
+/// Tells whether this test runs with the rights to mount file systems.
+fn can_mount() -> bool {
+    let probe = tempfile::tempdir().expect("a temporary directory can be made");
+    let mounted = mount(probe.path(), "size=64k");
+    if mounted {
+        unmount(probe.path());
+    }
+    mounted
+}
+
+fn mount(at: &Path, options: &str) -> bool {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+fn unmount(at: &Path) {
+    Command::new("umount").arg("-l").arg(at).status().expect("umount runs");
+}
+
+/// Says loudly that a test could not run here.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn skipped(name: &str) {
+    eprintln!("SKIPPED {name}: it needs the right to mount file systems (root on Linux)");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_says_so() {
+    if !can_mount() {
+        return skipped("a_full_disk_loses_nothing_and_says_so");
+    }
+    let quipu = Quipu::empty();
+    fs::create_dir(quipu.data()).expect("it can be made");
+    assert!(mount(&quipu.data(), "size=1m"));
+    quipu.ok(&["store", "create", "notes"]);
+    let text = "x".repeat(60_000);
+    let mut stored = Vec::new();
+    let failed = loop {
+        let path = format!("/{}", stored.len());
+        let ran = quipu.run_with(&["put", &path], text.as_bytes());
+        if ran.code != 0 {
+            break ran;
+        }
+        stored.push(path);
+    };
+    assert_eq!(failed.code, 7, "{failed:?}");
+    assert!(failed.err.contains("the disk is full"), "{}", failed.err);
+    assert!(failed.err.contains("hint: free some space"), "{}", failed.err);
+    assert!(!stored.is_empty());
+    for path in &stored {
+        assert_eq!(quipu.ok(&["cat", path]), text);
+    }
+    quipu.ok(&["check"]);
+    unmount(&quipu.data());
+}
+
+#[test]
+fn a_read_only_disk_is_explained() {
+    if !can_mount() {
+        return skipped("a_read_only_disk_is_explained");
+    }
+    let quipu = Quipu::empty();
+    fs::create_dir(quipu.data()).expect("it can be made");
+    assert!(mount(&quipu.data(), "size=4m"));
+    quipu.ok(&["store", "create", "notes"]);
+    quipu.put("/a", "text");
+    let mut remount = Command::new("mount");
+    remount.args(["-o", "remount,ro"]).arg(quipu.data());
+    assert!(remount.output().expect("mount runs").status.success());
+    let ran = quipu.run_with(&["put", "/b"], b"more");
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.contains("the data directory cannot be written"), "{}", ran.err);
+    unmount(&quipu.data());
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_explained() {
+    let quipu = Quipu::empty();
+    fs::write(quipu.data(), "not a directory").expect("it can be written");
+    let ran = quipu.run(&["store", "create", "notes"]);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.contains("the data directory is not a directory"), "{}", ran.err);
+}
+
+#[test]
+fn a_damaged_database_is_explained_and_kept() {
+    let quipu = Quipu::with_store();
+    let file = quipu.data().join("quipu.db");
+    fs::write(&file, "garbage ".repeat(2000)).expect("it can be written");
+    let ran = quipu.run(&["ls"]);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.contains("damaged or not a database"), "{}", ran.err);
+    assert!(ran.err.contains("put a backup in the place"), "{}", ran.err);
+    assert_eq!(fs::read(&file).expect("it is kept").len(), 16_000);
+}
+
+#[test]
+fn the_check_tells_what_is_wrong_and_mends_derived_rows_only() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a", "text");
+    let damage = |sql: &str| {
+        let mut command = Command::new("python3");
+        let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
+                      c.execute(sys.argv[2]); c.commit()";
+        command.args(["-c", script]).arg(quipu.data().join("quipu.db")).arg(sql);
+        let ran = run(command, b"");
+        assert_eq!(ran.code, 0, "{ran:?}");
+    };
+    damage("UPDATE stores SET size_bytes = 99");
+    let ran = quipu.run(&["check"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("have been computed again"), "{}", ran.err);
+    damage("UPDATE texts SET content = 'tampered'");
+    let ran = quipu.run(&["check"]);
+    assert_eq!(ran.code, 8, "{ran:?}");
+    assert!(ran.out.contains("does not have its hash"), "{}", ran.out);
+    assert!(ran.err.contains("1 problem was found"), "{}", ran.err);
+}

@@ -1,0 +1,103 @@
+//! Runs the real binary on a data directory of its own.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A data directory, and the binary to use it with.
+pub(crate) struct Quipu {
+    pub(crate) home: TempDir,
+}
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Quipu {
+    /// Returns an empty home without any store.
+    pub(crate) fn empty() -> Self {
+        Self { home: tempfile::tempdir().expect("a temporary directory can be made") }
+    }
+
+    /// Returns a home with the store `notes`.
+    pub(crate) fn with_store() -> Self {
+        let quipu = Self::empty();
+        quipu.ok(&["store", "create", "notes"]);
+        quipu
+    }
+
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.home.path().join("data")
+    }
+
+    /// Returns the command, with nothing of the surroundings that could change what it does.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        command.env_clear().env("HOME", self.home.path()).env("USER", "ada").env("TZ", "UTC");
+        command.arg("--data").arg(self.data()).args(arguments);
+        command
+    }
+
+    /// Runs a command with this input.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        run(self.command(arguments), input)
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, b"")
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    #[track_caller]
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+        ran.out
+    }
+
+    #[track_caller]
+    pub(crate) fn put(&self, path: &str, text: &str) -> String {
+        let ran = self.run_with(&["put", path], text.as_bytes());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out.split_whitespace().next().unwrap_or_default().to_owned()
+    }
+
+    /// Runs a command with `--json` that must succeed, and returns the document.
+    #[track_caller]
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        serde_json::from_str(&self.ok(&all)).expect("the output is one JSON document")
+    }
+}
+
+pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("the input is piped");
+    // A command that does not read its input may be gone already.
+    stdin.write_all(input).unwrap_or_default();
+    drop(stdin);
+    let output = child.wait_with_output().expect("the binary ends");
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).expect("the output is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("the errors are UTF-8"),
+    }
+}
+
+/// Returns the root of the project.
+pub(crate) fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}

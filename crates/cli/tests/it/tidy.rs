@@ -1,0 +1,70 @@
+//! The rules about the code itself that no lint knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::root;
+
+const LINES_MAX: usize = 500;
+
+/// Returns the files below a directory that end so, without what is built.
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("the directory can be listed") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !matches!(name.as_str(), "target" | ".git" | "node_modules") {
+                found.extend(files(&path, ending));
+            }
+        } else if name.ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_file_is_longer_than_500_lines_without_its_tests() {
+    for file in files(root(), ".rs") {
+        let text = fs::read_to_string(&file).expect("it can be read");
+        let lines_count = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+        let is_test = file.components().any(|part| part.as_os_str() == "tests");
+        assert!(is_test || lines_count <= LINES_MAX, "{}: {lines_count} lines", file.display());
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for file in files(root(), ".md") {
+        let text = fs::read_to_string(&file).expect("it can be read");
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets {
+            let path = target.split('#').next().unwrap_or_default();
+            let is_local = !path.is_empty() && !path.contains("://") && !path.contains(' ');
+            let directory = file.parent().expect("a file has a directory");
+            assert!(
+                !is_local || directory.join(path).exists(),
+                "{}: `{target}` leads nowhere",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_lock_file_stays_small() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("it can be read");
+    let packages_count = lock.matches("\n[[package]]").count();
+    assert!(packages_count <= 300, "{packages_count} packages");
+}
+
+#[test]
+fn core_knows_nothing_of_the_outside() {
+    let manifest = fs::read_to_string(root().join("crates/core/Cargo.toml")).expect("it is there");
+    let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+    for forbidden in ["serde", "tokio", "rusqlite", "axum", "quipu-"] {
+        let line = format!("\n{forbidden}");
+        assert!(!dependencies.contains(&line), "core must not depend on `{forbidden}`");
+    }
+}
