@@ -47,6 +47,15 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
+    ///
+    /// The store is `memories` unless `--store` names another one; it is created if it does not
+    /// exist. Every run is a session, which the history names as the author.
+    Tool(ToolArguments),
+    /// Lay down what a project of many agent sessions needs: progress log, checklist, start-up notes
+    ///
+    /// Memories that exist already are left as they are.
+    InitProject(InitProjectArguments),
     /// Create, list, change, archive and delete stores
     #[command(subcommand)]
     Store(StoreCommand),
@@ -90,6 +99,40 @@ pub(crate) enum Command {
     Completions(CompletionsArguments),
     /// Print the manual page, or write all of them to a directory
     Man(ManArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ToolArguments {
+    /// Whose texts to answer with: those of the documentation (`doc`) or of the Python SDK (`python`)
+    #[arg(long, value_enum, default_value_t = ToolStrings::Doc)]
+    pub(crate) strings: ToolStrings,
+    /// Refuse every command but view
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// What to call the session in the history, such as the name of your program
+    #[arg(long, default_value = "quipu tool", value_name = "TEXT")]
+    pub(crate) title: String,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ToolStrings {
+    Doc,
+    Python,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InitProjectArguments {
+    /// The store for the project; it is created if it does not exist
+    pub(crate) name: String,
+    /// A feature for the checklist (may be repeated)
+    #[arg(long = "feature", value_name = "TEXT")]
+    pub(crate) features: Vec<String>,
+    /// The script that starts the project's environment
+    #[arg(long, default_value = "./init.sh", value_name = "PATH")]
+    pub(crate) script: String,
+    /// A store whose memories are copied instead, as your own template
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["features", "script"])]
+    pub(crate) template: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,8 +3,10 @@
 mod history;
 mod keys;
 mod memories;
+mod project;
 mod sessions;
 mod stores;
+mod tool;
 mod upkeep;
 
 use crate::args::Command;
@@ -14,6 +16,8 @@ use crate::failure::Failure;
 /// Does what the command line asks for.
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
+        Command::Tool(arguments) => tool::run(context, arguments),
+        Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),
         Command::Ls(arguments) => memories::ls(context, &arguments),
         Command::Cat(arguments) => memories::cat(context, &arguments),

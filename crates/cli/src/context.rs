@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::engine::Engine;
-use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
+use quipu_core::engine::{Engine, NewStore};
+use quipu_core::model::{
+    Actor, MemoryPath, Name, Store, StoreId, Version, VersionId, View, WorkspaceId,
+};
 use quipu_core::{Error, ErrorKind};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 
@@ -85,6 +87,25 @@ impl Data {
                 Err(Failure::from(error)
                     .with_hint(format!("choose one with `--store`: {}", names.join(", "))))
             }
+        }
+    }
+
+    /// Returns the store that is meant, or `default`; one that does not exist is made.
+    pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
+        let wanted = self.named.first().or(self.default_store.as_ref());
+        self.find_or_create_store(wanted.map_or(default, String::as_str))
+    }
+
+    /// Returns the store with this name or id; one with a new name is made.
+    pub(crate) fn find_or_create_store(&self, wanted: &str) -> Result<Store, Failure> {
+        match self.engine.find_store(self.workspace, wanted) {
+            Err(error)
+                if *error.kind() == ErrorKind::NotFound && wanted.parse::<StoreId>().is_err() =>
+            {
+                let name = Name::new(wanted).map_err(Error::from)?;
+                Ok(self.engine.create_store(self.workspace, &NewStore::named(name))?)
+            }
+            found => Ok(found?),
         }
     }
 

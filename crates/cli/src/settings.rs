@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// Where mounts are.
     pub(crate) mount_root: String,
+    /// How many characters a view of the memory tool has at most.
+    pub(crate) view_chars_max: Option<usize>,
     /// The editor to use for `quipu edit`.
     pub(crate) editor: String,
 }
@@ -39,6 +41,13 @@ struct File {
     user: Option<String>,
     mount_root: Option<String>,
     limits: LimitsTable,
+    tool: ToolTable,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ToolTable {
+    view_chars_max: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,7 +63,7 @@ struct LimitsTable {
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 10] = [
+const KEYS: [(&str, &str); 11] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -65,6 +74,7 @@ const KEYS: [(&str, &str); 10] = [
     ("limits", "stores_per_session_max"),
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
+    ("tool", "view_chars_max"),
 ];
 
 const FILE_NAME: &str = "quipu.toml";
@@ -104,6 +114,7 @@ impl Settings {
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
+            view_chars_max: file.tool.view_chars_max,
             editor: editor.unwrap_or_else(|| "vi".to_owned()),
         })
     }
@@ -236,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_limit_can_be_set() {
-        let names = KEYS.iter().filter(|(group, _)| !group.is_empty());
+        let names = KEYS.iter().filter(|(group, _)| *group == "limits");
         let text: Vec<_> = names.map(|(_, key)| format!("{key} = 1")).collect();
         let (_kept, flags) = with_file(&format!("[limits]\n{}", text.join("\n")));
         let limits = read(flags, &[]).unwrap().limits;

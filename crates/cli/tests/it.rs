@@ -10,3 +10,5 @@ mod help;
 mod support;
 #[path = "it/tidy.rs"]
 mod tidy;
+#[path = "it/tool.rs"]
+mod tool;

@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind};
 
 pub use check::{CheckReport, Problem, Remedy};
 pub use keys::{NewKey, Principal};
-pub use listing::ListQuery;
+pub use listing::{ListQuery, Seen};
 pub use memories::{MemoryUpdate, Precondition, Removed};
 pub use retention::Pruned;
 pub use sessions::{NewAttachment, NewSession, TokenWish};

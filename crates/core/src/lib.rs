@@ -9,6 +9,7 @@
 pub mod backend;
 pub mod clock;
 pub mod diff;
+pub mod edit;
 pub mod engine;
 pub mod error;
 pub mod model;

@@ -1,5 +1,6 @@
 //! Everything that Quipu speaks over HTTP or stdio.
 //!
-//! [`wire`] holds the JSON shapes; nothing else in Quipu turns values into JSON.
+//! [`tool`] is the memory tool; [`wire`] holds the JSON shapes, which nothing else in Quipu has.
 
+pub mod tool;
 pub mod wire;

@@ -1,15 +1,16 @@
 //! `quipu log`, `show`, `diff`, `restore` and `redact`.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
-use quipu_core::Error;
 use quipu_core::backend::{Span, VersionFilter, VersionQuery};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::model::{
-    Content, MemoryId, MemoryPath, Operation, Store, Version, VersionId, View,
+    Actor, Content, MemoryId, MemoryPath, Operation, SessionId, Store, Version, VersionId, View,
 };
 use quipu_core::timeframe;
+use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{DiffBody, ListBody, VersionBody};
 
 use super::memories::{print_text, report};
@@ -34,17 +35,56 @@ pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Fai
         .iter()
         .map(|version| data.engine.previous_version(version, View::Basic))
         .collect::<Result<Vec<_>, _>>()?;
+    let names = Names::of(&data, &versions)?;
     answer(context.form, &body, |out| {
         for (version, before) in versions.iter().zip(&before) {
+            let shown = Shown { version, before: before.as_ref(), names: &names };
             if arguments.oneline {
-                one_line(out, version, before.as_ref())?;
+                shown.one_line(out)?;
             } else {
-                header(out, version, before.as_ref())?;
+                shown.header(out)?;
                 writeln!(out)?;
             }
         }
         Ok(())
     })
+}
+
+/// What people call the sessions among the authors.
+struct Names(HashMap<SessionId, String>);
+
+impl Names {
+    fn of(data: &Data, versions: &[Version]) -> Result<Self, Failure> {
+        let mut names = HashMap::new();
+        for version in versions {
+            let Actor::Session(id) = version.actor else { continue };
+            if names.contains_key(&id) {
+                continue;
+            }
+            let title = match data.engine.session(id) {
+                Ok(session) => session.title,
+                Err(error) if *error.kind() == ErrorKind::NotFound => String::new(),
+                Err(error) => return Err(error.into()),
+            };
+            names.insert(id, title);
+        }
+        Ok(Self(names))
+    }
+
+    fn shown(&self, actor: &Actor) -> String {
+        let title = match actor {
+            Actor::Session(id) => self.0.get(id).filter(|title| !title.is_empty()),
+            Actor::ApiKey(_) | Actor::User(_) | Actor::ServiceAccount(_) => None,
+        };
+        title.map_or_else(|| actor.to_string(), |title| format!("{actor} ({title})"))
+    }
+}
+
+/// A version as the log shows it.
+struct Shown<'a> {
+    version: &'a Version,
+    before: Option<&'a Version>,
+    names: &'a Names,
 }
 
 fn filter(data: &Data, store: &Store, arguments: &LogArguments) -> Result<VersionFilter, Failure> {
@@ -93,36 +133,36 @@ fn path_text(version: &Version) -> &str {
     version.path.as_ref().map_or("(redacted)", MemoryPath::as_str)
 }
 
-fn header(out: &mut dyn Write, version: &Version, before: Option<&Version>) -> std::io::Result<()> {
-    let color = color(version.operation);
-    writeln!(out, "{color}version {}{color:#} ({})", version.id, version.operation)?;
-    writeln!(out, "Path:   {}{}", path_text(version), moved_from(version, before))?;
-    writeln!(out, "Actor:  {}", version.actor)?;
-    writeln!(out, "Date:   {}", local(version.created_at))?;
-    writeln!(out, "Size:   {}", size_change(version, before))?;
-    if let Some(redaction) = &version.redaction {
-        writeln!(out, "Redacted by {} on {}", redaction.by, local(redaction.at))?;
+impl Shown<'_> {
+    fn header(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let Self { version, before, names } = *self;
+        let color = color(version.operation);
+        writeln!(out, "{color}version {}{color:#} ({})", version.id, version.operation)?;
+        writeln!(out, "Path:   {}{}", path_text(version), moved_from(version, before))?;
+        writeln!(out, "Actor:  {}", names.shown(&version.actor))?;
+        writeln!(out, "Date:   {}", local(version.created_at))?;
+        writeln!(out, "Size:   {}", size_change(version, before))?;
+        if let Some(redaction) = &version.redaction {
+            writeln!(out, "Redacted by {} on {}", redaction.by, local(redaction.at))?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn one_line(
-    out: &mut dyn Write,
-    version: &Version,
-    before: Option<&Version>,
-) -> std::io::Result<()> {
-    let color = color(version.operation);
-    writeln!(
-        out,
-        "{color}{}{color:#} {:8} {} {} {}{} ({})",
-        version.id,
-        version.operation,
-        local(version.created_at),
-        version.actor,
-        path_text(version),
-        moved_from(version, before),
-        size_change(version, before),
-    )
+    fn one_line(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let Self { version, before, names } = *self;
+        let color = color(version.operation);
+        writeln!(
+            out,
+            "{color}{}{color:#} {:8} {} {} {}{} ({})",
+            version.id,
+            version.operation,
+            local(version.created_at),
+            names.shown(&version.actor),
+            path_text(version),
+            moved_from(version, before),
+            size_change(version, before),
+        )
+    }
 }
 
 fn moved_from(version: &Version, before: Option<&Version>) -> String {
@@ -158,8 +198,9 @@ pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), F
         return print_text(version.content.as_ref());
     }
     let before = data.engine.previous_version(&version, View::Full)?;
+    let names = Names::of(&data, std::slice::from_ref(&version))?;
     answer(context.form, &VersionBody::from(&version), |out| {
-        header(out, &version, before.as_ref())?;
+        Shown { version: &version, before: before.as_ref(), names: &names }.header(out)?;
         if version.redaction.is_some() {
             return Ok(());
         }

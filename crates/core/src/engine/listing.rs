@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::Error;
 use crate::backend::{MemoryQuery, Reader};
-use crate::model::{Directory, Listing, StoreId, View};
+use crate::model::{Directory, Listing, Memory, MemoryPath, StoreId, View};
 
 use super::{Engine, Page, existing_store};
 
@@ -23,6 +23,15 @@ pub struct ListQuery {
     pub limit: usize,
     /// Whether texts are read.
     pub view: View,
+}
+
+/// What is at a place.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// A memory, with its text.
+    Memory(Memory),
+    /// A directory: what it holds.
+    Directory(Vec<Listing>),
 }
 
 /// How many memories are asked for at first, when a directory may follow at once.
@@ -45,6 +54,44 @@ impl Engine {
             };
             Ok(Page { items, next })
         })
+    }
+}
+
+impl Engine {
+    /// Returns what is at a path, in one look: a memory, or a directory with what it holds down to
+    /// `depth`. `None` for the path is the root, which is always there; texts of listed memories are
+    /// left out.
+    pub fn look(
+        &self,
+        store: StoreId,
+        path: Option<&MemoryPath>,
+        depth: NonZero<usize>,
+    ) -> Result<Option<Seen>, Error> {
+        let (seen, noted) = self.read(|reader| {
+            existing_store(reader, store)?;
+            let memory = match path {
+                Some(path) => reader.memory_at(store, path, View::Full)?,
+                None => None,
+            };
+            if let Some(memory) = memory {
+                let noted = reader.noted_use(store, memory.id)?;
+                return Ok((Some(Seen::Memory(memory)), noted));
+            }
+            let query = ListQuery {
+                directory: path.map_or_else(Directory::root, MemoryPath::as_directory),
+                depth: Some(depth),
+                after: None,
+                limit: usize::MAX,
+                view: View::Basic,
+            };
+            let items = listed(reader, store, &query)?;
+            let is_there = path.is_none() || !items.is_empty();
+            Ok((is_there.then_some(Seen::Directory(items)), None))
+        })?;
+        if let Some(Seen::Memory(memory)) = &seen {
+            self.note_use(memory, noted)?;
+        }
+        Ok(seen)
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::backend::{MemoryQuery, Reader};
 use crate::model::{
-    Actor, Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, StoreId, Version, View,
+    Actor, Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, StoreId, Timestamp,
+    Version, View,
 };
 use crate::{Error, ErrorKind};
 
@@ -218,24 +219,29 @@ impl Engine {
         })
     }
 
-    /// Reads a memory and notes the reading, if its store deletes unused memories.
+    /// Reads a memory and notes that it was used.
     fn reading(
         &self,
         find: impl Fn(&dyn Reader) -> Result<Memory, Error>,
     ) -> Result<Memory, Error> {
-        let (memory, due_since) = self.read(|reader| {
+        let (memory, noted) = self.read(|reader| {
             let memory = find(reader)?;
-            let due_since = reader.noted_use(memory.store, memory.id)?;
-            Ok((memory, due_since))
+            let noted = reader.noted_use(memory.store, memory.id)?;
+            Ok((memory, noted))
         })?;
-        let Some(noted) = due_since else {
-            return Ok(memory);
-        };
+        self.note_use(&memory, noted)?;
+        Ok(memory)
+    }
+
+    /// Notes that a memory was read, if its store deletes unused memories and the last use was
+    /// `noted` long ago.
+    pub(super) fn note_use(&self, memory: &Memory, noted: Option<Timestamp>) -> Result<(), Error> {
+        let Some(noted) = noted else { return Ok(()) };
         let now = self.clock.now();
         if noted.plus(TOUCH_PERIOD) <= now {
             self.write(|ledger| ledger.writer.touch(memory.store, memory.id, now))?;
         }
-        Ok(memory)
+        Ok(())
     }
 }
 

@@ -1,0 +1,139 @@
+"""The SDK's own tool runners, against a scripted model and a real Quipu."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.lib.tools import ToolError
+
+from quipu_memory import QuipuAsyncMemoryTool, QuipuMemoryTool, QuipuUnavailable
+from scripted_model import (
+    MEMORY_SESSION_RESULTS,
+    MEMORY_SESSION_TEXT,
+    ScriptedModel,
+    memory_session,
+    say,
+    use,
+)
+
+
+def check(quipu, model: ScriptedModel, title: str) -> None:
+    """Checks what the model was told, what the memory holds, and who the history names."""
+    results = model.results()
+    assert len(results) == len(MEMORY_SESSION_RESULTS)
+    for result, (is_error, part) in zip(results, MEMORY_SESSION_RESULTS):
+        assert result.get("is_error", False) == is_error, result
+        assert part in result["content"], result
+    assert quipu.run("-s", "memories", "cat", "/tea.md") == MEMORY_SESSION_TEXT
+    assert quipu.run("-s", "memories", "ls") == "/tea.md\n"
+    versions = quipu.json("-s", "memories", "log")["data"]
+    assert [version["operation"] for version in reversed(versions)] == [
+        "created", "modified", "modified", "created", "modified", "deleted",
+    ]
+    authors = {version["created_by"]["session_id"] for version in versions}
+    assert len(authors) == 1
+    assert quipu.json("session", "show", authors.pop())["title"] == title
+
+
+def test_the_sync_runner(quipu) -> None:
+    model = ScriptedModel(memory_session())
+    client = Anthropic(api_key="test", base_url=model.url)
+    with QuipuMemoryTool(binary=quipu.binary, data=quipu.data, title="sync test") as memory:
+        runner = client.beta.messages.tool_runner(
+            model="scripted", max_tokens=100, tools=[memory],
+            messages=[{"role": "user", "content": "Remember how to make tea."}],
+        )
+        final = runner.until_done()
+    assert final.content[0].text == "Noted."
+    assert model.requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
+    check(quipu, model, "sync test")
+    model.close()
+
+
+def test_the_async_runner(quipu) -> None:
+    async def run(model: ScriptedModel) -> None:
+        client = AsyncAnthropic(api_key="test", base_url=model.url)
+        options = {"binary": quipu.binary, "data": quipu.data, "title": "async test"}
+        async with QuipuAsyncMemoryTool(**options) as memory:
+            runner = client.beta.messages.tool_runner(
+                model="scripted", max_tokens=100, tools=[memory],
+                messages=[{"role": "user", "content": "Remember how to make tea."}],
+            )
+            await runner.until_done()
+
+    model = ScriptedModel(memory_session())
+    asyncio.run(run(model))
+    check(quipu, model, "async test")
+    model.close()
+
+
+def test_a_read_only_tool_refuses_and_the_model_is_told(quipu) -> None:
+    script = [use(1, command="create", path="/memories/x", file_text="x"), say("Oh.")]
+    model = ScriptedModel(script)
+    client = Anthropic(api_key="test", base_url=model.url)
+    with QuipuMemoryTool(binary=quipu.binary, data=quipu.data, read_only=True) as memory:
+        client.beta.messages.tool_runner(
+            model="scripted", max_tokens=100, tools=[memory],
+            messages=[{"role": "user", "content": "Write."}],
+        ).until_done()
+    result = model.results()[0]
+    assert result["is_error"] and "read-only" in result["content"]
+    model.close()
+
+
+def test_the_typed_methods_work_too(quipu) -> None:
+    from anthropic.types.beta import BetaMemoryTool20250818CreateCommand as Create
+
+    with QuipuMemoryTool(binary=quipu.binary, data=quipu.data) as memory:
+        command = Create(command="create", path="/memories/a", file_text="x")
+        assert memory.create(command) == "File created successfully at: /memories/a"
+        with pytest.raises(ToolError, match="already exists"):
+            memory.create(command)
+
+
+def test_a_missing_binary_and_an_ended_process_are_explained(quipu) -> None:
+    with pytest.raises(QuipuUnavailable, match="cannot be started"):
+        QuipuMemoryTool(binary="/nonexistent/quipu")
+    memory = QuipuMemoryTool(binary=quipu.binary, data=quipu.data)
+    memory.close()
+    with pytest.raises(QuipuUnavailable, match="has ended"):
+        memory.call({"command": "view", "path": "/memories"})
+
+
+def test_the_example_saves_before_it_forgets(quipu) -> None:
+    """The script plays a model that is warned of the clearing and saves what it has found."""
+    script = [
+        use(1, command="view", path="/memories"),
+        [
+            {"type": "text", "text": "My context will be trimmed soon, so I save what I found."},
+            *use(2, command="create", path="/memories/teas.md", file_text="- Sencha: grassy\n"),
+        ],
+        use(3, command="view", path="/memories/teas.md"),
+        say("Sencha is done; gyokuro comes next."),
+    ]
+    model = ScriptedModel(script)
+    quipu.run("store", "create", "research")
+    environment = {
+        **os.environ,
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "test",
+        "QUIPU_DATA": quipu.data,
+    }
+    example = Path(__file__).parent.parent / "examples" / "save_before_forgetting.py"
+    ran = subprocess.run(
+        [sys.executable, str(example), quipu.binary],
+        env=environment, capture_output=True, encoding="utf-8", check=True,
+    )
+    assert "I save what I found" in ran.stdout
+    assert quipu.run("cat", "/teas.md") == "- Sencha: grassy\n"
+    edit = model.requests[0]["context_management"]["edits"][0]
+    assert edit["exclude_tools"] == ["memory"]
+    assert "context-management-2025-06-27" in model.headers[0]["anthropic-beta"]
+    assert "Look first." in model.requests[0]["system"]
+    model.close()

@@ -1,0 +1,41 @@
+//! `quipu tool`: the memory tool over standard input and output.
+
+use std::io::{BufReader, BufWriter};
+
+use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::model::{Access, Actor, Instructions};
+use quipu_server::tool::{MemoryTool, Strings, ToolSettings, stdio};
+
+use crate::args::{ToolArguments, ToolStrings};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// The store that the tool uses when none is named.
+pub(super) const DEFAULT_STORE: &str = "memories";
+
+pub(super) fn run(context: &Context, arguments: ToolArguments) -> Result<(), Failure> {
+    let data = context.open_or_create()?;
+    let store = data.store_or_create(DEFAULT_STORE)?;
+    let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let attachment =
+        NewAttachment { store: store.id, access, instructions: Instructions::default() };
+    let new = NewSession {
+        title: arguments.title,
+        attachments: vec![attachment],
+        token: TokenWish::None,
+    };
+    let (session, _) = data.engine.create_session(data.workspace, &new)?;
+    let default = ToolSettings::default();
+    let settings = ToolSettings {
+        strings: match arguments.strings {
+            ToolStrings::Doc => Strings::Doc,
+            ToolStrings::Python => Strings::Python,
+        },
+        access,
+        view_chars_max: context.settings.view_chars_max.unwrap_or(default.view_chars_max),
+    };
+    let tool = MemoryTool::new(data.engine, store.id, Actor::Session(session.id), settings);
+    let input = BufReader::new(std::io::stdin().lock());
+    let output = BufWriter::new(std::io::stdout().lock());
+    Ok(stdio::serve(&tool, input, output)?)
+}
