@@ -8,6 +8,7 @@
 mod bare;
 mod engine;
 mod table;
+mod tool;
 
 use clap::{Parser, Subcommand};
 
@@ -22,10 +23,13 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// The memory tool against the local tools of the official SDKs.
+    Tool(tool::Arguments),
 }
 
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Tool(arguments) => tool::run(&arguments),
     }
 }

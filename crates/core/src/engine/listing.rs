@@ -68,7 +68,6 @@ impl Engine {
         depth: NonZero<usize>,
     ) -> Result<Option<Seen>, Error> {
         let (seen, noted) = self.read(|reader| {
-            existing_store(reader, store)?;
             let memory = match path {
                 Some(path) => reader.memory_at(store, path, View::Full)?,
                 None => None,
@@ -77,6 +76,7 @@ impl Engine {
                 let noted = reader.noted_use(store, memory.id)?;
                 return Ok((Some(Seen::Memory(memory)), noted));
             }
+            existing_store(reader, store)?;
             let query = ListQuery {
                 directory: path.map_or_else(Directory::root, MemoryPath::as_directory),
                 depth: Some(depth),

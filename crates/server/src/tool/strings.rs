@@ -106,37 +106,52 @@ pub(super) fn size(bytes: u64, strings: Strings) -> String {
 /// they have too many characters.
 pub(super) fn file(path: &str, lines: (usize, &[&str]), chars_max: usize) -> Text {
     let (first, lines) = lines;
-    let mut shown = Vec::new();
-    let mut chars_count = 0;
+    let mut text = format!("Here's the content of {path} with line numbers:\n");
+    let size: usize = lines.iter().map(|line| line.len() + NUMBER_WIDTH + 2).sum();
+    text.reserve(size);
+    let mut chars_left = chars_max;
     for (number, line) in (first..).zip(lines) {
-        chars_count += line.chars().count() + NUMBER_WIDTH + 2;
-        if chars_count > chars_max && number > first {
-            let last = first + lines.len() - 1;
-            shown.push(format!(
-                "[Lines {first}-{} of {first}-{last} are shown. To see the rest, view it again \
-                 with \"view_range\": [{number}, {last}].]",
-                number - 1
-            ));
-            break;
+        // A text has at most as many characters as bytes, so most need not be counted.
+        if size > chars_max {
+            let chars_count = line.chars().count() + NUMBER_WIDTH + 2;
+            if chars_count > chars_left && number > first {
+                let last = first + lines.len() - 1;
+                writeln!(
+                    text,
+                    "[Lines {first}-{} of {first}-{last} are shown. To see the rest, view it again \
+                     with \"view_range\": [{number}, {last}].]",
+                    number - 1
+                )
+                .expect("a string can be written to");
+                break;
+            }
+            chars_left = chars_left.saturating_sub(chars_count);
         }
-        shown.push(numbered(number, line));
+        push_numbered(&mut text, number, line);
     }
-    let text = format!("Here's the content of {path} with line numbers:\n{}", shown.join("\n"));
+    if !lines.is_empty() {
+        text.pop();
+    }
     Text::File { text }
 }
 
 const NUMBER_WIDTH: usize = 6;
 
-fn numbered(number: usize, line: &str) -> String {
-    format!("{number:>NUMBER_WIDTH$}\t{line}")
+fn push_numbered(text: &mut String, number: usize, line: &str) {
+    write!(text, "{number:>NUMBER_WIDTH$}\t").expect("a string can be written to");
+    text.push_str(line);
+    text.push('\n');
 }
 
 /// Returns two lines before a changed line, the line itself and two after it.
 pub(super) fn snippet(text: &str, line: usize) -> String {
     let first = line.saturating_sub(2).max(1);
-    let lines = (first..=line + 2).zip(text.split('\n').skip(first - 1));
-    let shown: Vec<_> = lines.map(|(number, line)| numbered(number, line)).collect();
-    shown.join("\n")
+    let mut snippet = String::new();
+    for (number, line) in (first..=line + 2).zip(text.split('\n').skip(first - 1)) {
+        push_numbered(&mut snippet, number, line);
+    }
+    snippet.pop();
+    snippet
 }
 
 /// Replaces as the set of texts wants it: the SDK's tool finds an empty piece in an empty file.
