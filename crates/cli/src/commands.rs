@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Does what the command line asks for.
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Tool(arguments) => tool::run(context, arguments),
+        Command::Tool(arguments) => tool::run(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),
         Command::Ls(arguments) => memories::ls(context, &arguments),

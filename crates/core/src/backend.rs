@@ -123,7 +123,7 @@ pub trait Reader {
     /// Returns the session whose token has this hash.
     fn session_with_token(&self, token: &SecretHash) -> Result<Option<Session>, Error>;
 
-    /// Returns the sessions that the query selects, the newest first.
+    /// Returns the sessions that the query selects, in its order.
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error>;
 
     /// Returns a key.
@@ -137,6 +137,9 @@ pub trait Reader {
 
     /// Returns up to `limit` changes after a sequence, in their order.
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error>;
+
+    /// Returns the cursor that was put under a name.
+    fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error>;
 
     /// Returns the sequence and the moment of the newest change; zero and 1970 if there is none.
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error>;
@@ -183,6 +186,9 @@ pub trait Writer: Reader {
 
     /// Adds or replaces a key.
     fn put_key(&mut self, key: &Key) -> Result<(), Error>;
+
+    /// Keeps a place in the feed under a name, in place of the one that was there.
+    fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error>;
 
     /// Adds a change to the feed.
     fn record(&mut self, change: &Change) -> Result<(), Error>;
@@ -353,10 +359,22 @@ pub struct SessionQuery {
     pub archived: Archived,
     /// Only those created in this span.
     pub created: Span,
-    /// Only those with a smaller id, to go on after a page.
-    pub before: Option<SessionId>,
+    /// In which order they come.
+    pub order: Order,
+    /// Only those that come after this one, to go on after a page.
+    pub after: Option<SessionId>,
     /// How many at most.
     pub limit: usize,
+}
+
+/// The order of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The newest comes first.
+    #[default]
+    NewestFirst,
+    /// The oldest comes first.
+    OldestFirst,
 }
 
 /// How full a store is.

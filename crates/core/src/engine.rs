@@ -28,7 +28,7 @@ pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, Seen};
 pub use memories::{MemoryUpdate, Precondition, Removed};
 pub use retention::Pruned;
-pub use sessions::{NewAttachment, NewSession, TokenWish};
+pub use sessions::{NewAttachment, NewSession, SessionUpdate, TokenWish};
 pub use stores::{NewStore, StoreUpdate};
 
 use transaction::{Ledger, Transaction};

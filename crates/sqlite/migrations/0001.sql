@@ -75,10 +75,19 @@ CREATE TABLE changes (
     version BLOB
 ) STRICT;
 
+-- How far followers of the feed have come.
+CREATE TABLE cursors (
+    name TEXT PRIMARY KEY,
+    sequence INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE sessions (
     id BLOB PRIMARY KEY,
     workspace BLOB NOT NULL REFERENCES workspaces (id),
     title TEXT NOT NULL,
+    -- A JSON object of texts.
+    metadata TEXT NOT NULL,
+    details TEXT NOT NULL,
     token BLOB,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,

@@ -131,6 +131,10 @@ impl Reader for Rows<'_> {
         changes::changes(self.connection, after, limit).or_storage_error()
     }
 
+    fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error> {
+        changes::cursor(self.connection, name).or_storage_error()
+    }
+
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
         changes::newest(self.connection).or_storage_error()
     }
@@ -180,6 +184,10 @@ impl Writer for Rows<'_> {
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {
         keys::put_key(self.connection, key).or_storage_error()
+    }
+
+    fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error> {
+        changes::put_cursor(self.connection, name, sequence).or_storage_error()
     }
 
     fn record(&mut self, change: &Change) -> Result<(), Error> {

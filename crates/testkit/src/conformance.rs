@@ -49,9 +49,10 @@ macro_rules! conformance_tests {
             versions_are_selected_by_everything_in_the_filter,
             a_version_is_read_from_its_store_only,
             sessions_are_read_back_and_found_by_token,
-            sessions_come_newest_first_and_are_selected,
+            sessions_come_in_both_orders_and_are_selected,
             keys_are_read_back_and_found_by_secret,
             changes_come_in_order_after_a_sequence,
+            cursors_are_kept_under_their_names,
         );
         $crate::conformance_tests!(@module $open, writing:
             putting_again_replaces,

@@ -147,6 +147,7 @@ macro_rules! stepping_reader {
                 fn key_with_secret(read, secret: &SecretHash) -> Option<Key>;
                 fn keys(read, workspace: WorkspaceId) -> Vec<Key>;
                 fn changes(read, after: Sequence, limit: usize) -> Vec<Change>;
+                fn cursor(read, name: &str) -> Option<Sequence>;
                 fn newest_change(read) -> (Sequence, Timestamp);
             }
         }
@@ -168,6 +169,7 @@ impl Writer for FaultyWriter<'_> {
         fn put_session(write, session: &Session) -> ();
         fn remove_session(write, id: SessionId) -> ();
         fn put_key(write, key: &Key) -> ();
+        fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Event, MemoryQuery, PruneRule, ReadWork, Reader, Sequence,
-    SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Archived, Backend, Change, Commit, Event, MemoryQuery, Order, PruneRule, ReadWork, Reader,
+    Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
@@ -32,6 +32,7 @@ struct State {
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<KeyId, Key>,
     changes: BTreeMap<Sequence, Change>,
+    cursors: BTreeMap<String, Sequence>,
 }
 
 impl InMemoryBackend {
@@ -221,9 +222,17 @@ impl Reader for State {
     }
 
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error> {
-        let selected = self.sessions.values().rev().filter(|session| {
+        let mut selected: Vec<_> = self.sessions.values().collect();
+        if query.order == Order::NewestFirst {
+            selected.reverse();
+        }
+        let is_later = |session: &Session, after: SessionId| match query.order {
+            Order::NewestFirst => session.id < after,
+            Order::OldestFirst => session.id > after,
+        };
+        let selected = selected.into_iter().filter(|session| {
             session.workspace == query.workspace
-                && query.before.is_none_or(|before| session.id < before)
+                && query.after.is_none_or(|after| is_later(session, after))
                 && query.created.contains(session.created_at)
                 && (query.archived == Archived::Show || session.archived_at.is_none())
                 && query.store.is_none_or(|store| session.attachment(store).is_some())
@@ -246,6 +255,10 @@ impl Reader for State {
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
         let later = self.changes.range((Bound::Excluded(after), Bound::Unbounded));
         Ok(later.take(limit).map(|(_, change)| change.clone()).collect())
+    }
+
+    fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error> {
+        Ok(self.cursors.get(name).copied())
     }
 
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
@@ -358,6 +371,11 @@ impl Writer for State {
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {
         self.keys.insert(key.id, key.clone());
+        Ok(())
+    }
+
+    fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error> {
+        self.cursors.insert(name.to_owned(), sequence);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! `quipu session` and `quipu prompt`.
 
 use quipu_core::Error;
-use quipu_core::backend::{Archived, SessionQuery, Span};
+use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Instructions, KeySecret, Session};
 use quipu_core::prompt::{Prompt, PromptStore};
@@ -15,7 +15,7 @@ use crate::print::{Form, answer, local, raw};
 
 pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Failure> {
     match command {
-        SessionCommand::Create(arguments) => create(context, arguments),
+        SessionCommand::Create(arguments) => create(context, &arguments),
         SessionCommand::List(arguments) => {
             list(context, if arguments.all { Archived::Show } else { Archived::Hide })
         }
@@ -49,7 +49,7 @@ fn attachment(data: &Data, text: &str, instructions: &str) -> Result<NewAttachme
     })
 }
 
-fn create(context: &Context, arguments: SessionCreateArguments) -> Result<(), Failure> {
+fn create(context: &Context, arguments: &SessionCreateArguments) -> Result<(), Failure> {
     let data = context.open()?;
     if data.named.is_empty() {
         return Err(Failure::usage("a session needs at least one store")
@@ -60,7 +60,7 @@ fn create(context: &Context, arguments: SessionCreateArguments) -> Result<(), Fa
         .iter()
         .map(|text| attachment(&data, text, &arguments.instructions))
         .collect::<Result<_, _>>()?;
-    let new = NewSession { title: arguments.title, attachments, token: TokenWish::Issue };
+    let new = NewSession::titled(&arguments.title, attachments, TokenWish::Issue);
     let (session, token) = data.engine.create_session(data.workspace, &new)?;
     show(context, &session, token.as_ref())
 }
@@ -72,7 +72,8 @@ fn list(context: &Context, archived: Archived) -> Result<(), Failure> {
         store: data.named.first().map(|name| data.find_store(name)).transpose()?.map(|s| s.id),
         archived,
         created: Span::default(),
-        before: None,
+        order: Order::NewestFirst,
+        after: None,
         limit: usize::MAX,
     };
     let sessions = data.engine.sessions(&query)?.items;

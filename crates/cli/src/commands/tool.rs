@@ -13,17 +13,13 @@ use crate::failure::Failure;
 /// The store that the tool uses when none is named.
 pub(super) const DEFAULT_STORE: &str = "memories";
 
-pub(super) fn run(context: &Context, arguments: ToolArguments) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Failure> {
     let data = context.open_or_create()?;
     let store = data.store_or_create(DEFAULT_STORE)?;
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let attachment =
         NewAttachment { store: store.id, access, instructions: Instructions::default() };
-    let new = NewSession {
-        title: arguments.title,
-        attachments: vec![attachment],
-        token: TokenWish::None,
-    };
+    let new = NewSession::titled(&arguments.title, vec![attachment], TokenWish::None);
     let (session, _) = data.engine.create_session(data.workspace, &new)?;
     let default = ToolSettings::default();
     let settings = ToolSettings {

@@ -22,6 +22,16 @@ impl Engine {
         self.read(|reader| Ok(reader.newest_change()?.0))
     }
 
+    /// Returns how far a follower of the feed has come, if it has ever said so.
+    pub fn cursor(&self, follower: &str) -> Result<Option<Sequence>, Error> {
+        self.read(|reader| reader.cursor(follower))
+    }
+
+    /// Keeps how far a follower of the feed has come.
+    pub fn keep_cursor(&self, follower: &str, reached: Sequence) -> Result<(), Error> {
+        self.write(|ledger| ledger.writer.put_cursor(follower, reached))
+    }
+
     /// Waits for a change after `seen` by any process, at most for `patience`, and returns the
     /// newest sequence.
     pub fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {

@@ -1,9 +1,11 @@
 //! Sessions: an agent's run and the stores attached to it.
 
+use std::collections::BTreeMap;
+
 use crate::backend::SessionQuery;
 use crate::model::{
-    Access, Attachment, Id as _, Instructions, KeySecret, Session, SessionId, StoreId, WorkspaceId,
-    slug,
+    Access, Attachment, Id as _, Instructions, KeySecret, Metadata, Session, SessionId, StoreId,
+    WorkspaceId, slug,
 };
 use crate::{Error, ErrorKind};
 
@@ -15,10 +17,36 @@ use super::{Engine, Page, no_store};
 pub struct NewSession {
     /// What people call it.
     pub title: String,
+    /// The owner's own labels.
+    pub metadata: Metadata,
+    /// What the door that makes it wants to keep about it.
+    pub details: String,
     /// The stores to attach.
     pub attachments: Vec<NewAttachment>,
     /// Whether somebody outside of this process will act as the session.
     pub token: TokenWish,
+}
+
+impl NewSession {
+    /// Returns a session with a title and these stores, and nothing else.
+    pub fn titled(title: &str, attachments: Vec<NewAttachment>, token: TokenWish) -> Self {
+        Self {
+            title: title.to_owned(),
+            metadata: Metadata::default(),
+            details: String::new(),
+            attachments,
+            token,
+        }
+    }
+}
+
+/// What to change about a session; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct SessionUpdate {
+    /// The new title.
+    pub title: Option<String>,
+    /// Labels to set or, with `None`, to remove.
+    pub metadata: BTreeMap<String, Option<String>>,
 }
 
 /// A store to attach.
@@ -65,6 +93,8 @@ impl Engine {
                 id: SessionId::new(created_at, ledger.random()),
                 workspace,
                 title: new.title.clone(),
+                metadata: new.metadata.clone(),
+                details: new.details.clone(),
                 attachments: attached(ledger, workspace, &new.attachments)?,
                 token: token.as_ref().map(KeySecret::hash),
                 created_at,
@@ -89,9 +119,15 @@ impl Engine {
         })
     }
 
-    /// Changes the title of a session.
-    pub fn retitle_session(&self, id: SessionId, title: &str) -> Result<Session, Error> {
-        self.change_session(id, |session| title.clone_into(&mut session.title))
+    /// Changes the title and the labels of a session.
+    pub fn update_session(&self, id: SessionId, update: &SessionUpdate) -> Result<Session, Error> {
+        self.change_session(id, |session| {
+            if let Some(title) = &update.title {
+                title.clone_into(&mut session.title);
+            }
+            session.metadata = session.metadata.patched(&update.metadata)?;
+            Ok(())
+        })
     }
 
     /// Archives a session: its token stops to work. An archived one is returned as it is.
@@ -99,6 +135,7 @@ impl Engine {
         let now = self.clock.now();
         self.change_session(id, |session| {
             session.archived_at.get_or_insert(now);
+            Ok(())
         })
     }
 
@@ -113,12 +150,12 @@ impl Engine {
     fn change_session(
         &self,
         id: SessionId,
-        change: impl Fn(&mut Session),
+        change: impl Fn(&mut Session) -> Result<(), Error>,
     ) -> Result<Session, Error> {
         self.write(|ledger| {
             let before = ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
             let mut after = before.clone();
-            change(&mut after);
+            change(&mut after)?;
             if after != before {
                 after.updated_at = self.clock.now().max(before.updated_at);
                 ledger.writer.put_session(&after)?;

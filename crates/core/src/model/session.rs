@@ -2,7 +2,8 @@
 
 use super::words::words;
 use super::{
-    Description, Instructions, Name, SecretHash, SessionId, StoreId, Timestamp, WorkspaceId,
+    Description, Instructions, Metadata, Name, SecretHash, SessionId, StoreId, Timestamp,
+    WorkspaceId,
 };
 
 /// An agent's run, with the stores that it may use.
@@ -14,6 +15,10 @@ pub struct Session {
     pub workspace: WorkspaceId,
     /// What people call it, such as the agent's or the program's name.
     pub title: String,
+    /// The owner's own labels.
+    pub metadata: Metadata,
+    /// What the door that made it wants to keep about it; nothing else reads this.
+    pub details: String,
     /// The stores that it may use, in the order in which they were attached.
     pub attachments: Vec<Attachment>,
     /// The hash of its token, which lets its holder act as this session; a session that runs

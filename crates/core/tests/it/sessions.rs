@@ -1,7 +1,9 @@
 //! Sessions and their attachments.
 
-use quipu_core::backend::{Archived, SessionQuery, Span};
-use quipu_core::engine::{NewAttachment, NewSession, NewStore, Principal, TokenWish};
+use quipu_core::backend::{Archived, Order, SessionQuery, Span};
+use quipu_core::engine::{
+    NewAttachment, NewSession, NewStore, Principal, SessionUpdate, TokenWish,
+};
 use quipu_core::model::{Access, Id as _, Instructions, SessionId, StoreId, StorePolicy};
 use quipu_core::{Error, ErrorKind};
 
@@ -13,11 +15,8 @@ fn attach(store: StoreId) -> NewAttachment {
 }
 
 fn new(stores: &[StoreId]) -> NewSession {
-    NewSession {
-        title: "an agent".to_owned(),
-        attachments: stores.iter().copied().map(attach).collect(),
-        token: TokenWish::Issue,
-    }
+    let attachments = stores.iter().copied().map(attach).collect();
+    NewSession::titled("an agent", attachments, TokenWish::Issue)
 }
 
 fn start(bench: &Bench, stores: &[StoreId]) -> Result<SessionId, Error> {
@@ -109,14 +108,20 @@ fn sessions_are_listed_retitled_archived_and_deleted() {
             store,
             archived,
             created: Span::default(),
-            before: None,
+            order: Order::NewestFirst,
+            after: None,
             limit: 10,
         };
         bench.engine.sessions(&query).unwrap().items.iter().map(|s| s.id).collect()
     };
     assert_eq!(ids(Archived::Hide, None), [second, first]);
     assert_eq!(ids(Archived::Hide, Some(bench.store)), [first]);
-    assert_eq!(bench.engine.retitle_session(first, "new").unwrap().title, "new");
+    let update = SessionUpdate {
+        title: Some("new".to_owned()),
+        metadata: [("agent".to_owned(), Some("a".to_owned()))].into(),
+    };
+    let updated = bench.engine.update_session(first, &update).unwrap();
+    assert_eq!((updated.title.as_str(), updated.metadata.pairs().len()), ("new", 1));
     bench.engine.archive_session(first).unwrap();
     assert_eq!(ids(Archived::Hide, None), [second]);
     bench.engine.delete_session(first).unwrap();

@@ -53,6 +53,18 @@ pub(super) fn record(connection: &Connection, change: &Change) -> Result<()> {
         .map(drop)
 }
 
+pub(super) fn cursor(connection: &Connection, name: &str) -> Result<Option<Sequence>> {
+    let sql = "SELECT sequence FROM cursors WHERE name = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row([name], |row| row.count(0).map(Sequence)).optional()
+}
+
+pub(super) fn put_cursor(connection: &Connection, name: &str, sequence: Sequence) -> Result<()> {
+    let sql = "INSERT INTO cursors (name, sequence) VALUES (?1, ?2)
+        ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence";
+    connection.prepare_cached(sql)?.execute(params![name, sequence.0]).map(drop)
+}
+
 /// Removes the changes made before a moment, except the newest, so that the sequence goes on.
 pub(super) fn trim(connection: &Connection, before: Timestamp) -> Result<()> {
     // Moments grow with the sequence, so the scan ends at the first change that stays.

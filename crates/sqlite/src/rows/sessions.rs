@@ -1,12 +1,13 @@
 //! Sessions and their attachments.
 
-use quipu_core::backend::{Archived, SessionQuery};
+use quipu_core::backend::{Archived, Order, SessionQuery};
 use quipu_core::model::{Attachment, SecretHash, Session, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
-use super::columns::{Columns as _, blob, limit};
+use super::columns::{Columns as _, blob, json, limit};
 
-const COLUMNS: &str = "id, workspace, title, token, created_at, updated_at, archived_at";
+const COLUMNS: &str = "id, workspace, title, metadata, details, token, created_at, \
+    updated_at, archived_at";
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<Session>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
@@ -25,20 +26,24 @@ pub(super) fn session_with_token(
 }
 
 pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
+    let (comparison, direction, start) = match query.order {
+        Order::NewestFirst => ("<", "DESC", [u8::MAX; 16]),
+        Order::OldestFirst => (">", "ASC", [0; 16]),
+    };
     let sql = format!(
         "SELECT {COLUMNS} FROM sessions s
-         WHERE workspace = ?1 AND id < ?2 AND created_at BETWEEN ?3 AND ?4
+         WHERE workspace = ?1 AND id {comparison} ?2 AND created_at BETWEEN ?3 AND ?4
            AND (?5 OR archived_at IS NULL)
            AND (?6 IS NULL OR EXISTS
                 (SELECT 1 FROM attachments a WHERE a.store = ?6 AND a.session = s.id))
-         ORDER BY id DESC LIMIT ?7"
+         ORDER BY id {direction} LIMIT ?7"
     );
     let found = connection
         .prepare_cached(&sql)?
         .query_map(
             params![
                 blob(query.workspace),
-                query.before.map_or([u8::MAX; 16], blob),
+                query.after.map_or(start, blob),
                 query.created.first.as_micros(),
                 query.created.last.as_micros(),
                 query.archived == Archived::Show,
@@ -56,11 +61,13 @@ fn from_row(row: &Row<'_>) -> Result<Session> {
         id: row.id(0)?,
         workspace: row.id(1)?,
         title: row.get(2)?,
+        metadata: row.metadata(3)?,
+        details: row.get(4)?,
         attachments: Vec::new(),
-        token: if row.is_null(3)? { None } else { Some(row.secret(3)?) },
-        created_at: row.moment(4)?,
-        updated_at: row.moment(5)?,
-        archived_at: row.optional_moment(6)?,
+        token: if row.is_null(5)? { None } else { Some(row.secret(5)?) },
+        created_at: row.moment(6)?,
+        updated_at: row.moment(7)?,
+        archived_at: row.optional_moment(8)?,
     })
 }
 
@@ -86,14 +93,17 @@ fn with_attachments(connection: &Connection, session: Session) -> Result<Session
 
 pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<()> {
     let sql = "INSERT INTO sessions
-            (id, workspace, title, token, created_at, updated_at, archived_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-        ON CONFLICT (id) DO UPDATE SET title = excluded.title, token = excluded.token,
+            (id, workspace, title, metadata, details, token, created_at, updated_at, archived_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+        ON CONFLICT (id) DO UPDATE SET title = excluded.title, metadata = excluded.metadata,
+            details = excluded.details, token = excluded.token,
             updated_at = excluded.updated_at, archived_at = excluded.archived_at";
     connection.prepare_cached(sql)?.execute(params![
         blob(session.id),
         blob(session.workspace),
         session.title,
+        json(&session.metadata),
+        session.details,
         session.token.as_ref().map(SecretHash::as_bytes),
         session.created_at.as_micros(),
         session.updated_at.as_micros(),

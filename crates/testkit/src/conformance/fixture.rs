@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Event, Reader, Sequence, SessionQuery, Span, StoreQuery,
-    VersionFilter, VersionQuery, Writer,
+    Archived, Backend, Change, Commit, Event, Order, Reader, Sequence, SessionQuery, Span,
+    StoreQuery, VersionFilter, VersionQuery, Writer,
 };
 use quipu_core::model::{
     Access, Actor, Attachment, Content, Description, Id as _, Instructions, Key, KeyId, Memory,
@@ -180,6 +180,9 @@ impl Rows {
             id: SessionId::new(Self::at(number), 5),
             workspace: Self::workspace(1).id,
             title: format!("session {number}"),
+            metadata: Metadata::new([("agent".to_owned(), "a".to_owned())].into())
+                .expect("a short pair"),
+            details: format!("{{\"number\": {number}}}"),
             attachments: stores.iter().map(attachment).collect(),
             token: Some(SecretHash::of(&format!("token {number}"))),
             created_at: Self::at(number),
@@ -231,7 +234,8 @@ impl Rows {
             store: None,
             archived: Archived::Show,
             created: Span::default(),
-            before: None,
+            order: Order::NewestFirst,
+            after: None,
             limit: 100,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use quipu_core::backend::{
-    Archived, Change, Event, MemoryQuery, Sequence, SessionQuery, Span, StoreQuery, Usage,
+    Archived, Change, Event, MemoryQuery, Order, Sequence, SessionQuery, Span, StoreQuery, Usage,
     VersionFilter, VersionQuery,
 };
 use quipu_core::model::{
@@ -339,8 +339,8 @@ pub fn sessions_are_read_back_and_found_by_token(fixture: &Fixture) {
     });
 }
 
-/// "Returns the sessions that the query selects, the newest first."
-pub fn sessions_come_newest_first_and_are_selected(fixture: &Fixture) {
+/// "Returns the sessions that the query selects, in its order."
+pub fn sessions_come_in_both_orders_and_are_selected(fixture: &Fixture) {
     let (store, other) = (Rows::store(1), Rows::store(2));
     fixture.with_stores(&[&store, &other]);
     let first = Rows::session(1, &[&store]);
@@ -354,8 +354,11 @@ pub fn sessions_come_newest_first_and_are_selected(fixture: &Fixture) {
     let span = Span { first: Rows::at(2), last: Rows::at(2) };
     assert_eq!(select(all()), [third.clone(), second.clone(), first.clone()]);
     assert_eq!(select(SessionQuery { limit: 1, ..all() }), [third.clone()]);
-    let rest = SessionQuery { before: Some(third.id), ..all() };
+    let rest = SessionQuery { after: Some(third.id), ..all() };
     assert_eq!(select(rest), [second.clone(), first.clone()]);
+    let oldest = SessionQuery { order: Order::OldestFirst, limit: 2, ..all() };
+    assert_eq!(select(oldest.clone()), [first.clone(), second.clone()]);
+    assert_eq!(select(SessionQuery { after: Some(second.id), ..oldest }), [third.clone()]);
     let hidden = SessionQuery { archived: Archived::Hide, ..all() };
     assert_eq!(select(hidden), [third.clone(), first.clone()]);
     assert_eq!(select(SessionQuery { store: Some(store.id), ..all() }), [third, first]);
@@ -385,6 +388,16 @@ pub fn keys_are_read_back_and_found_by_secret(fixture: &Fixture) {
         assert_eq!(keys, [first.clone(), second.clone(), closed.clone()]);
         Ok(())
     });
+}
+
+/// "Returns the cursor that was put under a name", the last one.
+pub fn cursors_are_kept_under_their_names(fixture: &Fixture) {
+    let cursor = |name: &str| fixture.read(|reader| reader.cursor(name));
+    assert_eq!(cursor("a"), None);
+    for number in [7, 3] {
+        fixture.write(|writer| writer.put_cursor("a", Sequence(number)));
+        assert_eq!((cursor("a"), cursor("b")), (Some(Sequence(number)), None));
+    }
 }
 
 /// "Returns up to `limit` changes after a sequence, in their order."
