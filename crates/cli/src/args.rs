@@ -1,5 +1,6 @@
 //! The command line, as it is typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -47,6 +48,10 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve the REST API over HTTP
+    ///
+    /// The first start makes an admin key and prints it once, unless `QUIPU_ADMIN_KEY` names one.
+    Serve(ServeArguments),
     /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
     ///
     /// The store is `memories` unless `--store` names another one; it is created if it does not
@@ -99,6 +104,31 @@ pub(crate) enum Command {
     Completions(CompletionsArguments),
     /// Print the manual page, or write all of them to a directory
     Man(ManArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8420]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The certificate chain for HTTPS, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The private key for HTTPS, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen on an address that is not loopback although keys then travel unencrypted
+    #[arg(long)]
+    pub(crate) allow_plain_http: bool,
+    /// Require the version and beta headers of the contract
+    #[arg(long)]
+    pub(crate) strict_headers: bool,
+    /// How much to log to the standard error: error, warn, info, debug
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub(crate) log_level: tracing::Level,
+    /// Log as JSON, one object per line
+    #[arg(long)]
+    pub(crate) log_json: bool,
 }
 
 #[derive(Args, Debug)]

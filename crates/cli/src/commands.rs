@@ -4,6 +4,7 @@ mod history;
 mod keys;
 mod memories;
 mod project;
+mod serve;
 mod sessions;
 mod stores;
 mod tool;
@@ -16,6 +17,7 @@ use crate::failure::Failure;
 /// Does what the command line asks for.
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
+        Command::Serve(arguments) => serve::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),

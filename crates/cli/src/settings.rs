@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +29,12 @@ pub(crate) struct Settings {
     pub(crate) mount_root: String,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_chars_max: Option<usize>,
+    /// How `quipu serve` behaves.
+    pub(crate) serve: ServeTable,
+    /// Whom to tell about stores.
+    pub(crate) webhooks: Vec<WebhookTable>,
+    /// The admin key that somebody chose.
+    pub(crate) admin_key: Option<String>,
     /// The editor to use for `quipu edit`.
     pub(crate) editor: String,
 }
@@ -42,6 +49,33 @@ struct File {
     mount_root: Option<String>,
     limits: LimitsTable,
     tool: ToolTable,
+    serve: ServeTable,
+    webhooks: Vec<WebhookTable>,
+}
+
+/// How `quipu serve` behaves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServeTable {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) tls_certificate: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) allow_plain_http: bool,
+    pub(crate) strict_headers: bool,
+    pub(crate) requests_per_minute_max: Option<u32>,
+    pub(crate) requests_max: Option<usize>,
+    pub(crate) connections_max: Option<usize>,
+    pub(crate) body_size_bytes_max: Option<usize>,
+    pub(crate) request_timeout_seconds: Option<u64>,
+    pub(crate) prune_every_minutes: Option<u64>,
+}
+
+/// A server to tell about stores.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebhookTable {
+    pub(crate) url: String,
+    pub(crate) secret: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -63,7 +97,7 @@ struct LimitsTable {
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 22] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -75,6 +109,17 @@ const KEYS: [(&str, &str); 11] = [
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
     ("tool", "view_chars_max"),
+    ("serve", "listen"),
+    ("serve", "tls_certificate"),
+    ("serve", "tls_key"),
+    ("serve", "allow_plain_http"),
+    ("serve", "strict_headers"),
+    ("serve", "requests_per_minute_max"),
+    ("serve", "requests_max"),
+    ("serve", "connections_max"),
+    ("serve", "body_size_bytes_max"),
+    ("serve", "request_timeout_seconds"),
+    ("serve", "prune_every_minutes"),
 ];
 
 const FILE_NAME: &str = "quipu.toml";
@@ -115,6 +160,9 @@ impl Settings {
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             view_chars_max: file.tool.view_chars_max,
+            serve: file.serve,
+            webhooks: file.webhooks,
+            admin_key: variable("QUIPU_ADMIN_KEY").cloned(),
             editor: editor.unwrap_or_else(|| "vi".to_owned()),
         })
     }
@@ -170,9 +218,11 @@ fn overlaid<'v>(
     for (group, key) in KEYS {
         let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
         let Some(value) = variable(&format!("QUIPU_{}", name.to_uppercase())) else { continue };
-        let value = match value.parse::<i64>() {
-            Ok(number) if !group.is_empty() => toml::Value::Integer(number),
-            Ok(_) | Err(_) => toml::Value::String(value.clone()),
+        let value = match (value.parse::<i64>(), value.as_str()) {
+            (Ok(number), _) if !group.is_empty() => toml::Value::Integer(number),
+            (_, "true") if !group.is_empty() => toml::Value::Boolean(true),
+            (_, "false") if !group.is_empty() => toml::Value::Boolean(false),
+            _ => toml::Value::String(value.clone()),
         };
         let target = if group.is_empty() {
             Some(&mut table)

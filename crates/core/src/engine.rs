@@ -86,6 +86,11 @@ impl Engine {
         self.clock.now()
     }
 
+    /// Returns 128 random bits.
+    pub fn random(&self) -> u128 {
+        self.clock.random()
+    }
+
     fn read<T>(&self, mut work: impl FnMut(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
         let mut answer = None;
         self.backend.read(&mut |reader| {

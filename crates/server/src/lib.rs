@@ -2,5 +2,6 @@
 //!
 //! [`tool`] is the memory tool; [`wire`] holds the JSON shapes, which nothing else in Quipu has.
 
+pub mod http;
 pub mod tool;
 pub mod wire;

@@ -4,6 +4,8 @@
 //! knows nothing of JSON, so the conversions stand here.
 
 mod own;
+mod requests;
+mod sessions;
 
 use std::collections::BTreeMap;
 
@@ -11,9 +13,14 @@ use quipu_core::model;
 use serde::Serialize;
 
 pub use own::{
-    ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PrunedBody, SessionSummary,
-    StoreDetails, WorkspaceBody,
+    AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
+    SessionSummary, StoreDetails, WorkspaceBody,
 };
+pub use requests::{
+    AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
+    ResourceParam, RestoreVersion, UpdateMemory, UpdatePolicy, UpdateSession, UpdateStore,
+};
+pub use sessions::{SessionBody, SessionDetails};
 
 /// A list, with the place where it goes on.
 #[derive(Clone, Debug, Serialize)]
@@ -28,6 +35,31 @@ impl<T> ListBody<T> {
     /// Returns a list that is complete.
     pub fn complete(data: Vec<T>) -> Self {
         Self { data, next_page: None }
+    }
+}
+
+/// What stands for something that was deleted.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeletedBody {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl DeletedBody {
+    /// Stands for a store.
+    pub fn store(id: model::StoreId) -> Self {
+        Self { id: id.to_string(), kind: "memory_store_deleted" }
+    }
+
+    /// Stands for a memory.
+    pub fn memory(id: model::MemoryId) -> Self {
+        Self { id: id.to_string(), kind: "memory_deleted" }
+    }
+
+    /// Stands for a session.
+    pub fn session(id: model::SessionId) -> Self {
+        Self { id: id.to_string(), kind: "session_deleted" }
     }
 }
 

@@ -5,7 +5,7 @@ use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Instructions, KeySecret, Session};
 use quipu_core::prompt::{Prompt, PromptStore};
-use quipu_server::wire::{ListBody, SessionSummary};
+use quipu_server::wire::{DeletedBody, ListBody, SessionSummary};
 use serde::Serialize;
 
 use crate::args::{PromptArguments, SessionCommand, SessionCreateArguments};
@@ -30,8 +30,7 @@ pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Fail
         SessionCommand::Delete(arguments) => {
             let id = arguments.session;
             context.open()?.engine.delete_session(id)?;
-            let body = serde_json::json!({"id": id.to_string(), "type": "session_deleted"});
-            answer(context.form, &body, |out| writeln!(out, "deleted {id}"))
+            answer(context.form, &DeletedBody::session(id), |out| writeln!(out, "deleted {id}"))
         }
     }
 }

@@ -7,7 +7,7 @@ use quipu_core::Error;
 use quipu_core::backend::Archived;
 use quipu_core::engine::{NewStore, StoreUpdate};
 use quipu_core::model::{Description, Metadata, Name, Store, StorePolicy};
-use quipu_server::wire::{ListBody, StoreDetails};
+use quipu_server::wire::{DeletedBody, ListBody, StoreDetails};
 
 use crate::args::{
     StoreCommand, StoreCreateArguments, StoreDeleteArguments, StoreNameArguments, StoreTraits,
@@ -159,6 +159,7 @@ fn delete(context: &Context, arguments: &StoreDeleteArguments) -> Result<(), Fai
         ))?;
     }
     data.engine.delete_store(store.id)?;
-    let body = serde_json::json!({"id": store.id.to_string(), "type": "memory_store_deleted"});
-    answer(context.form, &body, |out| writeln!(out, "deleted {} `{}`", store.id, store.name))
+    answer(context.form, &DeletedBody::store(store.id), |out| {
+        writeln!(out, "deleted {} `{}`", store.id, store.name)
+    })
 }

@@ -139,6 +139,18 @@ impl Engine {
         })
     }
 
+    /// Gives a session a new token, which is returned here and never again; the old one stops to
+    /// work.
+    pub fn renew_token(&self, id: SessionId) -> Result<KeySecret, Error> {
+        self.write(|ledger| {
+            let before = ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
+            let token = KeySecret::from_random(ledger.random_bytes());
+            let after = Session { token: Some(token.hash()), ..before };
+            ledger.writer.put_session(&after)?;
+            Ok(token)
+        })
+    }
+
     /// Deletes a session. The versions that it made stay and keep naming it.
     pub fn delete_session(&self, id: SessionId) -> Result<(), Error> {
         self.write(|ledger| {

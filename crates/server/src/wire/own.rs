@@ -7,7 +7,7 @@ use quipu_core::model;
 use quipu_core::screen::Finding;
 use serde::Serialize;
 
-use super::StoreBody;
+use super::{StoreBody, VersionBody};
 
 /// A store with Quipu's own settings and its usage.
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +34,21 @@ impl From<(&model::Store, Usage)> for StoreDetails {
             memories_count: usage.memories_count,
             size_bytes: usage.size_bytes,
         }
+    }
+}
+
+/// What Quipu does by itself in a store.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PolicyBody {
+    /// What happens to writes that hold credentials.
+    pub secrets: &'static str,
+    /// After how many days unused memories are deleted, if ever.
+    pub expire_after_days: Option<u32>,
+}
+
+impl From<model::StorePolicy> for PolicyBody {
+    fn from(policy: model::StorePolicy) -> Self {
+        Self { secrets: policy.secrets.as_str(), expire_after_days: policy.expire_after_days }
     }
 }
 
@@ -145,17 +160,24 @@ pub struct AttachmentBody {
     pub mount_path: String,
 }
 
-impl SessionSummary {
-    /// Returns the shape of a session whose stores are mounted below `mount_root`.
-    pub fn new(session: &model::Session, mount_root: &str) -> Self {
-        let attachment = |attachment: &model::Attachment| AttachmentBody {
+impl AttachmentBody {
+    /// Returns the shape of a store that is mounted below `mount_root`.
+    pub fn new(attachment: &model::Attachment, mount_root: &str) -> Self {
+        Self {
             memory_store_id: attachment.store.to_string(),
             access: attachment.access.as_str(),
             instructions: attachment.instructions.to_string(),
             name: attachment.name.to_string(),
             description: attachment.description.to_string(),
             mount_path: attachment.mount_path(mount_root),
-        };
+        }
+    }
+}
+
+impl SessionSummary {
+    /// Returns the shape of a session whose stores are mounted below `mount_root`.
+    pub fn new(session: &model::Session, mount_root: &str) -> Self {
+        let attachment = |attachment| AttachmentBody::new(attachment, mount_root);
         Self {
             id: session.id.to_string(),
             title: session.title.clone(),
@@ -180,6 +202,9 @@ pub struct ChangeBody {
     pub event: &'static str,
     /// The version that was made or redacted.
     pub memory_version_id: Option<String>,
+    /// The version that was made, in the basic view, where it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_version: Option<VersionBody>,
 }
 
 impl From<&Change> for ChangeBody {
@@ -198,6 +223,7 @@ impl From<&Change> for ChangeBody {
             memory_store_id: change.store.to_string(),
             event,
             memory_version_id: version.map(|version| version.to_string()),
+            memory_version: None,
         }
     }
 }

@@ -1,0 +1,273 @@
+//! Who calls, and what they may do.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use quipu_core::engine::Principal;
+use quipu_core::model::{Access, Actor, Role, Store, StoreId, WorkspaceId};
+use quipu_core::{Engine, Error};
+use serde::de::DeserializeOwned;
+
+use super::App;
+use super::answer::Failure;
+use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
+use super::query::Query;
+
+/// One request of an authenticated caller.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+    pub(super) query: Query,
+    body: Bytes,
+}
+
+/// Whoever stands behind the credential of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) principal: Principal,
+    pub(super) workspace: WorkspaceId,
+    pub(super) actor: Actor,
+}
+
+/// What a request does to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Need {
+    /// It reads.
+    Read,
+    /// It changes memories.
+    Write,
+    /// It changes the store itself, or takes text away for good.
+    Manage,
+}
+
+impl FromRequest<App> for Call {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        let caller = Caller::authenticate(app.engine(), request.headers())?;
+        app.0.rate.admit(&caller.actor)?;
+        let query = Query::new(request.uri().query().unwrap_or_default());
+        let body = read_body(request, app).await?;
+        Ok(Self { app: app.clone(), caller, query, body })
+    }
+}
+
+async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
+    let size_max = app.settings().body_size_bytes_max;
+    let body = Limited::new(request.into_body(), size_max);
+    let collected = tokio::time::timeout(app.settings().body_timeout, body.collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "request_too_large",
+            format!("the request body has more than {size_max} bytes"),
+        )),
+        Ok(Err(_)) => Err(Failure::invalid("the request body ended early")),
+        Err(_) => Err(Failure::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "timeout_error",
+            "the request body did not arrive in time",
+        )),
+    }
+}
+
+impl Caller {
+    /// Finds out who calls.
+    pub(super) fn authenticate(engine: &Engine, headers: &HeaderMap) -> Result<Self, Failure> {
+        let secret = credential(headers)?;
+        let principal = engine.principal(secret)?.ok_or_else(|| {
+            Failure::unauthenticated("the API key is not valid, was revoked or has expired")
+        })?;
+        let (workspace, actor) = match &principal {
+            Principal::Key(key) => (key.workspace, Actor::ApiKey(key.id)),
+            Principal::Session(session) => (session.workspace, Actor::Session(session.id)),
+        };
+        let wanted = headers.get("anthropic-workspace-id");
+        if wanted.is_some_and(|wanted| wanted.as_bytes() != workspace.to_string().as_bytes()) {
+            return Err(Failure::new(
+                FOREIGN_WORKSPACE,
+                "permission_error",
+                "anthropic-workspace-id: the credential belongs to another workspace",
+            ));
+        }
+        Ok(Self { principal, workspace, actor })
+    }
+
+    /// Tells whether the caller may do so much in some stores of its workspace at least.
+    pub(super) fn may(&self, need: Need) -> bool {
+        match &self.principal {
+            Principal::Key(key) => role_allows(key.role, need),
+            Principal::Session(_) => need < Need::Manage,
+        }
+    }
+
+    /// Fails if the caller may not do so much in the whole workspace.
+    pub(super) fn require_workspace(&self, need: Need) -> Result<(), Failure> {
+        let is_unlimited = match &self.principal {
+            Principal::Key(key) => key.stores.is_none(),
+            Principal::Session(_) => false,
+        };
+        if is_unlimited && self.may(need) { Ok(()) } else { Err(self.denied(need)) }
+    }
+
+    /// Tells whether the caller may do so much in a store of its workspace.
+    pub(super) fn may_in(&self, store: StoreId, need: Need) -> bool {
+        match &self.principal {
+            Principal::Key(key) => key.opens(store) && role_allows(key.role, need),
+            Principal::Session(session) => {
+                session.attachment(store).is_some_and(|attachment| match attachment.access {
+                    Access::ReadWrite => need < Need::Manage,
+                    Access::ReadOnly => need == Need::Read,
+                })
+            }
+        }
+    }
+
+    pub(super) fn denied(&self, need: Need) -> Failure {
+        let who = match &self.principal {
+            Principal::Key(_) => "the key",
+            Principal::Session(_) => "the session",
+        };
+        let what = match need {
+            Need::Read => "read here",
+            Need::Write => "write here",
+            Need::Manage => "manage stores, keys and redactions",
+        };
+        Failure::forbidden(format!("{who} may not {what}; use one with more rights"))
+    }
+}
+
+fn role_allows(role: Role, need: Need) -> bool {
+    match role {
+        Role::ReadOnly => need == Need::Read,
+        Role::ReadWrite => need <= Need::Write,
+        Role::Admin => true,
+    }
+}
+
+/// Returns the secret that a request carries, in either of the two ways.
+fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, secret) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(secret.trim())
+    });
+    match (text("x-api-key"), bearer) {
+        (Some(key), Some(bearer)) if key != bearer => Err(Failure::new(
+            TWO_CREDENTIALS,
+            "authentication_error",
+            "x-api-key and Authorization carry different keys; send one of them",
+        )),
+        (Some(secret), _) | (None, Some(secret)) => Ok(secret),
+        (None, None) => Err(Failure::unauthenticated(
+            "no API key: send it as `Authorization: Bearer …` or `x-api-key: …`",
+        )),
+    }
+}
+
+impl Call {
+    pub(super) fn engine(&self) -> &Engine {
+        self.app.engine()
+    }
+
+    /// Returns a store of the caller's workspace in which it may do what it needs to.
+    pub(super) fn store(&self, id: &str, need: Need) -> Result<Store, Failure> {
+        let id: StoreId = parse_id(id, "memory store")?;
+        let store = self.engine().store(id)?;
+        if store.workspace != self.caller.workspace {
+            return Err(no_such("memory store", &id.to_string()));
+        }
+        if !self.caller.may_in(store.id, need) {
+            return Err(self.caller.denied(need));
+        }
+        Ok(store)
+    }
+
+    /// Reads the body as JSON of this shape.
+    pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Failure::invalid(format!("request body: {error}")))
+    }
+
+    /// Runs work that waits for the disk, where waiting harms nobody.
+    pub(super) async fn blocking<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done = tokio::task::spawn_blocking(move || work(&self)).await;
+        match done {
+            Ok(result) => Ok(result?),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+/// Reads an id out of a path; one that is none is an id of nothing.
+pub(super) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Failure> {
+    match text.parse() {
+        Ok(id) => Ok(id),
+        Err(_) => Err(no_such(what, text)),
+    }
+}
+
+pub(super) fn no_such(what: &str, id: &str) -> Failure {
+    Failure::new(MALFORMED_ID, "not_found_error", format!("no {what} has the id `{id}`"))
+}
+
+/// Checks the version and beta headers, as far as the settings want that.
+pub(super) fn check_headers(
+    headers: &HeaderMap,
+    path: &str,
+    strict: Strictness,
+) -> Result<(), Failure> {
+    let text = |name: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.collect::<Vec<_>>().join(",")
+    };
+    let version = text("anthropic-version");
+    let betas = text("anthropic-beta");
+    let betas: Vec<_> = betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).collect();
+    if strict == Strictness::Lenient {
+        return Ok(());
+    }
+    if version.is_empty() {
+        return Err(Failure::invalid("anthropic-version: header is required"));
+    }
+    if !choices::API_VERSIONS.contains(&version.as_str()) {
+        return Err(Failure::invalid(format!("anthropic-version: `{version}` is not known")));
+    }
+    let known: &[&str] = if path.starts_with("/v1/memory_stores") {
+        &choices::MEMORY_BETAS
+    } else {
+        &[choices::SESSION_BETA]
+    };
+    let unknown: Vec<_> = betas
+        .iter()
+        .filter(|beta| !known.contains(*beta))
+        .map(|beta| format!("`{beta}`"))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(Failure::invalid(format!(
+            "Unexpected value(s) {} for the `anthropic-beta` header. Please consult our \
+             documentation at platform.claude.com/docs or try again without the header.",
+            unknown.join(", ")
+        )));
+    }
+    if known.iter().filter(|beta| betas.contains(*beta)).count() != 1 {
+        return Err(Failure::invalid(format!(
+            "anthropic-beta: exactly one of {} is required",
+            known.join(", ")
+        )));
+    }
+    Ok(())
+}
+
+/// Whether headers are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strictness {
+    Lenient,
+    Strict,
+}

@@ -1,0 +1,105 @@
+//! What is around every request: its id, its limits, its log line, and the answer when it fails.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::FutureExt as _;
+use quipu_core::model::{Id as _, VersionId};
+
+use super::App;
+use super::answer::Failure;
+use super::caller::{Strictness, check_headers};
+
+/// Runs a request.
+pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let request_id = new_request_id(&app);
+    let method = request.method().clone();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(|| "unknown".to_owned(), |path| path.as_str().to_owned());
+
+    let answered = run(&app, request, next).await;
+    let failure = answered.extensions().get::<Failure>().cloned();
+    let cause = failure.as_ref().and_then(|failure| failure.cause.clone());
+    let mut response = match failure {
+        Some(failure) => failure.respond(&request_id),
+        None => answered,
+    };
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        response.headers_mut().insert("request-id", value);
+    }
+    let elapsed = start.elapsed();
+    app.0.metrics.observe(&method, &route, response.status(), elapsed);
+    let (status, micros) = (response.status().as_u16(), elapsed.as_micros());
+    if status >= 500 {
+        let cause = cause.unwrap_or_default();
+        tracing::error!(%method, route, status, micros, request_id, cause, "request failed");
+    } else if status >= 400 {
+        tracing::info!(%method, route, status, micros, request_id, "request refused");
+    } else {
+        tracing::debug!(%method, route, status, micros, request_id, "request answered");
+    }
+    response
+}
+
+/// Returns the request's id. It looks like other ids, but names nothing that is kept.
+fn new_request_id(app: &App) -> String {
+    let id = VersionId::new(app.engine().now(), app.engine().random()).to_string();
+    id.replace("memver_", "req_")
+}
+
+async fn run(app: &App, request: Request, next: Next) -> Response {
+    use axum::response::IntoResponse as _;
+    let Ok(_permit) = app.0.permits.try_acquire() else {
+        let overloaded = StatusCode::from_u16(529).expect("a valid status");
+        return Failure::new(overloaded, "overloaded_error", "too many requests at once")
+            .with_header("retry-after", "1")
+            .into_response();
+    };
+    let path = request.uri().path().to_owned();
+    let strictness =
+        if app.settings().strict_headers { Strictness::Strict } else { Strictness::Lenient };
+    if path.starts_with("/v1/")
+        && let Err(failure) = check_headers(request.headers(), &path, strictness)
+    {
+        return failure.into_response();
+    }
+    let running = AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(app.settings().request_timeout, running).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_panic)) => internal().into_response(),
+        Err(_elapsed) => Failure::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout_error",
+            "the request took too long; it may still be carried out",
+        )
+        .into_response(),
+    }
+}
+
+fn internal() -> Failure {
+    let mut failure =
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "an internal error occurred");
+    failure.cause = Some("a handler panicked".to_owned());
+    failure
+}
+
+/// Answers for a path that leads nowhere.
+pub(super) async fn no_route(method: Method, uri: Uri) -> Failure {
+    Failure::not_found(format!("{method} {} is not a route of this server", uri.path()))
+}
+
+/// Answers for a method that a path does not have.
+pub(super) async fn no_method(method: Method, uri: Uri) -> Failure {
+    Failure::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "invalid_request_error",
+        format!("{method} is not possible on {}", uri.path()),
+    )
+}

@@ -1,0 +1,173 @@
+//! Connections: accepting, TLS, limits, and a graceful end.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tower::ServiceExt as _;
+
+use super::App;
+
+/// How long a client may take for the handshake or for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long running requests may take after the server was told to stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A certificate and its key.
+#[derive(Clone)]
+pub struct Tls(TlsAcceptor);
+
+/// Says why a certificate or its key cannot be used.
+#[derive(Debug)]
+pub struct TlsError(String);
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl Tls {
+    /// Reads a certificate chain and a private key from PEM files.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let unreadable = |file: &Path, error: &dyn fmt::Display| {
+            TlsError(format!("{}: {error}", file.display()))
+        };
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| unreadable(certificate, &error))?;
+        let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, key_der)
+            .map_err(|error| unreadable(certificate, &error))?;
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(…)")
+    }
+}
+
+/// A socket that waits for connections.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    tls: Option<Tls>,
+}
+
+impl Listener {
+    /// Begins to listen; port 0 takes a free one.
+    pub async fn bind(address: SocketAddr, tls: Option<Tls>) -> io::Result<Self> {
+        Ok(Self { socket: TcpListener::bind(address).await?, tls })
+    }
+
+    /// Returns the address that clients use.
+    pub fn url(&self) -> io::Result<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Ok(format!("{scheme}://{}", self.socket.local_addr()?))
+    }
+
+    /// Serves until `stop` is ready, then finishes what is running.
+    pub async fn serve(self, app: &App, stop: impl Future<Output = ()>) {
+        let router = app.router();
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(app.settings().connections_max));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            // Whoever comes when all places are taken waits in the kernel's queue.
+            let place = Arc::clone(&places).acquire_owned();
+            let accepted = async {
+                let place = place.await.expect("the semaphore is never closed");
+                (place, self.socket.accept().await)
+            };
+            let (place, accepted) = tokio::select! {
+                accepted = accepted => accepted,
+                () = &mut stop => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let served =
+                        serve(stream, peer, router.clone(), self.tls.clone(), graceful.watcher());
+                    tokio::spawn(async move {
+                        served.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: others end soon.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        drop(self.socket);
+        app.0.is_stopping.send_replace(true);
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
+            tracing::warn!("some requests were cut off after the shutdown timeout");
+        }
+    }
+}
+
+/// Serves one connection, however many requests it brings.
+async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    tls: Option<Tls>,
+    watcher: Watcher,
+) {
+    // Answers are short and complete, so nothing is gained by waiting for more to send.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "the connection is gone already");
+        return;
+    }
+    let Some(tls) = tls else {
+        return serve_http(TokioIo::new(stream), peer, router, watcher).await;
+    };
+    match tokio::time::timeout(HEAD_TIMEOUT, tls.0.accept(stream)).await {
+        Ok(Ok(stream)) => serve_http(TokioIo::new(stream), peer, router, watcher).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}
+
+async fn serve_http(
+    io: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    peer: SocketAddr,
+    router: Router,
+    watcher: Watcher,
+) {
+    let with_peer = router.map_request(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.map(axum::body::Body::new)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(io, TowerToHyperService::new(with_peer));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

@@ -1,0 +1,128 @@
+//! `/v1/memory_stores/{store}/memories`.
+
+use std::num::NonZero;
+
+use axum::extract::Path;
+use quipu_core::Error;
+use quipu_core::engine::{ListQuery, MemoryUpdate, Precondition};
+use quipu_core::model::{Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, View};
+
+use super::answer::{Answer, Failure, json};
+use super::caller::{Call, Need, parse_id};
+use super::cursor;
+use crate::wire::{
+    CreateMemory, DeletedBody, ListBody, ListingBody, MemoryBody, PreconditionBody, UpdateMemory,
+};
+
+const LIST: &str = "memories";
+
+pub(super) async fn create(Path(store): Path<String>, call: Call) -> Answer {
+    let store = call.store(&store, Need::Write)?;
+    let view = call.query.view(View::Basic)?;
+    let body: CreateMemory = call.body()?;
+    let path = MemoryPath::parse(&body.path).map_err(|error| invalid("path", error))?;
+    let content = Content::new(body.content).map_err(|error| invalid("content", error))?;
+    let created = call
+        .blocking(move |call| call.engine().create(&call.caller.actor, store.id, &path, &content));
+    Ok(json(&viewed(&created.await?.memory, view)))
+}
+
+pub(super) async fn list(Path(store): Path<String>, call: Call) -> Answer {
+    let store = call.store(&store, Need::Read)?;
+    let view = call.query.view(View::Basic)?;
+    let directory = match call.query.get("path_prefix") {
+        None => Directory::root(),
+        Some(prefix) => Directory::parse(prefix).map_err(|error| invalid("path_prefix", error))?,
+    };
+    let depth = match call.query.get("depth") {
+        None | Some("0") => None,
+        Some("1") => NonZero::new(1),
+        Some(_) => return Err(Failure::invalid("depth: must be 0 or 1")),
+    };
+    let query = ListQuery {
+        directory,
+        depth,
+        after: cursor::decode(LIST, call.query.get("page"))?,
+        limit: call.query.limit(view)?,
+        view,
+    };
+    let page = call.engine().list(store.id, &query)?;
+    Ok(json(&ListBody {
+        data: page.items.iter().map(ListingBody::from).collect(),
+        next_page: page.next.map(|place| cursor::encode(LIST, place)),
+    }))
+}
+
+pub(super) async fn retrieve(Path((store, memory)): Path<(String, String)>, call: Call) -> Answer {
+    let store = call.store(&store, Need::Read)?;
+    let view = call.query.view(View::Full)?;
+    let id: MemoryId = parse_id(&memory, "memory")?;
+    Ok(json(&MemoryBody::from(&call.engine().memory(store.id, id, view)?)))
+}
+
+pub(super) async fn update(Path((store, memory)): Path<(String, String)>, call: Call) -> Answer {
+    let store = call.store(&store, Need::Write)?;
+    let view = call.query.view(View::Basic)?;
+    let body: UpdateMemory = call.body()?;
+    if body.content.is_none() && body.path.is_none() {
+        return Err(Failure::invalid("request body: at least one of content and path is required"));
+    }
+    let path = body.path.as_deref().map(MemoryPath::parse).transpose();
+    let update = MemoryUpdate {
+        content: body
+            .content
+            .map(Content::new)
+            .transpose()
+            .map_err(|error| invalid("content", error))?,
+        path: path.map_err(|error| invalid("path", error))?,
+        precondition: precondition(body.precondition)?,
+    };
+    let id: MemoryId = match parse_id(&memory, "memory") {
+        Ok(id) => id,
+        // That the store is archived comes first in the order of checks.
+        Err(failure) if store.archived_at.is_none() => return Err(failure),
+        Err(_) => quipu_core::model::Id::from_bits(0),
+    };
+    let updated =
+        call.blocking(move |call| call.engine().update(&call.caller.actor, store.id, id, &update));
+    Ok(json(&viewed(&updated.await?.memory, view)))
+}
+
+pub(super) async fn delete(Path((store, memory)): Path<(String, String)>, call: Call) -> Answer {
+    let store = call.store(&store, Need::Write)?;
+    let precondition = match call.query.get("expected_content_sha256") {
+        None => Precondition::None,
+        Some(hash) => Precondition::ContentIs(parse_hash("expected_content_sha256", hash)?),
+    };
+    let id: MemoryId = parse_id(&memory, "memory")?;
+    call.blocking(move |call| call.engine().delete(&call.caller.actor, store.id, id, precondition))
+        .await?;
+    Ok(json(&DeletedBody::memory(id)))
+}
+
+fn precondition(body: Option<PreconditionBody>) -> Result<Precondition, Failure> {
+    match body {
+        None => Ok(Precondition::None),
+        Some(PreconditionBody::ContentSha256 { content_sha256 }) => {
+            let hash = content_sha256
+                .ok_or_else(|| Failure::invalid("precondition.content_sha256: must be given"))?;
+            parse_hash("precondition.content_sha256", &hash).map(Precondition::ContentIs)
+        }
+    }
+}
+
+fn parse_hash(field: &str, text: &str) -> Result<ContentHash, Failure> {
+    text.parse().map_err(|error| invalid(field, error))
+}
+
+fn invalid(field: &str, error: impl std::fmt::Display) -> Failure {
+    Error::invalid(format!("{field}: {error}")).into()
+}
+
+fn viewed(memory: &Memory, view: View) -> MemoryBody {
+    let body = MemoryBody::from(memory);
+    match view {
+        View::Basic => MemoryBody { content: None, ..body },
+        View::Full => body,
+    }
+}

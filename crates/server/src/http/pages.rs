@@ -1,0 +1,69 @@
+//! What is not about memories: health, readiness, metrics, and the description of the API.
+
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use quipu_core::engine::Principal;
+use quipu_core::model::Role;
+
+use super::App;
+use super::answer::{Answer, Failure};
+use super::caller::Caller;
+
+const OPENAPI: &str = include_str!("../../openapi.json");
+const DOCS: &str = include_str!("docs.html");
+
+/// Says that the process lives.
+pub(super) async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// Says whether the storage can be read.
+pub(super) async fn ready(State(app): State<App>) -> Answer {
+    match app.engine().newest_sequence() {
+        Ok(_) => Ok("ready\n".into_response()),
+        Err(error) => {
+            let mut failure = Failure::from(error);
+            failure.status = StatusCode::SERVICE_UNAVAILABLE;
+            Err(failure)
+        }
+    }
+}
+
+/// Returns the metrics to callers on this host, and to others with an admin key.
+pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let is_local = peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback());
+    if !is_local {
+        let caller = Caller::authenticate(app.engine(), request.headers())?;
+        let is_admin = matches!(&caller.principal, Principal::Key(key) if key.role == Role::Admin);
+        if !is_admin {
+            return Err(Failure::forbidden("metrics are for this host and for admin keys"));
+        }
+    }
+    let mut text = app.0.metrics.render();
+    let sequence = app.engine().newest_sequence()?;
+    text += "# HELP quipu_sequence The newest change of the data directory.\n";
+    text += "# TYPE quipu_sequence counter\n";
+    text += &format!("quipu_sequence {}\n", sequence.0);
+    Ok(with_type("text/plain; version=0.0.4", text))
+}
+
+/// Returns the description of the API.
+pub(super) async fn openapi() -> Response {
+    with_type("application/json", OPENAPI)
+}
+
+/// Returns a page to read that description.
+pub(super) async fn docs() -> Response {
+    with_type("text/html; charset=utf-8", DOCS)
+}
+
+fn with_type(content_type: &'static str, body: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(body.into());
+    let content_type = HeaderValue::from_static(content_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}

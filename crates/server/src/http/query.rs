@@ -1,0 +1,124 @@
+//! Query strings.
+
+use std::str::FromStr;
+
+use quipu_core::backend::{Archived, Span};
+use quipu_core::model::{Timestamp, View};
+
+use super::answer::Failure;
+use super::choices::{FULL_PAGE_MAX, PAGE_DEFAULT, PAGE_MAX};
+
+/// The pairs of a query string. Unknown names are ignored, empty values count as absent.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn new(text: &str) -> Self {
+        let pairs = form_urlencoded::parse(text.as_bytes()).into_owned();
+        Self(pairs.filter(|(_, value)| !value.is_empty()).collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let named = self.0.iter().rfind(|(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns all values of a name that may be repeated, with or without `[]` at its end.
+    pub(super) fn all(&self, name: &str) -> Vec<&str> {
+        let is_named = |key: &str| key.strip_suffix("[]").unwrap_or(key) == name;
+        self.0.iter().filter(|(key, _)| is_named(key)).map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Returns the value of a name in another type.
+    pub(super) fn parse<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Failure> {
+        let parsed = self.get(name).map(str::parse).transpose();
+        parsed.map_err(|error| Failure::invalid(format!("{name}: {error}")))
+    }
+
+    pub(super) fn view(&self, default: View) -> Result<View, Failure> {
+        match self.get("view") {
+            None => Ok(default),
+            Some("basic") => Ok(View::Basic),
+            Some("full") => Ok(View::Full),
+            Some(_) => Err(Failure::invalid("view: must be one of: basic, full")),
+        }
+    }
+
+    pub(super) fn archived(&self) -> Result<Archived, Failure> {
+        match self.get("include_archived") {
+            None | Some("false") => Ok(Archived::Hide),
+            Some("true") => Ok(Archived::Show),
+            Some(_) => Err(Failure::invalid("include_archived: must be true or false")),
+        }
+    }
+
+    /// Returns how many things a page has at most.
+    pub(super) fn limit(&self, view: View) -> Result<usize, Failure> {
+        let limit = match self.get("limit") {
+            None => PAGE_DEFAULT,
+            Some(text) => {
+                text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit)).ok_or_else(
+                    || Failure::invalid(format!("limit: must be a number from 1 to {PAGE_MAX}")),
+                )?
+            }
+        };
+        Ok(match view {
+            View::Basic => limit,
+            View::Full => limit.min(FULL_PAGE_MAX),
+        })
+    }
+
+    /// Returns the span of `created_at`.
+    pub(super) fn created(&self) -> Result<Span, Failure> {
+        let moment = |name: &str| self.parse::<Timestamp>(&format!("created_at[{name}]"));
+        let all = Span::default();
+        let micro = std::time::Duration::from_micros(1);
+        let after = moment("gt")?.map(Timestamp::next);
+        let before = moment("lt")?.map(|before| before.minus(micro));
+        Ok(Span {
+            first: moment("gte")?.unwrap_or(all.first).max(after.unwrap_or(all.first)),
+            last: moment("lte")?.unwrap_or(all.last).min(before.unwrap_or(all.last)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_write_a_space_and_brackets_are_read() {
+        let query = Query::new("a=x+y&b=x%20y&created_at%5Bgte%5D=2026-01-01T00%3A00%3A00&c=");
+        assert_eq!(
+            (query.get("a"), query.get("b"), query.get("c")),
+            (Some("x y"), Some("x y"), None)
+        );
+        let span = query.created().unwrap();
+        assert_eq!(span.first.to_string(), "2026-01-01T00:00:00.000000Z");
+        assert_eq!(span.last, Timestamp::MAX);
+    }
+
+    #[test]
+    fn exclusive_ends_are_a_microsecond_inside() {
+        let span =
+            Query::new("created_at[gt]=1970-01-01T00:00:01Z&created_at[lt]=1970-01-01T00:00:02Z")
+                .created()
+                .unwrap();
+        assert_eq!((span.first.as_micros(), span.last.as_micros()), (1_000_001, 1_999_999));
+    }
+
+    #[test]
+    fn limits_outside_their_range_are_refused() {
+        let limit = |text: &str, view| Query::new(text).limit(view).ok();
+        assert_eq!(limit("", View::Basic), Some(20));
+        assert_eq!(limit("limit=100", View::Basic), Some(100));
+        assert_eq!(limit("limit=100", View::Full), Some(20));
+        assert_eq!(limit("limit=7", View::Full), Some(7));
+        for text in ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=1.5"] {
+            assert_eq!(limit(text, View::Basic), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `/v1/memory_stores`.
+
+use axum::extract::Path;
+use quipu_core::Error;
+use quipu_core::backend::StoreQuery;
+use quipu_core::engine::{NewStore, StoreUpdate};
+use quipu_core::model::{Description, Metadata, Name, StorePolicy, View};
+
+use super::answer::{Answer, json};
+use super::caller::{Call, Need};
+use super::cursor;
+use crate::wire::{CreateStore, DeletedBody, ListBody, StoreBody, UpdateStore};
+
+const LIST: &str = "stores";
+
+pub(super) async fn create(call: Call) -> Answer {
+    call.caller.require_workspace(Need::Manage)?;
+    let body: CreateStore = call.body()?;
+    let new = NewStore {
+        name: Name::new(body.name).map_err(Error::from)?,
+        description: Description::new(body.description.unwrap_or_default()).map_err(Error::from)?,
+        metadata: Metadata::new(body.metadata.unwrap_or_default()).map_err(Error::from)?,
+        policy: StorePolicy::default(),
+    };
+    let workspace = call.caller.workspace;
+    let store = call.blocking(move |call| call.engine().create_store(workspace, &new)).await?;
+    Ok(json(&StoreBody::from(&store)))
+}
+
+pub(super) async fn list(call: Call) -> Answer {
+    let limit = call.query.limit(View::Basic)?;
+    let mut query = StoreQuery {
+        workspace: call.caller.workspace,
+        archived: call.query.archived()?,
+        created: call.query.created()?,
+        before: cursor::decode(LIST, call.query.get("page"))?,
+        limit,
+    };
+    // A caller that sees only some stores gets full pages of those.
+    let mut data = Vec::new();
+    let next = loop {
+        let page = call.engine().stores(&query)?;
+        let visible = page.items.iter().filter(|store| call.caller.may_in(store.id, Need::Read));
+        data.extend(visible.map(StoreBody::from));
+        query.before = page.next;
+        query.limit = limit - data.len().min(limit);
+        if page.next.is_none() || query.limit == 0 {
+            break page.next;
+        }
+    };
+    Ok(json(&ListBody { data, next_page: next.map(|id| cursor::encode(LIST, id)) }))
+}
+
+pub(super) async fn retrieve(Path(id): Path<String>, call: Call) -> Answer {
+    Ok(json(&StoreBody::from(&call.store(&id, Need::Read)?)))
+}
+
+pub(super) async fn update(Path(id): Path<String>, call: Call) -> Answer {
+    let store = call.store(&id, Need::Manage)?;
+    let body: UpdateStore = call.body()?;
+    let update = StoreUpdate {
+        name: body.name.map(Name::new).transpose().map_err(Error::from)?,
+        description: body.description.map(Description::new).transpose().map_err(Error::from)?,
+        metadata: body.metadata.unwrap_or_default(),
+        policy: None,
+    };
+    let store = call.blocking(move |call| call.engine().update_store(store.id, &update)).await?;
+    Ok(json(&StoreBody::from(&store)))
+}
+
+pub(super) async fn archive(Path(id): Path<String>, call: Call) -> Answer {
+    let store = call.store(&id, Need::Manage)?;
+    let store = call.blocking(move |call| call.engine().archive_store(store.id)).await?;
+    Ok(json(&StoreBody::from(&store)))
+}
+
+pub(super) async fn delete(Path(id): Path<String>, call: Call) -> Answer {
+    let store = call.store(&id, Need::Manage)?;
+    call.blocking(move |call| call.engine().delete_store(store.id)).await?;
+    Ok(json(&DeletedBody::store(store.id)))
+}
