@@ -1,5 +1,9 @@
 //! The tests of the doors, in one binary.
 
+#![expect(clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+#[path = "it/rest.rs"]
+mod rest;
 #[path = "it/tool.rs"]
 mod tool;
 #[path = "it/tool_golden.rs"]

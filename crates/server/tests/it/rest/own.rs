@@ -1,0 +1,164 @@
+//! Quipu's own routes.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use http_body_util::BodyExt as _;
+use quipu_core::model::Role;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::{Server, server};
+
+async fn tool(server: &Server, key: &str, store: &str, input: Value) -> super::Reply {
+    server.call_as(key, Method::POST, &format!("/quipu/stores/{store}/tool"), input).await
+}
+
+#[tokio::test]
+async fn the_memory_tool_works_over_http() {
+    let server = server();
+    let create = json!({"command": "create", "path": "/memories/a.md", "file_text": "x"});
+    let answer = tool(&server, &server.key, "memories", create.clone()).await.ok();
+    assert_eq!(
+        answer,
+        json!({"content": "File created successfully at: /memories/a.md", "is_error": false})
+    );
+    let answer = tool(&server, &server.key, "memories", create.clone()).await.ok();
+    assert_eq!(answer["is_error"], true);
+    let view = json!({"command": "view", "path": "/memories"});
+    let answer = tool(&server, &server.key, "memories", view.clone()).await.ok();
+    assert!(answer["content"].as_str().unwrap().ends_with("1B\t/memories/a.md"));
+    let python = tool(&server, &server.key, "memories?strings=python", view.clone()).await;
+    assert_eq!(python.status, 404, "a query is not part of the name");
+    let uri = "/quipu/stores/memories/tool?strings=python";
+    let answer = server.post(uri, view.clone()).await.ok();
+    assert!(answer["content"].as_str().unwrap().contains("4K\t/memories\n"));
+    server.post("/quipu/stores/memories/tool?strings=x", view.clone()).await.invalid();
+
+    let reader = server.new_key(Role::ReadOnly, None);
+    assert_eq!(tool(&server, &reader, "memories", view.clone()).await.ok()["is_error"], false);
+    let answer = tool(&server, &reader, "memories", create).await.ok();
+    assert!(answer["content"].as_str().unwrap().contains("read-only"));
+    tool(&server, &reader, "unknown", view.clone()).await.error(404, "not_found_error");
+    tool(&server, "wrong", "memories", view).await.error(401, "authentication_error");
+}
+
+#[tokio::test]
+async fn a_policy_can_be_read_and_set() {
+    let server = server();
+    let store = server.store("s").await.replace("/v1/memory_stores", "/quipu/stores");
+    let uri = format!("{store}/policy");
+    assert_eq!(server.get(&uri).await.ok(), json!({"secrets": "warn", "expire_after_days": null}));
+    let set = json!({"secrets": "reject", "expire_after_days": 30});
+    assert_eq!(server.post(&uri, set.clone()).await.ok(), set);
+    let forever = server.post(&uri, json!({"expire_after_days": 0})).await.ok();
+    assert_eq!(forever, json!({"secrets": "reject", "expire_after_days": null}));
+    server.post(&uri, json!({"secrets": "maybe"})).await.invalid();
+    server.post(&uri, json!({"color": "red"})).await.invalid();
+}
+
+#[tokio::test]
+async fn old_versions_can_be_restored() {
+    let server = server();
+    let store = server.store("s").await;
+    let memory = server.memory(&store, "/a", "one").await;
+    let id = memory["id"].as_str().unwrap();
+    server.post(&format!("{store}/memories/{id}"), json!({"content": "two"})).await.ok();
+    let uri = store.replace("/v1/memory_stores", "/quipu/stores") + "/restore";
+    let body = json!({"memory_version_id": memory["memory_version_id"]});
+    let restored = server.post(&uri, body).await.ok();
+    assert_eq!((&restored["content"], &restored["id"]), (&json!("one"), &memory["id"]));
+    server.post(&uri, json!({"memory_version_id": "x"})).await.error(404, "not_found_error");
+}
+
+#[tokio::test]
+async fn the_prompt_of_a_session_is_one_call_away() {
+    let server = server();
+    let store = server.store("Team notes").await;
+    let resource = json!({"type": "memory_store", "memory_store_id": store.rsplit('/').next(), "access": "read_only"});
+    let body = json!({"agent": "a", "environment_id": "e", "resources": [resource]});
+    let session = server.post("/v1/sessions", body).await.ok();
+    let id = session["id"].as_str().unwrap();
+    let prompt = server.get(&format!("/quipu/sessions/{id}/prompt?topic=tea")).await.ok();
+    let prompt = prompt["prompt"].as_str().unwrap();
+    assert!(prompt.contains("Remember only what concerns this: tea"));
+    assert!(prompt.contains("`/mnt/memory/team-notes`: Team notes (read only"), "{prompt}");
+}
+
+#[tokio::test]
+async fn metrics_count_requests_by_route() {
+    let server = server();
+    server.store("s").await;
+    server.get("/v1/memory_stores/x").await;
+    let metrics = server.get("/metrics").await;
+    let text = metrics.body.as_str().unwrap();
+    assert!(text.contains(
+        "quipu_requests_total{method=\"POST\",route=\"/v1/memory_stores\",status=\"200\"} 1\n"
+    ));
+    assert!(text.contains("route=\"/v1/memory_stores/{store}\",status=\"404\"} 1\n"));
+    assert!(text.contains("\nquipu_sequence 1\n"));
+    let reader = server.new_key(Role::ReadOnly, None);
+    let refused = server.call_as(&reader, Method::GET, "/metrics", Value::Null).await;
+    refused.error(403, "permission_error");
+}
+
+/// Opens an event stream and returns a function that waits for the next piece of it.
+async fn events(server: &Server, uri: &str, headers: &[(&str, &str)]) -> Body {
+    let mut request = Request::get(uri).header("x-api-key", &server.key);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::empty()).expect("a request");
+    let response = server.app.router().oneshot(request).await.expect("the router answers");
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    response.into_body()
+}
+
+async fn next(body: &mut Body) -> String {
+    let frame = tokio::time::timeout(Duration::from_secs(20), body.frame());
+    let frame = frame.await.expect("an event comes").expect("the stream goes on");
+    let bytes = frame.expect("the stream is whole").into_data().expect("data");
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_come_as_they_happen_and_can_be_resumed() {
+    let server = server();
+    let app = server.app.clone();
+    std::thread::spawn(move || app.follow(|| false));
+    let mut live = events(&server, "/quipu/events", &[]).await;
+    let store = server.store("s").await;
+    let event = next(&mut live).await;
+    assert!(event.starts_with("id: 1\nevent: memory_store.created\ndata: {"), "{event}");
+    server.memory(&store, "/a", "secret text").await;
+    let event = next(&mut live).await;
+    let data = event.split("data: ").nth(1).expect("data").trim();
+    let data: Value = serde_json::from_str(data).expect("JSON");
+    assert_eq!((&data["sequence"], &data["event"]), (&json!(2), &json!("memory_version.created")));
+    assert_eq!(data["memory_version"]["path"], "/a");
+    assert!(data["memory_version"]["content"].is_null());
+
+    let mut resumed = events(&server, "/quipu/events", &[("last-event-id", "1")]).await;
+    assert!(next(&mut resumed).await.starts_with("id: 2\n"));
+    let mut all = events(&server, "/quipu/events?after=0", &[]).await;
+    let both = next(&mut all).await;
+    assert!(both.contains("id: 1\n") && both.contains("id: 2\n"));
+    server.get("/quipu/events?after=x").await.invalid();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_one_store_and_of_allowed_stores_only() {
+    let server = server();
+    let (first, second) = (server.store("one").await, server.store("two").await);
+    server.memory(&first, "/a", "x").await;
+    server.memory(&second, "/b", "x").await;
+    let id = second.rsplit('/').next().unwrap();
+    let mut of_second = events(&server, &format!("/quipu/events?after=0&store={id}"), &[]).await;
+    let text = next(&mut of_second).await;
+    assert!(text.contains("id: 2\n") && text.contains("id: 4\n") && !text.contains("id: 3\n"));
+    let key = server.new_key(Role::ReadOnly, Some(vec![id.parse().unwrap()]));
+    let limited = Server { key, ..server };
+    let mut allowed = events(&limited, "/quipu/events?after=0", &[]).await;
+    assert_eq!(next(&mut allowed).await, text);
+}
