@@ -1,7 +1,8 @@
 //! Webhooks, posted to a receiver in this process.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -35,34 +36,7 @@ fn receiver(heads: &'static [&'static str]) -> (String, Receiver<Delivery>) {
     std::thread::spawn(move || {
         for head in heads {
             let (mut stream, _) = socket.accept().expect("a delivery");
-            let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
-            let mut delivery = Delivery {
-                id: String::new(),
-                timestamp: String::new(),
-                signature: String::new(),
-                body: String::new(),
-            };
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).expect("a line");
-                let Some((name, value)) = line.trim_end().split_once(": ") else {
-                    if line.trim_end().is_empty() {
-                        break;
-                    }
-                    continue;
-                };
-                match name.to_lowercase().as_str() {
-                    "webhook-id" => value.clone_into(&mut delivery.id),
-                    "webhook-timestamp" => value.clone_into(&mut delivery.timestamp),
-                    "webhook-signature" => value.clone_into(&mut delivery.signature),
-                    "content-length" => length = value.parse().expect("a length"),
-                    _ => {}
-                }
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).expect("a body");
-            delivery.body = String::from_utf8(body).expect("JSON");
+            let delivery = read(&mut BufReader::new(stream.try_clone().expect("a second handle")));
             sender.send(delivery).expect("the test waits");
             let end = "content-length: 0\r\nconnection: close\r\n\r\n";
             let answer = format!("HTTP/1.1 {head}\r\n{end}");
@@ -70,6 +44,29 @@ fn receiver(heads: &'static [&'static str]) -> (String, Receiver<Delivery>) {
         }
     });
     (url, deliveries)
+}
+
+fn read(stream: &mut BufReader<TcpStream>) -> Delivery {
+    let mut headers = HashMap::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).expect("a line");
+        if line.trim_end().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.trim_end().split_once(": ") {
+            headers.insert(name.to_lowercase(), value.to_owned());
+        }
+    }
+    let mut body = vec![0; headers["content-length"].parse().expect("a length")];
+    stream.read_exact(&mut body).expect("a body");
+    let mut header = |name: &str| headers.remove(name).expect("the header is sent");
+    Delivery {
+        id: header("webhook-id"),
+        timestamp: header("webhook-timestamp"),
+        signature: header("webhook-signature"),
+        body: String::from_utf8(body).expect("JSON"),
+    }
 }
 
 /// Runs `test` while deliveries are made.
@@ -170,7 +167,5 @@ fn what_happened_while_nobody_delivered_is_told_later() {
         next(&deliveries);
     });
     let store = create(&server, "in between").to_string();
-    while_delivering(&server, &url, || {
-        while !next(&deliveries).body.contains(&store) {}
-    });
+    while_delivering(&server, &url, || while !next(&deliveries).body.contains(&store) {});
 }
