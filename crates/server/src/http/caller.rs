@@ -1,7 +1,8 @@
 //! Who calls, and what they may do.
 
-use axum::body::{Bytes, HttpBody as _};
-use axum::extract::{FromRequest, Request};
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::{FromRequest, FromRequestParts as _, RawPathParams, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use quipu_core::engine::Principal;
@@ -20,6 +21,8 @@ pub(super) struct Call {
     pub(super) app: App,
     pub(super) caller: Caller,
     pub(super) query: Query,
+    /// The store that the path names, if it exists.
+    named: Option<Store>,
     body: Bytes,
 }
 
@@ -46,16 +49,22 @@ impl FromRequest<App> for Call {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        let caller = Caller::authenticate(app.engine(), request.headers())?;
+        let (mut parts, body) = request.into_parts();
+        let named = named_store(&mut parts).await;
+        let (caller, named) = Caller::authenticate(app.engine(), &parts.headers, named)?;
         app.0.rate.admit(&caller.actor)?;
-        let query = Query::new(request.uri().query().unwrap_or_default());
-        let body = read_body(request, app).await?;
-        Ok(Self { app: app.clone(), caller, query, body })
+        let query = Query::new(parts.uri.query().unwrap_or_default());
+        let body = read_body(body, app).await?;
+        Ok(Self { app: app.clone(), caller, query, named, body })
     }
 }
 
-async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
-    let body = request.into_body();
+async fn named_store(parts: &mut Parts) -> Option<StoreId> {
+    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    params.iter().find(|(name, _)| *name == "store")?.1.parse().ok()
+}
+
+async fn read_body(body: Body, app: &App) -> Result<Bytes, Failure> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
@@ -79,10 +88,15 @@ async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
 }
 
 impl Caller {
-    /// Finds out who calls.
-    pub(super) fn authenticate(engine: &Engine, headers: &HeaderMap) -> Result<Self, Failure> {
+    /// Finds out who calls, and looks for the store that they name.
+    pub(super) fn authenticate(
+        engine: &Engine,
+        headers: &HeaderMap,
+        named: Option<StoreId>,
+    ) -> Result<(Self, Option<Store>), Failure> {
         let secret = credential(headers)?;
-        let principal = engine.principal(secret)?.ok_or_else(|| {
+        let (principal, named) = engine.admit(secret, named)?;
+        let principal = principal.ok_or_else(|| {
             Failure::unauthenticated("the API key is not valid, was revoked or has expired")
         })?;
         let (workspace, actor) = match &principal {
@@ -97,7 +111,7 @@ impl Caller {
                 "anthropic-workspace-id: the credential belongs to another workspace",
             ));
         }
-        Ok(Self { principal, workspace, actor })
+        Ok((Self { principal, workspace, actor }, named))
     }
 
     /// Tells whether the caller may do so much in some stores of its workspace at least.
@@ -180,7 +194,10 @@ impl Call {
     /// Returns a store of the caller's workspace in which it may do what it needs to.
     pub(super) fn store(&self, id: &str, need: Need) -> Result<Store, Failure> {
         let id: StoreId = parse_id(id, "memory store")?;
-        let store = self.engine().store(id)?;
+        let store = match &self.named {
+            Some(store) if store.id == id => store.clone(),
+            _ => self.engine().store(id)?,
+        };
         if store.workspace != self.caller.workspace {
             return Err(no_such("memory store", &id.to_string()));
         }

@@ -37,7 +37,7 @@ pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer 
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let is_local = peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback());
     if !is_local {
-        let caller = Caller::authenticate(app.engine(), request.headers())?;
+        let (caller, _) = Caller::authenticate(app.engine(), request.headers(), None)?;
         let is_admin = matches!(&caller.principal, Principal::Key(key) if key.role == Role::Admin);
         if !is_admin {
             return Err(Failure::forbidden("metrics are for this host and for admin keys"));
