@@ -18,7 +18,7 @@ use crate::args::{
 };
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
-use crate::print::{answer, count, local, note, note_findings, raw, size, style};
+use crate::print::{Form, answer, count, local, note, note_findings, raw, size, style};
 
 pub(super) fn ls(context: &Context, arguments: &LsArguments) -> Result<(), Failure> {
     let data = context.open()?;
@@ -85,17 +85,15 @@ pub(super) fn cat(context: &Context, arguments: &CatArguments) -> Result<(), Fai
         .iter()
         .map(|text| find(&data, &store, text, View::Full))
         .collect::<Result<Vec<_>, _>>()?;
-    let body = ListBody::complete(memories.iter().map(MemoryBody::from).collect());
-    match memories.as_slice() {
-        [only] if context.form == crate::print::Form::Json => {
-            answer(context.form, &MemoryBody::from(only), |_| Ok(()))
+    match (context.form, memories.as_slice()) {
+        (Form::Text, several) => {
+            several.iter().try_for_each(|memory| print_text(memory.content.as_ref()))
         }
-        several => answer(context.form, &body, |out| {
-            several
-                .iter()
-                .filter_map(|memory| memory.content.as_ref())
-                .try_for_each(|content| out.write_all(content.as_str().as_bytes()))
-        }),
+        (Form::Json, [only]) => answer(context.form, &MemoryBody::from(only), |_| Ok(())),
+        (Form::Json, several) => {
+            let body = ListBody::complete(several.iter().map(MemoryBody::from).collect());
+            answer(context.form, &body, |_| Ok(()))
+        }
     }
 }
 
@@ -280,7 +278,7 @@ pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failu
     })
 }
 
-/// Prints a version's text alone.
+/// Prints a text alone, byte for byte.
 pub(super) fn print_text(content: Option<&Content>) -> Result<(), Failure> {
     content.map_or(Ok(()), |content| raw(content.as_str()))
 }

@@ -104,6 +104,15 @@ fn put_takes_files_and_conditions() {
     assert_eq!(quipu.run(&["put", "/b", "/nonexistent/file"]).code, 2);
 }
 
+#[test]
+fn cat_prints_every_byte_of_a_text() {
+    let quipu = Quipu::with_store();
+    let text = "\u{1b}[31mred\u{1b}[0m\r\n\u{1}\u{7f}\u{feff}no line end";
+    quipu.put("/a", text);
+    assert_eq!(quipu.ok(&["cat", "/a"]), text);
+    assert_eq!(quipu.ok(&["cat", "/a", "/a"]), text.repeat(2));
+}
+
 #[cfg(unix)]
 #[test]
 fn edit_opens_the_editor_and_saves_what_it_leaves() {
