@@ -181,11 +181,23 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
     let old = old.as_ref().map_or("", Content::as_str);
 
     let draft = Draft::new(&path, old)?;
-    draft.open_in(&context.settings.editor)?;
-    let text = fs::read(&draft.file)?;
+    let ended = draft.open_in(&context.settings.editor);
+    let text = draft.text(old)?;
+    if let Err(failure) = ended {
+        if text != old.as_bytes() {
+            draft.keep();
+        }
+        return Err(failure);
+    }
     if text == old.as_bytes() {
         note("nothing was changed");
-        return Ok(());
+        return match before {
+            Some(memory) if context.form == Form::Json => {
+                let (effect, findings) = (Effect::Unchanged, Vec::new());
+                report(context, &Written { memory, effect, findings })
+            }
+            Some(_) | None => Ok(()),
+        };
     }
     let saved = Content::from_bytes(&text).map_err(Error::from).and_then(|content| match &before {
         None => data.engine.create(&data.actor, store.id, &path, &content),
@@ -198,7 +210,7 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
     match saved {
         Ok(written) => report(context, &written),
         Err(error) => {
-            note(&format!("your text is kept in {}", draft.keep().display()));
+            draft.keep();
             Err(error.into())
         }
     }
@@ -218,24 +230,57 @@ impl Draft {
         Ok(Self { directory, file })
     }
 
-    /// Runs the editor, whose setting may have arguments, and waits for it.
+    /// Runs the editor and waits for it.
     fn open_in(&self, editor: &str) -> Result<(), Failure> {
-        let mut words = editor.split_whitespace();
-        let program = words.next().unwrap_or("vi");
-        let ended = Command::new(program).args(words).arg(&self.file).status();
-        match ended {
+        let hint = "set VISUAL or EDITOR to the editor that you use";
+        match editing(editor).arg(&self.file).status() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(Failure::other(format!("the editor `{editor}` ended with {status}"))),
-            Err(error) => Err(Failure::other(format!("the editor `{editor}`: {error}"))
-                .with_hint("set VISUAL or EDITOR to the editor that you use")),
+            Ok(status) => {
+                let failure = Failure::other(format!("the editor `{editor}` ended with {status}"));
+                let is_unknown = status.code() == Some(COMMAND_NOT_FOUND);
+                Err(if is_unknown { failure.with_hint(hint) } else { failure })
+            }
+            Err(error) => {
+                Err(Failure::other(format!("the editor `{editor}`: {error}")).with_hint(hint))
+            }
         }
     }
 
-    fn keep(self) -> std::path::PathBuf {
+    /// Returns what the editor has left; a file that it removed counts as `old`.
+    fn text(&self, old: &str) -> Result<Vec<u8>, Failure> {
+        match fs::read(&self.file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(old.into()),
+            text => Ok(text?),
+        }
+    }
+
+    /// Leaves the file where it is and tells the user where that is.
+    fn keep(self) {
         // The path stays valid because the directory is no longer removed.
         drop(self.directory.keep());
-        self.file
+        note(&format!("your text is kept in {}", self.file.display()));
     }
+}
+
+/// What a shell ends with if it does not find the program.
+const COMMAND_NOT_FOUND: i32 = 127;
+
+/// Returns the command that runs an editor. Its setting is a piece of shell, as other programs take
+/// it: it may have arguments, and quotes around them.
+#[cfg(unix)]
+fn editing(editor: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor);
+    command
+}
+
+/// Returns the command that runs an editor, whose setting may have arguments.
+#[cfg(not(unix))]
+fn editing(editor: &str) -> Command {
+    let mut words = editor.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
 }
 
 pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failure> {

@@ -141,6 +141,35 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
     assert_eq!(quipu.ok(&["log", "/a.md", "--oneline"]).lines().count(), 2);
 }
 
+#[cfg(unix)]
+#[test]
+fn the_editor_is_a_piece_of_shell_and_what_was_typed_outlives_its_failure() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "one two\n");
+    let edit = |editor: &str, arguments: &[&str]| {
+        let mut command = quipu.command(&["edit", "/a.md"]);
+        command.args(arguments).env("PATH", "/usr/bin:/bin").env("EDITOR", editor);
+        run(command, b"")
+    };
+    assert_eq!(edit("sed -i 's/one two/three four/'", &[]).code, 0);
+    assert_eq!(quipu.ok(&["cat", "/a.md"]), "three four\n");
+
+    let ran = edit("sh -c 'echo typed > \"$0\"; exit 3'", &[]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let kept = ran.err.lines().find_map(|line| line.strip_prefix("note: your text is kept in "));
+    let kept = kept.expect("the draft is named");
+    assert_eq!(fs::read_to_string(kept).expect("the draft is there"), "typed\n");
+    assert_eq!(quipu.ok(&["cat", "/a.md"]), "three four\n");
+
+    let ran = edit("no-such-editor", &[]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("hint: set VISUAL or EDITOR"), "{}", ran.err);
+    assert!(edit("rm", &[]).err.contains("nothing was changed"));
+    let unchanged: serde_json::Value =
+        serde_json::from_str(&edit("true", &["--json"]).out).expect("one JSON document");
+    assert_eq!((&unchanged["path"], &unchanged["changed"]), (&"/a.md".into(), &false.into()));
+}
+
 #[test]
 fn directories_move_and_go_as_a_whole() {
     let quipu = Quipu::with_store();
