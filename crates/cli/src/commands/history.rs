@@ -115,6 +115,13 @@ fn filter(data: &Data, store: &Store, arguments: &LogArguments) -> Result<Versio
 fn memory(data: &Data, store: &Store, text: Option<&str>) -> Result<Option<MemoryId>, Failure> {
     let Some(text) = text else { return Ok(None) };
     if let Ok(id) = text.parse() {
+        let filter = VersionFilter { memory: Some(id), ..VersionFilter::default() };
+        let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
+        if data.engine.versions(store.id, &query)?.items.is_empty() {
+            let message = format!("no version of the store belongs to the memory `{id}`");
+            let hint = "`quipu ls -R -l` shows the ids of the memories";
+            return Err(Failure::from(Error::not_found(message)).with_hint(hint));
+        }
         return Ok(Some(id));
     }
     let newest = data.engine.history(store.id, &path(text)?, 1)?;
@@ -194,7 +201,11 @@ fn size_change(version: &Version, before: Option<&Version>) -> String {
 pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let version = data.version(arguments.version)?;
-    if arguments.text {
+    if arguments.text && context.form == Form::Text {
+        if version.redaction.is_some() {
+            let message = format!("the text of `{}` was redacted", version.id);
+            return Err(Failure::from(Error::invalid(message)));
+        }
         return print_text(version.content.as_ref());
     }
     let before = data.engine.previous_version(&version, View::Full)?;

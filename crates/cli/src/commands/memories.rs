@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anstyle::AnsiColor;
-use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Written};
-use quipu_core::model::{Content, Directory, Listing, Memory, MemoryPath, Store, View};
+use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Seen, Written};
+use quipu_core::model::{Content, Directory, Listing, Memory, MemoryId, MemoryPath, Store, View};
 use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
 use serde::Serialize;
@@ -297,17 +297,29 @@ pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failu
 pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    // All are looked for first, so that a slip in one name deletes nothing.
+    let doomed = arguments
+        .paths
+        .iter()
+        .map(|text| doomed(&data, &store, text, arguments))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut versions = Vec::new();
-    for text in &arguments.paths {
-        if arguments.recursive {
-            let path = path(text.trim_end_matches('/'))?;
-            versions.extend(data.engine.delete_at(&data.actor, store.id, &path)?.versions);
-        } else {
-            let memory = find(&data, &store, text, View::Basic)
-                .map_err(|failure| failure.with_hint("`-r` deletes a whole directory"))?;
-            let deleted =
-                data.engine.delete(&data.actor, store.id, memory.id, Precondition::None)?;
-            versions.push(deleted);
+    for target in doomed {
+        let removed = match target {
+            Doomed::Memory(id) => {
+                let deleted = data.engine.delete(&data.actor, store.id, id, Precondition::None);
+                deleted.map(|version| vec![version])
+            }
+            Doomed::Directory(path) => {
+                let removed = data.engine.delete_at(&data.actor, store.id, &path);
+                removed.map(|removed| removed.versions)
+            }
+        };
+        match removed {
+            Ok(removed) => versions.extend(removed),
+            // It went with a directory before, or somebody else was quicker.
+            Err(error) if *error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
         }
     }
     let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
@@ -321,6 +333,38 @@ pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failu
         }
         Ok(())
     })
+}
+
+/// What is to be deleted.
+enum Doomed {
+    Memory(MemoryId),
+    /// A directory with everything below it, or the memory at its path.
+    Directory(MemoryPath),
+}
+
+/// Returns what `rm` means by a path or id, if it is there.
+fn doomed(
+    data: &Data,
+    store: &Store,
+    text: &str,
+    arguments: &RmArguments,
+) -> Result<Doomed, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(Doomed::Memory(data.engine.memory(store.id, id, View::Basic)?.id));
+    }
+    let path = path(if arguments.recursive { text.trim_end_matches('/') } else { text })?;
+    match data.engine.look(store.id, Some(&path), NonZero::<usize>::MIN)? {
+        Some(Seen::Memory(memory)) => Ok(Doomed::Memory(memory.id)),
+        Some(Seen::Directory(_)) if arguments.recursive => Ok(Doomed::Directory(path)),
+        Some(Seen::Directory(_)) => {
+            let error = Error::not_found(format!("`{path}` is a directory, not a memory"));
+            Err(Failure::from(error).with_hint("`-r` deletes a whole directory"))
+        }
+        None => {
+            let error = Error::not_found(format!("no memory lives at `{path}`"));
+            Err(Failure::from(error).with_hint("`quipu ls -R` shows what the store holds"))
+        }
+    }
 }
 
 /// Prints a text alone, byte for byte.

@@ -183,6 +183,40 @@ fn directories_move_and_go_as_a_whole() {
 }
 
 #[test]
+fn a_slip_in_one_name_deletes_nothing() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a", "1");
+    quipu.put("/d/b", "2");
+    for arguments in [&["rm", "/a", "/no"][..], &["rm", "-r", "/a", "/d", "/no"]] {
+        let ran = quipu.run(arguments);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.err.contains("no memory lives at `/no`"), "{}", ran.err);
+        assert!(!ran.err.contains("`-r`"), "{}", ran.err);
+    }
+    let ran = quipu.run(&["rm", "/a", "/d"]);
+    assert!(ran.err.contains("hint: `-r` deletes a whole directory"), "{}", ran.err);
+    assert_eq!(quipu.ok(&["ls", "-R"]), "/a\n/d/b\n");
+    let id = quipu.json(&["cat", "/a"])["id"].as_str().map(str::to_owned).expect("an id");
+    quipu.ok(&["rm", "-r", &id, "/d", "/d/b"]);
+    assert_eq!(quipu.ok(&["ls", "-R"]), "");
+}
+
+#[test]
+fn what_is_not_there_is_an_error_and_not_an_empty_answer() {
+    let quipu = Quipu::with_store();
+    let version = quipu.put("/a", "1");
+    let unknown = version.replacen("memver_", "mem_", 1);
+    assert_eq!(quipu.run(&["log", &unknown]).code, 3);
+    quipu.put("/a", "2");
+    assert_eq!(quipu.ok(&["show", "--text", &version]), "1");
+    assert_eq!(quipu.json(&["show", "--text", &version])["content"], "1");
+    quipu.ok(&["redact", &version]);
+    let ran = quipu.run(&["show", "--text", &version]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("was redacted"), "{}", ran.err);
+}
+
+#[test]
 fn stores_are_named_or_the_only_one() {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "create", "other", "--secrets", "reject", "--expire-after-days", "9"]);
