@@ -384,6 +384,10 @@ fn a_backup_opens_as_a_data_directory() {
     assert_eq!(copy.ok(&["cat", "/a"]), "text");
     copy.ok(&["check"]);
     assert_eq!(quipu.run(&["backup", file.to_str().expect("UTF-8")]).code, 2);
+    let nowhere = quipu.home.path().join("no/such/directory.db");
+    let ran = quipu.run(&["backup", nowhere.to_str().expect("UTF-8")]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("the backup file cannot be written"), "{}", ran.err);
 }
 
 #[test]
