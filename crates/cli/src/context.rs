@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::engine::{Engine, NewStore};
-use quipu_core::model::{
-    Actor, MemoryPath, Name, Store, StoreId, Version, VersionId, View, WorkspaceId,
-};
+use quipu_core::engine::Engine;
+use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
 use quipu_core::{Error, ErrorKind};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 
@@ -98,15 +96,7 @@ impl Data {
 
     /// Returns the store with this name or id; one with a new name is made.
     pub(crate) fn find_or_create_store(&self, wanted: &str) -> Result<Store, Failure> {
-        match self.engine.find_store(self.workspace, wanted) {
-            Err(error)
-                if *error.kind() == ErrorKind::NotFound && wanted.parse::<StoreId>().is_err() =>
-            {
-                let name = Name::new(wanted).map_err(Error::from)?;
-                Ok(self.engine.create_store(self.workspace, &NewStore::named(name))?)
-            }
-            found => Ok(found?),
-        }
+        Ok(self.engine.find_or_create_store(self.workspace, wanted)?)
     }
 
     /// Returns the store with this name or id.

@@ -35,6 +35,22 @@ fn the_store_is_made_on_first_use_and_each_run_is_a_session() {
 }
 
 #[test]
+fn processes_that_start_at_once_on_an_empty_directory_share_one_store() {
+    let quipu = Quipu::empty();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let quipu = &quipu;
+            scope.spawn(move || {
+                tool(quipu, &[], &[create(&format!("/memories/{number}.md"), "x")]);
+            });
+        }
+    });
+    assert_eq!(quipu.ok(&["store", "list"]).lines().count(), 1);
+    assert_eq!(quipu.ok(&["ls"]).lines().count(), 8);
+    quipu.ok(&["check"]);
+}
+
+#[test]
 fn another_store_other_texts_and_read_only() {
     let quipu = Quipu::empty();
     tool(&quipu, &["--store", "team"], &[create("/memories/a.md", "x")]);
