@@ -262,5 +262,9 @@ fn noting(text: Text, written: &Written) -> Text {
     if written.findings.is_empty() {
         return text;
     }
-    Text::WithFindings { text: Box::new(text), findings: written.findings.clone() }
+    Text::WithFindings {
+        text: Box::new(text),
+        findings: written.findings.clone(),
+        policy: written.policy,
+    }
 }

@@ -8,7 +8,9 @@ use std::process::Command;
 
 use anstyle::AnsiColor;
 use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Seen, Written};
-use quipu_core::model::{Content, Directory, Listing, Memory, MemoryId, MemoryPath, Store, View};
+use quipu_core::model::{
+    Content, Directory, Listing, Memory, MemoryId, MemoryPath, SecretPolicy, Store, View,
+};
 use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
 use serde::Serialize;
@@ -104,6 +106,8 @@ struct WrittenBody {
     memory: MemoryBody,
     changed: bool,
     findings: Vec<FindingBody>,
+    /// Whether what was found was replaced before the text was stored.
+    redacted: bool,
 }
 
 impl From<&Written> for WrittenBody {
@@ -112,13 +116,14 @@ impl From<&Written> for WrittenBody {
             memory: MemoryBody { content: None, ..(&written.memory).into() },
             changed: written.effect == Effect::Changed,
             findings: written.findings.iter().map(FindingBody::from).collect(),
+            redacted: !written.findings.is_empty() && written.policy == SecretPolicy::Redact,
         }
     }
 }
 
 /// Tells what a write has done.
 pub(super) fn report(context: &Context, written: &Written) -> Result<(), Failure> {
-    note_findings(&written.findings);
+    note_findings(written);
     answer(context.form, &WrittenBody::from(written), |out| writeln!(out, "{}", line(written)))
 }
 
@@ -193,8 +198,10 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
         note("nothing was changed");
         return match before {
             Some(memory) if context.form == Form::Json => {
-                let (effect, findings) = (Effect::Unchanged, Vec::new());
-                report(context, &Written { memory, effect, findings })
+                let memory = MemoryBody { content: None, ..(&memory).into() };
+                let (changed, findings, redacted) = (false, Vec::new(), false);
+                let body = WrittenBody { memory, changed, findings, redacted };
+                answer(context.form, &body, |_| Ok(()))
             }
             Some(_) | None => Ok(()),
         };

@@ -340,7 +340,9 @@ fn credentials_are_pointed_out_but_never_repeated() {
     assert_eq!(ran.code, 5);
     assert!(!ran.err.contains(&token) && !ran.out.contains(&token));
     quipu.ok(&["store", "update", "notes", "--secrets", "redact"]);
-    quipu.run_with(&["put", "/c"], text.as_bytes());
+    let ran = quipu.run_with(&["--json", "put", "/c"], text.as_bytes());
+    assert!(ran.err.contains("line 2 held a credential (GitHub token), which was not stored"));
+    assert!(ran.out.contains("\"redacted\": true") && !ran.out.contains(&token), "{}", ran.out);
     assert_eq!(quipu.ok(&["cat", "/c"]), "line one\npush with [redacted: github-token]\n");
 }
 

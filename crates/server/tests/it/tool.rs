@@ -232,7 +232,11 @@ fn credentials_are_pointed_out_as_the_store_wants() {
     for (secrets, is_error, part) in [
         (SecretPolicy::Off, false, "File created successfully at: /memories/f"),
         (SecretPolicy::Warn, false, "\nNote: line 1 of the text holds a credential (GitHub token)"),
-        (SecretPolicy::Redact, false, "\nNote: line 1 of the text holds a credential"),
+        (
+            SecretPolicy::Redact,
+            false,
+            "). It was not stored; `[redacted: github-token]` stands in its",
+        ),
         (SecretPolicy::Reject, true, "Error: the text holds a credential"),
     ] {
         let (engine, store) = engine(Arc::new(InMemoryBackend::default()));
