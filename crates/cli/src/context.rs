@@ -65,10 +65,7 @@ impl Context {
 impl Data {
     /// Returns the store that is meant: the one named, or the only one there is.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
-        if self.named.len() > 1 {
-            return Err(Failure::usage("this command works on one store, but several are named"));
-        }
-        if let Some(wanted) = self.named.first().or(self.default_store.as_ref()) {
+        if let Some(wanted) = self.wanted()? {
             return self.find_store(wanted);
         }
         let mut stores = self.stores(Archived::Hide)?;
@@ -90,8 +87,16 @@ impl Data {
 
     /// Returns the store that is meant, or `default`; one that does not exist is made.
     pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
-        let wanted = self.named.first().or(self.default_store.as_ref());
-        self.find_or_create_store(wanted.map_or(default, String::as_str))
+        self.find_or_create_store(self.wanted()?.unwrap_or(default))
+    }
+
+    /// Returns what the command line or the settings call the store that is meant.
+    fn wanted(&self) -> Result<Option<&str>, Failure> {
+        match self.named.as_slice() {
+            [] => Ok(self.default_store.as_deref()),
+            [only] => Ok(Some(only)),
+            _ => Err(Failure::usage("this command works on one store, but several are named")),
+        }
     }
 
     /// Returns the store with this name or id; one with a new name is made.

@@ -63,6 +63,7 @@ fn another_store_other_texts_and_read_only() {
         tool(&quipu, &["--store", "team", "--read-only"], &[view, create("/memories/b", "y")]);
     assert_eq!(answers[0]["is_error"], false);
     assert_eq!(answers[1]["is_error"], true);
+    assert_eq!(quipu.run(&["tool", "--store", "team", "--store", "other"]).code, 2);
 }
 
 #[test]
