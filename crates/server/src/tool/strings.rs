@@ -209,6 +209,7 @@ pub(super) enum Refusal {
     AlreadyExists { path: String },
     BelowAFile { path: String, file: String },
     DestinationExists { path: String },
+    IntoItself { path: String },
     DeleteRoot,
     RenameRoot,
     NoMatch { path: String, old: String },
@@ -268,6 +269,9 @@ impl Refusal {
             }
             Self::DestinationExists { path } => {
                 format!("{error}The destination {path} already exists")
+            }
+            Self::IntoItself { path } => {
+                format!("{error}The path {path} cannot be moved into itself")
             }
             Self::DeleteRoot => "Cannot delete the /memories directory itself".to_owned(),
             Self::RenameRoot => "Cannot rename the /memories directory itself".to_owned(),

@@ -137,6 +137,19 @@ fn listings_are_sorted_by_name_at_each_level() {
 }
 
 #[test]
+fn what_is_moved_into_itself_is_named_as_it_was_sent() {
+    let tool = tool();
+    ok(&tool, &create("/memories/d/f", "x"));
+    let rename = |old: &str, new: &str| {
+        refused(&tool, &json!({"command": "rename", "old_path": old, "new_path": new}))
+    };
+    let answer = rename("/memories/d/", "/memories/d/e");
+    assert_eq!(answer, "Error: The path /memories/d/ cannot be moved into itself");
+    let answer = rename("/memories/d/f", "/memories/d/f/g");
+    assert_eq!(answer, "Error: The path /memories/d/f cannot be moved into itself");
+}
+
+#[test]
 fn a_directory_goes_with_its_last_memory() {
     let tool = tool();
     ok(&tool, &create("/memories/d/f", "x"));
