@@ -308,6 +308,22 @@ fn one_answer_for_each_line_whatever_it_holds() {
 }
 
 #[test]
+fn an_answer_is_one_line_for_every_reader_of_lines() {
+    let tool = tool();
+    let text = "a\u{85}b\u{2028}c\u{2029}d\u{b}e\rf é";
+    ok(&tool, &create("/memories/f", text));
+    let mut output = Vec::new();
+    let input = view("/memories/f").to_string();
+    stdio::serve(&tool, input.as_bytes(), &mut output).expect("it serves");
+    let output = String::from_utf8(output).expect("it is UTF-8");
+    let is_line_end =
+        |character: char| character.is_control() || "\u{2028}\u{2029}".contains(character);
+    assert_eq!(output.find(is_line_end), Some(output.len() - 1), "{output:?}");
+    let answer: Value = serde_json::from_str(&output).expect("it is JSON");
+    assert!(answer["content"].as_str().is_some_and(|content| content.ends_with(text)));
+}
+
+#[test]
 fn a_line_that_is_far_too_long_is_skipped() {
     let tool = tool();
     let mut input = vec![b'x'; 17 * 1024 * 1024];
