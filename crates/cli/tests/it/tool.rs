@@ -124,4 +124,9 @@ fn a_project_can_begin_as_a_copy_of_a_template_store() {
     quipu.ok(&["init-project", "new", "--template", "template"]);
     assert_eq!(quipu.ok(&["-s", "new", "cat", "/rules/style.md"]), "tabs");
     assert_eq!(quipu.run(&["init-project", "x", "--template", "nowhere"]).code, 3);
+    quipu.ok(&["init-project", "--store", "named"]);
+    quipu.ok(&["init-project"]);
+    for store in ["named", "memories"] {
+        assert_eq!(quipu.ok(&["-s", store, "ls"]), "/features.md\n/progress.md\n/start.md\n");
+    }
 }
