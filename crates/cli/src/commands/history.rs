@@ -19,24 +19,40 @@ use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::print::{Form, answer, confirm, count, local, size, style};
 
+/// How many versions are read before they are printed, so that a long log begins at once.
+const PAGE: usize = 256;
+
 pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
     let filter = filter(&data, &store, arguments)?;
-    let limit = arguments.limit.unwrap_or(usize::MAX);
-    let query = VersionQuery { filter, before: None, limit, view: View::Basic };
-    let versions = data.engine.versions(store.id, &query)?.items;
-    let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
+    let mut left_count = arguments.limit.unwrap_or(usize::MAX);
+    let mut query = VersionQuery { filter, before: None, limit: left_count, view: View::Basic };
     if context.form == Form::Json {
+        let versions = data.engine.versions(store.id, &query)?.items;
+        let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
         return answer(context.form, &body, |_| Ok(()));
     }
+    loop {
+        query.limit = left_count.min(PAGE);
+        let page = data.engine.versions(store.id, &query)?;
+        print_page(&data, &page.items, arguments)?;
+        left_count -= page.items.len();
+        query.before = page.next;
+        if query.before.is_none() || left_count == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn print_page(data: &Data, versions: &[Version], arguments: &LogArguments) -> Result<(), Failure> {
     // The size change of a version is the difference to the one before it.
     let before = versions
         .iter()
         .map(|version| data.engine.previous_version(version, View::Basic))
         .collect::<Result<Vec<_>, _>>()?;
-    let names = Names::of(&data, &versions)?;
-    answer(context.form, &body, |out| {
+    let names = Names::of(data, versions)?;
+    answer(Form::Text, &(), |out| {
         for (version, before) in versions.iter().zip(&before) {
             let shown = Shown { version, before: before.as_ref(), names: &names };
             if arguments.oneline {

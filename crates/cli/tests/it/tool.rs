@@ -51,6 +51,24 @@ fn processes_that_start_at_once_on_an_empty_directory_share_one_store() {
 }
 
 #[test]
+fn a_long_log_is_printed_as_a_whole() {
+    let quipu = Quipu::empty();
+    let commands: Vec<_> =
+        (0..600).map(|number| create(&format!("/memories/{number}"), "x")).collect();
+    tool(&quipu, &[], &commands);
+    let all = quipu.json(&["log"])["data"].as_array().cloned().expect("a list");
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let printed = quipu.ok(arguments);
+        printed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    };
+    let expected: Vec<_> = all.iter().filter_map(|version| version["id"].as_str()).collect();
+    assert_eq!(expected.len(), 600);
+    assert_eq!(ids(&["log", "--oneline"]), expected);
+    assert_eq!(ids(&["log", "--oneline", "-n", "512"]), expected[..512]);
+    assert_eq!(ids(&["log", "--oneline", "-n", "0"]).len(), 0);
+}
+
+#[test]
 fn another_store_other_texts_and_read_only() {
     let quipu = Quipu::empty();
     tool(&quipu, &["--store", "team"], &[create("/memories/a.md", "x")]);
