@@ -231,6 +231,9 @@ pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), F
         if version.redaction.is_some() {
             return Ok(());
         }
+        if before.as_ref().is_some_and(|before| before.redaction.is_some()) {
+            writeln!(out, "The text before it was redacted, so all of this one is shown.")?;
+        }
         let old = before.as_ref().and_then(|before| before.content.as_ref());
         let text = |content: Option<&Content>| content.map_or("", Content::as_str).to_owned();
         let diff = Diff::new(&text(old), &text(version.content.as_ref()));

@@ -214,6 +214,9 @@ fn what_is_not_there_is_an_error_and_not_an_empty_answer() {
     let ran = quipu.run(&["show", "--text", &version]);
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.err.contains("was redacted"), "{}", ran.err);
+    let newest = quipu.json(&["cat", "/a"])["memory_version_id"].as_str().map(str::to_owned);
+    let shown = quipu.ok(&["show", &newest.expect("an id")]);
+    assert!(shown.contains("The text before it was redacted"), "{shown}");
 }
 
 #[test]
