@@ -14,6 +14,10 @@ pub(crate) struct Load {
     pub(crate) median: Duration,
     /// How long an answer took, for all but one of a hundred.
     pub(crate) p99: Duration,
+    /// How many answers there were.
+    pub(crate) answers: f64,
+    /// The server's processor time for each, if it was measured.
+    pub(crate) cpu: Option<Duration>,
 }
 
 /// A request without the host and the length of its body, which are added.
@@ -52,7 +56,8 @@ pub(crate) fn load(
     let elapsed = start.elapsed();
     times.sort_unstable();
     let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
-    Load { rate: per_second(times.len(), elapsed), median: at(50), p99: at(99) }
+    let rate = per_second(times.len(), elapsed);
+    Load { rate, median: at(50), p99: at(99), answers: rate * elapsed.as_secs_f64(), cpu: None }
 }
 
 /// One connection.

@@ -149,7 +149,11 @@ fn reads(arguments: &Arguments) {
     let bare = Server::bare(&body);
     let span = Duration::from_secs(arguments.seconds);
     let measure = |server: &Server| {
-        load(&server.address, READERS, span, |connection, turn| get_request(line(connection, turn)))
+        let (before, _) = server.spent();
+        let request = |connection, turn| get_request(line(connection, turn));
+        let load = load(&server.address, READERS, span, request);
+        let (after, _) = server.spent();
+        Load { cpu: Some(after.saturating_sub(before).div_f64(load.answers)), ..load }
     };
     let (mut peer, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
@@ -187,7 +191,7 @@ fn creates(arguments: &Arguments) {
     let (peer, ours) = (median(peer), middle(&ours));
     let rows = vec![
         heading("of the engine"),
-        row(&[&"the engine in its own process, 8 writers", &number(peer), &"", &"", &"1.00"]),
+        row(&[&"the engine in its own process, 8 writers", &number(peer), &"", &"", &"", &"1.00"]),
         line_of("Quipu over HTTP", &ours, ours.rate / peer),
     ];
     print(&format!("Durable creates, {WRITERS} connections"), &rows);
@@ -225,12 +229,14 @@ fn growth(arguments: &Arguments) {
 }
 
 fn heading(of: &str) -> Vec<String> {
-    row(&[&"", &"per second", &"median, µs", &"p99, µs", &of])
+    row(&[&"", &"per second", &"median, µs", &"p99, µs", &"server CPU, µs", &of])
 }
 
 fn line_of(name: &str, load: &Load, share: f64) -> Vec<String> {
     let micros = |time: Duration| number(time.as_secs_f64() * 1e6);
-    row(&[&name, &number(load.rate), &micros(load.median), &micros(load.p99), &number(share)])
+    let cpu = load.cpu.map(micros).unwrap_or_default();
+    let (middle, p99) = (micros(load.median), micros(load.p99));
+    row(&[&name, &number(load.rate), &middle, &p99, &cpu, &number(share)])
 }
 
 /// Returns the load of the middle rate.
@@ -240,5 +246,12 @@ fn middle(loads: &[Load]) -> Load {
         let values = loads.iter().map(|load| value(load).as_secs_f64()).collect();
         Duration::from_secs_f64(median(values))
     };
-    Load { rate, median: of(|load| load.median), p99: of(|load| load.p99) }
+    let cpu = of(|load| load.cpu.unwrap_or_default());
+    Load {
+        rate,
+        median: of(|load| load.median),
+        p99: of(|load| load.p99),
+        cpu: (!cpu.is_zero()).then_some(cpu),
+        answers: 0.0,
+    }
 }
