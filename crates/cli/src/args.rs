@@ -152,8 +152,10 @@ pub(crate) enum ToolStrings {
 
 #[derive(Args, Debug)]
 pub(crate) struct InitProjectArguments {
-    /// The store for the project; it is created if it does not exist
-    pub(crate) name: String,
+    /// The store for the project; it is created if it does not exist [default: that of `--store`, or
+    /// `memories`]
+    #[arg(value_name = "STORE")]
+    pub(crate) name: Option<String>,
     /// A feature for the checklist (may be repeated)
     #[arg(long = "feature", value_name = "TEXT")]
     pub(crate) features: Vec<String>,

@@ -122,6 +122,8 @@ const KEYS: [(&str, &str); 22] = [
     ("serve", "prune_every_minutes"),
 ];
 
+/// How the names of Quipu's variables begin.
+const PREFIX: &str = "QUIPU_";
 const FILE_NAME: &str = "quipu.toml";
 const MOUNT_ROOT: &str = "/mnt/memory";
 
@@ -135,9 +137,18 @@ pub(crate) struct Flags {
 impl Settings {
     /// Reads the settings of this process.
     pub(crate) fn read(flags: Flags) -> Result<Self, Failure> {
-        let variables: BTreeMap<String, String> = env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
+        let mut variables = BTreeMap::new();
+        for (name, value) in env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => drop(variables.insert(name, value)),
+                Err(_) if name.starts_with(PREFIX) => {
+                    return Err(Failure::usage(format!("the variable {name} is not UTF-8"))
+                        .with_hint("`--data` and `--config` take paths of every kind"));
+                }
+                Err(_) => {}
+            }
+        }
         Self::from_sources(flags, &variables)
     }
 
@@ -217,7 +228,7 @@ fn overlaid<'v>(
 ) -> Result<File, Failure> {
     for (group, key) in KEYS {
         let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
-        let Some(value) = variable(&format!("QUIPU_{}", name.to_uppercase())) else { continue };
+        let Some(value) = variable(&format!("{PREFIX}{}", name.to_uppercase())) else { continue };
         let value = match (value.parse::<i64>(), value.as_str()) {
             (Ok(number), _) if !group.is_empty() => toml::Value::Integer(number),
             (_, "true") if !group.is_empty() => toml::Value::Boolean(true),

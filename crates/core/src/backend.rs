@@ -391,6 +391,7 @@ pub struct Usage {
 pub struct PruneRule {
     /// Only those made before this moment.
     pub before: Timestamp,
-    /// But never the newest so many of a memory that still exists.
+    /// But never the newest so many of a memory that still exists, or that was deleted at or after
+    /// that moment, so that its deletion can be undone.
     pub keep_newest: u64,
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, Reader};
 use crate::clock::Clock;
-use crate::model::{Actor, Memory, Store, StoreId, Timestamp};
+use crate::model::{Actor, Memory, SecretPolicy, Store, StoreId, Timestamp};
 use crate::screen::Finding;
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
@@ -59,6 +59,8 @@ pub struct Written {
     pub effect: Effect,
     /// The credentials that screening found in the text, whatever the store does with them.
     pub findings: Vec<Finding>,
+    /// What the store does with them.
+    pub policy: SecretPolicy,
 }
 
 /// Whether a write changed anything.

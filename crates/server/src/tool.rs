@@ -239,7 +239,12 @@ impl MemoryTool {
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 Err(Refusal::Missing { path: old_path.to_owned() })
             }
-            Err(_) if from.as_directory().contains(to) && self.is_taken(to)? => Err(exists()),
+            Err(error)
+                if *error.kind() == ErrorKind::InvalidInput && from.as_directory().contains(to) =>
+            {
+                let into_itself = Refusal::IntoItself { path: old_path.to_owned() };
+                Err(if self.is_taken(to)? { exists() } else { into_itself })
+            }
             Err(error) => Err(conflict(error, (new_path, to), exists())),
         }
     }
@@ -262,5 +267,9 @@ fn noting(text: Text, written: &Written) -> Text {
     if written.findings.is_empty() {
         return text;
     }
-    Text::WithFindings { text: Box::new(text), findings: written.findings.clone() }
+    Text::WithFindings {
+        text: Box::new(text),
+        findings: written.findings.clone(),
+        policy: written.policy,
+    }
 }

@@ -70,21 +70,27 @@ pub(crate) fn backup(database: &Path, target: &Path) -> Result<(), Error> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
     open::owner_only(&mut options);
-    let file = options.open(&unfinished).or_storage_error()?;
+    let file = options.open(&unfinished).map_err(unwritable)?;
     let connection = open::connect(database)?;
     let copied = connection.execute("VACUUM INTO ?1", [name]).or_storage_error();
     let finished = copied
         .and_then(|_| file.sync_all().or_storage_error())
-        .and_then(|()| fs::rename(&unfinished, target).or_storage_error());
+        .and_then(|()| fs::rename(&unfinished, target).map_err(unwritable));
     if finished.is_err() {
         remove_if_there(&unfinished)?;
     }
     finished
 }
 
+fn unwritable(error: std::io::Error) -> Error {
+    Error::invalid("the backup file cannot be written")
+        .with_hint("name a file in a directory that exists and that you may write to")
+        .with_source(error)
+}
+
 fn remove_if_there(file: &Path) -> Result<(), Error> {
     match fs::remove_file(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        result => result.or_storage_error(),
+        result => result.map_err(unwritable),
     }
 }

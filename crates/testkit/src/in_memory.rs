@@ -337,12 +337,12 @@ impl Writer for State {
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
         let is_given_up = |version: &Version| {
             let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
-            let newer = self
-                .versions
-                .values()
-                .filter(|other| other.memory == version.memory && other.id > version.id);
-            let newer_count = u64::try_from(newer.count()).expect("a count fits");
-            version.created_at < rule.before && (!is_alive || newer_count >= rule.keep_newest)
+            let of_memory =
+                || self.versions.values().filter(|other| other.memory == version.memory);
+            let newer_count = of_memory().filter(|other| other.id > version.id).count();
+            let newer_count = u64::try_from(newer_count).expect("a count fits");
+            let is_long_gone = !is_alive && of_memory().all(|other| other.created_at < rule.before);
+            version.created_at < rule.before && (is_long_gone || newer_count >= rule.keep_newest)
         };
         let given_up: Vec<_> = self
             .versions

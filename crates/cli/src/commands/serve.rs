@@ -37,7 +37,6 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     if tls.is_none() && !address.ip().is_loopback() {
         warn_of_plain_http(arguments, table)?;
     }
-    let key = first_key(context, &data)?;
     let app = App::new(data.engine.clone(), http_settings(arguments, &context.settings));
     start_companions(&app, &data, &context.settings)?;
 
@@ -50,6 +49,8 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
             Failure::other(format!("{address} cannot be listened on: {error}"))
                 .with_hint("choose another one with `--listen`; port 0 takes a free one")
         })?;
+        // The key is shown once, so it is made when nothing can keep it from being shown.
+        let key = first_key(context, &data)?;
         announce(&listener.url()?, key.as_ref())?;
         listener.serve(&app, stopped()).await;
         Ok(())

@@ -114,6 +114,19 @@ fn answered(mut response: ureq::http::Response<ureq::Body>) -> (u16, Value) {
 }
 
 #[test]
+fn a_start_that_fails_does_not_use_up_the_first_key() {
+    let quipu = Quipu::empty();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let ran = quipu.run(&["serve", "--listen", &address]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("cannot be listened on"), "{}", ran.err);
+    let server = Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
+    let key = server.lines.iter().find_map(|line| line.strip_prefix("api key: "));
+    assert_eq!(server.get(key.expect("the key is shown"), "/v1/memory_stores").0, 200);
+}
+
+#[test]
 fn the_first_start_shows_a_key_once_and_keeps_only_its_hash() {
     let quipu = Quipu::empty();
     let plain = || quipu.command(&["serve", "--listen", "127.0.0.1:0"]);

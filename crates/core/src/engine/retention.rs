@@ -32,7 +32,8 @@ impl Engine {
         }
         let rule = PruneRule {
             before: self.clock.now().minus(self.limits.versions_kept_for),
-            keep_newest: self.limits.versions_kept_min,
+            // What a memory holds now is its newest version.
+            keep_newest: self.limits.versions_kept_min.max(1),
         };
         loop {
             let removed_count = self.write(|ledger| ledger.writer.prune(&rule, BATCH))?;

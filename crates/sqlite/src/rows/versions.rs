@@ -188,13 +188,15 @@ pub(super) fn redact(
 }
 
 pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -> Result<usize> {
-    // A version is given up if its memory is gone or has enough newer versions.
+    // A version is given up if its memory has enough newer versions or has long been gone.
     let sql = "SELECT v.at FROM versions v
         WHERE v.at < ?1
-          AND (NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)
-               OR (SELECT count(*) FROM
-                    (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at > v.at LIMIT ?2)
-                  ) >= ?2)
+          AND ((SELECT count(*) FROM
+                 (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at > v.at LIMIT ?2)
+               ) >= ?2
+               OR (NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)
+                   AND NOT EXISTS
+                     (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at >= ?1)))
         ORDER BY v.at LIMIT ?3";
     let keep_newest = i64::try_from(rule.keep_newest).unwrap_or(i64::MAX);
     let given_up = connection
