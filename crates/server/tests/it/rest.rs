@@ -34,7 +34,7 @@ pub(crate) struct Server {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) workspace: WorkspaceId,
-    app: App,
+    pub(crate) app: App,
     pub(crate) key: String,
 }
 
