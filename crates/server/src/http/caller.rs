@@ -1,7 +1,8 @@
 //! Who calls, and what they may do.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use quipu_core::engine::Principal;
@@ -13,6 +14,7 @@ use super::App;
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
 use super::query::Query;
+use crate::wire::Object;
 
 /// One request of an authenticated caller.
 #[derive(Debug)]
@@ -51,6 +53,21 @@ impl FromRequest<App> for Call {
         let query = Query::new(request.uri().query().unwrap_or_default());
         let body = read_body(request, app).await?;
         Ok(Self { app: app.clone(), caller, query, body })
+    }
+}
+
+/// The variable parts of a path; one that is not UTF-8 is a path to nothing.
+#[derive(Debug)]
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        match axum::extract::Path::from_request_parts(parts, app).await {
+            Ok(axum::extract::Path(parameters)) => Ok(Self(parameters)),
+            Err(_) => Err(no_such("thing", parts.uri.path())),
+        }
     }
 }
 
@@ -186,8 +203,13 @@ impl Call {
         Ok(store)
     }
 
-    /// Reads the body as JSON of this shape.
+    /// Reads the body as a JSON object of this shape.
     pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        self.json().map(|Object(body)| body)
+    }
+
+    /// Reads the body as JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body)
             .map_err(|error| Failure::invalid(format!("request body: {error}")))
     }
