@@ -162,6 +162,21 @@ fn error_types(response: &Value) -> Vec<String> {
     texts.iter().map(|text| text.as_str().expect("a type").to_owned()).collect()
 }
 
+#[tokio::test]
+async fn the_page_needs_nothing_from_elsewhere() {
+    let reply = crate::rest::server().get("/quipu/docs").await;
+    let policy = reply.headers["content-security-policy"].to_str().expect("a text");
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("47DEQpj8HBSa"), "{policy}");
+    let page = reply.body.as_str().expect("a page");
+    for tag in ["script", "style"] {
+        assert_eq!(page.matches(&format!("<{tag}")).count(), 1, "the policy knows one {tag}");
+    }
+    for foreign in ["http:", "https:", " src=", " url(", "@import", " style=", "innerHTML"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}
+
 #[test]
 fn the_surface_changes_only_on_purpose() {
     let document = Document::load();
