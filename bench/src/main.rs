@@ -7,6 +7,8 @@
 
 mod bare;
 mod engine;
+mod load;
+mod rest;
 mod table;
 mod tool;
 
@@ -25,11 +27,18 @@ enum Subject {
     Engine(engine::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
+    /// The REST API against a bare HTTP handler, and against the engine.
+    Rest(rest::Arguments),
+    /// Serves the standard input over HTTP, as the peer of `rest`.
+    #[command(hide = true)]
+    BareHttp,
 }
 
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
+        Subject::Rest(arguments) => rest::run(&arguments),
+        Subject::BareHttp => rest::bare_http(),
     }
 }

@@ -10,3 +10,5 @@ mod rest;
 mod tool;
 #[path = "it/tool_golden.rs"]
 mod tool_golden;
+#[path = "it/webhooks.rs"]
+mod webhooks;

@@ -70,8 +70,12 @@ impl SqliteBackend {
 impl Backend for SqliteBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
         self.readers.with(|connection| {
-            let snapshot = connection.unchecked_transaction().or_storage_error()?;
-            work(&Rows::new(&snapshot))
+            // Statements that are prepared once cost a quarter of a `Transaction`.
+            let run = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
+            run("BEGIN").or_storage_error()?;
+            let worked = work(&Rows::new(connection));
+            run("COMMIT").or_storage_error()?;
+            worked
         })
     }
 

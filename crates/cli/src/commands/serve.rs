@@ -21,6 +21,8 @@ use crate::settings::{ServeTable, Settings};
 
 const PORT: u16 = 8420;
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
+/// How long a webhook waits after the changes could not be read.
+const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
 /// Writes wait for the disk in threads of their own; more of them than this only queue.
 const BLOCKING_THREADS_MAX: usize = 64;
@@ -153,10 +155,12 @@ fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), F
         })?;
         let (engine, workspace) = (data.engine.clone(), data.workspace);
         std::thread::spawn(move || {
-            let ended =
-                webhooks::deliver(&engine, workspace, &endpoint, Pauses::default(), &|| false);
-            if let Err(error) = ended {
-                tracing::error!(%error, url = endpoint.url, "a webhook has ended");
+            let pauses = Pauses::default();
+            while let Err(error) =
+                webhooks::deliver(&engine, workspace, &endpoint, pauses, &|| false)
+            {
+                tracing::error!(%error, url = endpoint.url, "a webhook cannot follow the changes");
+                std::thread::sleep(WEBHOOK_PAUSE);
             }
         });
     }

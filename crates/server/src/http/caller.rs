@@ -1,6 +1,6 @@
 //! Who calls, and what they may do.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -72,8 +72,12 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
 }
 
 async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
+    let body = request.into_body();
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     let size_max = app.settings().body_size_bytes_max;
-    let body = Limited::new(request.into_body(), size_max);
+    let body = Limited::new(body, size_max);
     let collected = tokio::time::timeout(app.settings().body_timeout, body.collect()).await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -239,12 +243,8 @@ pub(super) fn no_such(what: &str, id: &str) -> Failure {
     Failure::new(MALFORMED_ID, "not_found_error", format!("no {what} has the id `{id}`"))
 }
 
-/// Checks the version and beta headers, as far as the settings want that.
-pub(super) fn check_headers(
-    headers: &HeaderMap,
-    path: &str,
-    strict: Strictness,
-) -> Result<(), Failure> {
+/// Checks the version and beta headers.
+pub(super) fn check_headers(headers: &HeaderMap, path: &str) -> Result<(), Failure> {
     let text = |name: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.collect::<Vec<_>>().join(",")
@@ -252,9 +252,6 @@ pub(super) fn check_headers(
     let version = text("anthropic-version");
     let betas = text("anthropic-beta");
     let betas: Vec<_> = betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).collect();
-    if strict == Strictness::Lenient {
-        return Ok(());
-    }
     if version.is_empty() {
         return Err(Failure::invalid("anthropic-version: header is required"));
     }
@@ -285,11 +282,4 @@ pub(super) fn check_headers(
         )));
     }
     Ok(())
-}
-
-/// Whether headers are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strictness {
-    Lenient,
-    Strict,
 }

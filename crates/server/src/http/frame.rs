@@ -12,30 +12,30 @@ use quipu_core::model::{Id as _, VersionId};
 
 use super::App;
 use super::answer::Failure;
-use super::caller::{Strictness, check_headers};
+use super::caller::check_headers;
 
 /// Runs a request.
 pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let request_id = new_request_id(&app);
     let method = request.method().clone();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "unknown".to_owned(), |path| path.as_str().to_owned());
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
 
     let answered = run(&app, request, next).await;
-    let failure = answered.extensions().get::<Failure>().cloned();
-    let cause = failure.as_ref().and_then(|failure| failure.cause.clone());
-    let mut response = match failure {
-        Some(failure) => failure.respond(&request_id),
+    let mut cause = None;
+    let mut response = match answered.extensions().get::<Failure>() {
+        Some(failure) => {
+            cause.clone_from(&failure.cause);
+            failure.clone().respond(&request_id)
+        }
         None => answered,
     };
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert("request-id", value);
     }
     let elapsed = start.elapsed();
-    app.0.metrics.observe(&method, &route, response.status(), elapsed);
+    app.0.metrics.observe(&method, route, response.status(), elapsed);
     let (status, micros) = (response.status().as_u16(), elapsed.as_micros());
     if status >= 500 {
         let cause = cause.unwrap_or_default();
@@ -62,11 +62,10 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
             .with_header("retry-after", "1")
             .into_response();
     };
-    let path = request.uri().path().to_owned();
-    let strictness =
-        if app.settings().strict_headers { Strictness::Strict } else { Strictness::Lenient };
-    if path.starts_with("/v1/")
-        && let Err(failure) = check_headers(request.headers(), &path, strictness)
+    let path = request.uri().path();
+    if app.settings().strict_headers
+        && path.starts_with("/v1/")
+        && let Err(failure) = check_headers(request.headers(), path)
     {
         return failure.into_response();
     }

@@ -165,6 +165,8 @@ async fn serve_http(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client may close its side as soon as it has asked, and still gets its answer.
+        .half_close(true)
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(io, TowerToHyperService::new(with_peer));
     if let Err(error) = watcher.watch(connection).await {
