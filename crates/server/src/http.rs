@@ -17,6 +17,7 @@ mod own;
 mod pages;
 mod query;
 mod rate;
+mod routes;
 mod sessions;
 mod stores;
 mod versions;
@@ -27,7 +28,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
 use quipu_core::Engine;
 use quipu_core::backend::Sequence;
 use tokio::sync::{Semaphore, watch};
@@ -36,6 +36,7 @@ use crate::tool::ToolSettings;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
 use rate::RateLimiter;
+pub use routes::routes;
 
 /// How the server behaves.
 #[derive(Clone, Debug)]
@@ -136,56 +137,9 @@ impl App {
         &self.0.settings
     }
 
-    /// Returns all routes.
+    /// Returns the router of all routes.
     pub fn router(&self) -> Router {
-        let v1 = Router::new()
-            .route("/memory_stores", get(stores::list).post(stores::create))
-            .route(
-                "/memory_stores/{store}",
-                get(stores::retrieve)
-                    .post(stores::update)
-                    .patch(stores::update)
-                    .delete(stores::delete),
-            )
-            .route("/memory_stores/{store}/archive", post(stores::archive))
-            .route("/memory_stores/{store}/memories", get(memories::list).post(memories::create))
-            .route(
-                "/memory_stores/{store}/memories/{memory}",
-                get(memories::retrieve)
-                    .post(memories::update)
-                    .patch(memories::update)
-                    .delete(memories::delete),
-            )
-            .route("/memory_stores/{store}/memory_versions", get(versions::list))
-            .route("/memory_stores/{store}/memory_versions/{version}", get(versions::retrieve))
-            .route(
-                "/memory_stores/{store}/memory_versions/{version}/redact",
-                post(versions::redact),
-            )
-            .route("/sessions", get(sessions::list).post(sessions::create))
-            .route(
-                "/sessions/{session}",
-                get(sessions::retrieve)
-                    .post(sessions::update)
-                    .patch(sessions::update)
-                    .delete(sessions::delete),
-            )
-            .route("/sessions/{session}/archive", post(sessions::archive));
-        let own = Router::new()
-            .route("/stores/{store}/tool", post(own::tool))
-            .route("/stores/{store}/policy", get(own::policy).post(own::set_policy))
-            .route("/stores/{store}/restore", post(own::restore))
-            .route("/sessions/{session}/prompt", get(own::prompt))
-            .route("/sessions/{session}/token", post(own::new_token))
-            .route("/events", get(events::stream))
-            .route("/docs", get(pages::docs));
-        Router::new()
-            .nest("/v1", v1)
-            .nest("/quipu", own)
-            .route("/healthz", get(pages::health))
-            .route("/readyz", get(pages::ready))
-            .route("/metrics", get(pages::metrics))
-            .route("/openapi.json", get(pages::openapi))
+        routes::router()
             .fallback(frame::no_route)
             .method_not_allowed_fallback(frame::no_method)
             .layer(from_fn_with_state(self.clone(), frame::frame))

@@ -3,6 +3,7 @@
 //! Field names, types and nulls are part of the contract; `docs/rest.md` lists them. The core
 //! knows nothing of JSON, so the conversions stand here.
 
+mod object;
 mod own;
 mod requests;
 mod sessions;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::Serialize;
 
+pub use object::Object;
 pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
     SessionSummary, StoreDetails, WorkspaceBody,

@@ -1,7 +1,7 @@
 //! Who calls, and what they may do.
 
 use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::{FromRequest, FromRequestParts as _, RawPathParams, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -14,6 +14,7 @@ use super::App;
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
 use super::query::Query;
+use crate::wire::Object;
 
 /// One request of an authenticated caller.
 #[derive(Debug)]
@@ -62,6 +63,21 @@ impl FromRequest<App> for Call {
 async fn named_store(parts: &mut Parts) -> Option<StoreId> {
     let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
     params.iter().find(|(name, _)| *name == "store")?.1.parse().ok()
+}
+
+/// The variable parts of a path; one that is not UTF-8 is a path to nothing.
+#[derive(Debug)]
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        match axum::extract::Path::from_request_parts(parts, app).await {
+            Ok(axum::extract::Path(parameters)) => Ok(Self(parameters)),
+            Err(_) => Err(no_such("thing", parts.uri.path())),
+        }
+    }
 }
 
 async fn read_body(body: Body, app: &App) -> Result<Bytes, Failure> {
@@ -207,8 +223,13 @@ impl Call {
         Ok(store)
     }
 
-    /// Reads the body as JSON of this shape.
+    /// Reads the body as a JSON object of this shape.
     pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        self.json().map(|Object(body)| body)
+    }
+
+    /// Reads the body as JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body)
             .map_err(|error| Failure::invalid(format!("request body: {error}")))
     }

@@ -1,6 +1,5 @@
 //! Quipu's own routes below `/quipu`: the memory tool, store policies, undo, prompts, tokens.
 
-use axum::extract::Path;
 use quipu_core::engine::{NewStore, Principal, StoreUpdate};
 use quipu_core::model::{Access, MemoryPath, Name, Store, StorePolicy, VersionId};
 use quipu_core::prompt::{Prompt, PromptStore};
@@ -8,7 +7,7 @@ use quipu_core::{Error, ErrorKind};
 use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, parse_id};
+use super::caller::{Call, Need, Path, parse_id};
 use super::sessions::session;
 use crate::tool::{MemoryTool, Strings, ToolSettings};
 use crate::wire::{MemoryBody, PolicyBody, RestoreVersion, UpdatePolicy};
@@ -24,7 +23,7 @@ pub(super) async fn tool(Path(name): Path<String>, call: Call) -> Answer {
     let may_write = call.caller.may_in(store.id, Need::Write);
     let access = if may_write { Access::ReadWrite } else { Access::ReadOnly };
     let settings = ToolSettings { strings, access, ..call.app.settings().tool };
-    let input: Value = call.body()?;
+    let input: Value = call.json()?;
     let answered = call.blocking(move |call| {
         let (engine, actor) = (call.engine().clone(), call.caller.actor.clone());
         Ok(MemoryTool::new(engine, store.id, actor, settings).call(&input))

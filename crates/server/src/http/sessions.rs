@@ -1,6 +1,5 @@
 //! `/v1/sessions`, as far as memory needs them.
 
-use axum::extract::Path;
 use axum::http::HeaderValue;
 use quipu_core::Error;
 use quipu_core::backend::{Order, SessionQuery};
@@ -8,10 +7,11 @@ use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionUpdate, To
 use quipu_core::model::{Access, Instructions, Metadata, Session, SessionId, StoreId, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, no_such, parse_id};
+use super::caller::{Call, Need, Path, no_such, parse_id};
 use super::cursor;
 use crate::wire::{
-    CreateSession, DeletedBody, ListBody, ResourceParam, SessionBody, SessionDetails, UpdateSession,
+    CreateSession, DeletedBody, ListBody, Object, ResourceParam, SessionBody, SessionDetails,
+    UpdateSession,
 };
 
 const LIST: &str = "sessions";
@@ -33,7 +33,7 @@ pub(super) async fn create(call: Call) -> Answer {
     }
     let attachments = resources
         .into_iter()
-        .map(|resource| attachment(&call, resource))
+        .map(|Object(resource)| attachment(&call, resource))
         .collect::<Result<_, _>>()?;
     let new = NewSession {
         title: body.title.unwrap_or_default(),
