@@ -12,10 +12,10 @@ use quipu_core::model::{Id as _, VersionId};
 
 use super::App;
 use super::answer::Failure;
-use super::caller::{Strictness, check_headers};
+use super::caller::{Strictness, WorkspaceSlot, check_headers};
 
 /// Runs a request.
-pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let request_id = new_request_id(&app);
     let method = request.method().clone();
@@ -24,6 +24,8 @@ pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) 
         .get::<MatchedPath>()
         .map_or_else(|| "unknown".to_owned(), |path| path.as_str().to_owned());
 
+    let workspace = WorkspaceSlot::default();
+    request.extensions_mut().insert(workspace.clone());
     let answered = run(&app, request, next).await;
     let failure = answered.extensions().get::<Failure>().cloned();
     let cause = failure.as_ref().and_then(|failure| failure.cause.clone());
@@ -31,8 +33,13 @@ pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) 
         Some(failure) => failure.respond(&request_id),
         None => answered,
     };
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&request_id) {
-        response.headers_mut().insert("request-id", value);
+        headers.insert("request-id", value);
+    }
+    let workspace = workspace.get().map(|id| HeaderValue::from_str(&id.to_string()));
+    if let Some(Ok(value)) = workspace {
+        headers.insert("anthropic-workspace-id", value);
     }
     let elapsed = start.elapsed();
     app.0.metrics.observe(&method, &route, response.status(), elapsed);
