@@ -173,6 +173,7 @@ impl App {
             .route("/sessions/{session}/archive", post(sessions::archive));
         let own = Router::new()
             .route("/stores/{store}/tool", post(own::tool))
+            .route("/stores/{store}/tool/session", post(own::start_tool_session))
             .route("/stores/{store}/policy", get(own::policy).post(own::set_policy))
             .route("/stores/{store}/restore", post(own::restore))
             .route("/sessions/{session}/prompt", get(own::prompt))
