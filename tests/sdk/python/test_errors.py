@@ -174,6 +174,21 @@ def test_too_large(connect, tmp_path) -> None:
         assert stores.create(name="n").name == "n", "the server lives"
 
 
+def test_a_strict_server_takes_what_the_sdk_sends_and_refuses_two_betas(connect, tmp_path) -> None:
+    with Quipu(tmp_path).serve(serve_strict_headers="true") as strict:
+        client = connect(base_url=strict.url)
+        store = client.beta.memory_stores.create(name="tea").id
+        memory = client.beta.memory_stores.memories.create(store, path="/a", content="x")
+        assert list(client.beta.memory_stores.memories.list(store)) == [memory]
+        resources = [{"type": "memory_store", "memory_store_id": store}]
+        session = client.beta.sessions.create(agent="a", environment_id="e", resources=resources)
+        assert [each.id for each in client.beta.sessions.list()] == [session.id]
+        for betas in [["agent-memory-2026-07-22", "managed-agents-2026-04-01"], ["no-such-beta"]]:
+            with pytest.raises(anthropic.BadRequestError) as refused:
+                client.beta.memory_stores.retrieve(store, betas=betas)
+            check(refused.value, 400, "invalid_request_error")
+
+
 def test_other_refusals_are_sent_once(connect, proxy, store) -> None:
     stores = connect(base_url=proxy.url, max_retries=2).beta.memory_stores
     with pytest.raises(anthropic.NotFoundError):
@@ -226,7 +241,7 @@ def test_a_faulty_peer_is_tried_again(connect, proxy, store, status) -> None:
     with pytest.raises(anthropic.APIStatusError) as error:
         stores.retrieve(store)
     assert error.value.status_code == status
-    if status in (500, 503):
+    if status in (500, 503):  # the old SDK has a class of its own for 529
         assert isinstance(error.value, anthropic.InternalServerError)
     assert proxy.statuses == [status] * 3
 

@@ -94,6 +94,18 @@ test('memory conflicts are sent once and say what is in the way', async () => {
   await fails(remove, ConflictError, 'memory_precondition_failed_error', [409]);
 });
 
+test('a strict server takes what the SDK sends', async () => {
+  const strict = await serve({ serve_strict_headers: 'true' });
+  const { memoryStores, sessions } = new Anthropic({ baseURL: strict.url, apiKey: strict.key, maxRetries: 0 }).beta;
+  const { id } = await memoryStores.create({ name: 'tea' });
+  await memoryStores.memories.create(id, { path: '/a', content: 'x' });
+  const resources = [{ type: 'memory_store', memory_store_id: id }];
+  await sessions.create({ agent: 'a', environment_id: 'e', resources });
+  const betas = ['agent-memory-2026-07-22', 'managed-agents-2026-04-01'];
+  await assert.rejects(memoryStores.retrieve(id, { betas }), BadRequestError);
+  await strict.close();
+});
+
 test('a body that is too large', async () => {
   const small = await serve({ serve_body_size_bytes_max: '1000' });
   const proxied = await countingProxy(small.url);
