@@ -16,11 +16,12 @@ use serde::Serialize;
 pub use object::Object;
 pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
-    SessionSummary, StoreDetails, WorkspaceBody,
+    SessionSummary, StoreDetails, ToolSessionBody, WorkspaceBody,
 };
 pub use requests::{
     AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
-    ResourceParam, RestoreVersion, UpdateMemory, UpdatePolicy, UpdateSession, UpdateStore,
+    ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
+    UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
 

@@ -1,5 +1,7 @@
 //! Who calls, and what they may do.
 
+use std::sync::{Arc, OnceLock};
+
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
@@ -35,6 +37,22 @@ pub(super) struct Caller {
     pub(super) actor: Actor,
 }
 
+/// Where a request leaves its caller's workspace, for the header that every answer to a known
+/// caller has, also when the request fails later.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkspaceSlot(Arc<OnceLock<WorkspaceId>>);
+
+impl WorkspaceSlot {
+    /// Takes the workspace; a request has one caller, so a second one changes nothing.
+    fn fill(&self, workspace: WorkspaceId) {
+        self.0.get_or_init(|| workspace);
+    }
+
+    pub(super) fn get(&self) -> Option<WorkspaceId> {
+        self.0.get().copied()
+    }
+}
+
 /// What a request does to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
@@ -53,6 +71,9 @@ impl FromRequest<App> for Call {
         let (mut parts, body) = request.into_parts();
         let named = named_store(&mut parts).await;
         let (caller, named) = Caller::authenticate(app.engine(), &parts.headers, named)?;
+        if let Some(slot) = parts.extensions.get::<WorkspaceSlot>() {
+            slot.fill(caller.workspace);
+        }
         app.0.rate.admit(&caller.actor)?;
         let query = Query::new(parts.uri.query().unwrap_or_default());
         let body = read_body(body, app).await?;

@@ -12,16 +12,18 @@ use quipu_core::model::{Id as _, VersionId};
 
 use super::App;
 use super::answer::Failure;
-use super::caller::check_headers;
+use super::caller::{WorkspaceSlot, check_headers};
 
 /// Runs a request.
-pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let request_id = new_request_id(&app);
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
 
+    let workspace = WorkspaceSlot::default();
+    request.extensions_mut().insert(workspace.clone());
     let answered = run(&app, request, next).await;
     let mut cause = None;
     let mut response = match answered.extensions().get::<Failure>() {
@@ -31,8 +33,13 @@ pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) 
         }
         None => answered,
     };
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&request_id) {
-        response.headers_mut().insert("request-id", value);
+        headers.insert("request-id", value);
+    }
+    let workspace = workspace.get().map(|id| HeaderValue::from_str(&id.to_string()));
+    if let Some(Ok(value)) = workspace {
+        headers.insert("anthropic-workspace-id", value);
     }
     let elapsed = start.elapsed();
     app.0.metrics.observe(&method, route, response.status(), elapsed);

@@ -68,6 +68,7 @@ fn table() -> Vec<Route> {
         route(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
         route(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
         route(Method::POST, "/quipu/stores/{store}/tool", own::tool),
+        route(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
         route(Method::GET, "/quipu/stores/{store}/policy", own::policy),
         route(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
         route(Method::POST, "/quipu/stores/{store}/restore", own::restore),

@@ -133,9 +133,11 @@ fn is_wanted(call: &Call, session: &Session) -> bool {
     let status = if session.archived_at.is_some() { "terminated" } else { "idle" };
     let statuses = call.query.all("statuses");
     let version = details.agent_version.to_string();
-    call.query.get("agent_id").is_none_or(|id| id == details.agent_id)
-        && call.query.get("agent_version").is_none_or(|wanted| wanted == version)
-        && call.query.get("deployment_id").is_none()
+    // A version means nothing without the agent that it is a version of.
+    call.query.get("agent_id").is_none_or(|id| {
+        id == details.agent_id
+            && call.query.get("agent_version").is_none_or(|wanted| wanted == version)
+    }) && call.query.get("deployment_id").is_none()
         && (statuses.is_empty() || statuses.contains(&status))
 }
 

@@ -134,6 +134,14 @@ pub struct UpdateSession {
     pub metadata: Option<BTreeMap<String, Option<String>>>,
 }
 
+/// The body of a request to start a run of the memory tool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartToolSession {
+    /// What people call it.
+    pub title: Option<String>,
+}
+
 /// The body of a request to change a store's policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

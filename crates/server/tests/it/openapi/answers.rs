@@ -116,6 +116,7 @@ const REDACT: &str = "/v1/memory_stores/{store}/memory_versions/{version}/redact
 const SESSIONS: &str = "/v1/sessions";
 const SESSION: &str = "/v1/sessions/{session}";
 const TOOL: &str = "/quipu/stores/{store}/tool";
+const TOOL_SESSION: &str = "/quipu/stores/{store}/tool/session";
 const POLICY: &str = "/quipu/stores/{store}/policy";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
 
@@ -180,11 +181,13 @@ async fn use_memories(witness: &mut Witness) {
     let create = json!({"command": "create", "path": "/memories/tool.md", "file_text": "x"});
     witness.call(Method::POST, TOOL, create.clone()).await;
     witness.call(Method::POST, &format!("{TOOL}?strings=python"), create.clone()).await;
+    witness.call(Method::POST, TOOL_SESSION, json!({"title": "a run"})).await;
     witness.call(Method::POST, STORES, json!({"name": "twice"})).await;
     witness.call(Method::POST, STORES, json!({"name": "twice"})).await;
     let store = witness.address("{store}");
     witness.set("store", &json!("twice"));
     witness.refused(409, Method::POST, TOOL, create).await;
+    witness.refused(409, Method::POST, TOOL_SESSION, json!({})).await;
     witness.set("store", &json!(store));
 }
 

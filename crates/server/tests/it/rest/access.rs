@@ -103,6 +103,17 @@ async fn the_workspace_header_must_be_that_of_the_key() {
 }
 
 #[tokio::test]
+async fn every_answer_to_a_known_caller_names_its_workspace() {
+    let server = server();
+    let own = server.workspace.to_string();
+    for uri in [STORES, "/v1/memory_stores/nothing", "/v1/memory_stores?limit=0"] {
+        assert_eq!(server.get(uri).await.headers["anthropic-workspace-id"], own, "{uri}");
+    }
+    let stranger = with_headers(&server, STORES, &[("x-api-key", "sk-quipu-wrong")]).await;
+    assert!(!stranger.headers.contains_key("anthropic-workspace-id"));
+}
+
+#[tokio::test]
 async fn roles_allow_what_they_say() {
     let server = server();
     let store = server.store("s").await;
