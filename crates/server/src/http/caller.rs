@@ -1,9 +1,11 @@
 //! Who calls, and what they may do.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use quipu_core::engine::Principal;
@@ -15,6 +17,12 @@ use super::App;
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
 use super::query::Query;
+
+/// How much of a refused body is read and thrown away.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long a refused body is read.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One request of an authenticated caller.
 #[derive(Debug)]
@@ -64,34 +72,67 @@ impl FromRequest<App> for Call {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        let caller = Caller::authenticate(app.engine(), request.headers())?;
-        if let Some(slot) = request.extensions().get::<WorkspaceSlot>() {
-            slot.fill(caller.workspace);
-        }
-        app.0.rate.admit(&caller.actor)?;
-        let query = Query::new(request.uri().query().unwrap_or_default());
-        let body = read_body(request, app).await?;
+        let (parts, mut body) = request.into_parts();
+        let caller = match admit(&parts, app) {
+            Ok(caller) => caller,
+            Err(failure) => {
+                discard(&mut body).await;
+                return Err(failure);
+            }
+        };
+        let query = Query::new(parts.uri.query().unwrap_or_default());
+        let body = read_body(&mut body, app).await?;
         Ok(Self { app: app.clone(), caller, query, body })
     }
 }
 
-async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
+/// Finds out who calls, and whether they may do so now.
+fn admit(parts: &Parts, app: &App) -> Result<Caller, Failure> {
+    let caller = Caller::authenticate(app.engine(), &parts.headers)?;
+    if let Some(slot) = parts.extensions.get::<WorkspaceSlot>() {
+        slot.fill(caller.workspace);
+    }
+    app.0.rate.admit(&caller.actor)?;
+    Ok(caller)
+}
+
+async fn read_body(body: &mut Body, app: &App) -> Result<Bytes, Failure> {
     let size_max = app.settings().body_size_bytes_max;
-    let body = Limited::new(request.into_body(), size_max);
-    let collected = tokio::time::timeout(app.settings().body_timeout, body.collect()).await;
+    let limited = Limited::new(&mut *body, size_max);
+    let collected = tokio::time::timeout(app.settings().body_timeout, limited.collect()).await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "request_too_large",
-            format!("the request body has more than {size_max} bytes"),
-        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            discard(body).await;
+            Err(Failure::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "request_too_large",
+                format!("the request body has more than {size_max} bytes"),
+            ))
+        }
         Ok(Err(_)) => Err(Failure::invalid("the request body ended early")),
         Err(_) => Err(Failure::new(
             StatusCode::REQUEST_TIMEOUT,
             "timeout_error",
             "the request body did not arrive in time",
         )),
+    }
+}
+
+/// Reads the rest of a body that nobody needs, within limits. A client that is cut off while it
+/// still sends never sees the answer; it sees a broken connection.
+async fn discard(body: &mut Body) {
+    let reading = async {
+        let mut size = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            size += frame.data_ref().map_or(0, Bytes::len);
+            if size > DISCARDED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
+        tracing::debug!("a refused client went on sending for too long");
     }
 }
 
