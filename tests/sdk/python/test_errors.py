@@ -162,11 +162,12 @@ def test_conflicts_say_what_is_in_the_way_and_are_sent_once(connect, proxy, stor
         assert proxy.statuses == [409]
 
 
-def test_too_large(connect, tmp_path) -> None:
+@pytest.mark.parametrize("size", [1_000, 8_000_000])
+def test_too_large(connect, tmp_path, size) -> None:
     with Quipu(tmp_path).serve(serve_body_size_bytes_max="1000") as small:
         stores = connect(base_url=small.url).beta.memory_stores
         with pytest.raises(anthropic.APIStatusError) as error:
-            stores.create(name="n", description="d" * 1000)
+            stores.create(name="n", description="d" * size)
         check(error.value, 413, "request_too_large")
         from anthropic._exceptions import RequestTooLargeError
 

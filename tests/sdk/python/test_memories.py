@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
 import pytest
@@ -66,6 +67,23 @@ def test_conditional_update(memories, store) -> None:
     assert changed.content_sha256 == sha256("2")
     again = memories.update(made.id, memory_store_id=store, content="2", precondition=condition("1"))
     assert again.memory_version_id == changed.memory_version_id, "what is wanted is there already"
+
+
+def test_of_many_writers_with_one_precondition_one_wins(memories, store) -> None:
+    made = memories.create(store, path="/a", content="start")
+
+    def write(number: int) -> str:
+        try:
+            text = f"writer {number}"
+            memories.update(made.id, memory_store_id=store, content=text, precondition=condition("start"))
+            return text
+        except anthropic.ConflictError:
+            return ""
+
+    with ThreadPoolExecutor(16) as pool:
+        winners = [text for text in pool.map(write, range(40)) if text]
+    assert len(winners) == 1
+    assert memories.retrieve(made.id, memory_store_id=store).content == winners[0]
 
 
 def test_conditional_delete(memories, store) -> None:

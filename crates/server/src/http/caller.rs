@@ -1,6 +1,7 @@
 //! Who calls, and what they may do.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -17,6 +18,12 @@ use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
 use super::query::Query;
 use crate::wire::Object;
+
+/// How much of a refused body is read and thrown away.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long a refused body is read.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One request of an authenticated caller.
 #[derive(Debug)]
@@ -68,15 +75,17 @@ impl FromRequest<App> for Call {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        let (mut parts, body) = request.into_parts();
+        let (mut parts, mut body) = request.into_parts();
         let named = named_store(&mut parts).await;
-        let (caller, named) = Caller::authenticate(app.engine(), &parts.headers, named)?;
-        if let Some(slot) = parts.extensions.get::<WorkspaceSlot>() {
-            slot.fill(caller.workspace);
-        }
-        app.0.rate.admit(&caller.actor)?;
+        let (caller, named) = match admit(&parts, named, app) {
+            Ok(admitted) => admitted,
+            Err(failure) => {
+                discard(&mut body).await;
+                return Err(failure);
+            }
+        };
         let query = Query::new(parts.uri.query().unwrap_or_default());
-        let body = read_body(body, app).await?;
+        let body = read_body(&mut body, app).await?;
         Ok(Self { app: app.clone(), caller, query, named, body })
     }
 }
@@ -84,6 +93,20 @@ impl FromRequest<App> for Call {
 async fn named_store(parts: &mut Parts) -> Option<StoreId> {
     let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
     params.iter().find(|(name, _)| *name == "store")?.1.parse().ok()
+}
+
+/// Finds out who calls, and whether they may do so now; looks for the store that they name.
+fn admit(
+    parts: &Parts,
+    named: Option<StoreId>,
+    app: &App,
+) -> Result<(Caller, Option<Store>), Failure> {
+    let (caller, named) = Caller::authenticate(app.engine(), &parts.headers, named)?;
+    if let Some(slot) = parts.extensions.get::<WorkspaceSlot>() {
+        slot.fill(caller.workspace);
+    }
+    app.0.rate.admit(&caller.actor)?;
+    Ok((caller, named))
 }
 
 /// The variable parts of a path; one that is not UTF-8 is a path to nothing.
@@ -101,26 +124,46 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     }
 }
 
-async fn read_body(body: Body, app: &App) -> Result<Bytes, Failure> {
+async fn read_body(body: &mut Body, app: &App) -> Result<Bytes, Failure> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
     let size_max = app.settings().body_size_bytes_max;
-    let body = Limited::new(body, size_max);
-    let collected = tokio::time::timeout(app.settings().body_timeout, body.collect()).await;
+    let limited = Limited::new(&mut *body, size_max);
+    let collected = tokio::time::timeout(app.settings().body_timeout, limited.collect()).await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "request_too_large",
-            format!("the request body has more than {size_max} bytes"),
-        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            discard(body).await;
+            Err(Failure::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "request_too_large",
+                format!("the request body has more than {size_max} bytes"),
+            ))
+        }
         Ok(Err(_)) => Err(Failure::invalid("the request body ended early")),
         Err(_) => Err(Failure::new(
             StatusCode::REQUEST_TIMEOUT,
             "timeout_error",
             "the request body did not arrive in time",
         )),
+    }
+}
+
+/// Reads the rest of a body that nobody needs, within limits. A client that is cut off while it
+/// still sends never sees the answer; it sees a broken connection.
+async fn discard(body: &mut Body) {
+    let reading = async {
+        let mut size = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            size += frame.data_ref().map_or(0, Bytes::len);
+            if size > DISCARDED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
+        tracing::debug!("a refused client went on sending for too long");
     }
 }
 
