@@ -121,7 +121,10 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
         let editor = quipu.home.path().join("editor.sh");
         fs::write(&editor, format!("#!/bin/sh\n{script}\n")).expect("it can be written");
         let mut command = quipu.command(&["edit", "/a.md"]);
-        command.env("PATH", "/usr/bin:/bin").env("EDITOR", format!("sh {}", editor.display()));
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", quipu.home.path())
+            .env("EDITOR", format!("sh {}", editor.display()));
         run(command, b"")
     };
     assert_eq!(edit("echo first > \"$1\"").code, 0);
@@ -148,7 +151,11 @@ fn the_editor_is_a_piece_of_shell_and_what_was_typed_outlives_its_failure() {
     quipu.put("/a.md", "one two\n");
     let edit = |editor: &str, arguments: &[&str]| {
         let mut command = quipu.command(&["edit", "/a.md"]);
-        command.args(arguments).env("PATH", "/usr/bin:/bin").env("EDITOR", editor);
+        command
+            .args(arguments)
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", quipu.home.path())
+            .env("EDITOR", editor);
         run(command, b"")
     };
     assert_eq!(edit("sed -i 's/one two/three four/'", &[]).code, 0);
