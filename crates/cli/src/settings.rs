@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     /// Where mounts are.
     pub(crate) mount_root: String,
     /// How many characters a view of the memory tool has at most.
-    pub(crate) view_chars_max: Option<usize>,
+    pub(crate) view_max_chars: Option<usize>,
     /// How `quipu serve` behaves.
     pub(crate) serve: ServeTable,
     /// Whom to tell about stores.
@@ -81,7 +81,7 @@ pub(crate) struct WebhookTable {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ToolTable {
-    view_chars_max: Option<usize>,
+    view_max_chars: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,7 +108,7 @@ const KEYS: [(&str, &str); 22] = [
     ("limits", "stores_per_session_max"),
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
-    ("tool", "view_chars_max"),
+    ("tool", "view_max_chars"),
     ("serve", "listen"),
     ("serve", "tls_certificate"),
     ("serve", "tls_key"),
@@ -170,7 +170,7 @@ impl Settings {
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
-            view_chars_max: file.tool.view_chars_max,
+            view_max_chars: file.tool.view_max_chars,
             serve: file.serve,
             webhooks: file.webhooks,
             admin_key: variable("QUIPU_ADMIN_KEY").cloned(),

@@ -48,12 +48,12 @@ pub struct ToolSettings {
     /// Whether commands that change something are refused.
     pub access: Access,
     /// How many characters a view has at most before it is cut.
-    pub view_chars_max: usize,
+    pub view_max_chars: usize,
 }
 
 impl Default for ToolSettings {
     fn default() -> Self {
-        Self { strings: Strings::Doc, access: Access::ReadWrite, view_chars_max: 100_000 }
+        Self { strings: Strings::Doc, access: Access::ReadWrite, view_max_chars: 100_000 }
     }
 }
 
@@ -119,7 +119,7 @@ impl MemoryTool {
         let first = shown.start + 1;
         let chosen = lines.get(shown).unwrap_or_default();
         let chars_max = match self.settings.strings {
-            Strings::Doc => self.settings.view_chars_max,
+            Strings::Doc => self.settings.view_max_chars,
             Strings::Python => usize::MAX,
         };
         Ok(strings::file(path, (first, chosen), chars_max))

@@ -74,8 +74,8 @@ impl Backend for SqliteBackend {
             let run = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
             run("BEGIN").or_storage_error()?;
             let worked = work(&Rows::new(connection));
-            run("COMMIT").or_storage_error()?;
-            worked
+            let ended = run("COMMIT").or_storage_error();
+            worked.and(ended)
         })
     }
 

@@ -134,7 +134,7 @@ fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSetting
         requests_per_minute_max: table.requests_per_minute_max,
         mount_root: settings.mount_root.clone(),
         tool: ToolSettings {
-            view_chars_max: settings.view_chars_max.unwrap_or(tool.view_chars_max),
+            view_max_chars: settings.view_max_chars.unwrap_or(tool.view_max_chars),
             ..tool
         },
         ..default

@@ -1,9 +1,9 @@
 //! Quipu's own routes below `/quipu`: the memory tool, store policies, undo, prompts, tokens.
 
-use quipu_core::engine::{NewAttachment, NewSession, NewStore, Principal, StoreUpdate, TokenWish};
-use quipu_core::model::{Access, Instructions, MemoryPath, Name, Store, StorePolicy, VersionId};
+use quipu_core::Error;
+use quipu_core::engine::{NewAttachment, NewSession, Principal, StoreUpdate, TokenWish};
+use quipu_core::model::{Access, Instructions, MemoryPath, Store, StorePolicy, VersionId};
 use quipu_core::prompt::{Prompt, PromptStore};
-use quipu_core::{Error, ErrorKind};
 use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
@@ -77,18 +77,15 @@ fn named_store(call: &Call, name: &str) -> Result<Store, Failure> {
         return Ok(call.engine().store(attached.store)?);
     }
     let workspace = call.caller.workspace;
-    match call.engine().find_store(workspace, name) {
-        Ok(store) if call.caller.may_in(store.id, Need::Read) => Ok(store),
-        Ok(_) => Err(call.caller.denied(Need::Read)),
-        Err(error)
-            if *error.kind() == ErrorKind::NotFound
-                && call.caller.require_workspace(Need::Manage).is_ok()
-                && name.parse::<quipu_core::model::StoreId>().is_err() =>
-        {
-            let new = NewStore::named(Name::new(name).map_err(Error::from)?);
-            Ok(call.engine().create_store(workspace, &new)?)
-        }
-        Err(error) => Err(error.into()),
+    let store = if call.caller.require_workspace(Need::Manage).is_ok() {
+        call.engine().find_or_create_store(workspace, name)?
+    } else {
+        call.engine().find_store(workspace, name)?
+    };
+    if call.caller.may_in(store.id, Need::Read) {
+        Ok(store)
+    } else {
+        Err(call.caller.denied(Need::Read))
     }
 }
 

@@ -187,7 +187,7 @@ fn a_file_of_one_letter_is_searched_in_linear_time() {
 #[test]
 fn a_long_view_is_cut_unless_the_texts_are_those_of_python() {
     let text = "line\n".repeat(10_000);
-    let settings = ToolSettings { view_chars_max: 1000, ..ToolSettings::default() };
+    let settings = ToolSettings { view_max_chars: 1000, ..ToolSettings::default() };
     let tool = tool_with(settings);
     ok(&tool, &create("/memories/f", &text));
     let shown = ok(&tool, &view("/memories/f"));
