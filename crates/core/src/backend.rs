@@ -23,7 +23,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs `work` on one snapshot.
     ///
     /// The snapshot holds every write that has returned, and nothing that happens during `work`
-    /// changes it. An error of `work` is returned as it is.
+    /// changes it. An error of `work` is returned as it is. `work` may be run more than once, each
+    /// time on one snapshot; the last run counts.
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error>;
 
     /// Runs `work` in a transaction that no other write of any process overlaps.

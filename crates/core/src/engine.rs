@@ -93,7 +93,7 @@ impl Engine {
         self.clock.random()
     }
 
-    fn read<T>(&self, mut work: impl FnMut(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
+    fn read<T>(&self, work: impl Fn(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
         let mut answer = None;
         self.backend.read(&mut |reader| {
             answer = Some(work(reader)?);

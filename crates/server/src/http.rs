@@ -24,6 +24,7 @@ mod versions;
 pub mod webhooks;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
@@ -88,6 +89,9 @@ struct Shared {
     metrics: Metrics,
     rate: RateLimiter,
     permits: Semaphore,
+    /// What tells the ids of requests of the same moment apart, here and in other servers.
+    request_salt: u128,
+    requests_count: AtomicU64,
     /// The newest sequence that [`App::follow`] has seen.
     newest: watch::Sender<Sequence>,
     /// Whether the server is about to end, so that streams end too.
@@ -100,6 +104,8 @@ impl App {
         let permits = Semaphore::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
         Self(Arc::new(Shared {
+            request_salt: engine.random(),
+            requests_count: AtomicU64::new(0),
             engine,
             permits,
             rate,

@@ -1,6 +1,7 @@
 //! What is around every request: its id, its limits, its log line, and the answer when it fails.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -57,8 +58,9 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
 
 /// Returns the request's id. It looks like other ids, but names nothing that is kept.
 fn new_request_id(app: &App) -> String {
-    let id = VersionId::new(app.engine().now(), app.engine().random()).to_string();
-    id.replace("memver_", "req_")
+    let number = app.0.requests_count.fetch_add(1, Ordering::Relaxed);
+    let salt = app.0.request_salt.wrapping_add(u128::from(number));
+    VersionId::new(app.engine().now(), salt).to_string().replace("memver_", "req_")
 }
 
 async fn run(app: &App, request: Request, next: Next) -> Response {
