@@ -22,10 +22,10 @@ use crate::gate::Turns;
 use crate::rows::Rows;
 
 /// When answers take more memory than this, all are forgotten.
-const SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
+const SIZE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// About how much memory an answer takes beside its text.
-const ANSWER_SIZE_BYTES: usize = 512;
+const ANSWER_SIZE_BYTES: usize = 256;
 
 /// The answers that hold as long as the count of turns stands still.
 pub(crate) struct Recall {
