@@ -15,6 +15,7 @@ pub mod error;
 pub mod model;
 pub mod note;
 pub mod prompt;
+pub mod query;
 pub mod screen;
 pub mod settings;
 pub mod timeframe;
