@@ -5,6 +5,7 @@
 //! Which memory a link means is decided by the index, with the help of [`Identifier`].
 
 mod block;
+pub mod edit;
 mod frontmatter;
 mod glob;
 mod grammar;
@@ -16,6 +17,7 @@ mod qualifier;
 #[cfg(test)]
 mod tests;
 mod value;
+mod yaml;
 
 use std::ops::Range;
 
@@ -75,7 +77,7 @@ pub struct Heading {
     pub text: String,
     /// The line on which it begins, counted from 1.
     pub line: usize,
-    /// Its bytes: the whole lines, the underline of a heading that has one included.
+    /// Its bytes, the signs that make it a heading included.
     pub range: Range<usize>,
 }
 

@@ -117,6 +117,7 @@ impl Collector<'_> {
                 if let Some(block) = self.block() {
                     block.text.push('\n');
                 }
+                self.add_plain(" ");
                 self.copied = None;
             }
             Event::Text(text) => {

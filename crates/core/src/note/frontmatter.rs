@@ -11,7 +11,7 @@ use super::lines::with_offsets;
 use super::{Remark, Value};
 
 /// How deep values may be nested; deeper ones are no notes that anybody wrote.
-const DEPTH_MAX: usize = 32;
+pub(super) const DEPTH_MAX: usize = 32;
 
 const BOM: char = '\u{feff}';
 
@@ -22,6 +22,8 @@ pub(super) struct Frontmatter {
     pub(super) fields: Vec<Field>,
     /// Where the body begins.
     pub(super) body_start: usize,
+    /// Where the YAML stands, without the lines of dashes, if there is a block that was understood.
+    pub(super) yaml: Option<Range<usize>>,
     /// What was not understood.
     pub(super) remarks: Vec<Remark>,
 }
@@ -43,13 +45,21 @@ impl Frontmatter {
         let bom_size = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
         let nothing = Self { body_start: bom_size, ..Self::default() };
         let Some((yaml, body_start)) = block(text, bom_size) else { return nothing };
-        match fields(text.get(yaml).unwrap_or_default()) {
+        match fields(text.get(yaml.clone()).unwrap_or_default()) {
             Ok(fields) => {
                 let (fields, remarks) = without_repeats(fields);
-                Self { fields, body_start, remarks }
+                Self { fields, body_start, yaml: Some(yaml), remarks }
             }
             Err(remark) => Self { remarks: vec![remark], ..nothing },
         }
+    }
+}
+
+impl Frontmatter {
+    /// Returns the names in a block of YAML, also repeated ones, with their lines counted from 0.
+    pub(super) fn fields_of(yaml: &str) -> Result<Vec<(String, usize)>, String> {
+        let fields = fields(yaml).map_err(|remark| remark.text)?;
+        Ok(fields.into_iter().map(|field| (field.key, field.line)).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::block::{Block, BlockKind};
+use super::block::{Block, BlockKind, MarkdownLink};
 use super::lines::Lines;
 use super::links::{WikiLink, wiki_links};
 use super::qualifier::qualifiers;
@@ -12,7 +12,8 @@ use super::{Heading, Link, LinkStyle, Note, Observation, Relation, Target};
 /// Adds what a block says to the note.
 pub(super) fn read(block: &Block, lines: &Lines, note: &mut Note) {
     let mut wiki = wiki_links(&block.text, &block.code);
-    let protected = protected(block, &wiki);
+    let markdown = markdown_links(block, &wiki);
+    let protected = protected(block, &markdown, &wiki);
     let item = Item { text: &block.text, protected: &protected };
     let line = |offset| lines.number(block.source_offset(offset));
     match &block.kind {
@@ -43,7 +44,7 @@ pub(super) fn read(block: &Block, lines: &Lines, note: &mut Note) {
         line: line(link.range.start),
         range: source_range(block, &link.range),
     }));
-    note.links.extend(markdown_links(block, &protected, lines));
+    note.links.extend(memory_links(block, &markdown, lines));
     note.links.get_mut(first_new..).unwrap_or_default().sort_by_key(|link| link.range.start);
 }
 
@@ -53,30 +54,30 @@ fn source_range(block: &Block, range: &Range<usize>) -> Range<usize> {
 }
 
 /// Returns the markdown links of a block that point to memories.
-fn markdown_links(block: &Block, protected: &[Range<usize>], lines: &Lines) -> Vec<Link> {
-    let is_wiki = |range: &Range<usize>| {
-        let place = protected.partition_point(|other| other.start < range.start);
-        protected.get(place).is_some_and(|other| other.end < range.end)
-    };
-    let links = block.links.iter().filter(|link| !is_wiki(&link.range));
-    links
-        .filter_map(|link| {
-            let start = block.source_offset(link.range.start);
-            let last = block.source_offset(link.range.end.saturating_sub(1));
-            Some(Link {
-                target: Target::of_markdown(&link.destination)?,
-                style: if link.is_image { LinkStyle::MarkdownEmbed } else { LinkStyle::Markdown },
-                line: lines.number(start),
-                range: start..last + 1,
-            })
+fn memory_links(block: &Block, markdown: &[&MarkdownLink], lines: &Lines) -> Vec<Link> {
+    let links = markdown.iter().filter_map(|link| {
+        let start = block.source_offset(link.range.start);
+        let last = block.source_offset(link.range.end.saturating_sub(1));
+        Some(Link {
+            target: Target::of_markdown(&link.destination)?,
+            style: if link.is_image { LinkStyle::MarkdownEmbed } else { LinkStyle::Markdown },
+            line: lines.number(start),
+            range: start..last + 1,
         })
-        .collect()
+    });
+    links.collect()
+}
+
+/// Returns the markdown links that are not a wiki link with parentheses behind it.
+fn markdown_links<'a>(block: &'a Block, wiki: &[WikiLink]) -> Vec<&'a MarkdownLink> {
+    let starts: HashSet<_> = wiki.iter().map(|link| link.range.start).collect();
+    block.links.iter().filter(|link| !starts.contains(&link.range.start)).collect()
 }
 
 /// Returns the stretches whose characters mean nothing here: code and links, in order, apart.
-fn protected(block: &Block, wiki: &[WikiLink]) -> Vec<Range<usize>> {
+fn protected(block: &Block, markdown: &[&MarkdownLink], wiki: &[WikiLink]) -> Vec<Range<usize>> {
     let code = block.code.iter().cloned();
-    let markdown = block.links.iter().map(|link| link.range.clone());
+    let markdown = markdown.iter().map(|link| link.range.clone());
     let wiki = wiki.iter().map(|link| link.range.clone());
     let mut all: Vec<_> = code.chain(markdown).chain(wiki).collect();
     all.sort_by_key(|range| (range.start, range.end));

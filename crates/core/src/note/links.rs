@@ -94,8 +94,8 @@ impl Target {
             return None;
         }
         // Without a slash in front the place is seen from the note.
-        let is_rooted = place.starts_with(['/', '.']);
-        let name = if is_rooted { place } else { format!("./{place}") };
+        let is_placed = ["/", "./", "../"].iter().any(|start| place.starts_with(start));
+        let name = if is_placed { place } else { format!("./{place}") };
         Some(Self { store: None, name, section: kept(&percent_decoded(section)), alias: None })
     }
 }
