@@ -259,7 +259,8 @@ pub fn context_is_bounded_in_cycles_and_crowds(fixture: &Fixture) {
     for number in 0..300 {
         library.put(&format!("/crowd/{number}.md"), "[[hub]] [[a]]");
     }
-    library.put("/hub.md", &(0..300).map(|n| format!("[[crowd/{n}]] ")).collect::<String>());
+    library
+        .put("/hub.md", &(0..300).map(|n| format!("[[crowd/{n}]]")).collect::<Vec<_>>().join(" "));
     let request = ContextRequest { depth: 5, related_max: 1000, ..ContextRequest::default() };
     let context = library.engine.context(&library.scope(), "hub", &request).expect("it walks");
     let item = &context.items[0];

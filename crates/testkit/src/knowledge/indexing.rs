@@ -81,7 +81,7 @@ pub fn redacted_text_leaves_the_index_even_if_it_is_behind(fixture: &Fixture) {
 pub fn a_deleted_store_leaves_the_index(fixture: &Fixture) {
     let library = Library::of(fixture);
     let doomed = new_store(&library.engine, "doomed");
-    let memory = put(&library.engine, doomed, "/gone", "tea\n- [x] y\n- z [[A]]");
+    let memory = put(&library.engine, doomed, "/gone", "tea\n- [fact] y\n- z [[A]]");
     put(&library.engine, doomed, "/gone2", "tea");
     library.put("/kept", "tea");
     assert_eq!(library.find("tea"), ["/kept"]);
@@ -158,27 +158,27 @@ pub fn indexers_of_several_handles_do_not_harm_each_other(fixture: &Fixture) {
     thread::scope(|scope| {
         for thread in 0..4 {
             let library = &library;
-            scope.spawn(move || {
-                let clock = Arc::clone(&library.clock);
-                let engine = Engine::new(fixture.again(), clock as _, Limits::default());
-                for number in 0..25 {
-                    let (path, word) =
-                        (format!("/{thread}/{number}"), format!("w{thread}x{number}"));
-                    let memory = put(&engine, library.store, &path, &format!("tea {word}"));
-                    let request = SearchRequest::new(vec![library.store], word.as_str());
-                    assert_eq!(paths(&engine.search(&request).expect("it searches")), [path]);
-                    if number % 5 == 0 {
-                        let gone =
-                            engine.delete(&actor(), library.store, memory.id, Precondition::None);
-                        gone.expect("it is deleted");
-                    }
-                }
-            });
+            scope.spawn(move || write_and_search(fixture, library, thread));
         }
     });
     let request = SearchRequest { limit: 200, ..SearchRequest::new(vec![library.store], "tea") };
     assert_eq!(library.search(&request).hits.len(), 80);
     assert_sound(&library);
+}
+
+fn write_and_search(fixture: &Fixture, library: &Library, thread: usize) {
+    let clock = Arc::clone(&library.clock);
+    let engine = Engine::new(fixture.again(), clock as _, Limits::default());
+    for number in 0..25 {
+        let (path, word) = (format!("/{thread}/{number}"), format!("w{thread}x{number}"));
+        let memory = put(&engine, library.store, &path, &format!("tea {word}"));
+        let request = SearchRequest::new(vec![library.store], word.as_str());
+        assert_eq!(paths(&engine.search(&request).expect("it searches")), [path]);
+        if number % 5 == 0 {
+            let gone = engine.delete(&actor(), library.store, memory.id, Precondition::None);
+            gone.expect("it is deleted");
+        }
+    }
 }
 
 /// Broken frontmatter, deep nesting, long lines, no text at all.

@@ -324,7 +324,7 @@ pub fn hostile_queries_are_answered(fixture: &Fixture) {
     library.find(&"tea OR ".repeat(10_000));
     library.find(&"\"".repeat(9_999));
     library.find(&"x".repeat(1_000_000));
-    library.find(&(0..10_000).map(|number| format!("word{number} ")).collect::<String>());
+    library.find(&(0..10_000).map(|number| format!("word{number}")).collect::<Vec<_>>().join(" "));
     let request = SearchRequest {
         offset: usize::MAX,
         limit: usize::MAX,
