@@ -281,7 +281,9 @@ fn while_followed(library: &Library, numbers: Range<u64>) -> f64 {
             while !stop.load(Ordering::Relaxed) {
                 seen = library.engine.wait(seen, Duration::from_millis(100)).expect("it waits");
                 // It rests as long as it works, as the server's does.
-                let worked = time(|| drop(library.engine.index_pending().expect("it indexes")));
+                let worked = time(|| {
+                    library.engine.index_pending().expect("it indexes");
+                });
                 thread::sleep(worked);
             }
         });
