@@ -130,7 +130,7 @@ fn the_graph_is_drawn_as_dot_and_svg() {
     assert_eq!(svg.matches("<circle").count(), 3);
     assert_eq!(svg.matches("<line").count(), 1);
     assert_eq!(svg, quipu.ok(&["graph", "--form", "svg"]), "the drawing is always the same");
-    quipu.put("/strange.md", "# <script>\"&\"\n");
+    quipu.put("/strange.md", "---\ntitle: '<script>\"&\"'\n---\n");
     let svg = quipu.ok(&["graph", "--form", "svg"]);
     assert!(svg.contains("&lt;script&gt;&quot;&amp;&quot;") && !svg.contains("<script>"));
     let ran = quipu.run(&["graph", "-n", "1"]);

@@ -182,7 +182,7 @@ fn by_terms(
         strict.add(what, reader.search_index(&plan.query(request, what, limit))?);
     }
     strict.sort();
-    if strict.total.count >= end {
+    if strict.total.count >= limit {
         return Ok(strict);
     }
     let mut loose = Matches::default();
