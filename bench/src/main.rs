@@ -7,6 +7,7 @@
 
 mod bare;
 mod engine;
+mod knowledge;
 mod load;
 mod rest;
 mod table;
@@ -25,6 +26,8 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// Search, context and recent activity as the store grows, and what the index costs writers.
+    Knowledge(knowledge::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
     /// The REST API against a bare HTTP handler, and against the engine.
@@ -37,6 +40,7 @@ enum Subject {
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Knowledge(arguments) => knowledge::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
         Subject::Rest(arguments) => rest::run(&arguments),
         Subject::BareHttp => rest::bare_http(),

@@ -1,11 +1,18 @@
 //! The command line, as it is typed.
 
+mod knowledge;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+
+pub(crate) use knowledge::{
+    ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
+    SearchIn, SearchWhat,
+};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -86,6 +93,16 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     /// Take the text out of versions for good
     Redact(RedactArguments),
+    /// Search memories by their words, the best first
+    Search(SearchArguments),
+    /// Show which memories changed lately, deleted ones too
+    Recent(RecentArguments),
+    /// Show a memory's observations and what is linked with it
+    Context(ContextArguments),
+    /// Show what a memory links to and what links to it, and what is missing
+    Links(LinksArguments),
+    /// Draw the memories of a store and their links
+    Graph(GraphArguments),
     /// Start and list the sessions of agents, with the stores that they may use
     #[command(subcommand)]
     Session(SessionCommand),

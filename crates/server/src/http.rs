@@ -10,6 +10,7 @@ mod choices;
 mod cursor;
 mod events;
 mod frame;
+mod knowledge;
 mod listen;
 mod memories;
 mod metrics;

@@ -5,7 +5,7 @@ use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::{App, events, memories, own, pages, sessions, stores, versions};
+use super::{App, events, knowledge, memories, own, pages, sessions, stores, versions};
 
 /// What a method does on a path.
 struct Route {
@@ -72,6 +72,10 @@ fn table() -> Vec<Route> {
         route(Method::GET, "/quipu/stores/{store}/policy", own::policy),
         route(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
         route(Method::POST, "/quipu/stores/{store}/restore", own::restore),
+        route(Method::GET, "/quipu/search", knowledge::search),
+        route(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
+        route(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
+        route(Method::GET, "/quipu/stores/{store}/links", knowledge::links),
         route(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
         route(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
         route(Method::GET, "/quipu/events", events::stream),
