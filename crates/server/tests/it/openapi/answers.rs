@@ -117,6 +117,9 @@ const SESSIONS: &str = "/v1/sessions";
 const SESSION: &str = "/v1/sessions/{session}";
 const TOOL: &str = "/quipu/stores/{store}/tool";
 const TOOL_SESSION: &str = "/quipu/stores/{store}/tool/session";
+const CONTEXT: &str = "/quipu/stores/{store}/context";
+const RECENT: &str = "/quipu/stores/{store}/recent";
+const LINKS: &str = "/quipu/stores/{store}/links";
 const POLICY: &str = "/quipu/stores/{store}/policy";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
 
@@ -125,6 +128,7 @@ async fn every_operation_succeeds_as_documented() {
     let mut witness = Witness::new(server());
     use_stores(&mut witness).await;
     use_memories(&mut witness).await;
+    use_knowledge(&mut witness).await;
     use_sessions(&mut witness).await;
     for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/quipu/docs"] {
         witness.call(Method::GET, path, Value::Null).await;
@@ -189,6 +193,26 @@ async fn use_memories(witness: &mut Witness) {
     witness.refused(409, Method::POST, TOOL, create).await;
     witness.refused(409, Method::POST, TOOL_SESSION, json!({})).await;
     witness.set("store", &json!(store));
+}
+
+async fn use_knowledge(witness: &mut Witness) {
+    let text =
+        "---\ntags: [hot]\nstatus: open\n---\n# Tea\n- [fact] green #tea (yes)\n- needs [[Cup]]";
+    let body = json!({"path": "/tea.md", "content": text});
+    witness.call(Method::POST, MEMORIES, body).await;
+    witness.call(Method::POST, MEMORIES, json!({"path": "/k.md", "content": "[[Tea]]"})).await;
+    witness.call(Method::POST, MEMORIES, json!({"path": "/alone.md", "content": "x"})).await;
+    for query in ["?query=green", "?type=observation", "?type=relation&limit=1", "?tag=hot"] {
+        witness.call(Method::GET, &format!("/quipu/search{query}"), Value::Null).await;
+    }
+    witness.refused(400, Method::GET, "/quipu/search?type=x", Value::Null).await;
+    witness.call(Method::GET, &format!("{CONTEXT}?url=Tea&depth=2"), Value::Null).await;
+    witness.refused(400, Method::GET, CONTEXT, Value::Null).await;
+    witness.call(Method::GET, RECENT, Value::Null).await;
+    for query in ["?memory=Tea", "?memory=Tea&direction=incoming", "?direction=unresolved"] {
+        witness.call(Method::GET, &format!("{LINKS}{query}"), Value::Null).await;
+    }
+    witness.call(Method::GET, &format!("{LINKS}?direction=none"), Value::Null).await;
 }
 
 async fn use_sessions(witness: &mut Witness) {

@@ -151,6 +151,7 @@ fn plain_problem(keyword: &str, rule: &Value, value: &Value) -> Option<String> {
         "maxLength" => length.is_none_or(|length| Some(length) <= limit),
         "minimum" => number.is_none_or(|number| Some(number) >= limit),
         "maximum" => number.is_none_or(|number| Some(number) <= limit),
+        "minItems" => value.as_array().is_none_or(|items| Some(items.len() as u64) >= limit),
         "maxItems" => value.as_array().is_none_or(|items| Some(items.len() as u64) <= limit),
         "maxProperties" => {
             value.as_object().is_none_or(|fields| Some(fields.len() as u64) <= limit)
@@ -164,6 +165,7 @@ fn is_of_type(rule: &Value, value: &Value) -> bool {
     let name = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",
