@@ -1,11 +1,15 @@
 //! The command line, as it is typed.
 
+mod mcp;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+
+pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -48,10 +52,16 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the REST API over HTTP
+    /// Serve the REST API and the Model Context Protocol over HTTP
     ///
     /// The first start makes an admin key and prints it once, unless `QUIPU_ADMIN_KEY` names one.
     Serve(ServeArguments),
+    /// Serve the Model Context Protocol to the program that starts this one
+    ///
+    /// Every store can be used, unless `--store NAME` or `--store NAME:ro` (may be repeated) names
+    /// some; a store that does not exist is created. The connection is a session with the host's
+    /// name, which the history names as the author. It ends with the standard input.
+    Mcp(McpArguments),
     /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
     ///
     /// The store is `memories` unless `--store` names another one; it is created if it does not

@@ -2,6 +2,7 @@
 
 mod history;
 mod keys;
+mod mcp;
 mod memories;
 mod project;
 mod serve;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
+        Command::Mcp(arguments) => mcp::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),

@@ -43,6 +43,11 @@ impl Context {
         Ok(Self { settings: Settings::read(flags)?, form, named: global.stores })
     }
 
+    /// Returns the stores that the command line names.
+    pub(crate) fn named(&self) -> &[String] {
+        &self.named
+    }
+
     /// Opens the data directory, which must exist.
     pub(crate) fn open(&self) -> Result<Data, Failure> {
         self.open_as(OpenMode::Existing)

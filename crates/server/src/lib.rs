@@ -1,7 +1,10 @@
 //! Everything that Quipu speaks over HTTP or stdio.
 //!
-//! [`tool`] is the memory tool; [`wire`] holds the JSON shapes, which nothing else in Quipu has.
+//! [`tool`] is the memory tool, [`mcp`] the MCP server, [`http`] the REST API; [`wire`] holds the
+//! JSON shapes, which nothing else in Quipu has.
 
+mod feed;
 pub mod http;
+pub mod mcp;
 pub mod tool;
 pub mod wire;

@@ -76,32 +76,52 @@ impl Engine {
 
     /// Creates a store.
     pub fn create_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
+        self.write(|ledger| self.new_store(ledger, workspace, new))
+    }
+
+    /// Returns the oldest store of this name that is not archived, and creates it if there is none;
+    /// callers that do this at the same time get the same store.
+    pub fn ensure_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
         self.write(|ledger| {
-            let existing = all_stores(ledger.reader(), workspace, Archived::Show)?;
-            let stores_max = self.limits.stores_per_workspace_max;
-            if u64::try_from(existing.len()).unwrap_or(u64::MAX) >= stores_max {
-                return Err(Error::new(
-                    ErrorKind::LimitReached,
-                    format!("the workspace holds {stores_max} stores, which is its limit"),
-                )
-                .with_hint("delete a store that is no longer needed"));
+            let mut named = all_stores(ledger.reader(), workspace, Archived::Hide)?;
+            named.retain(|store| store.name == new.name);
+            match named.pop() {
+                Some(oldest) => Ok(oldest),
+                None => self.new_store(ledger, workspace, new),
             }
-            let stamp = ledger.stamp()?;
-            let store = Store {
-                id: StoreId::new(stamp.at, ledger.random()),
-                workspace,
-                name: new.name.clone(),
-                description: new.description.clone(),
-                metadata: new.metadata.clone(),
-                policy: new.policy,
-                created_at: stamp.at,
-                updated_at: stamp.at,
-                archived_at: None,
-            };
-            ledger.writer.put_store(&store)?;
-            ledger.record(stamp, store.id, Event::StoreCreated)?;
-            Ok(store)
         })
+    }
+
+    fn new_store(
+        &self,
+        ledger: &mut Ledger<'_>,
+        workspace: WorkspaceId,
+        new: &NewStore,
+    ) -> Result<Store, Error> {
+        let existing = all_stores(ledger.reader(), workspace, Archived::Show)?;
+        let stores_max = self.limits.stores_per_workspace_max;
+        if u64::try_from(existing.len()).unwrap_or(u64::MAX) >= stores_max {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!("the workspace holds {stores_max} stores, which is its limit"),
+            )
+            .with_hint("delete a store that is no longer needed"));
+        }
+        let stamp = ledger.stamp()?;
+        let store = Store {
+            id: StoreId::new(stamp.at, ledger.random()),
+            workspace,
+            name: new.name.clone(),
+            description: new.description.clone(),
+            metadata: new.metadata.clone(),
+            policy: new.policy,
+            created_at: stamp.at,
+            updated_at: stamp.at,
+            archived_at: None,
+        };
+        ledger.writer.put_store(&store)?;
+        ledger.record(stamp, store.id, Event::StoreCreated)?;
+        Ok(store)
     }
 
     /// Returns a store, archived or not.

@@ -35,6 +35,16 @@ fn stores_of_another_workspace_are_not_found() {
 }
 
 #[test]
+fn a_store_that_is_needed_is_made_once() {
+    let bench = bench();
+    let wanted = NewStore::named(name("memories"));
+    let first = bench.engine.ensure_store(bench.workspace, &wanted).unwrap();
+    assert_eq!(bench.engine.ensure_store(bench.workspace, &wanted).unwrap().id, first.id);
+    bench.engine.archive_store(first.id).unwrap();
+    assert_ne!(bench.engine.ensure_store(bench.workspace, &wanted).unwrap().id, first.id);
+}
+
+#[test]
 fn a_store_is_found_by_name_and_by_id() {
     let bench = bench();
     assert_eq!(find(&bench, "tests").unwrap(), bench.store);
