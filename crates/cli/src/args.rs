@@ -1,5 +1,6 @@
 //! The command line, as it is typed.
 
+mod knowledge;
 mod mcp;
 
 use std::net::SocketAddr;
@@ -9,6 +10,10 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
 
+pub(crate) use knowledge::{
+    ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
+    SearchIn, SearchWhat,
+};
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
 
 const AFTER_HELP: &str = "\
@@ -58,9 +63,8 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Serve the Model Context Protocol to the program that starts this one
     ///
-    /// Every store can be used, unless `--store NAME` or `--store NAME:ro` (may be repeated) names
-    /// some; a store that does not exist is created. The connection is a session with the host's
-    /// name, which the history names as the author. It ends with the standard input.
+    /// Every store can be used, unless `--store NAME[:ro]`, which may be repeated, names some. The
+    /// connection is a session, which the history names as the author.
     Mcp(McpArguments),
     /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
     ///
@@ -96,6 +100,16 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     /// Take the text out of versions for good
     Redact(RedactArguments),
+    /// Search memories by their words, the best first
+    Search(SearchArguments),
+    /// Show which memories changed lately, deleted ones too
+    Recent(RecentArguments),
+    /// Show a memory's observations and what is linked with it
+    Context(ContextArguments),
+    /// Show what a memory links to and what links to it, and what is missing
+    Links(LinksArguments),
+    /// Draw the memories of a store and their links
+    Graph(GraphArguments),
     /// Start and list the sessions of agents, with the stores that they may use
     #[command(subcommand)]
     Session(SessionCommand),

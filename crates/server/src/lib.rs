@@ -4,7 +4,10 @@
 //! JSON shapes, which nothing else in Quipu has.
 
 mod feed;
+mod follower;
 pub mod http;
 pub mod mcp;
 pub mod tool;
 pub mod wire;
+
+pub use follower::follow_index;

@@ -6,13 +6,13 @@ use quipu_core::engine::{
 };
 use quipu_core::index::{Comparison, Condition, FieldFilter, What};
 use quipu_core::model::{Store, StoreId};
-use quipu_core::note::Value as Field;
 use serde_json::{Map, Value, json};
 
 use super::Call;
 use super::shown::Actors;
 use crate::mcp::answer::Answer;
 use crate::mcp::arguments::{Arguments, Paging};
+use crate::wire::{field_filters, value};
 
 pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let paging = arguments.paging(10, 100)?;
@@ -73,7 +73,8 @@ fn what(words: &[String]) -> Result<Vec<What>, Error> {
 }
 
 fn filter(call: &Call, arguments: &Arguments) -> Result<SearchFilter, Error> {
-    let mut fields = field_filters(&arguments.object("metadata_filters")?)?;
+    let filters = Value::Object(arguments.object("metadata_filters")?);
+    let mut fields = field_filters(&filters).map_err(Error::invalid)?;
     if let Some(status) = arguments.word("status")? {
         let condition = Condition::Is(Comparison::Equal, status);
         fields.push(FieldFilter { key: "status".to_owned(), condition });
@@ -92,77 +93,6 @@ fn filter(call: &Call, arguments: &Arguments) -> Result<SearchFilter, Error> {
         fields,
         changed_after: arguments.since("after_date", call.engine().now())?,
     })
-}
-
-/// Reads filters such as `{"priority": {"$gt": 3}, "author.name": "Ada"}`.
-fn field_filters(filters: &Map<String, Value>) -> Result<Vec<FieldFilter>, Error> {
-    let mut read = Vec::new();
-    for (key, wanted) in filters {
-        let conditions = match wanted {
-            Value::Object(operators) => operators
-                .iter()
-                .map(|(operator, value)| condition(key, operator, value))
-                .collect::<Result<Vec<_>, _>>()?,
-            Value::Array(items) => vec![Condition::Contains(texts(key, items)?)],
-            single @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
-                vec![Condition::Is(Comparison::Equal, text(key, single)?)]
-            }
-        };
-        let filter = |condition| FieldFilter { key: key.clone(), condition };
-        read.extend(conditions.into_iter().map(filter));
-    }
-    Ok(read)
-}
-
-fn condition(key: &str, operator: &str, value: &Value) -> Result<Condition, Error> {
-    let is = |comparison| Ok(Condition::Is(comparison, text(key, value)?));
-    match operator {
-        "$eq" => is(Comparison::Equal),
-        "$ne" => is(Comparison::NotEqual),
-        "$gt" => is(Comparison::Greater),
-        "$gte" => is(Comparison::GreaterOrEqual),
-        "$lt" => is(Comparison::Less),
-        "$lte" => is(Comparison::LessOrEqual),
-        "$in" => Ok(Condition::In(list(key, value)?)),
-        "$contains" => Ok(Condition::Contains(list(key, value)?)),
-        "$between" => match list(key, value)?.as_slice() {
-            [low, high] => Ok(Condition::Between(low.clone(), high.clone())),
-            _ => Err(wrong(key, "$between needs a list of two values")),
-        },
-        "$exists" if *value == Value::Bool(false) => Ok(Condition::Absent),
-        "$exists" => Ok(Condition::Exists),
-        other => Err(wrong(
-            key,
-            &format!(
-                "`{other}` is not known; use $gt, $gte, $lt, $lte, $in, $between, $contains or $exists"
-            ),
-        )),
-    }
-}
-
-fn list(key: &str, value: &Value) -> Result<Vec<String>, Error> {
-    match value.as_array() {
-        Some(items) => texts(key, items),
-        None => Ok(vec![text(key, value)?]),
-    }
-}
-
-fn texts(key: &str, items: &[Value]) -> Result<Vec<String>, Error> {
-    items.iter().map(|item| text(key, item)).collect()
-}
-
-fn text(key: &str, value: &Value) -> Result<String, Error> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => {
-            Err(wrong(key, "a text or a number is needed"))
-        }
-    }
-}
-
-fn wrong(key: &str, why: &str) -> Error {
-    Error::invalid(format!("metadata_filters: `{key}`: {why}"))
 }
 
 fn shown(
@@ -253,7 +183,8 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     if detail == Detail::Full {
         fields.insert("snippet".to_owned(), json!(hit.snippet.text));
         fields.insert("tags".to_owned(), json!(hit.tags));
-        fields.insert("metadata".to_owned(), metadata(&hit.metadata));
+        let metadata = hit.metadata.iter().map(|(key, field)| (key.clone(), value(field)));
+        fields.insert("metadata".to_owned(), metadata.collect::<Map<_, _>>().into());
     }
     result
 }
@@ -275,17 +206,4 @@ pub(super) fn card(note: &NoteCard, stores: &[Store]) -> Value {
 pub(super) fn store_name(stores: &[Store], id: StoreId) -> String {
     let store = stores.iter().find(|store| store.id == id);
     store.map_or_else(|| id.to_string(), |store| store.name.to_string())
-}
-
-fn metadata(fields: &[(String, Field)]) -> Value {
-    fields.iter().map(|(key, value)| (key.clone(), data(value))).collect::<Map<_, _>>().into()
-}
-
-fn data(field: &Field) -> Value {
-    match field {
-        Field::Null => Value::Null,
-        Field::Text(text) => Value::String(text.clone()),
-        Field::List(items) => items.iter().map(data).collect(),
-        Field::Map(entries) => metadata(entries),
-    }
 }
