@@ -186,3 +186,24 @@ fn a_project_has_a_configuration_of_its_own() {
     assert_eq!(config["mcpServers"]["quipu"]["type"], json!("stdio"));
     assert_eq!(quipu.run(&["mcp", "install", "claude-desktop", "--project"]).code, 2);
 }
+
+#[test]
+fn the_checklist_names_tests_that_exist() {
+    let list = fs::read_to_string(root().join("docs/spec-18.md")).expect("it can be read");
+    let rows = list.lines().filter(|line| line.starts_with("| ") && !line.contains("shown by"));
+    let code = crate::tidy::files(root(), ".rs")
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("it can be read"))
+        .collect::<String>();
+    let mut names_count = 0;
+    for row in rows {
+        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().expect("a last column");
+        let names: Vec<_> = shown_by.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty() || shown_by.contains("](../tests/"), "{row}");
+        for name in names {
+            assert!(code.contains(&format!("fn {name}()")), "{name} is no test");
+            names_count += 1;
+        }
+    }
+    assert!(names_count > 40, "{names_count}");
+}
