@@ -8,6 +8,7 @@
 mod bare;
 mod engine;
 mod knowledge;
+mod mcp;
 mod table;
 mod tool;
 
@@ -26,6 +27,8 @@ enum Subject {
     Engine(engine::Arguments),
     /// Search, context and recent activity as the store grows, and what the index costs writers.
     Knowledge(knowledge::Arguments),
+    /// The MCP server over stdio: start, memory, notes, searches; against another one if named.
+    Mcp(mcp::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
 }
@@ -34,6 +37,7 @@ fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
         Subject::Knowledge(arguments) => knowledge::run(&arguments),
+        Subject::Mcp(arguments) => mcp::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
     }
 }

@@ -22,6 +22,7 @@ mod stdio;
 mod tools;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_core::Engine;
 use quipu_core::backend::Sequence;
@@ -56,6 +57,9 @@ pub struct McpSettings {
 /// The store of the `memory` tool.
 pub const MEMORY_STORE: &str = "memories";
 
+/// How long a connection over HTTP may be silent. Clients cope badly with one that is gone.
+const IDLE_MAX: Duration = Duration::from_hours(4);
+
 /// What all connections share.
 #[derive(Clone, Debug)]
 pub(crate) struct Mcp(Arc<Shared>);
@@ -81,11 +85,13 @@ impl Mcp {
         newest: watch::Receiver<Sequence>,
         stop: CancellationToken,
     ) -> Self {
+        let mut connections = LocalSessionManager::default();
+        connections.session_config.keep_alive = Some(IDLE_MAX);
         Self(Arc::new(Shared {
             engine,
             settings,
             sessions: Sessions::default(),
-            connections: Arc::default(),
+            connections: Arc::new(connections),
             newest,
             stop,
         }))

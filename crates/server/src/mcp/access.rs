@@ -172,7 +172,10 @@ impl Client {
             return Ok(stores.into_iter().next());
         }
         if let Some(wanted) = &self.settings.store {
-            return self.store(wanted).map(Some);
+            return match self.store(wanted) {
+                Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
+                found => found.map(Some),
+            };
         }
         if let Some(notes) = stores.iter().find(|store| store.name.as_str() == NOTES_STORE) {
             return Ok(Some(notes.clone()));
@@ -189,6 +192,9 @@ impl Client {
         }
         if let Some(store) = self.default_store()? {
             return Ok(store);
+        }
+        if let Some(wanted) = &self.settings.store {
+            return self.created(wanted, "");
         }
         let others = self.stores()?;
         let is_choice = others.iter().any(|store| store.name.as_str() != MEMORY_STORE);

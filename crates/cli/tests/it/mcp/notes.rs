@@ -273,6 +273,16 @@ fn stores_are_made_and_deleted() {
 }
 
 #[test]
+fn the_setting_for_the_store_is_the_default_and_is_made_when_needed() {
+    let quipu = Quipu::with_store();
+    std::fs::write(quipu.data().join("quipu.toml"), "store = 'mine'\n").unwrap();
+    let mut host = Host::new(&quipu, &[]);
+    let card = host.ok("write_note", json!({"title": "Tea", "content": "green"})).data;
+    assert_eq!(card["project"], "mine");
+    assert_eq!(host.ok("read_note", json!({"identifier": "Tea"})).data["project"], "mine");
+}
+
+#[test]
 fn credentials_are_remarked_upon() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
