@@ -21,6 +21,11 @@ def node(*arguments, **options):
     return subprocess.run([NODE, *arguments], timeout=PATIENCE_SECONDS, text=True, **options)
 
 
+def quipu(data, *arguments, text=None):
+    command = [BINARY, "--data", data, *arguments]
+    subprocess.run(command, input=text, text=True, check=True, stdout=subprocess.DEVNULL)
+
+
 def typescript_client():
     # Imports are looked up beside the script.
     script = shutil.copy(os.path.join(HERE, "typescript_client.mjs"), PACKAGES)
@@ -65,6 +70,9 @@ def inspector():
 def conformance():
     suite = os.path.join(MODULES, "@modelcontextprotocol/conformance/dist/index.js")
     with data_directory() as data, served(data) as address:
+        quipu(data, "store", "create", "notes")
+        quipu(data, "put", "static-text.md", text="text")
+        quipu(data, "put", "template/123/data.md", text="123")
         proxy = subprocess.Popen(
             [NODE, os.path.join(HERE, "proxy.mjs"), address, KEY], stdout=subprocess.PIPE, text=True
         )

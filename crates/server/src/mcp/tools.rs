@@ -25,6 +25,9 @@ use super::access::Client;
 use super::answer::Answer;
 use super::arguments::Arguments;
 
+/// Others may write faster than the index grows; after so many batches the search begins.
+const BATCHES_MAX: u32 = 1000;
+
 /// One call of a tool.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -49,10 +52,10 @@ impl Progress {
     }
 
     /// Says that so many of all steps are done. Called where blocking is allowed.
-    fn step(&self, done: u32, all: u32, message: String) {
+    fn step(&self, done: f64, all: f64, message: &str) {
         let Some((peer, token)) = &self.0 else { return };
-        let param = ProgressNotificationParam::new(token.clone(), f64::from(done))
-            .with_total(f64::from(all))
+        let param = ProgressNotificationParam::new(token.clone(), done)
+            .with_total(all)
             .with_message(message);
         if let Err(error) = Handle::current().block_on(peer.notify_progress(param)) {
             tracing::debug!(%error, "a client does not listen");
@@ -79,6 +82,24 @@ impl Call {
         self.client.require_writing(store)?;
         self.require_wanted()?;
         self.actor()
+    }
+
+    /// Brings the index up to date, batch by batch, for a client that wants to hear of it; it can
+    /// cancel in between. The search would do the same, but in silence.
+    fn catch_up(&self) -> Result<(), Error> {
+        if self.progress.0.is_none() {
+            return Ok(());
+        }
+        for batch in 0..BATCHES_MAX {
+            // It comes nearer to 1 with each batch; nobody knows how many there are.
+            let done = f64::from(batch) / f64::from(batch + 1);
+            self.progress.step(done, 2.0, "bringing the index up to date");
+            if self.engine().index_pending()? == 0 {
+                break;
+            }
+            self.require_wanted()?;
+        }
+        Ok(())
     }
 
     /// Fails if the client has cancelled the call.

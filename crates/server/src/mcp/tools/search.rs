@@ -31,10 +31,11 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         offset: paging.offset(),
         limit: paging.page_size,
     };
-    call.progress.step(0, 1, format!("searching {} stores", stores.len()));
+    call.catch_up()?;
+    call.progress.step(1.0, 2.0, "searching");
     let page = call.engine().search(&request)?;
     call.require_wanted()?;
-    call.progress.step(1, 1, "done".to_owned());
+    call.progress.step(2.0, 2.0, "done");
     let detail = match arguments.flag("compact")? {
         Some(true) => Detail::Compact,
         Some(false) | None => Detail::Full,
