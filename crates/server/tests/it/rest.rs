@@ -4,6 +4,8 @@
 mod access;
 #[path = "rest/errors.rs"]
 mod errors;
+#[path = "rest/knowledge.rs"]
+mod knowledge;
 #[path = "rest/mcp.rs"]
 mod mcp;
 #[path = "rest/memories.rs"]
