@@ -78,7 +78,7 @@ pub(super) fn edit_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
         Effect::Changed => "updated",
         Effect::Unchanged => "unchanged",
     };
-    let mut answer = notes::card(call, &found.store, &written, action)?;
+    let mut answer = notes::card(call, &found.store, &written, action);
     answer.text = format!("{}\n{diff}", answer.text);
     if let Value::Object(fields) = &mut answer.data {
         fields.insert("diff".to_owned(), Value::String(diff));

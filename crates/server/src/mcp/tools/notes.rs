@@ -1,9 +1,9 @@
 //! `read_note` and `write_note`.
 
 use quipu_core::engine::{Effect, Precondition, Written};
-use quipu_core::model::{Content, MemoryPath, Store, View};
+use quipu_core::model::{Content, Memory, MemoryPath, Store, View};
 use quipu_core::note::edit::set_metadata;
-use quipu_core::note::{Note, Value as Field, path_candidates};
+use quipu_core::note::{self, Note, Value as Field, path_candidates};
 use quipu_core::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -28,11 +28,11 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let (first, last) = range(arguments, lines.len())?;
     let part = lines.get(first - 1..last).unwrap_or_default().concat();
     let has_more = last < lines.len();
-    let card = call.engine().card(store.id, memory.id)?;
+    let permalink = permalink(call, &memory, &note);
     let version = call.engine().version(store.id, memory.version, View::Basic)?;
     let data = json!({
         "title": note.title,
-        "permalink": card.permalink,
+        "permalink": permalink,
         "project": store.name.as_str(),
         "file_path": memory.path.as_str(),
         "id": memory.id.to_string(),
@@ -107,7 +107,7 @@ pub(super) fn write_note(call: &Call, arguments: &Arguments) -> Result<Answer, E
         let created = engine.create(&actor, store.id, &path, &content);
         (created.map_err(|error| taken(error, &path))?, "created")
     };
-    card(call, &store, &written, action)
+    Ok(card(call, &store, &written, action))
 }
 
 /// Explains what to do about a note that is there already.
@@ -207,17 +207,24 @@ fn with_fields(
     set_metadata(text, &changes).map_err(|error| Error::invalid(error.to_string()))
 }
 
+/// Returns what a note can be called. If the index cannot tell, it is what the note asks for: that a
+/// note was written is never an error.
+fn permalink(call: &Call, memory: &Memory, note: &Note) -> String {
+    match call.engine().card(memory.store, memory.id) {
+        Ok(card) => card.permalink,
+        Err(error) => {
+            tracing::debug!(%error, "the index does not know a note");
+            note.permalink.clone().unwrap_or_else(|| note::permalink(&memory.path))
+        }
+    }
+}
+
 /// Describes a note that was written.
-pub(super) fn card(
-    call: &Call,
-    store: &Store,
-    written: &Written,
-    action: &str,
-) -> Result<Answer, Error> {
+pub(super) fn card(call: &Call, store: &Store, written: &Written, action: &str) -> Answer {
     let memory = &written.memory;
     let text = memory.content.as_ref().map_or("", Content::as_str);
     let note = Note::parse(&memory.path, text);
-    let card = call.engine().card(store.id, memory.id)?;
+    let permalink = permalink(call, memory, &note);
     let remarks: Vec<_> = note
         .remarks
         .iter()
@@ -226,7 +233,7 @@ pub(super) fn card(
     let links_count = note.edges().count();
     let data = json!({
         "title": note.title,
-        "permalink": card.permalink,
+        "permalink": permalink,
         "project": store.name.as_str(),
         "file_path": memory.path.as_str(),
         "id": memory.id.to_string(),
@@ -240,11 +247,11 @@ pub(super) fn card(
     let mut lines = vec![
         format!("{action} `{}` in `{}`", note.title, store.name),
         format!("file_path: {}", memory.path),
-        format!("permalink: {}", card.permalink),
+        format!("permalink: {permalink}"),
         format!("checksum: {}", memory.hash),
         format!("version: {}", memory.version),
         format!("observations: {}, relations: {links_count}", note.observations.len()),
     ];
     lines.extend(remarks.iter().map(|remark| format!("remark: {remark}")));
-    Ok(Answer::new(lines.join("\n") + &shown::findings(written), data))
+    Answer::new(lines.join("\n") + &shown::findings(written), data)
 }
