@@ -1,11 +1,15 @@
 //! The command line, as it is typed.
 
+mod transfer;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+
+pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -86,6 +90,14 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     /// Take the text out of versions for good
     Redact(RedactArguments),
+    /// Import notes: a folder, an Obsidian vault, a Basic Memory project, or what another program kept
+    ///
+    /// The kind is detected unless `--from` names it. Importing again changes only what has changed,
+    /// and what the store's own users changed meanwhile is left alone unless `--overwrite` is given.
+    /// The import is one session, which the history names as the author.
+    Import(ImportArguments),
+    /// Export a store: as a folder, as an archive with all versions, or as a git repository
+    Export(ExportArguments),
     /// Start and list the sessions of agents, with the stores that they may use
     #[command(subcommand)]
     Session(SessionCommand),

@@ -1,6 +1,8 @@
 //! The commands, one file for each group.
 
+mod export;
 mod history;
+mod import;
 mod keys;
 mod memories;
 mod project;
@@ -32,6 +34,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Diff(arguments) => history::diff(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
         Command::Redact(arguments) => history::redact(context, &arguments),
+        Command::Import(arguments) => import::run(context, &arguments),
+        Command::Export(arguments) => export::run(context, &arguments),
         Command::Session(command) => sessions::run(context, command),
         Command::Key(command) => keys::run(context, command),
         Command::Prompt(arguments) => sessions::prompt(context, arguments),
