@@ -12,6 +12,7 @@ pub mod diff;
 pub mod edit;
 pub mod engine;
 pub mod error;
+pub mod index;
 pub mod model;
 pub mod note;
 pub mod prompt;

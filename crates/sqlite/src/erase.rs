@@ -2,7 +2,8 @@
 //!
 //! `secure_delete` overwrites what is deleted, but when SQLite rearranges a page it can leave a
 //! copy of a neighbouring row in the unused part. So erasing builds the whole file anew, which
-//! carries over live rows only, and then empties the log.
+//! carries over live rows only, and then empties the log. The search index only notes what was
+//! removed from it, until its parts are merged; so these are merged first.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -12,7 +13,7 @@ use quipu_core::{Error, ErrorKind};
 use rusqlite::Connection;
 
 use crate::error::StorageResult as _;
-use crate::open;
+use crate::{open, rows};
 
 /// How long to wait for readers that still use the log.
 const READERS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +32,7 @@ pub(crate) fn set_pending(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Erases. The caller holds the gate, so no process writes meanwhile.
 pub(crate) fn erase(connection: &Connection) -> Result<(), Error> {
+    rows::compact_index(connection).or_storage_error()?;
     // The copy holds live rows only and has no name, but it may be too large for the memory.
     connection.pragma_update(None, "temp_store", "file").or_storage_error()?;
     let rebuilt = connection.execute_batch("VACUUM").or_storage_error();

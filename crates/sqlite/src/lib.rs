@@ -94,6 +94,10 @@ impl Backend for SqliteBackend {
         self.readers.with(|connection| rows::verify(connection).or_storage_error())
     }
 
+    fn verify_index(&self) -> Result<Vec<String>, Error> {
+        self.readers.with(|connection| rows::verify_index(connection).or_storage_error())
+    }
+
     fn rebuild(&self) -> Result<(), Error> {
         self.writer.alone(|connection| rows::rebuild(connection).or_storage_error())
     }

@@ -5,6 +5,7 @@
 
 mod changes;
 mod columns;
+mod index;
 mod keys;
 mod memories;
 mod sessions;
@@ -17,6 +18,7 @@ use quipu_core::backend::{
     Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery, StoreQuery, Usage,
     VersionQuery, Writer,
 };
+use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
@@ -26,6 +28,7 @@ use rusqlite::Connection;
 use crate::error::StorageResult as _;
 
 pub(crate) use changes::newest_sequence;
+pub(crate) use index::{compact as compact_index, verify as verify_index};
 pub(crate) use upkeep::{rebuild, verify};
 
 /// The rows as one transaction sees them.
@@ -138,6 +141,40 @@ impl Reader for Rows<'_> {
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
         changes::newest(self.connection).or_storage_error()
     }
+
+    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error> {
+        index::search(self.connection, query).or_storage_error()
+    }
+
+    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error> {
+        index::count(self.connection, query).or_storage_error()
+    }
+
+    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error> {
+        index::note(self.connection, store, memory).or_storage_error()
+    }
+
+    fn notes(
+        &self,
+        store: StoreId,
+        after: Option<&MemoryPath>,
+        limit: usize,
+    ) -> Result<Vec<NoteRow>, Error> {
+        index::notes(self.connection, store, after, limit).or_storage_error()
+    }
+
+    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error> {
+        index::notes_named(self.connection, store, name).or_storage_error()
+    }
+
+    fn links(
+        &self,
+        store: StoreId,
+        query: &LinkQuery,
+        limit: usize,
+    ) -> Result<Vec<LinkRow>, Error> {
+        index::links(self.connection, store, query, limit).or_storage_error()
+    }
 }
 
 impl Writer for Rows<'_> {
@@ -192,5 +229,17 @@ impl Writer for Rows<'_> {
 
     fn record(&mut self, change: &Change) -> Result<(), Error> {
         changes::record(self.connection, change).or_storage_error()
+    }
+
+    fn put_note(&mut self, entry: &Entry) -> Result<(), Error> {
+        index::put_note(self.connection, entry).or_storage_error()
+    }
+
+    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error> {
+        index::remove_note(self.connection, store, memory).or_storage_error()
+    }
+
+    fn clear_index(&mut self) -> Result<(), Error> {
+        index::clear(self.connection).or_storage_error()
     }
 }
