@@ -7,6 +7,7 @@
 
 mod bare;
 mod engine;
+mod retrieval;
 mod table;
 mod tool;
 
@@ -23,6 +24,8 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// How well search finds the notes that answer questions.
+    Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
 }
@@ -30,6 +33,7 @@ enum Subject {
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
     }
 }
