@@ -7,6 +7,7 @@
 
 mod bare;
 mod engine;
+mod knowledge;
 mod retrieval;
 mod table;
 mod tool;
@@ -24,6 +25,8 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// Search, context and recent activity as the store grows, and what the index costs writers.
+    Knowledge(knowledge::Arguments),
     /// How well search finds the notes that answer questions.
     Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
@@ -33,6 +36,7 @@ enum Subject {
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Knowledge(arguments) => knowledge::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
     }

@@ -91,7 +91,9 @@ impl Backend for SqliteBackend {
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
-        self.readers.with(|connection| rows::verify(connection).or_storage_error())
+        // A connection that has searched before would compare the index with what it remembers.
+        let connection = open::reader(&self.directory.join(DATABASE_FILE))?;
+        rows::verify(&connection).or_storage_error()
     }
 
     fn verify_index(&self) -> Result<Vec<String>, Error> {

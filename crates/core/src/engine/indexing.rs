@@ -66,7 +66,7 @@ impl Engine {
     /// Brings the index a step further and returns how many changes or memories it took in; zero
     /// if the index was up to date.
     ///
-    /// Searching does this by itself. A door that runs for long calls it after each
+    /// Searching does this by itself. A door that runs for long does it after each
     /// [`wait`](Self::wait), so that searches find little to do.
     pub fn index_pending(&self) -> Result<usize, Error> {
         // Two indexers of one process would only do the same work twice.

@@ -3,6 +3,7 @@
 //! FTS5 computes the rank of every match, and that takes longer than everything else. So if very
 //! many documents fit, only those with a word in their title and the newest are ranked.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -51,9 +52,10 @@ pub(in crate::rows) fn search(connection: &Connection, query: &IndexQuery) -> Re
             found.extend(question.hit(connection, store, &document)?);
         }
     }
+    // Those of one store are in their order already, which is the same whatever the limit.
     found.sort_by(|(left_at, left), (right_at, right)| {
-        let order = right.score.total_cmp(&left.score).then(right_at.cmp(left_at));
-        order.then(left.memory.cmp(&right.memory)).then(left.position.cmp(&right.position))
+        let by_time = if left.score == 0.0 { right_at.cmp(left_at) } else { Ordering::Equal };
+        right.score.total_cmp(&left.score).then(by_time)
     });
     matches.hits = found.into_iter().map(|(_, hit)| hit).take(query.limit).collect();
     Ok(matches)
@@ -118,7 +120,9 @@ impl<'q> Question<'q> {
                 let known: HashSet<i64> = best.iter().map(|document| document.num).collect();
                 let more = self.ranked(connection, &both, floor)?;
                 best.extend(more.into_iter().filter(|document| !known.contains(&document.num)));
-                best.sort_by(|left, right| right.score.total_cmp(&left.score));
+                best.sort_by(|left, right| {
+                    right.score.total_cmp(&left.score).then(right.num.cmp(&left.num))
+                });
             }
         }
         best.truncate(self.query.limit);
@@ -177,7 +181,7 @@ impl<'q> Question<'q> {
         let sql = format!(
             "SELECT rowid, bm25({table}, {}) FROM {table}
                 WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 {condition}
-                ORDER BY 2 LIMIT ?4",
+                ORDER BY 2, rowid DESC LIMIT ?4",
             weights.join(", ")
         );
         let mut values = self.values(expression, floor);
