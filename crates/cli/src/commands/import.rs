@@ -92,6 +92,7 @@ impl Plan<'_> {
         let bar = bar(from.items.len());
         let tally = writer.write_all(from, &bar)?;
         bar.finish_and_clear();
+        index(data, tally.created + tally.updated)?;
         Ok(self.report(store.name.as_str(), session, tally))
     }
 
@@ -165,6 +166,19 @@ fn existing_store(data: &Data, name: &str) -> Result<Option<Store>, Failure> {
 fn name_of(source: &Path) -> String {
     let full = std::path::absolute(source).unwrap_or_else(|_| source.to_owned());
     full.file_name().map_or_else(|| "import".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Brings the index up to date, so that the first search need not.
+fn index(data: &Data, changes_count: usize) -> Result<(), Failure> {
+    let bar = bar(changes_count);
+    loop {
+        match data.engine.index_pending()? {
+            0 => break,
+            done => bar.inc(u64::try_from(done).unwrap_or(u64::MAX)),
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
 fn bar(items_count: usize) -> ProgressBar {
