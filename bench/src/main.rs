@@ -9,6 +9,7 @@ mod bare;
 mod engine;
 mod knowledge;
 mod mcp;
+mod retrieval;
 mod table;
 mod tool;
 
@@ -29,6 +30,8 @@ enum Subject {
     Knowledge(knowledge::Arguments),
     /// The MCP server over stdio: start, memory, notes, searches; against another one if named.
     Mcp(mcp::Arguments),
+    /// How well search finds the notes that answer questions.
+    Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
 }
@@ -38,6 +41,7 @@ fn main() {
         Subject::Engine(arguments) => engine::run(&arguments),
         Subject::Knowledge(arguments) => knowledge::run(&arguments),
         Subject::Mcp(arguments) => mcp::run(&arguments),
+        Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
     }
 }
