@@ -1,18 +1,24 @@
 //! The command line, as it is typed.
 
+mod access;
 mod knowledge;
+mod mcp;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+use quipu_core::model::{Access, Operation, SecretPolicy, SessionId, VersionId};
 
+pub(crate) use access::{KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments};
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
     SearchIn, SearchWhat,
 };
+pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
+pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -55,10 +61,15 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the REST API over HTTP
+    /// Serve the REST API and the Model Context Protocol over HTTP
     ///
     /// The first start makes an admin key and prints it once, unless `QUIPU_ADMIN_KEY` names one.
     Serve(ServeArguments),
+    /// Serve the Model Context Protocol to the program that starts this one
+    ///
+    /// Every store can be used, unless `--store NAME[:ro]`, which may be repeated, names some. The
+    /// connection is a session, which the history names as the author.
+    Mcp(McpArguments),
     /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
     ///
     /// The store is `memories` unless `--store` names another one; it is created if it does not
@@ -103,6 +114,14 @@ pub(crate) enum Command {
     Links(LinksArguments),
     /// Draw the memories of a store and their links
     Graph(GraphArguments),
+    /// Import notes: a folder, an Obsidian vault, a Basic Memory project, or what another program kept
+    ///
+    /// The kind is detected unless `--from` names it. Importing again changes only what has changed,
+    /// and what the store's own users changed meanwhile is left alone unless `--overwrite` is given.
+    /// The import is one session, which the history names as the author.
+    Import(ImportArguments),
+    /// Export a store: as a folder, as an archive with all versions, or as a git repository
+    Export(ExportArguments),
     /// Start and list the sessions of agents, with the stores that they may use
     #[command(subcommand)]
     Session(SessionCommand),
@@ -384,74 +403,6 @@ pub(crate) struct RedactArguments {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionCommand {
-    /// Start a session with the stores of `--store NAME[:ro]`, which may be repeated; its token is
-    /// shown only once
-    Create(SessionCreateArguments),
-    /// List sessions, the newest first
-    List(SessionListArguments),
-    /// Show a session
-    Show(SessionIdArguments),
-    /// Archive a session: its token stops to work
-    Archive(SessionIdArguments),
-    /// Delete a session; the versions that it made stay
-    Delete(SessionIdArguments),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SessionCreateArguments {
-    /// What to call it
-    #[arg(long, default_value = "")]
-    pub(crate) title: String,
-    /// What the agent should do with the attached stores
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    pub(crate) instructions: String,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SessionListArguments {
-    /// Show archived sessions too
-    #[arg(long, short)]
-    pub(crate) all: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SessionIdArguments {
-    /// The session
-    pub(crate) session: SessionId,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeyCommand {
-    /// Make a key for all stores, or for those of `--store`, which may be repeated; it is shown only
-    /// once
-    Create(KeyCreateArguments),
-    /// List keys
-    List,
-    /// Revoke a key at once
-    Revoke(KeyRevokeArguments),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct KeyCreateArguments {
-    /// What to call it
-    #[arg(long, default_value = "key")]
-    pub(crate) name: String,
-    /// What its holder may do: `admin`, `read_write` or `read_only`
-    #[arg(long)]
-    pub(crate) role: Role,
-    /// When it stops to work: `30d` or `2027-01-31` [default: never]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) expires: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct KeyRevokeArguments {
-    /// The key
-    pub(crate) key: quipu_core::model::KeyId,
 }
 
 #[derive(Args, Debug)]

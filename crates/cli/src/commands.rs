@@ -1,8 +1,11 @@
 //! The commands, one file for each group.
 
+mod export;
 mod history;
+mod import;
 mod keys;
 mod knowledge;
+mod mcp;
 mod memories;
 mod project;
 mod serve;
@@ -19,6 +22,7 @@ use crate::failure::Failure;
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
+        Command::Mcp(arguments) => mcp::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),
@@ -38,6 +42,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Context(arguments) => knowledge::context(context, &arguments),
         Command::Links(arguments) => knowledge::links(context, &arguments),
         Command::Graph(arguments) => knowledge::graph(context, &arguments),
+        Command::Import(arguments) => import::run(context, &arguments),
+        Command::Export(arguments) => export::run(context, &arguments),
         Command::Session(command) => sessions::run(context, command),
         Command::Key(command) => keys::run(context, command),
         Command::Prompt(arguments) => sessions::prompt(context, arguments),

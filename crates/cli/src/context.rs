@@ -41,6 +41,11 @@ impl Context {
         Ok(Self { settings: Settings::read(flags)?, form, named: global.stores })
     }
 
+    /// Returns the stores that the command line names.
+    pub(crate) fn named(&self) -> &[String] {
+        &self.named
+    }
+
     /// Opens the data directory, which must exist.
     pub(crate) fn open(&self) -> Result<Data, Failure> {
         self.open_as(OpenMode::Existing)
@@ -65,7 +70,7 @@ impl Context {
 impl Data {
     /// Returns the store that is meant: the one named, or the only one there is.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
-        if let Some(wanted) = self.wanted()? {
+        if let Some(wanted) = self.wanted_store()? {
             return self.find_store(wanted);
         }
         let mut stores = self.stores(Archived::Hide)?;
@@ -85,18 +90,18 @@ impl Data {
         }
     }
 
-    /// Returns the store that is meant, or `default`; one that does not exist is made.
-    pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
-        self.find_or_create_store(self.wanted()?.unwrap_or(default))
-    }
-
-    /// Returns what the command line or the settings call the store that is meant.
-    fn wanted(&self) -> Result<Option<&str>, Failure> {
+    /// Returns what the command line or the settings call the store, if they do.
+    pub(crate) fn wanted_store(&self) -> Result<Option<&str>, Failure> {
         match self.named.as_slice() {
             [] => Ok(self.default_store.as_deref()),
             [only] => Ok(Some(only)),
             _ => Err(Failure::usage("this command works on one store, but several are named")),
         }
+    }
+
+    /// Returns the store that is meant, or `default`; one that does not exist is made.
+    pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
+        self.find_or_create_store(self.wanted_store()?.unwrap_or(default))
     }
 
     /// Returns the store with this name or id; one with a new name is made.

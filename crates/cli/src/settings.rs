@@ -19,6 +19,8 @@ use crate::failure::Failure;
 pub(crate) struct Settings {
     /// The data directory.
     pub(crate) data: PathBuf,
+    /// The same, if somebody chose it.
+    pub(crate) chosen_data: Option<PathBuf>,
     /// The store that commands use when none is named.
     pub(crate) store: Option<String>,
     /// Who is at the command line.
@@ -29,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) mount_root: String,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_max_chars: Option<usize>,
+    /// How `quipu mcp` behaves, and `/mcp` of `quipu serve`.
+    pub(crate) mcp: McpTable,
     /// How `quipu serve` behaves.
     pub(crate) serve: ServeTable,
     /// Whom to tell about stores.
@@ -37,6 +41,10 @@ pub(crate) struct Settings {
     pub(crate) admin_key: Option<String>,
     /// The editor to use for `quipu edit`.
     pub(crate) editor: String,
+    /// The user's own directory.
+    pub(crate) home: Option<PathBuf>,
+    /// Where programs keep their configuration.
+    pub(crate) config_home: Option<PathBuf>,
 }
 
 /// The settings file, and its keys as environment variables: `limits.content_size_bytes_max` is
@@ -49,8 +57,17 @@ struct File {
     mount_root: Option<String>,
     limits: LimitsTable,
     tool: ToolTable,
+    mcp: McpTable,
     serve: ServeTable,
     webhooks: Vec<WebhookTable>,
+}
+
+/// How the MCP server behaves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct McpTable {
+    pub(crate) instructions: Option<String>,
+    pub(crate) tools: Option<String>,
 }
 
 /// How `quipu serve` behaves.
@@ -62,6 +79,7 @@ pub(crate) struct ServeTable {
     pub(crate) tls_key: Option<PathBuf>,
     pub(crate) allow_plain_http: bool,
     pub(crate) strict_headers: bool,
+    pub(crate) hosts: Vec<String>,
     pub(crate) requests_per_minute_max: Option<u32>,
     pub(crate) requests_max: Option<usize>,
     pub(crate) connections_max: Option<usize>,
@@ -97,7 +115,7 @@ struct LimitsTable {
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 22] = [
+const KEYS: [(&str, &str); 24] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -109,6 +127,8 @@ const KEYS: [(&str, &str); 22] = [
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
     ("tool", "view_max_chars"),
+    ("mcp", "instructions"),
+    ("mcp", "tools"),
     ("serve", "listen"),
     ("serve", "tls_certificate"),
     ("serve", "tls_key"),
@@ -154,8 +174,9 @@ impl Settings {
 
     fn from_sources(flags: Flags, variables: &BTreeMap<String, String>) -> Result<Self, Failure> {
         let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
-        let data = match flags.data.or_else(|| variable("QUIPU_DATA").map(PathBuf::from)) {
-            Some(data) => data,
+        let chosen_data = flags.data.or_else(|| variable("QUIPU_DATA").map(PathBuf::from));
+        let data = match &chosen_data {
+            Some(data) => data.clone(),
             None => default_data(&variable)?,
         };
         let named = flags.config.or_else(|| variable("QUIPU_CONFIG").map(PathBuf::from));
@@ -166,15 +187,19 @@ impl Settings {
         let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| variable(name)).cloned();
         Ok(Self {
             data,
+            chosen_data,
             store: file.store,
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             view_max_chars: file.tool.view_max_chars,
+            mcp: file.mcp,
             serve: file.serve,
             webhooks: file.webhooks,
             admin_key: variable("QUIPU_ADMIN_KEY").cloned(),
             editor: editor.unwrap_or_else(|| "vi".to_owned()),
+            home: home(&variable),
+            config_home: config_home(&variable),
         })
     }
 }
@@ -263,6 +288,22 @@ fn default_data<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Result<Pa
         Failure::usage("there is no home directory to keep the data in")
             .with_hint("name a data directory with `--data` or `QUIPU_DATA`")
     })
+}
+
+fn home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
+    variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from)
+}
+
+/// Returns the platform's place for configuration.
+fn config_home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
+    if cfg!(windows) {
+        variable("APPDATA").map(PathBuf::from)
+    } else if cfg!(target_os = "macos") {
+        home(variable).map(|home| home.join("Library/Application Support"))
+    } else {
+        let chosen = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        chosen.or_else(|| home(variable).map(|home| home.join(".config")))
+    }
 }
 
 #[cfg(test)]

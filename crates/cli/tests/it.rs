@@ -8,6 +8,8 @@ mod errors;
 mod help;
 #[path = "it/knowledge.rs"]
 mod knowledge;
+#[path = "it/mcp.rs"]
+mod mcp;
 #[path = "it/serve.rs"]
 mod serve;
 #[path = "it/support.rs"]
@@ -16,3 +18,5 @@ mod support;
 mod tidy;
 #[path = "it/tool.rs"]
 mod tool;
+#[path = "it/transfer.rs"]
+mod transfer;

@@ -12,6 +12,7 @@ mod events;
 mod frame;
 mod knowledge;
 mod listen;
+mod mcp;
 mod memories;
 mod metrics;
 mod own;
@@ -33,7 +34,10 @@ use axum::middleware::from_fn_with_state;
 use quipu_core::Engine;
 use quipu_core::backend::Sequence;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 
+use crate::feed;
+use crate::mcp::{Hosts, Mcp, McpSettings};
 use crate::tool::ToolSettings;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
@@ -61,6 +65,10 @@ pub struct HttpSettings {
     pub mount_root: String,
     /// How the memory tool behaves.
     pub tool: ToolSettings,
+    /// How the MCP server behaves.
+    pub mcp: McpSettings,
+    /// Under which names the MCP server may be asked.
+    pub hosts: Hosts,
 }
 
 impl Default for HttpSettings {
@@ -75,6 +83,8 @@ impl Default for HttpSettings {
             requests_per_minute_max: None,
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
+            mcp: McpSettings::default(),
+            hosts: Hosts::default(),
         }
     }
 }
@@ -97,6 +107,9 @@ struct Shared {
     newest: watch::Sender<Sequence>,
     /// Whether the server is about to end, so that streams end too.
     is_stopping: watch::Sender<bool>,
+    /// The same, for the streams of the MCP server.
+    mcp_stop: CancellationToken,
+    mcp: Mcp,
 }
 
 impl App {
@@ -104,6 +117,10 @@ impl App {
     pub fn new(engine: Engine, settings: HttpSettings) -> Self {
         let permits = Semaphore::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
+        let newest = watch::Sender::new(Sequence(0));
+        let mcp_stop = CancellationToken::new();
+        let mcp =
+            Mcp::new(engine.clone(), settings.mcp.clone(), newest.subscribe(), mcp_stop.clone());
         Self(Arc::new(Shared {
             request_salt: engine.random(),
             requests_count: AtomicU64::new(0),
@@ -112,28 +129,22 @@ impl App {
             rate,
             settings,
             metrics: Metrics::default(),
-            newest: watch::Sender::new(Sequence(0)),
+            newest,
             is_stopping: watch::Sender::new(false),
+            mcp_stop,
+            mcp,
         }))
     }
 
     /// Tells the event streams about changes, until `stop` says so. Blocks its thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let mut seen = Sequence(0);
-        while !stop() {
-            match self.engine().wait(seen, PATIENCE) {
-                Ok(newest) if newest > seen => {
-                    seen = newest;
-                    self.0.newest.send_replace(newest);
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::error!(%error, "the change feed cannot be read");
-                    std::thread::sleep(PATIENCE);
-                }
-            }
-        }
+        feed::follow(self.engine(), &self.0.newest, stop);
+    }
+
+    /// Tells all streams to end.
+    fn stop_streams(&self) {
+        self.0.is_stopping.send_replace(true);
+        self.0.mcp_stop.cancel();
     }
 
     fn engine(&self) -> &Engine {
@@ -147,6 +158,7 @@ impl App {
     /// Returns the router of all routes.
     pub fn router(&self) -> Router {
         routes::router()
+            .merge(mcp::routes(self))
             .fallback(frame::no_route)
             .method_not_allowed_fallback(frame::no_method)
             .layer(from_fn_with_state(self.clone(), frame::frame))

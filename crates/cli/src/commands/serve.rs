@@ -9,10 +9,11 @@ use quipu_core::model::{KeySecret, Name, Role};
 use quipu_core::{Engine, Error};
 use quipu_server::http::webhooks::{self, Endpoint, Pauses};
 use quipu_server::http::{App, HttpSettings, Listener, Tls};
-use quipu_server::tool::ToolSettings;
+use quipu_server::mcp::Hosts;
 use tokio::runtime::Builder;
 use tokio::signal;
 
+use super::mcp;
 use crate::args::ServeArguments;
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -37,7 +38,8 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     if tls.is_none() && !address.ip().is_loopback() {
         warn_of_plain_http(arguments, table)?;
     }
-    let app = App::new(data.engine.clone(), http_settings(arguments, &context.settings));
+    let http = http_settings(arguments, &context.settings, address)?;
+    let app = App::new(data.engine.clone(), http);
     start_companions(&app, &data, &context.settings)?;
 
     let runtime = Builder::new_multi_thread()
@@ -119,11 +121,21 @@ fn first_key(context: &Context, data: &Data) -> Result<Option<KeySecret>, Failur
     Ok(None)
 }
 
-fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSettings {
+fn http_settings(
+    arguments: &ServeArguments,
+    settings: &Settings,
+    address: SocketAddr,
+) -> Result<HttpSettings, Failure> {
     let table = &settings.serve;
     let default = HttpSettings::default();
-    let tool = ToolSettings::default();
-    HttpSettings {
+    let mcp = mcp::settings(settings, None)?;
+    // A server for other hosts is asked under names that only its owner knows.
+    let hosts = if table.hosts.is_empty() && !address.ip().is_loopback() {
+        Hosts::Any
+    } else {
+        Hosts::Only(table.hosts.clone())
+    };
+    Ok(HttpSettings {
         strict_headers: arguments.strict_headers || table.strict_headers,
         body_size_bytes_max: table.body_size_bytes_max.unwrap_or(default.body_size_bytes_max),
         request_timeout: table
@@ -133,12 +145,11 @@ fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSetting
         connections_max: table.connections_max.unwrap_or(default.connections_max),
         requests_per_minute_max: table.requests_per_minute_max,
         mount_root: settings.mount_root.clone(),
-        tool: ToolSettings {
-            view_max_chars: settings.view_max_chars.unwrap_or(tool.view_max_chars),
-            ..tool
-        },
+        tool: mcp.tool,
+        mcp,
+        hosts,
         ..default
-    }
+    })
 }
 
 /// Starts what runs beside the server. The threads end with the process.

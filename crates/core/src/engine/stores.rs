@@ -79,6 +79,19 @@ impl Engine {
         self.write(|ledger| self.new_store(ledger, workspace, new))
     }
 
+    /// Returns the oldest store of this name that is not archived, and creates it if there is none;
+    /// callers that do this at the same time get the same store.
+    pub fn ensure_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
+        self.write(|ledger| {
+            let mut named = all_stores(ledger.reader(), workspace, Archived::Hide)?;
+            named.retain(|store| store.name == new.name);
+            match named.pop() {
+                Some(oldest) => Ok(oldest),
+                None => self.new_store(ledger, workspace, new),
+            }
+        })
+    }
+
     fn new_store(
         &self,
         ledger: &mut Ledger<'_>,

@@ -51,6 +51,16 @@ fn many_that_ask_for_the_same_new_store_get_one() {
 }
 
 #[test]
+fn a_store_that_is_needed_is_made_once() {
+    let bench = bench();
+    let wanted = NewStore::named(name("memories"));
+    let first = bench.engine.ensure_store(bench.workspace, &wanted).unwrap();
+    assert_eq!(bench.engine.ensure_store(bench.workspace, &wanted).unwrap().id, first.id);
+    bench.engine.archive_store(first.id).unwrap();
+    assert_ne!(bench.engine.ensure_store(bench.workspace, &wanted).unwrap().id, first.id);
+}
+
+#[test]
 fn a_store_is_found_by_name_and_by_id() {
     let bench = bench();
     assert_eq!(find(&bench, "tests").unwrap(), bench.store);

@@ -123,7 +123,7 @@ impl Listener {
             }
         }
         drop(self.socket);
-        app.0.is_stopping.send_replace(true);
+        app.stop_streams();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
             tracing::warn!("some requests were cut off after the shutdown timeout");
         }

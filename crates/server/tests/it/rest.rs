@@ -6,6 +6,8 @@ mod access;
 mod errors;
 #[path = "rest/knowledge.rs"]
 mod knowledge;
+#[path = "rest/mcp.rs"]
+mod mcp;
 #[path = "rest/memories.rs"]
 mod memories;
 #[path = "rest/own.rs"]
