@@ -1,5 +1,6 @@
 //! Search, context and recent activity as the store grows, and what the index costs writers.
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use quipu_core::{Engine, Error};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use tempfile::TempDir;
 
-use crate::table::{median, number, print, row, time};
+use crate::table::{median, number, print, processor_time, row, time};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
@@ -36,7 +37,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) {
     println!("Notes of about 1.5 KB with words of natural frequency, links and tags.");
-    let mut rows = vec![row(&[&"notes", &"measured", &"median ms", &"slowest of ten, ms"])];
+    let heading: [&dyn Display; 5] =
+        [&"notes", &"measured", &"median ms", &"slowest of ten, ms", &"processor ms"];
+    let mut rows = vec![row(&heading)];
     for &size in &arguments.sizes {
         rows.extend(measured(size, arguments));
     }
@@ -175,7 +178,7 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
     let name = |what: &str| row(&[&size, &what]);
     let seconds = |what: &str, time: Duration| {
         let mut cells = name(what);
-        cells.extend([number(time.as_secs_f64() * 1e3), String::new()]);
+        cells.extend([number(time.as_secs_f64() * 1e3), String::new(), String::new()]);
         cells
     };
     let mut rows = vec![seconds("write all, 8 writers", written), seconds("index all", indexed)];
@@ -220,12 +223,16 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
     for (what, ask) in questions {
         ask(0);
         let count = u64::try_from(arguments.questions).expect("a small number");
-        let times: Vec<_> = (1..=count).map(|it| time(|| ask(it)).as_secs_f64() * 1e3).collect();
+        let mut times = Vec::new();
+        let spent = processor_time(|| {
+            times = (1..=count).map(|it| time(|| ask(it)).as_secs_f64() * 1e3).collect();
+        });
+        let spent = spent.as_secs_f64() * 1e3 / f64::from(u32::try_from(count).unwrap_or(1));
         let mut sorted = times.clone();
         sorted.sort_by(f64::total_cmp);
         let slow = sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(f64::NAN);
         let mut cells = name(what);
-        cells.extend([number(median(times)), number(slow)]);
+        cells.extend([number(median(times)), number(slow), number(spent)]);
         rows.push(cells);
     }
     let bytes: u64 = std::fs::read_dir(library.directory.path())
@@ -281,7 +288,9 @@ fn while_followed(library: &Library, numbers: Range<u64>) -> f64 {
             while !stop.load(Ordering::Relaxed) {
                 seen = library.engine.wait(seen, Duration::from_millis(100)).expect("it waits");
                 // It rests as long as it works, as the server's does.
-                let worked = time(|| drop(library.engine.index_pending().expect("it indexes")));
+                let worked = time(|| {
+                    library.engine.index_pending().expect("it indexes");
+                });
                 thread::sleep(worked);
             }
         });

@@ -4,6 +4,7 @@ mod export;
 mod history;
 mod import;
 mod keys;
+mod knowledge;
 mod memories;
 mod project;
 mod serve;
@@ -34,6 +35,11 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Diff(arguments) => history::diff(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
         Command::Redact(arguments) => history::redact(context, &arguments),
+        Command::Search(arguments) => knowledge::search(context, &arguments),
+        Command::Recent(arguments) => knowledge::recent(context, &arguments),
+        Command::Context(arguments) => knowledge::context(context, &arguments),
+        Command::Links(arguments) => knowledge::links(context, &arguments),
+        Command::Graph(arguments) => knowledge::graph(context, &arguments),
         Command::Import(arguments) => import::run(context, &arguments),
         Command::Export(arguments) => export::run(context, &arguments),
         Command::Session(command) => sessions::run(context, command),

@@ -6,6 +6,8 @@ mod commands;
 mod errors;
 #[path = "it/help.rs"]
 mod help;
+#[path = "it/knowledge.rs"]
+mod knowledge;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/tidy.rs"]

@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
@@ -228,9 +229,9 @@ pub trait Writer: Reader {
     /// Adds a change to the feed.
     fn record(&mut self, change: &Change) -> Result<(), Error>;
 
-    /// Adds the entry of a memory to the index, in place of the one that was there. The entry was
-    /// made of a version that is kept.
-    fn put_note(&mut self, entry: &Entry) -> Result<(), Error>;
+    /// Adds the entries of memories to the index, in place of those that were there. Each memory
+    /// comes once, and its entry was made of a version that is kept.
+    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error>;
 
     /// Removes the entry of a memory from the index, if there is one.
     fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error>;

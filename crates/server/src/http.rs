@@ -10,6 +10,7 @@ mod choices;
 mod cursor;
 mod events;
 mod frame;
+mod knowledge;
 mod listen;
 mod memories;
 mod metrics;
@@ -175,6 +176,10 @@ impl App {
             .route("/stores/{store}/tool", post(own::tool))
             .route("/stores/{store}/policy", get(own::policy).post(own::set_policy))
             .route("/stores/{store}/restore", post(own::restore))
+            .route("/search", get(knowledge::search))
+            .route("/stores/{store}/context", get(knowledge::context))
+            .route("/stores/{store}/recent", get(knowledge::recent))
+            .route("/stores/{store}/links", get(knowledge::links))
             .route("/sessions/{session}/prompt", get(own::prompt))
             .route("/sessions/{session}/token", post(own::new_token))
             .route("/events", get(events::stream))

@@ -3,6 +3,7 @@
 //! Field names, types and nulls are part of the contract; `docs/rest.md` lists them. The core
 //! knows nothing of JSON, so the conversions stand here.
 
+mod knowledge;
 mod own;
 mod requests;
 mod sessions;
@@ -12,6 +13,10 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::Serialize;
 
+pub use knowledge::{
+    ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
+    OrphansBody, RecentBody, RelatedBody, SearchBody, field_filters, value,
+};
 pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
     SessionSummary, StoreDetails, WorkspaceBody,

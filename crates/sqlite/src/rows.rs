@@ -13,6 +13,8 @@ mod stores;
 mod upkeep;
 mod versions;
 
+use std::sync::Arc;
+
 use quipu_core::Error;
 use quipu_core::backend::{
     Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery, StoreQuery, Usage,
@@ -231,8 +233,8 @@ impl Writer for Rows<'_> {
         changes::record(self.connection, change).or_storage_error()
     }
 
-    fn put_note(&mut self, entry: &Entry) -> Result<(), Error> {
-        index::put_note(self.connection, entry).or_storage_error()
+    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
+        index::put_notes(self.connection, entries).or_storage_error()
     }
 
     fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error> {

@@ -184,7 +184,7 @@ impl Writer for FaultyWriter<'_> {
         fn put_key(write, key: &Key) -> ();
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();
-        fn put_note(write, entry: &Entry) -> ();
+        fn put_notes(write, entries: &[Arc<Entry>]) -> ();
         fn remove_note(write, store: StoreId, memory: MemoryId) -> ();
         fn clear_index(write) -> ();
     }

@@ -4,7 +4,7 @@ mod index;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quipu_core::Error;
@@ -432,8 +432,8 @@ impl Writer for State {
         Ok(())
     }
 
-    fn put_note(&mut self, entry: &Entry) -> Result<(), Error> {
-        self.index.put(entry);
+    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
+        entries.iter().for_each(|entry| self.index.put(entry));
         Ok(())
     }
 

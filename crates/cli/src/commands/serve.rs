@@ -143,6 +143,8 @@ fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), F
     let follower = app.clone();
     std::thread::spawn(move || follower.follow(|| false));
     let engine = data.engine.clone();
+    std::thread::spawn(move || quipu_server::follow_index(&engine, || false));
+    let engine = data.engine.clone();
     let every = settings.serve.prune_every_minutes;
     let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));
     std::thread::spawn(move || prune_now_and_then(&engine, every));

@@ -8,15 +8,15 @@
 //! cannot harm each other.
 
 use std::ops::Bound;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use crate::Error;
 use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
 use crate::index::{Entry, INDEX_CURSOR};
 use crate::model::{Directory, MemoryId, StoreId, View};
 
-use super::Engine;
 use super::stores::all_stores;
+use super::{Engine, Ledger};
 
 /// The cursor that is not zero while the index is built anew; each time it is another number.
 const REBUILD_CURSOR: &str = "index.rebuild";
@@ -47,7 +47,7 @@ impl State {
 
 /// What is to be done to the index for one memory.
 enum Task {
-    Put(Box<Entry>),
+    Put(Arc<Entry>),
     Remove(StoreId, MemoryId),
 }
 
@@ -148,7 +148,7 @@ impl Engine {
                 let (tasks, last) =
                     self.read(|reader| unindexed(reader, store.id, start.clone()))?;
                 count += tasks.len();
-                self.write(|ledger| tasks.iter().try_for_each(|task| carry_out(ledger, task)))?;
+                self.write(|ledger| carry_out(ledger, &tasks))?;
                 let Some(last) = last else { break };
                 start = Bound::Excluded(last);
             }
@@ -167,7 +167,7 @@ impl Engine {
             if ledger.reader().cursor(INDEX_CURSOR)? != Some(from) {
                 return Ok(());
             }
-            tasks.iter().try_for_each(|task| carry_out(ledger, task))?;
+            carry_out(ledger, tasks)?;
             ledger.writer.put_cursor(INDEX_CURSOR, to)
         })
     }
@@ -196,7 +196,7 @@ fn next_part(reader: &dyn Reader, reached: Option<Sequence>) -> Result<Part, Err
     let mut tasks = Vec::new();
     for (memory, store) in memories {
         tasks.push(match reader.memory(store, memory, View::Full)? {
-            Some(memory) => Task::Put(Box::new(Entry::read(&memory))),
+            Some(memory) => Task::Put(Arc::new(Entry::read(&memory))),
             None => Task::Remove(store, memory),
         });
     }
@@ -217,27 +217,30 @@ fn unindexed(
         let is_known =
             reader.note(store, memory.id)?.is_some_and(|note| note.version == memory.version);
         if !is_known {
-            tasks.push(Task::Put(Box::new(Entry::read(&memory))));
+            tasks.push(Task::Put(Arc::new(Entry::read(&memory))));
         }
     }
     Ok((tasks, last))
 }
 
-/// Carries out a task if the memory still is what it was when the task was made.
-fn carry_out(ledger: &mut super::Ledger<'_>, task: &Task) -> Result<(), Error> {
-    match task {
-        Task::Put(entry) => {
-            let row = &entry.row;
-            let memory = ledger.reader().memory(row.store, row.memory, View::Basic)?;
-            if memory.is_some_and(|memory| memory.version == row.version) {
-                ledger.writer.put_note(entry)?;
+/// Carries out those tasks whose memory still is what it was when the task was made.
+fn carry_out(ledger: &mut Ledger<'_>, tasks: &[Task]) -> Result<(), Error> {
+    let mut entries = Vec::new();
+    for task in tasks {
+        match task {
+            Task::Put(entry) => {
+                let row = &entry.row;
+                let memory = ledger.reader().memory(row.store, row.memory, View::Basic)?;
+                if memory.is_some_and(|memory| memory.version == row.version) {
+                    entries.push(Arc::clone(entry));
+                }
             }
-        }
-        Task::Remove(store, memory) => {
-            if ledger.reader().memory(*store, *memory, View::Basic)?.is_none() {
-                ledger.writer.remove_note(*store, *memory)?;
+            Task::Remove(store, memory) => {
+                if ledger.reader().memory(*store, *memory, View::Basic)?.is_none() {
+                    ledger.writer.remove_note(*store, *memory)?;
+                }
             }
         }
     }
-    Ok(())
+    ledger.writer.put_notes(&entries)
 }

@@ -69,7 +69,7 @@ pub struct SearchFilter {
 pub struct SearchPage {
     /// The hits, the best first.
     pub hits: Vec<SearchHit>,
-    /// How many there are in all; the best 1,000 can be had.
+    /// How many there are in all; the best 500 can be had.
     pub total: Total,
     /// Whether the next page holds more.
     pub has_more: bool,
@@ -106,7 +106,7 @@ pub enum Found {
 }
 
 /// How deep into the results a page can lie.
-const HITS_MAX: usize = 1000;
+const HITS_MAX: usize = 500;
 
 impl SearchRequest {
     /// Returns the request for the first ten memories of a store that fit a text.
@@ -182,7 +182,7 @@ fn by_terms(
         strict.add(what, reader.search_index(&plan.query(request, what, limit))?);
     }
     strict.sort();
-    if strict.total.count >= end {
+    if strict.total.count >= limit {
         return Ok(strict);
     }
     let mut loose = Matches::default();

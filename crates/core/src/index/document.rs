@@ -1,10 +1,10 @@
 //! Documents: terms in columns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::terms::{further_terms, terms};
+use super::terms::{Run, each_run, further_terms, term_of, terms};
 
 /// The terms of a memory, an observation or a relation; each column is terms with single spaces
 /// between them.
@@ -103,10 +103,11 @@ pub enum Mark<'a> {
 }
 
 impl Mark<'_> {
-    /// Returns the term that stands for it: short and of letters and digits, whatever is marked.
+    /// Returns the term that stands for it: a letter and 16 digits, which no word of a text is but
+    /// by intent.
     pub fn term(self) -> String {
         let (letter, value) = match self {
-            Self::Any => return "any".to_owned(),
+            Self::Any => return "a0000000000000000".to_owned(),
             Self::Tag(tag) => ('t', tag.to_lowercase()),
             Self::Kind(kind) => ('k', kind.to_lowercase()),
             Self::Place(place) => ('p', place.to_owned()),
@@ -121,15 +122,44 @@ impl Mark<'_> {
 /// Returns the terms of texts, with single spaces between them.
 pub(super) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut joined = String::new();
-    for term in texts.into_iter().flat_map(terms) {
-        push(&mut joined, &term.text);
+    // Most words of a text are in it more than once.
+    let mut known: HashMap<&str, String> = HashMap::new();
+    for text in texts {
+        each_run(text, |run, range| {
+            let written = text.get(range).unwrap_or_default();
+            match run {
+                Run::Word => {
+                    let term = known.entry(written).or_insert_with(|| term_of(written));
+                    if !term.is_empty() {
+                        push(&mut joined, term);
+                    }
+                }
+                Run::Ideographs => {
+                    terms(written).iter().for_each(|term| push(&mut joined, &term.text));
+                }
+            }
+        });
     }
     joined
 }
 
 /// Returns what else texts can be found by, each term once.
 pub(super) fn extra<'a>(texts: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
-    texts.into_iter().flat_map(further_terms).filter(|term| !term.is_empty()).collect()
+    let mut seen = HashSet::new();
+    let mut found = BTreeSet::new();
+    for text in texts {
+        each_run(text, |run, range| {
+            let written = text.get(range).unwrap_or_default();
+            if seen.insert(written) {
+                further_terms(run, written, |term| {
+                    if !term.is_empty() {
+                        found.insert(term);
+                    }
+                });
+            }
+        });
+    }
+    found
 }
 
 /// Returns terms with single spaces between them.

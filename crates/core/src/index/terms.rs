@@ -31,8 +31,7 @@ pub fn terms(text: &str) -> Vec<Term> {
     let mut found = Vec::with_capacity(text.len() / 6);
     each_run(text, |run, range| match run {
         Run::Word => {
-            let term = stem(&folded(text.get(range.clone()).unwrap_or_default()));
-            // A lone accent leaves nothing.
+            let term = term_of(text.get(range.clone()).unwrap_or_default());
             if !term.is_empty() {
                 found.push(Term { text: term, range });
             }
@@ -42,37 +41,37 @@ pub fn terms(text: &str) -> Vec<Term> {
     found
 }
 
-/// Returns what else a text can be found by, in no order: the words as they are written, the parts
-/// of identifiers such as `parseJson2`, and the last character of a run without spaces.
-pub(super) fn further_terms(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    each_run(text, |run, range| {
-        let written = text.get(range).unwrap_or_default();
-        match run {
-            Run::Ideographs => {
-                found.extend(written.chars().last().map(String::from));
+/// Returns the term of a written word; nothing is left of a lone accent.
+pub(super) fn term_of(written: &str) -> String {
+    stem(&folded(written))
+}
+
+/// Calls `work` with what else a run can be found by: the word as it is written, the parts of an
+/// identifier such as `parseJson2`, the last character of a run without spaces.
+pub(super) fn further_terms(run: Run, written: &str, mut work: impl FnMut(String)) {
+    match run {
+        Run::Ideographs => written.chars().last().map(String::from).into_iter().for_each(work),
+        Run::Word => {
+            let word = folded(written);
+            if !word.is_empty() && stem(&word) != word {
+                work(word.into_owned());
             }
-            Run::Word => {
-                let word = folded(written);
-                let stemmed = stem(&word);
-                if stemmed != word && !word.is_empty() {
-                    found.push(word.into_owned());
-                }
-                for part in parts(written) {
-                    let part = folded(part);
-                    found.push(stem(&part));
-                    found.push(part.into_owned());
-                }
+            for part in parts(written) {
+                let part = folded(part);
+                work(stem(&part));
+                work(part.into_owned());
             }
         }
-    });
-    found
+    }
 }
 
 /// Returns the parts of a word that changes between small and capital letters or digits; none if
 /// it has only one.
 pub(super) fn parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return parts;
+    }
     let mut start = 0;
     let kinds: Vec<_> = word.char_indices().map(|(at, letter)| (at, kind(letter))).collect();
     for window in kinds.windows(2) {
@@ -256,7 +255,9 @@ mod tests {
     fn scripts_without_spaces_become_pairs() {
         assert_eq!(of("日本語 tea茶"), ["日本", "本語", "tea", "茶"]);
         assert_eq!(of("こんにちは"), ["こん", "んに", "にち", "ちは"]);
-        assert_eq!(further_terms("日本語"), ["語"]);
+        let mut further = Vec::new();
+        further_terms(Run::Ideographs, "日本語", |term| further.push(term));
+        assert_eq!(further, ["語"]);
     }
 
     #[test]

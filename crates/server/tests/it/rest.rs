@@ -4,6 +4,8 @@
 mod access;
 #[path = "rest/errors.rs"]
 mod errors;
+#[path = "rest/knowledge.rs"]
+mod knowledge;
 #[path = "rest/memories.rs"]
 mod memories;
 #[path = "rest/own.rs"]

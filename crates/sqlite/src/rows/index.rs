@@ -7,8 +7,12 @@ mod expression;
 mod search;
 mod verify;
 
+use std::borrow::Cow;
+use std::mem;
+use std::sync::Arc;
+
 use quipu_core::index::{
-    Document, Entry, Fact, FactKind, LinkQuery, LinkRow, NoteName, NoteRow, PermalinkSource,
+    Document, Entry, FactKind, LinkQuery, LinkRow, NoteName, NoteRow, PermalinkSource,
 };
 use quipu_core::model::{Memory, MemoryId, MemoryPath, StoreId, VersionId};
 use quipu_core::note::Target;
@@ -36,12 +40,24 @@ impl Indexed {
     }
 }
 
-pub(super) fn put_note(connection: &Connection, entry: &Entry) -> Result<()> {
+pub(super) fn put_notes(connection: &Connection, entries: &[Arc<Entry>]) -> Result<()> {
+    let mut changes = TermChanges::default();
+    for entry in entries {
+        put_note(connection, entry, &mut changes)?;
+    }
+    changes.apply(connection)
+}
+
+fn put_note<'e>(
+    connection: &Connection,
+    entry: &'e Entry,
+    changes: &mut TermChanges<'e>,
+) -> Result<()> {
     let row = &entry.row;
     let Some(store_num) = store_number(connection, row.store)? else { return Ok(()) };
     let num = match indexed(connection, row.memory)? {
         Some(old) => {
-            take_out(connection, &old)?;
+            take_out(connection, &old, changes)?;
             old.num
         }
         None => next_number(connection, "notes", store_num * STORE_SPAN, STORE_SPAN)?,
@@ -61,9 +77,17 @@ pub(super) fn put_note(connection: &Connection, entry: &Entry) -> Result<()> {
         row.permalink_source == PermalinkSource::Path,
         row.created_at.as_micros(),
     ])?;
-    put_terms(connection, Terms::Notes, num, &entry.document)?;
+    changes.add(Terms::Notes, num, &entry.document);
     put_details(connection, store_num, num, entry)?;
-    put_facts(connection, store_num, num, &entry.facts)
+    for fact in &entry.facts {
+        let start = store_num * STORE_SPAN + facts_start(fact.kind);
+        let fact_num = next_number(connection, "facts", start, RELATIONS_START)?;
+        connection
+            .prepare_cached("INSERT INTO facts (num, note, position) VALUES (?1, ?2, ?3)")?
+            .execute(params![fact_num, num, fact.position])?;
+        changes.add(Terms::Facts, fact_num, &fact.document);
+    }
+    Ok(())
 }
 
 fn put_details(connection: &Connection, store: i64, num: i64, entry: &Entry) -> Result<()> {
@@ -106,18 +130,6 @@ fn put_details(connection: &Connection, store: i64, num: i64, entry: &Entry) -> 
     Ok(())
 }
 
-fn put_facts(connection: &Connection, store: i64, note: i64, facts: &[Fact]) -> Result<()> {
-    for fact in facts {
-        let start = store * STORE_SPAN + facts_start(fact.kind);
-        let num = next_number(connection, "facts", start, RELATIONS_START)?;
-        connection
-            .prepare_cached("INSERT INTO facts (num, note, position) VALUES (?1, ?2, ?3)")?
-            .execute(params![num, note, fact.position])?;
-        put_terms(connection, Terms::Facts, num, &fact.document)?;
-    }
-    Ok(())
-}
-
 fn facts_start(kind: FactKind) -> i64 {
     match kind {
         FactKind::Observation => 0,
@@ -134,10 +146,8 @@ fn next_number(connection: &Connection, table: &str, start: i64, length: i64) ->
 }
 
 pub(super) fn remove_note(connection: &Connection, store: StoreId, memory: MemoryId) -> Result<()> {
-    match indexed(connection, memory)?.filter(|old| old.store == store) {
-        Some(old) => take_out(connection, &old),
-        None => Ok(()),
-    }
+    let old = indexed(connection, memory)?.filter(|old| old.store == store);
+    take_all_out(connection, old.as_slice())
 }
 
 /// Removes the note that was made of the version of this moment, if there is one.
@@ -145,10 +155,8 @@ pub(super) fn remove_version(connection: &Connection, at: i64) -> Result<()> {
     let sql = "SELECT n.num, s.id FROM versions v JOIN notes n ON n.memory = v.memory
             JOIN stores s ON s.num = n.store
         WHERE v.at = ?1 AND n.at = v.at";
-    match connection.prepare_cached(sql)?.query_row([at], Indexed::from_row).optional()? {
-        Some(old) => take_out(connection, &old),
-        None => Ok(()),
-    }
+    let old = connection.prepare_cached(sql)?.query_row([at], Indexed::from_row).optional()?;
+    take_all_out(connection, old.as_slice())
 }
 
 pub(super) fn remove_store(connection: &Connection, store: StoreId) -> Result<()> {
@@ -159,7 +167,7 @@ pub(super) fn remove_store(connection: &Connection, store: StoreId) -> Result<()
         .prepare_cached(sql)?
         .query_map([store_num], Indexed::from_row)?
         .collect::<Result<Vec<_>>>()?;
-    notes.iter().try_for_each(|note| take_out(connection, note))
+    take_all_out(connection, &notes)
 }
 
 pub(super) fn clear(connection: &Connection) -> Result<()> {
@@ -179,13 +187,21 @@ pub(crate) fn compact(connection: &Connection) -> Result<()> {
     )
 }
 
-/// Removes everything that the index has of a note.
-fn take_out(connection: &Connection, old: &Indexed) -> Result<()> {
+fn take_all_out(connection: &Connection, notes: &[Indexed]) -> Result<()> {
+    let mut changes = TermChanges::default();
+    for note in notes {
+        take_out(connection, note, &mut changes)?;
+    }
+    changes.apply(connection)
+}
+
+/// Removes everything that the index has of a note; its terms go with the changes.
+fn take_out(connection: &Connection, old: &Indexed, changes: &mut TermChanges<'_>) -> Result<()> {
     let num = old.num;
     // Without its version, which would be damage, the terms cannot be told; `quipu check` says so.
-    if let Some(entry) = entry_again(connection, old)? {
-        let store = num / STORE_SPAN;
-        remove_terms(connection, Terms::Notes, num, &entry.document)?;
+    if let Some(mut entry) = entry_again(connection, old)? {
+        remove_details(connection, num / STORE_SPAN, num, &entry)?;
+        changes.remove(Terms::Notes, num, mem::take(&mut entry.document));
         let facts = connection
             .prepare_cached("SELECT num, position FROM facts WHERE note = ?1 ORDER BY num")?
             .query_map([num], |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -193,13 +209,12 @@ fn take_out(connection: &Connection, old: &Indexed) -> Result<()> {
         for (fact_num, position) in facts {
             let is_relation = fact_num % STORE_SPAN >= RELATIONS_START;
             let kind = if is_relation { FactKind::Relation } else { FactKind::Observation };
-            let fact =
-                entry.facts.iter().find(|fact| fact.kind == kind && fact.position == position);
+            let mut facts = entry.facts.iter_mut();
+            let fact = facts.find(|fact| fact.kind == kind && fact.position == position);
             if let Some(fact) = fact {
-                remove_terms(connection, Terms::Facts, fact_num, &fact.document)?;
+                changes.remove(Terms::Facts, fact_num, mem::take(&mut fact.document));
             }
         }
-        remove_details(connection, store, num, &entry)?;
     }
     connection.prepare_cached("DELETE FROM facts WHERE note = ?1")?.execute([num])?;
     connection.prepare_cached("DELETE FROM links WHERE note = ?1")?.execute([num])?;
@@ -226,7 +241,7 @@ fn remove_details(connection: &Connection, store: i64, num: i64, entry: &Entry) 
 }
 
 /// The two tables of terms.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Terms {
     Notes,
     Facts,
@@ -241,47 +256,51 @@ impl Terms {
     }
 }
 
-fn put_terms(connection: &Connection, terms: Terms, num: i64, document: &Document) -> Result<()> {
-    let sql = match terms {
-        Terms::Notes => {
-            "INSERT INTO note_terms (rowid, title, tags, headings, body, extra, marks)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        }
-        Terms::Facts => {
-            "INSERT INTO fact_terms (rowid, title, tags, headings, body, extra, marks)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        }
-    };
-    run(connection, sql, num, document)
+/// What happens to the terms of a document; removing comes before adding.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Act {
+    Remove,
+    Add,
 }
 
-fn remove_terms(
-    connection: &Connection,
-    terms: Terms,
-    num: i64,
-    document: &Document,
-) -> Result<()> {
-    let sql = match terms {
-        Terms::Notes => {
-            "INSERT INTO note_terms
-                (note_terms, rowid, title, tags, headings, body, extra, marks)
-            VALUES ('delete', ?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        }
-        Terms::Facts => {
-            "INSERT INTO fact_terms
-                (fact_terms, rowid, title, tags, headings, body, extra, marks)
-            VALUES ('delete', ?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        }
-    };
-    run(connection, sql, num, document)
-}
+/// Documents whose terms come or go.
+///
+/// FTS5 collects terms in memory as long as the numbers of documents grow, and writes everything
+/// when they do not. So all changes of a transaction are made in the order of numbers.
+#[derive(Default)]
+struct TermChanges<'e>(Vec<(Terms, i64, Act, Cow<'e, Document>)>);
 
-fn run(connection: &Connection, sql: &str, num: i64, document: &Document) -> Result<()> {
-    let Document { title, tags, headings, body, extra, marks } = document;
-    connection
-        .prepare_cached(sql)?
-        .execute(params![num, title, tags, headings, body, extra, marks])
-        .map(drop)
+impl<'e> TermChanges<'e> {
+    fn add(&mut self, terms: Terms, num: i64, document: &'e Document) {
+        self.0.push((terms, num, Act::Add, Cow::Borrowed(document)));
+    }
+
+    fn remove(&mut self, terms: Terms, num: i64, document: Document) {
+        self.0.push((terms, num, Act::Remove, Cow::Owned(document)));
+    }
+
+    fn apply(mut self, connection: &Connection) -> Result<()> {
+        self.0.sort_by_key(|(terms, num, act, _)| (*terms, *num, *act));
+        for (terms, num, act, document) in &self.0 {
+            let table = terms.table();
+            let sql = match act {
+                Act::Add => format!(
+                    "INSERT INTO {table} (rowid, title, tags, headings, body, extra, marks)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+                ),
+                Act::Remove => format!(
+                    "INSERT INTO {table}
+                        ({table}, rowid, title, tags, headings, body, extra, marks)
+                    VALUES ('delete', ?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+                ),
+            };
+            let Document { title, tags, headings, body, extra, marks } = &**document;
+            connection
+                .prepare_cached(&sql)?
+                .execute(params![num, title, tags, headings, body, extra, marks])?;
+        }
+        Ok(())
+    }
 }
 
 fn store_number(connection: &Connection, store: StoreId) -> Result<Option<i64>> {

@@ -1,6 +1,7 @@
 //! The index: what is put into it, and what it answers.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use quipu_core::backend::PruneRule;
 use quipu_core::index::{
@@ -20,9 +21,8 @@ fn indexed(fixture: &Fixture, store: &Store, notes: &[(&str, &str)]) -> Vec<Memo
         .map(|(number, (path, text))| Rows::memory(store, number, path, text))
         .collect();
     fixture.with_memories(1, &memories.iter().collect::<Vec<_>>());
-    fixture.write(|writer| {
-        memories.iter().try_for_each(|memory| writer.put_note(&Entry::read(memory)))
-    });
+    let entries: Vec<_> = memories.iter().map(|memory| Arc::new(Entry::read(memory))).collect();
+    fixture.write(|writer| writer.put_notes(&entries));
     memories
 }
 
@@ -220,7 +220,7 @@ pub fn putting_a_note_again_replaces_it_and_removing_leaves_nothing(fixture: &Fi
     let changed = Rows::changed(&memories[0], 5, "/b", "kettle");
     fixture.write(|writer| {
         writer.commit(&Rows::commit(5, Some(&memories[0]), Some(&changed)))?;
-        writer.put_note(&Entry::read(&changed))
+        writer.put_notes(&[Arc::new(Entry::read(&changed))])
     });
     let everything = [What::Memories, What::Observations, What::Relations];
     for what in everything {
@@ -230,7 +230,7 @@ pub fn putting_a_note_again_replaces_it_and_removing_leaves_nothing(fixture: &Fi
     assert_eq!(fixture.backend.verify_index().expect("it verifies"), Vec::<String>::new());
     fixture.write(|writer| {
         writer.remove_note(Rows::store(2).id, changed.id)?;
-        writer.put_note(&Entry::read(&changed))
+        writer.put_notes(&[Arc::new(Entry::read(&changed))])
     });
     assert_eq!(found(fixture, &query(&store, word("kettl"))), [changed.id]);
     fixture.write(|writer| writer.remove_note(store.id, changed.id));
@@ -245,7 +245,7 @@ pub fn a_cleared_index_is_empty(fixture: &Fixture) {
     fixture.write(|writer| writer.clear_index());
     assert_eq!(found(fixture, &query(&store, TermQuery::any())), []);
     assert_eq!(fixture.backend.verify_index().expect("it verifies"), Vec::<String>::new());
-    fixture.write(|writer| writer.put_note(&Entry::read(&memories[0])));
+    fixture.write(|writer| writer.put_notes(&[Arc::new(Entry::read(&memories[0]))]));
     assert_eq!(found(fixture, &query(&store, word("tea"))), [memories[0].id]);
 }
 
@@ -279,9 +279,10 @@ pub fn an_entry_that_differs_from_its_text_is_reported(fixture: &Fixture) {
     assert_eq!(fixture.backend.verify_index().expect("it verifies"), Vec::<String>::new());
     let mut wrong = Entry::read(&memories[0]);
     wrong.document.body = "coffee".to_owned();
+    let wrong = [Arc::new(wrong)];
     fixture.write(|writer| {
         writer.clear_index()?;
-        writer.put_note(&wrong)
+        writer.put_notes(&wrong)
     });
     let problems = fixture.backend.verify_index().expect("it verifies");
     assert!(matches!(problems.as_slice(), [only] if only.contains("/a")), "{problems:?}");

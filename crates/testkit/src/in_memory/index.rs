@@ -16,8 +16,8 @@ use super::State;
 pub(super) struct Index(BTreeMap<MemoryId, Arc<Entry>>);
 
 impl Index {
-    pub(super) fn put(&mut self, entry: &Entry) {
-        self.0.insert(entry.row.memory, Arc::new(entry.clone()));
+    pub(super) fn put(&mut self, entry: &Arc<Entry>) {
+        self.0.insert(entry.row.memory, Arc::clone(entry));
     }
 
     pub(super) fn remove(&mut self, is_gone: impl Fn(&NoteRow) -> bool) {

@@ -89,11 +89,17 @@ fn any() -> String {
 }
 
 fn written(phrase: &Phrase, columns: &[Column]) -> String {
+    // No word of a text is a mark, so a word that may stand anywhere need not be looked for in
+    // certain columns, which takes longer.
+    let is_anywhere = phrase.terms.len() == 1
+        && phrase.end == WordEnd::Whole
+        && columns.len() == Column::ALL.len() - 1;
     let columns: Vec<_> = columns.iter().map(|column| column.as_str()).collect();
+    let columns = if is_anywhere { String::new() } else { format!("{{{}}} : ", columns.join(" ")) };
     let star = match phrase.end {
         WordEnd::Whole => "",
         WordEnd::Prefix => " *",
     };
     // Terms are letters and digits only, so there is nothing to escape.
-    format!("{{{}}} : \"{}\"{star}", columns.join(" "), phrase.terms.join(" "))
+    format!("{columns}\"{}\"{star}", phrase.terms.join(" "))
 }

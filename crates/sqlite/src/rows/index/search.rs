@@ -1,7 +1,8 @@
 //! Searching: which documents fit, and which of them fit best.
 //!
 //! FTS5 computes the rank of every match, and that takes longer than everything else. So if very
-//! many documents fit, only those with a word in their title and the newest are ranked.
+//! many documents fit, those with a word in their title come first and then the newest ones, each
+//! ranked among themselves.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,7 @@ use super::{RELATIONS_START, STORE_SPAN, Terms, facts_start, store_number};
 use crate::rows::columns::{Columns as _, limit};
 
 /// So many matches are ranked at most, in a store.
-const RANKED_MAX: usize = 1000;
+const RANKED_MAX: usize = 500;
 /// So many matches are counted at most, in a store.
 const COUNTED_MAX: usize = 10_000;
 
@@ -97,36 +98,55 @@ impl<'q> Question<'q> {
     }
 
     fn best(&self, connection: &Connection) -> Result<(Vec<Scored>, Total)> {
-        let newest = self.newest(connection, COUNTED_MAX + 1)?;
-        let is_lower_bound = newest.len() > COUNTED_MAX;
-        let total = Total { count: newest.len().min(COUNTED_MAX), is_lower_bound };
         let phrases = self.query.terms.phrases();
-        let Expression::Some(expression) = &self.expression else {
-            return Ok((self.latest(&newest), total));
+        let expression = match &self.expression {
+            Expression::Some(expression) if !phrases.is_empty() => expression,
+            Expression::Some(_) | Expression::All | Expression::Nothing => {
+                let newest = self.newest(connection, COUNTED_MAX + 1)?;
+                return Ok((self.latest(&newest), total(newest.len())));
+            }
         };
-        if phrases.is_empty() {
-            return Ok((self.latest(&newest), total));
+        let newest = self.matching(connection, expression, RANKED_MAX + 1)?;
+        let Some(&floor) = newest.last() else { return Ok((Vec::new(), total(0))) };
+        if newest.len() <= RANKED_MAX {
+            return Ok((self.ranked(connection, expression, floor)?, total(newest.len())));
         }
-        let Some(&floor) = newest.get(RANKED_MAX.min(newest.len()).saturating_sub(1)) else {
-            return Ok((Vec::new(), total));
-        };
-        let mut best = self.ranked(connection, expression, floor)?;
-        if newest.len() > RANKED_MAX
-            && let Some(titled) = titled(&phrases)
-        {
+        let count = self.counted(connection, expression)?;
+        // A word in the title outweighs any number in the text, so these come first.
+        let mut best = Vec::new();
+        if let Some(titled) = titled(&phrases) {
             let both = format!("{titled} AND {expression}");
-            let among = self.matching(connection, &both, RANKED_MAX)?;
-            if let Some(&floor) = among.last() {
-                let known: HashSet<i64> = best.iter().map(|document| document.num).collect();
-                let more = self.ranked(connection, &both, floor)?;
-                best.extend(more.into_iter().filter(|document| !known.contains(&document.num)));
-                best.sort_by(|left, right| {
-                    right.score.total_cmp(&left.score).then(right.num.cmp(&left.num))
-                });
+            if let Some(&floor) = self.matching(connection, &both, RANKED_MAX)?.last() {
+                best = self.ranked(connection, &both, floor)?;
             }
         }
-        best.truncate(self.query.limit);
-        Ok((best, total))
+        if best.len() < self.query.limit {
+            let known: HashSet<i64> = best.iter().map(|document| document.num).collect();
+            let more = self.ranked(connection, expression, floor)?;
+            best.extend(more.into_iter().filter(|document| !known.contains(&document.num)));
+            best.truncate(self.query.limit);
+        }
+        // The order of those in the title and the others must not depend on the limit.
+        let mut score = f64::INFINITY;
+        for document in &mut best {
+            document.score = document.score.min(score);
+            score = document.score;
+        }
+        Ok((best, total(count)))
+    }
+
+    /// Returns how many documents an expression selects, up to one more than are counted.
+    fn counted(&self, connection: &Connection, expression: &str) -> Result<usize> {
+        let table = self.terms.table();
+        let condition = self.condition();
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {table}
+                WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 {condition} LIMIT ?4)"
+        );
+        let mut values = self.values(expression, self.range.start);
+        values.push(limit(COUNTED_MAX + 1).into());
+        values.extend(self.condition_values());
+        connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))
     }
 
     /// Returns the first documents of a list, without a score.
@@ -307,6 +327,10 @@ fn allowed_by_paths(
         }
     }
     Ok(Some(passing))
+}
+
+fn total(count: usize) -> Total {
+    Total { count: count.min(COUNTED_MAX), is_lower_bound: count > COUNTED_MAX }
 }
 
 /// Returns the notes of a store whose fields fit all filters; `None` if there is no filter.
