@@ -8,6 +8,7 @@
 mod bare;
 mod engine;
 mod knowledge;
+mod retrieval;
 mod table;
 mod tool;
 
@@ -26,6 +27,8 @@ enum Subject {
     Engine(engine::Arguments),
     /// Search, context and recent activity as the store grows, and what the index costs writers.
     Knowledge(knowledge::Arguments),
+    /// How well search finds the notes that answer questions.
+    Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
 }
@@ -34,6 +37,7 @@ fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
         Subject::Knowledge(arguments) => knowledge::run(&arguments),
+        Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
     }
 }

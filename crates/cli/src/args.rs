@@ -1,18 +1,21 @@
 //! The command line, as it is typed.
 
 mod knowledge;
+mod transfer;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
 
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
     SearchIn, SearchWhat,
 };
+pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
+pub(crate) use upkeep::{BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -103,6 +106,14 @@ pub(crate) enum Command {
     Links(LinksArguments),
     /// Draw the memories of a store and their links
     Graph(GraphArguments),
+    /// Import notes: a folder, an Obsidian vault, a Basic Memory project, or what another program kept
+    ///
+    /// The kind is detected unless `--from` names it. Importing again changes only what has changed,
+    /// and what the store's own users changed meanwhile is left alone unless `--overwrite` is given.
+    /// The import is one session, which the history names as the author.
+    Import(ImportArguments),
+    /// Export a store: as a folder, as an archive with all versions, or as a git repository
+    Export(ExportArguments),
     /// Start and list the sessions of agents, with the stores that they may use
     #[command(subcommand)]
     Session(SessionCommand),
@@ -463,31 +474,4 @@ pub(crate) struct PromptArguments {
     /// The only thing that should be remembered
     #[arg(long, value_name = "TEXT")]
     pub(crate) topic: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CheckArguments {
-    /// Compute derived rows again, whether or not they are wrong
-    #[arg(long)]
-    pub(crate) rebuild: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BackupArguments {
-    /// The file to write; it must not exist
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    pub(crate) shell: Shell,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ManArguments {
-    /// The directory for the manual pages of all commands
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(crate) directory: Option<PathBuf>,
 }

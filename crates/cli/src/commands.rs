@@ -1,6 +1,8 @@
 //! The commands, one file for each group.
 
+mod export;
 mod history;
+mod import;
 mod keys;
 mod knowledge;
 mod memories;
@@ -38,6 +40,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Context(arguments) => knowledge::context(context, &arguments),
         Command::Links(arguments) => knowledge::links(context, &arguments),
         Command::Graph(arguments) => knowledge::graph(context, &arguments),
+        Command::Import(arguments) => import::run(context, &arguments),
+        Command::Export(arguments) => export::run(context, &arguments),
         Command::Session(command) => sessions::run(context, command),
         Command::Key(command) => keys::run(context, command),
         Command::Prompt(arguments) => sessions::prompt(context, arguments),

@@ -90,10 +90,14 @@ impl Data {
         }
     }
 
+    /// Returns what the command line or the settings call the store, if they do.
+    pub(crate) fn wanted_store(&self) -> Option<&str> {
+        self.named.first().or(self.default_store.as_ref()).map(String::as_str)
+    }
+
     /// Returns the store that is meant, or `default`; one that does not exist is made.
     pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
-        let wanted = self.named.first().or(self.default_store.as_ref());
-        self.find_or_create_store(wanted.map_or(default, String::as_str))
+        self.find_or_create_store(self.wanted_store().unwrap_or(default))
     }
 
     /// Returns the store with this name or id; one with a new name is made.

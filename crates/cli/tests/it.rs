@@ -14,3 +14,5 @@ mod support;
 mod tidy;
 #[path = "it/tool.rs"]
 mod tool;
+#[path = "it/transfer.rs"]
+mod transfer;

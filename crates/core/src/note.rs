@@ -25,7 +25,7 @@ use crate::model::{MemoryPath, Timestamp};
 
 pub use glob::Glob;
 pub use identifier::{Identifier, Nearness, Reference, alias_key, path_candidates};
-pub use permalink::{numbered_permalink, permalink};
+pub use permalink::{numbered_permalink, permalink, slug};
 pub use qualifier::{TimeKind, TimeQualifier};
 pub use value::Value;
 

@@ -88,6 +88,16 @@ impl TermQuery {
         if spellings.len() > 1 { Some(Self::Or(spellings)) } else { spellings.pop() }
     }
 
+    /// Returns a query for each term of a word that is several, such as `foo-bar` or `日本語`.
+    pub fn pieces(written: &str, columns: &'static [Column]) -> Vec<Self> {
+        let found = terms(written);
+        if found.len() < 2 {
+            return Vec::new();
+        }
+        let one = |term: super::Term| Self::phrase_of(vec![term.text], WordEnd::Whole, columns);
+        found.into_iter().filter_map(one).collect()
+    }
+
     /// Returns the query for words that stand beside each other, if there are any in the text.
     pub fn phrase(written: &str, columns: &'static [Column]) -> Option<Self> {
         let found = terms(written).into_iter().map(|term| term.text).collect();

@@ -12,11 +12,6 @@ const UNNAMED: &str = "untitled";
 /// `/Projects/TeaHouse.md`.
 pub fn permalink(path: &MemoryPath) -> String {
     let text = without_extension(path.as_str().trim_start_matches('/'));
-    permalink_of_text(text)
-}
-
-/// Returns a permalink for a text that may have several segments.
-pub(super) fn permalink_of_text(text: &str) -> String {
     let segments: Vec<_> = text.split('/').map(slug).collect();
     segments.join("/")
 }
@@ -43,10 +38,11 @@ pub(super) fn without_extension(name: &str) -> &str {
     }
 }
 
-fn slug(segment: &str) -> String {
-    let mut slug = String::with_capacity(segment.len());
+/// Returns the one segment of a permalink that a text becomes; it is never empty.
+pub fn slug(text: &str) -> String {
+    let mut slug = String::with_capacity(text.len());
     let mut before = ' ';
-    for character in segment.nfc() {
+    for character in text.nfc() {
         let breaks_word = character.is_uppercase() && (before.is_lowercase() || is_digit(before));
         if breaks_word {
             dash(&mut slug);

@@ -240,16 +240,25 @@ fn loose(expression: &Expression, columns: &'static [Column]) -> Vec<TermQuery> 
             let telling = || parts.iter().filter(|part| !is_filler(part));
             let only_filler = telling().next().is_none();
             let parts = parts.iter().filter(|part| only_filler || !is_filler(part));
-            parts.filter_map(|part| terms_of(part, columns)).collect()
+            let parts: Vec<_> = parts.collect();
+            let whole = parts.iter().filter_map(|part| terms_of(part, columns));
+            whole.chain(parts.iter().flat_map(|part| pieces_of(part, columns))).collect()
         }
         Expression::Term(Term::Word(word)) => {
-            TermQuery::prefix(word, columns).into_iter().collect()
+            let whole = TermQuery::prefix(word, columns).into_iter();
+            whole.chain(TermQuery::pieces(word, columns)).collect()
         }
         Expression::Term(_)
         | Expression::All(_)
         | Expression::Any(_)
         | Expression::Except(_, _) => Vec::new(),
     }
+}
+
+/// Returns the pieces of a word that is several terms, as a question without spaces is.
+fn pieces_of(part: &Expression, columns: &'static [Column]) -> Vec<TermQuery> {
+    let Expression::Term(Term::Word(word)) = part else { return Vec::new() };
+    TermQuery::pieces(word, columns)
 }
 
 /// Tells whether a part of a query is a word that says nothing about what is looked for.
@@ -304,6 +313,13 @@ mod tests {
         for text in ["green AND tea", "green OR tea", "\"green tea\"", "(a NOT b) OR c"] {
             assert_eq!(plan(text).parts, [], "{text}");
         }
+    }
+
+    #[test]
+    fn a_word_of_several_terms_is_also_looked_for_piece_by_piece() {
+        assert_eq!(plan("ペットボトルは何曜日").parts.len(), 1 + 9);
+        assert_eq!(plan("green tea-pot").parts.len(), 2 + 2);
+        assert_eq!(plan("tea").parts.len(), 1);
     }
 
     #[test]
