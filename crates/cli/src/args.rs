@@ -3,12 +3,12 @@
 mod history;
 mod knowledge;
 mod transfer;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use clap_complete::Shell;
 use quipu_core::model::{Access, Role, SecretPolicy, SessionId};
 
 pub(crate) use history::{
@@ -19,6 +19,7 @@ pub(crate) use knowledge::{
     SearchIn, SearchWhat,
 };
 pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
+pub(crate) use upkeep::{BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -410,31 +411,4 @@ pub(crate) struct PromptArguments {
     /// The only thing that should be remembered
     #[arg(long, value_name = "TEXT")]
     pub(crate) topic: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CheckArguments {
-    /// Compute derived rows again, whether or not they are wrong
-    #[arg(long)]
-    pub(crate) rebuild: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BackupArguments {
-    /// The file to write; it must not exist
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    pub(crate) shell: Shell,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ManArguments {
-    /// The directory for the manual pages of all commands
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(crate) directory: Option<PathBuf>,
 }
