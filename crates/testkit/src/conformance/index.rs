@@ -264,7 +264,7 @@ pub fn entries_go_with_what_they_were_made_of(fixture: &Fixture) {
     assert_eq!(found(fixture, &query(&store, word("tea"))).len(), 2);
     fixture.write(|writer| {
         writer.commit(&Rows::commit(7, Some(&memories[1]), None))?;
-        let rule = PruneRule { before: Rows::at(7), keep_newest: 10 };
+        let rule = PruneRule { before: Rows::at(8), keep_newest: 10 };
         writer.prune(&rule, 100).map(drop)
     });
     assert_eq!(found(fixture, &query(&store, word("tea"))), [memories[2].id]);
