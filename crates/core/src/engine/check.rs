@@ -10,13 +10,12 @@ use crate::Error;
 use crate::backend::{
     Archived, Change, Event, MemoryQuery, Reader, Sequence, Usage, VersionFilter, VersionQuery,
 };
-use crate::index::INDEX_CURSOR;
 use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
 };
 
-use super::Engine;
 use super::stores::all_stores;
+use super::{Engine, indexing};
 
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +57,8 @@ impl Engine {
     ///
     /// The index is brought up to date first, because one that is behind is not broken.
     pub fn check(&self) -> Result<CheckReport, Error> {
-        let mut report = self.read_indexed(|reader| {
+        self.index_if_possible()?;
+        let mut report = self.read(|reader| {
             let mut report = CheckReport::default();
             let feed = check_feed(reader, &mut report)?;
             for workspace in reader.workspaces()? {
@@ -237,7 +237,7 @@ fn check_note(
 /// Checks that the feed has no gap and that its moments grow.
 fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Error> {
     let mut feed = Feed { first_at: None, indexed_at: None, versions: HashSet::new() };
-    let indexed = reader.cursor(INDEX_CURSOR)?.unwrap_or_default();
+    let indexed = indexing::reached(reader)?;
     let (newest, _) = reader.newest_change()?;
     let mut last: Option<(Sequence, Timestamp)> = None;
     loop {

@@ -35,7 +35,7 @@ impl Engine {
             keep_newest: self.limits.versions_kept_min,
         };
         // The feed is about to lose its oldest changes, which the index must have seen.
-        self.index_all()?;
+        self.index_if_possible()?;
         loop {
             let removed_count = self.write(|ledger| ledger.writer.prune(&rule, BATCH))?;
             pruned.versions_count += removed_count;
