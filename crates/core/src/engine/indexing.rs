@@ -124,7 +124,7 @@ impl Engine {
 
     /// Brings the index up to the newest change, unless the storage cannot be written now.
     ///
-    /// What frees or inspects a full disk must not need room itself.
+    /// What inspects a full disk must not need room itself.
     pub(super) fn index_if_possible(&self) -> Result<(), Error> {
         match self.index_all() {
             Err(error)

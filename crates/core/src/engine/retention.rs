@@ -34,8 +34,6 @@ impl Engine {
             before: self.clock.now().minus(self.limits.versions_kept_for),
             keep_newest: self.limits.versions_kept_min,
         };
-        // The feed is about to lose its oldest changes, which the index must have seen.
-        self.index_if_possible()?;
         loop {
             let removed_count = self.write(|ledger| ledger.writer.prune(&rule, BATCH))?;
             pruned.versions_count += removed_count;
