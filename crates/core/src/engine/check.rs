@@ -6,17 +6,16 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
+use crate::Error;
 use crate::backend::{
     Archived, Change, Event, MemoryQuery, Reader, Sequence, Usage, VersionFilter, VersionQuery,
 };
-use crate::index::INDEX_CURSOR;
 use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
 };
-use crate::{Error, ErrorKind};
 
-use super::Engine;
 use super::stores::all_stores;
+use super::{Engine, indexing};
 
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,22 +55,24 @@ const PAGE: usize = 256;
 impl Engine {
     /// Verifies every invariant of the data and says what is broken.
     ///
-    /// The index is brought up to date first, because one that is behind is not broken. If the disk
-    /// is too full for that, it is left out.
+    /// The index is brought up to date first, because one that is behind is not broken.
     pub fn check(&self) -> Result<CheckReport, Error> {
-        let (mut report, is_indexed) = match self.read_indexed(check_rows) {
-            Err(error) if *error.kind() == ErrorKind::StorageFull => {
-                (self.read(check_rows)?, false)
+        self.index_if_possible()?;
+        let mut report = self.read(|reader| {
+            let mut report = CheckReport::default();
+            let feed = check_feed(reader, &mut report)?;
+            for workspace in reader.workspaces()? {
+                for store in all_stores(reader, workspace.id, Archived::Show)? {
+                    check_store(reader, &store, &feed, &mut report)?;
+                }
             }
-            report => (report?, true),
-        };
+            Ok(report)
+        })?;
         for message in self.backend.verify()? {
             report.add(message, Remedy::None);
         }
-        if is_indexed {
-            for message in self.backend.verify_index()? {
-                report.add(message, Remedy::Rebuild);
-            }
+        for message in self.backend.verify_index()? {
+            report.add(message, Remedy::Rebuild);
         }
         Ok(report)
     }
@@ -233,22 +234,10 @@ fn check_note(
     Ok(())
 }
 
-/// Verifies every row of every store.
-fn check_rows(reader: &dyn Reader) -> Result<CheckReport, Error> {
-    let mut report = CheckReport::default();
-    let feed = check_feed(reader, &mut report)?;
-    for workspace in reader.workspaces()? {
-        for store in all_stores(reader, workspace.id, Archived::Show)? {
-            check_store(reader, &store, &feed, &mut report)?;
-        }
-    }
-    Ok(report)
-}
-
 /// Checks that the feed has no gap and that its moments grow.
 fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Error> {
     let mut feed = Feed { first_at: None, indexed_at: None, versions: HashSet::new() };
-    let indexed = reader.cursor(INDEX_CURSOR)?.unwrap_or_default();
+    let indexed = indexing::reached(reader)?;
     let (newest, _) = reader.newest_change()?;
     let mut last: Option<(Sequence, Timestamp)> = None;
     loop {

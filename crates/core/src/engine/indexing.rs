@@ -10,10 +10,10 @@
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 
-use crate::Error;
 use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
 use crate::index::{Entry, INDEX_CURSOR};
 use crate::model::{Directory, MemoryId, StoreId, View};
+use crate::{Error, ErrorKind};
 
 use super::stores::all_stores;
 use super::{Engine, Ledger};
@@ -29,6 +29,13 @@ struct State {
     reached: Option<Sequence>,
     rebuild: Sequence,
     newest: Sequence,
+}
+
+/// Returns how far the index has certainly come.
+pub(super) fn reached(reader: &dyn Reader) -> Result<Sequence, Error> {
+    let state = State::read(reader)?;
+    let reached = state.reached.filter(|_| state.rebuild == Sequence(0));
+    Ok(reached.unwrap_or_default())
 }
 
 impl State {
@@ -113,8 +120,25 @@ impl Engine {
     }
 
     /// Brings the index up to the newest change.
-    pub(super) fn index_all(&self) -> Result<(), Error> {
+    fn index_all(&self) -> Result<(), Error> {
         self.read_indexed(|_| Ok(()))
+    }
+
+    /// Brings the index up to the newest change, unless the storage cannot be written now.
+    ///
+    /// What inspects a full disk must not need room itself.
+    pub(super) fn index_if_possible(&self) -> Result<(), Error> {
+        match self.index_all() {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::StorageFull | ErrorKind::StorageUnavailable
+                ) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// Builds the whole index anew.

@@ -13,8 +13,7 @@ use super::{Document, LinkRow, Mark, NoteRow, PermalinkSource, terms};
 pub struct Entry {
     /// What the memory is called.
     pub row: NoteRow,
-    /// Every name that it can be called by, in the form of
-    /// [`alias_key`](crate::note::alias_key), each once.
+    /// Every name that it can be called by, in the form of [`alias_key`], each once.
     pub names: Vec<String>,
     /// Its terms.
     pub document: Document,

@@ -3,7 +3,7 @@
 use super::terms::{Run, each_run, folded, is_ideograph, parts};
 use super::{Column, Document, Mark, terms};
 
-/// What a document must have, in the terms of [`terms`](super::terms).
+/// What a document must have, in the terms of [`terms()`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermQuery {
     /// Terms beside each other.
