@@ -1,24 +1,27 @@
 //! The command line, as it is typed.
 
-mod access;
+mod history;
 mod knowledge;
 mod mcp;
 mod transfer;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use clap_complete::Shell;
-use quipu_core::model::{Access, Operation, SecretPolicy, SessionId, VersionId};
+use quipu_core::model::{Access, Role, SecretPolicy, SessionId};
 
-pub(crate) use access::{KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments};
+pub(crate) use history::{
+    DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
+};
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
     SearchIn, SearchWhat,
 };
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
 pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
+pub(crate) use upkeep::{BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -336,71 +339,72 @@ pub(crate) struct RmArguments {
     pub(crate) recursive: bool,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct LogArguments {
-    /// Only this memory, by path or id; a deleted one's path works too
-    #[arg(value_name = "PATH")]
-    pub(crate) memory: Option<String>,
-    /// How many versions at most
-    #[arg(long, short = 'n', value_name = "COUNT")]
-    pub(crate) limit: Option<usize>,
-    /// One line for each version
-    #[arg(long)]
-    pub(crate) oneline: bool,
-    /// Only this kind of change: created, modified or deleted
-    #[arg(long, value_name = "KIND")]
-    pub(crate) operation: Option<Operation>,
-    /// Only changes by this actor, such as `user_ada` or a `sesn_` or `apikey_` id
-    #[arg(long, value_name = "ACTOR")]
-    pub(crate) actor: Option<String>,
-    /// Only changes since then: `7d`, `yesterday`, `2026-11-15`
-    #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
-    /// Only changes until then
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Start a session with the stores of `--store NAME[:ro]`, which may be repeated; its token is
+    /// shown only once
+    Create(SessionCreateArguments),
+    /// List sessions, the newest first
+    List(SessionListArguments),
+    /// Show a session
+    Show(SessionIdArguments),
+    /// Archive a session: its token stops to work
+    Archive(SessionIdArguments),
+    /// Delete a session; the versions that it made stay
+    Delete(SessionIdArguments),
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct ShowArguments {
-    /// The version
-    pub(crate) version: VersionId,
-    /// Print only the version's text
-    #[arg(long)]
-    pub(crate) text: bool,
+pub(crate) struct SessionCreateArguments {
+    /// What to call it
+    #[arg(long, default_value = "")]
+    pub(crate) title: String,
+    /// What the agent should do with the attached stores
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub(crate) instructions: String,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct DiffArguments {
-    /// A version to compare with the one before it, or a path for its last change
-    pub(crate) old: String,
-    /// A second version, to compare the two
-    pub(crate) new: Option<VersionId>,
-    /// Only count changed lines
-    #[arg(long)]
-    pub(crate) stat: bool,
-    /// How many unchanged lines to show around each change
-    #[arg(long, short = 'U', value_name = "COUNT", default_value_t = 3)]
-    pub(crate) unified: usize,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct RestoreArguments {
-    /// A version to write again, or the path of a memory to undo its last change
-    pub(crate) target: String,
-    /// Restore to this path
-    #[arg(long, value_name = "PATH")]
-    pub(crate) to: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct RedactArguments {
-    /// The versions; what a memory holds now must be overwritten or deleted first
-    #[arg(required = true, value_name = "VERSION")]
-    pub(crate) versions: Vec<VersionId>,
-    /// Do not ask
+pub(crate) struct SessionListArguments {
+    /// Show archived sessions too
     #[arg(long, short)]
-    pub(crate) yes: bool,
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SessionIdArguments {
+    /// The session
+    pub(crate) session: SessionId,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key for all stores, or for those of `--store`, which may be repeated; it is shown only
+    /// once
+    Create(KeyCreateArguments),
+    /// List keys
+    List,
+    /// Revoke a key at once
+    Revoke(KeyRevokeArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeyCreateArguments {
+    /// What to call it
+    #[arg(long, default_value = "key")]
+    pub(crate) name: String,
+    /// What its holder may do: `admin`, `read_write` or `read_only`
+    #[arg(long)]
+    pub(crate) role: Role,
+    /// When it stops to work: `30d` or `2027-01-31` [default: never]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeyRevokeArguments {
+    /// The key
+    pub(crate) key: quipu_core::model::KeyId,
 }
 
 #[derive(Args, Debug)]
@@ -414,31 +418,4 @@ pub(crate) struct PromptArguments {
     /// The only thing that should be remembered
     #[arg(long, value_name = "TEXT")]
     pub(crate) topic: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CheckArguments {
-    /// Compute derived rows again, whether or not they are wrong
-    #[arg(long)]
-    pub(crate) rebuild: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BackupArguments {
-    /// The file to write; it must not exist
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    pub(crate) shell: Shell,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ManArguments {
-    /// The directory for the manual pages of all commands
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(crate) directory: Option<PathBuf>,
 }

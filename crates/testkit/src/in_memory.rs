@@ -433,7 +433,9 @@ impl Writer for State {
     }
 
     fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
-        entries.iter().for_each(|entry| self.index.put(entry));
+        for entry in entries {
+            self.index.put(entry);
+        }
         Ok(())
     }
 

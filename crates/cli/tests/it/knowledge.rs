@@ -1,5 +1,7 @@
 //! `search`, `recent`, `context`, `links`, `graph` and `check --rebuild`.
 
+use serde_json::Value;
+
 use crate::support::Quipu;
 
 /// Returns a home with a few notes.
@@ -18,8 +20,9 @@ fn paths(quipu: &Quipu, arguments: &[&str]) -> Vec<String> {
     let mut all = vec!["search"];
     all.extend(arguments);
     let found = quipu.json(&all);
-    let results = found["results"].as_array().expect("a list").iter();
-    results.map(|hit| hit["path"].as_str().expect("a path").to_owned()).collect()
+    let results = found.get("results").and_then(Value::as_array).expect("a list").iter();
+    let path = |hit: &Value| hit.get("path").and_then(Value::as_str).map(str::to_owned);
+    results.map(|hit| path(hit).expect("a path")).collect()
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn links_show_both_directions_and_what_is_missing() {
     assert_eq!(back["data"][0]["from"]["path"], "/drinks/tea.md");
     let missing = quipu.json(&["links", "--unresolved"]);
     assert_eq!(missing["data"][0]["target"], "Cup");
-    assert_eq!(missing["data"][0]["to"], serde_json::Value::Null);
+    assert_eq!(missing["data"][0]["to"], Value::Null);
     assert_eq!(quipu.ok(&["links", "--orphans"]), "/other.md  other\n1 memory without links\n");
     assert_eq!(quipu.run(&["links"]).code, 2);
 }

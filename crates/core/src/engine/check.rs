@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
-use crate::Error;
 use crate::backend::{
     Archived, Change, Event, MemoryQuery, Reader, Sequence, Usage, VersionFilter, VersionQuery,
 };
@@ -14,6 +13,7 @@ use crate::index::INDEX_CURSOR;
 use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
 };
+use crate::{Error, ErrorKind};
 
 use super::Engine;
 use super::stores::all_stores;
@@ -56,23 +56,22 @@ const PAGE: usize = 256;
 impl Engine {
     /// Verifies every invariant of the data and says what is broken.
     ///
-    /// The index is brought up to date first, because one that is behind is not broken.
+    /// The index is brought up to date first, because one that is behind is not broken. If the disk
+    /// is too full for that, it is left out.
     pub fn check(&self) -> Result<CheckReport, Error> {
-        let mut report = self.read_indexed(|reader| {
-            let mut report = CheckReport::default();
-            let feed = check_feed(reader, &mut report)?;
-            for workspace in reader.workspaces()? {
-                for store in all_stores(reader, workspace.id, Archived::Show)? {
-                    check_store(reader, &store, &feed, &mut report)?;
-                }
+        let (mut report, is_indexed) = match self.read_indexed(check_rows) {
+            Err(error) if *error.kind() == ErrorKind::StorageFull => {
+                (self.read(check_rows)?, false)
             }
-            Ok(report)
-        })?;
+            report => (report?, true),
+        };
         for message in self.backend.verify()? {
             report.add(message, Remedy::None);
         }
-        for message in self.backend.verify_index()? {
-            report.add(message, Remedy::Rebuild);
+        if is_indexed {
+            for message in self.backend.verify_index()? {
+                report.add(message, Remedy::Rebuild);
+            }
         }
         Ok(report)
     }
@@ -232,6 +231,18 @@ fn check_note(
         report.add(message, Remedy::Rebuild);
     }
     Ok(())
+}
+
+/// Verifies every row of every store.
+fn check_rows(reader: &dyn Reader) -> Result<CheckReport, Error> {
+    let mut report = CheckReport::default();
+    let feed = check_feed(reader, &mut report)?;
+    for workspace in reader.workspaces()? {
+        for store in all_stores(reader, workspace.id, Archived::Show)? {
+            check_store(reader, &store, &feed, &mut report)?;
+        }
+    }
+    Ok(report)
 }
 
 /// Checks that the feed has no gap and that its moments grow.

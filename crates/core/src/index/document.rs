@@ -135,7 +135,9 @@ pub(super) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
                     }
                 }
                 Run::Ideographs => {
-                    terms(written).iter().for_each(|term| push(&mut joined, &term.text));
+                    for term in terms(written) {
+                        push(&mut joined, &term.text);
+                    }
                 }
             }
         });
@@ -147,15 +149,16 @@ pub(super) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 pub(super) fn extra<'a>(texts: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     let mut seen = HashSet::new();
     let mut found = BTreeSet::new();
+    let mut keep = |term: String| {
+        if !term.is_empty() {
+            found.insert(term);
+        }
+    };
     for text in texts {
         each_run(text, |run, range| {
             let written = text.get(range).unwrap_or_default();
             if seen.insert(written) {
-                further_terms(run, written, |term| {
-                    if !term.is_empty() {
-                        found.insert(term);
-                    }
-                });
+                further_terms(run, written, &mut keep);
             }
         });
     }

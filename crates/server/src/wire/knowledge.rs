@@ -354,8 +354,8 @@ pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
                 let condition = Condition::Contains(items.iter().map(text).collect());
                 filters.push(FieldFilter { key: key.clone(), condition });
             }
-            plain => {
-                let condition = Condition::Is(Comparison::Equal, text(plain));
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                let condition = Condition::Is(Comparison::Equal, text(wanted));
                 filters.push(FieldFilter { key: key.clone(), condition });
             }
         }
@@ -367,9 +367,10 @@ const OPERATORS: &str = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $between, $contain
 
 fn condition(operator: &str, operand: &Value) -> Result<Condition, String> {
     let is = |comparison| Ok(Condition::Is(comparison, text(operand)));
-    let list = || match operand {
-        Value::Array(items) => items.iter().map(text).collect(),
-        single => vec![text(single)],
+    let list = || {
+        operand
+            .as_array()
+            .map_or_else(|| vec![text(operand)], |items| items.iter().map(text).collect())
     };
     match operator {
         "$eq" => is(Comparison::Equal),
@@ -380,10 +381,10 @@ fn condition(operator: &str, operand: &Value) -> Result<Condition, String> {
         "$lte" => is(Comparison::LessOrEqual),
         "$in" => Ok(Condition::In(list())),
         "$contains" => Ok(Condition::Contains(list())),
-        "$exists" => match operand {
-            Value::Bool(false) => Ok(Condition::Absent),
-            Value::Bool(true) => Ok(Condition::Exists),
-            _ => Err("$exists takes true or false".to_owned()),
+        "$exists" => match operand.as_bool() {
+            Some(false) => Ok(Condition::Absent),
+            Some(true) => Ok(Condition::Exists),
+            None => Err("$exists takes true or false".to_owned()),
         },
         "$between" => match list().as_slice() {
             [low, high] => Ok(Condition::Between(low.clone(), high.clone())),
@@ -395,10 +396,7 @@ fn condition(operator: &str, operand: &Value) -> Result<Condition, String> {
 
 /// Returns a JSON value as frontmatter would have it.
 fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use quipu_core::backend::PruneRule;
 use quipu_core::index::{
-    Column, Entry, IndexQuery, LinkQuery, Mark, NoteName, Phrase, TermQuery, What, WordEnd,
+    Column, Document, Entry, IndexQuery, LinkQuery, Mark, NoteName, Phrase, TermQuery, What,
+    WordEnd,
 };
 use quipu_core::model::{Memory, MemoryId, Redaction, Store};
 
@@ -277,9 +278,9 @@ pub fn an_entry_that_differs_from_its_text_is_reported(fixture: &Fixture) {
     let store = Rows::store(1);
     let memories = indexed(fixture, &store, &[("/a", "tea"), ("/b", "kettle")]);
     assert_eq!(fixture.backend.verify_index().expect("it verifies"), Vec::<String>::new());
-    let mut wrong = Entry::read(&memories[0]);
-    wrong.document.body = "coffee".to_owned();
-    let wrong = [Arc::new(wrong)];
+    let right = Entry::read(&memories[0]);
+    let document = Document { body: "coffee".to_owned(), ..right.document.clone() };
+    let wrong = [Arc::new(Entry { document, ..right })];
     fixture.write(|writer| {
         writer.clear_index()?;
         writer.put_notes(&wrong)

@@ -52,6 +52,9 @@ fn a_knowledge_graph_becomes_notes() {
          - \"lies near\" [[River]]\n"
     );
     assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 2, 2]);
+    let hits = quipu.json(&["search", "opens every day"]);
+    assert_eq!(hits["results"][0]["path"], "/place/tea-house.md", "{hits}");
+    assert!(quipu.ok(&["links", "--back", "/group/c-club.md"]).contains("/place/tea-house.md"));
 
     let whole = json!({"entities": [{"name": "One", "entityType": "", "observations": ["x"]}], "relations": []});
     let source = folder(&quipu, "y", &[("memory.json", &whole.to_string())]).join("memory.json");

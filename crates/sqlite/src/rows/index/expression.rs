@@ -74,11 +74,12 @@ impl Expression {
     }
 }
 
-/// Returns what selects the documents that have one of the phrases in their title.
+/// Returns what selects the documents that have one of the words in their title; `None` if there
+/// are only phrases, which take long to look for.
 pub(super) fn titled(phrases: &[&Phrase]) -> Option<String> {
     let titles: Vec<_> = phrases
         .iter()
-        .filter(|phrase| phrase.columns.contains(&Column::Title))
+        .filter(|phrase| phrase.terms.len() == 1 && phrase.columns.contains(&Column::Title))
         .map(|phrase| written(phrase, &[Column::Title]))
         .collect();
     (!titles.is_empty()).then(|| format!("({})", titles.join(" OR ")))

@@ -22,7 +22,7 @@ use crate::rows::columns::{Columns as _, limit};
 /// So many matches are ranked at most, in a store.
 const RANKED_MAX: usize = 500;
 /// So many matches are counted at most, in a store.
-const COUNTED_MAX: usize = 10_000;
+const COUNTED_MAX: usize = 2000;
 
 /// A document by its number, with its score.
 struct Scored {
@@ -102,7 +102,7 @@ impl<'q> Question<'q> {
         let expression = match &self.expression {
             Expression::Some(expression) if !phrases.is_empty() => expression,
             Expression::Some(_) | Expression::All | Expression::Nothing => {
-                let newest = self.newest(connection, COUNTED_MAX + 1)?;
+                let newest = self.newest(connection, self.query.limit.max(COUNTED_MAX + 1))?;
                 return Ok((self.latest(&newest), total(newest.len())));
             }
         };
