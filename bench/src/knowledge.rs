@@ -86,17 +86,13 @@ impl Library {
     /// Writes with eight threads, as imports and busy servers do.
     fn fill(&self, numbers: Range<u64>) {
         let next = AtomicU64::new(numbers.start);
+        let write = || {
+            let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < numbers.end);
+            std::iter::from_fn(take).for_each(|number| self.write(number));
+        };
         thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= numbers.end {
-                            break;
-                        }
-                        self.write(number);
-                    }
-                });
+                scope.spawn(write);
             }
         });
     }
@@ -221,18 +217,8 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
         }),
     ];
     for (what, ask) in questions {
-        ask(0);
-        let count = u64::try_from(arguments.questions).expect("a small number");
-        let mut times = Vec::new();
-        let spent = processor_time(|| {
-            times = (1..=count).map(|it| time(|| ask(it)).as_secs_f64() * 1e3).collect();
-        });
-        let spent = spent.as_secs_f64() * 1e3 / f64::from(u32::try_from(count).unwrap_or(1));
-        let mut sorted = times.clone();
-        sorted.sort_by(f64::total_cmp);
-        let slow = sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(f64::NAN);
         let mut cells = name(what);
-        cells.extend([number(median(times)), number(slow), number(spent)]);
+        cells.extend(asked(arguments.questions, ask));
         rows.push(cells);
     }
     let bytes: u64 = std::fs::read_dir(library.directory.path())
@@ -243,6 +229,20 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
         .sum();
     println!("{size} notes take {} MB with texts, history and index", bytes / 1_000_000);
     rows
+}
+
+/// Asks again and again, and returns the median, the slowest of ten, and the processor time.
+fn asked(count: usize, ask: &dyn Fn(u64)) -> [String; 3] {
+    ask(0);
+    let count = u64::try_from(count).expect("a small number");
+    let mut times = Vec::new();
+    let spent = processor_time(|| {
+        times = (1..=count).map(|it| time(|| ask(it)).as_secs_f64() * 1e3).collect();
+    });
+    let spent = spent.as_secs_f64() * 1e3 / f64::from(u32::try_from(count).unwrap_or(1));
+    times.sort_by(f64::total_cmp);
+    let slow = times.get(times.len() * 9 / 10).copied().unwrap_or(f64::NAN);
+    [number(median(times)), number(slow), number(spent)]
 }
 
 /// Measures eight writers without an index, with one that follows them, and with a large one.
