@@ -18,6 +18,8 @@ mod listing;
 mod memories;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/places.rs"]
+mod places;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/screening.rs"]
