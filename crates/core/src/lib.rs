@@ -12,6 +12,7 @@ pub mod diff;
 pub mod edit;
 pub mod engine;
 pub mod error;
+pub mod merge;
 pub mod model;
 pub mod prompt;
 pub mod screen;

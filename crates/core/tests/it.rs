@@ -16,6 +16,8 @@ mod keys;
 mod listing;
 #[path = "it/memories.rs"]
 mod memories;
+#[path = "it/merging.rs"]
+mod merging;
 #[path = "it/model.rs"]
 mod model;
 #[path = "it/places.rs"]
