@@ -31,8 +31,7 @@ fn a_memory_moved_onto_another_keeps_its_id() {
     let bench = bench();
     let (old, new) = (bench.put("/old", "old"), bench.put("/new", "new"));
     let pair = (new.id, old.id);
-    let replaced =
-        bench.engine.replace(&actor(), bench.store, pair, Survivor::Moved).unwrap();
+    let replaced = bench.engine.replace(&actor(), bench.store, pair, Survivor::Moved).unwrap();
     assert_eq!((replaced.written.memory.id, replaced.deleted.memory), (new.id, old.id));
     assert_eq!(bench.text("/old").as_deref(), Some("new"));
     assert_eq!(bench.text("/new"), None);
@@ -44,8 +43,7 @@ fn a_text_moved_onto_a_memory_continues_it() {
     let bench = bench();
     let (old, new) = (bench.put("/old", "old"), bench.put("/new", "new"));
     let pair = (new.id, old.id);
-    let replaced =
-        bench.engine.replace(&actor(), bench.store, pair, Survivor::Target).unwrap();
+    let replaced = bench.engine.replace(&actor(), bench.store, pair, Survivor::Target).unwrap();
     assert_eq!((replaced.written.memory.id, replaced.deleted.memory), (old.id, new.id));
     assert_eq!(bench.text("/old").as_deref(), Some("new"));
     assert_eq!(bench.text("/new"), None);
