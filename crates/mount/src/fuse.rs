@@ -49,6 +49,8 @@ pub enum Sharing {
 const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 const BLOCK_SIZE_BYTES: u32 = 4096;
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
+/// A directory begins with `.` and `..`, which the tree does not list.
+const DOTS_COUNT: u64 = 2;
 /// A memory is smaller than this, so one request is enough.
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
@@ -403,19 +405,26 @@ impl Filesystem for Adapter {
     fn readdirplus(
         &self,
         _: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let entries = match self.tree.read_directory(handle.0, offset) {
+        let dot = self.look.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
+        for (name, place) in [".", ".."].iter().zip(0..) {
+            if place >= offset {
+                // They always fit, and the kernel does not count them as looked up.
+                reply.add(ino, place + 1, name, &Duration::ZERO, &dot, Generation(0));
+            }
+        }
+        let entries = match self.tree.read_directory(handle.0, offset.saturating_sub(DOTS_COUNT)) {
             Ok(entries) => entries,
             Err(error) => return reply.error(errno(error)),
         };
         for entry in entries {
             let shown = self.shown(&entry.attributes);
-            let ino = INodeNo(entry.attributes.ino);
-            if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
+            let (ino, next) = (INodeNo(entry.attributes.ino), entry.next + DOTS_COUNT);
+            if reply.add(ino, next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
                 break;
             }
             self.tree.told(ino.0);
