@@ -107,6 +107,7 @@ impl Mounts {
         let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
         fs::create_dir_all(&self.root)
             .map_err(|error| MountError::Other(self.root.clone(), error))?;
+        require_empty(&self.root)?;
         if getuid().is_root() {
             let directory = RootDirectory { names, look };
             let session = start(directory, &self.root, &config(Access::ReadOnly, sharing, 1))?;
@@ -232,15 +233,27 @@ fn config(access: Access, sharing: Sharing, workers_count: usize) -> Config {
     config
 }
 
+/// Fails if a mount would hide anything but empty directories.
+fn require_empty(root: &Path) -> Result<(), MountError> {
+    let is_empty = |entry: io::Result<fs::DirEntry>| -> io::Result<bool> {
+        let entry = entry?;
+        Ok(entry.file_type()?.is_dir() && fs::read_dir(entry.path())?.next().is_none())
+    };
+    let holds_nothing = || -> io::Result<bool> {
+        fs::read_dir(root)?.try_fold(true, |all, entry| Ok(all && is_empty(entry)?))
+    };
+    match holds_nothing() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(MountError::NotEmpty(root.to_owned())),
+        Err(error) => Err(MountError::Other(root.to_owned(), error)),
+    }
+}
+
 /// Makes the directories to mount on, for users who cannot mount over the whole root.
 fn make_points(root: &Path, names: &[String]) -> Result<(), MountError> {
     for name in names {
         let point = root.join(name);
-        let other = |error| MountError::Other(point.clone(), error);
-        fs::create_dir_all(&point).map_err(other)?;
-        if fs::read_dir(&point).map_err(other)?.next().is_some() {
-            return Err(MountError::NotEmpty(point));
-        }
+        fs::create_dir_all(&point).map_err(|error| MountError::Other(point, error))?;
     }
     Ok(())
 }

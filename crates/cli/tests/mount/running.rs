@@ -139,6 +139,23 @@ fn a_root_that_is_in_use_is_refused() {
 }
 
 #[test]
+fn a_directory_that_holds_files_is_not_covered() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let root = home.path().join("memory");
+    fs::create_dir_all(root.join("notes")).unwrap();
+    fs::write(root.join("mine.txt"), "mine").unwrap();
+    let ran = run(quipu(home.path(), &["mount", "--store", "notes"]), b"");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("holds files that a mount would hide"), "{ran:?}");
+    fs::remove_file(root.join("mine.txt")).unwrap();
+    let mount = Mount::start(home, &["--store", "notes"]);
+    fs::write(mount.at("tea.md"), "green").unwrap();
+}
+
+#[test]
 fn eight_stores_fit_in_one_process() {
     if !can_mount() {
         return;
