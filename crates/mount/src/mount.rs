@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -175,10 +176,13 @@ impl Mounts {
                 store.tree.close();
             }
         }
-        if let Some(session) = self.root_session
-            && session.umount_and_join().is_err()
-        {
-            places::detach(&self.root).unwrap_or_default();
+        match self.root_session {
+            Some(session) => {
+                if session.umount_and_join().is_err() {
+                    places::detach(&self.root).unwrap_or_default();
+                }
+            }
+            None => set_mode(&self.root, 0o755),
         }
     }
 }
@@ -249,13 +253,21 @@ fn require_empty(root: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Makes the directories to mount on, for users who cannot mount over the whole root.
+/// Makes the directories to mount on, for users who cannot mount over the whole root, and lets
+/// nobody put anything beside them.
 fn make_points(root: &Path, names: &[String]) -> Result<(), MountError> {
+    set_mode(root, 0o755);
     for name in names {
         let point = root.join(name);
         fs::create_dir_all(&point).map_err(|error| MountError::Other(point, error))?;
     }
+    set_mode(root, 0o555);
     Ok(())
+}
+
+fn set_mode(directory: &Path, mode: u32) {
+    // Whoever may make directories here without owning the place must live with its mode.
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap_or_default();
 }
 
 /// Tells the kernel what the tree says, until the tree is gone, and settles what is parked.

@@ -1,6 +1,7 @@
 //! Mounting and unmounting.
 
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
@@ -54,6 +55,13 @@ fn a_signal_unmounts_everything() {
         assert!(!is_mounted(&mount.root().join("notes")));
         assert!(!is_mounted(&mount.root()));
     }
+    let mut mount = mounted!();
+    let mut open = fs::File::create(mount.at("tea.md")).unwrap();
+    open.write_all(b"not closed").unwrap();
+    kill_process(mount.pid(), Signal::TERM).unwrap();
+    assert_eq!(mount.ended(), Some(0));
+    assert!(!is_mounted(&mount.root()));
+    assert_eq!(mount.stored("tea.md"), "not closed");
 }
 
 #[test]
