@@ -218,8 +218,13 @@ fn only_its_user_may_use_a_mount() {
     let mount = mounted!();
     fs::write(mount.at("tea.md"), "green").unwrap();
     mount.ok("chmod a+x ../.. ../../..");
-    let other = mount.bash("setpriv --reuid 65534 --regid 65534 --clear-groups cat tea.md");
+    const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let other = mount.bash(&format!("{AS_NOBODY} cat tea.md"));
     assert_ne!(other.code, 0, "{other:?}");
+    let open = mounted!("--store", "notes", "--allow-other");
+    open.ok("chmod a+x ../.. ../../..");
+    open.ok(&format!("{AS_NOBODY} bash -c 'echo black > tea.md; cat tea.md'"));
+    assert_eq!(open.stored("tea.md"), "black\n");
 }
 
 #[test]

@@ -108,6 +108,10 @@ impl Tree {
         buffer.touched(now, writer);
         if writing != Writing::AtEnd {
             buffer.extent = Extent::Rewritten;
+        } else if usize::try_from(offset) != Ok(start) {
+            // The kernel has put the bytes where it believed the end to be.
+            turn.state.nodes.file_mut(open.ino)?.is_outdated = true;
+            turn.tell(Notice::Content(open.ino));
         }
         Ok(())
     }

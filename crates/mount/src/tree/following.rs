@@ -30,7 +30,10 @@ impl Tree {
             }
             Event::StoreArchived => {
                 turn.state.standing = Standing::Archived;
-                turn.look_again();
+                // Only modes look different now.
+                for ino in turn.state.nodes.inos() {
+                    turn.tell(Notice::Attributes(ino));
+                }
             }
             Event::StoreDeleted => {
                 turn.state.standing = Standing::Deleted;
