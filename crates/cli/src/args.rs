@@ -1,11 +1,15 @@
 //! The command line, as it is typed.
 
+mod sync;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+
+pub(crate) use sync::SyncArguments;
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -57,6 +61,12 @@ pub(crate) enum Command {
     /// The store is `memories` unless `--store` names another one; it is created if it does not
     /// exist. Every run is a session, which the history names as the author.
     Tool(ToolArguments),
+    /// Keep a folder and a store equal, in both directions
+    ///
+    /// What only one side changed is done on the other side, and lines that both changed are merged;
+    /// if they contradict each other, the folder's text wins and the store's stays in the history.
+    /// Hidden files and those that a `.gitignore` names are left out.
+    Sync(SyncArguments),
     /// Lay down what a project of many agent sessions needs: progress log, checklist, start-up notes
     ///
     /// Memories that exist already are left as they are.

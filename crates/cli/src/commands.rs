@@ -7,6 +7,7 @@ mod project;
 mod serve;
 mod sessions;
 mod stores;
+mod sync;
 mod tool;
 mod upkeep;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
+        Command::Sync(arguments) => sync::run(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),
         Command::Ls(arguments) => memories::ls(context, &arguments),

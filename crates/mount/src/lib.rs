@@ -1,1 +1,3 @@
 //! Memories as files.
+
+pub mod sync;
