@@ -143,12 +143,7 @@ impl Folder {
     /// Writes a complete file that has no name in the folder yet.
     fn complete(&self, text: &Content) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        let builder = {
-            use std::os::unix::fs::PermissionsExt as _;
-            // What any program would ask for; the user's mask takes away what it should.
-            builder.permissions(fs::Permissions::from_mode(0o666))
-        };
+        make_ordinary(&mut builder);
         let mut file = builder.tempfile_in(&self.scratch)?;
         file.write_all(text.as_str().as_bytes())?;
         file.as_file().sync_all()?;
@@ -197,6 +192,16 @@ impl Folder {
         Ok(())
     }
 }
+
+/// Asks for the permissions that any program asks for; the user's mask takes away what it should.
+#[cfg(unix)]
+fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt as _;
+    builder.permissions(fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn make_ordinary(_: &mut tempfile::Builder<'_, '_>) {}
 
 /// Puts a file back to where it was, unless another one is there already: then both are kept.
 fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {

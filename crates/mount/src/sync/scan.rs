@@ -6,7 +6,6 @@ use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::str::FromStr;
-use std::time::UNIX_EPOCH;
 
 use quipu_core::Error;
 use quipu_core::model::{Content, ContentHash, MemoryPath};
@@ -168,6 +167,7 @@ impl Identity {
     #[cfg(unix)]
     fn of(metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
+        use std::time::UNIX_EPOCH;
         let born = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
         Some(Self { number: metadata.ino(), born_nanos: born.as_nanos() })
     }
@@ -175,7 +175,6 @@ impl Identity {
     /// Returns `None` where files have no numbers; equal texts still tell renames.
     #[cfg(not(unix))]
     fn of(_: &Metadata) -> Option<Self> {
-        let _ = UNIX_EPOCH;
         None
     }
 }
