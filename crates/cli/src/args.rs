@@ -1,5 +1,6 @@
 //! The command line, as it is typed.
 
+mod mount;
 mod sync;
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
 
+pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use sync::SyncArguments;
 
 const AFTER_HELP: &str = "\
@@ -67,6 +69,14 @@ pub(crate) enum Command {
     /// if they contradict each other, the folder's text wins and the store's stays in the history.
     /// Hidden files and those that a `.gitignore` names are left out.
     Sync(SyncArguments),
+    /// Mount stores as directories, so that any program can use them: `--store NAME[:ro]`, or
+    /// `--session` for those of a session
+    ///
+    /// Runs until it is told to stop, everything is unmounted or the process that started it ends.
+    /// Every run is a session, which the history names as the author.
+    Mount(MountArguments),
+    /// Unmount what `quipu mount` has mounted
+    Unmount(UnmountArguments),
     /// Lay down what a project of many agent sessions needs: progress log, checklist, start-up notes
     ///
     /// Memories that exist already are left as they are.

@@ -27,6 +27,9 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// Where mounts are.
     pub(crate) mount_root: String,
+    /// Which file names are special in a mount.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts are for Linux"))]
+    pub(crate) mount: MountTable,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_chars_max: Option<usize>,
     /// How `quipu serve` behaves.
@@ -49,8 +52,18 @@ struct File {
     mount_root: Option<String>,
     limits: LimitsTable,
     tool: ToolTable,
+    mount: MountTable,
     serve: ServeTable,
     webhooks: Vec<WebhookTable>,
+}
+
+/// Which file names are special in a mount; see `docs/mount.md`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct MountTable {
+    pub(crate) scratch: Option<Vec<String>>,
+    pub(crate) temporary: Option<Vec<String>>,
+    pub(crate) backup: Option<Vec<String>>,
 }
 
 /// How `quipu serve` behaves.
@@ -159,6 +172,7 @@ impl Settings {
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
+            mount: file.mount,
             view_chars_max: file.tool.view_chars_max,
             serve: file.serve,
             webhooks: file.webhooks,

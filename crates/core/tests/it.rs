@@ -20,6 +20,8 @@ mod memories;
 mod merging;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/places.rs"]
+mod places;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/screening.rs"]

@@ -36,7 +36,11 @@ pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Fail
 }
 
 /// Reads `NAME` or `NAME:ro`.
-fn attachment(data: &Data, text: &str, instructions: &str) -> Result<NewAttachment, Failure> {
+pub(super) fn attachment(
+    data: &Data,
+    text: &str,
+    instructions: &str,
+) -> Result<NewAttachment, Failure> {
     let (name, access) = match text.strip_suffix(":ro") {
         Some(name) => (name, Access::ReadOnly),
         None => (text, Access::ReadWrite),
