@@ -114,9 +114,9 @@ impl Adapter {
         }
     }
 
-    fn set(&self, ino: u64, size_bytes: Option<u64>) -> Result<Attributes, TreeError> {
-        match size_bytes {
-            Some(size_bytes) => self.tree.truncate(ino, size_bytes)?,
+    fn set(&self, ino: u64, size: Option<u64>, writer: Maker) -> Result<Attributes, TreeError> {
+        match size {
+            Some(size_bytes) => self.tree.truncate(ino, size_bytes, writer)?,
             None => self.tree.accept_attributes(ino)?,
         }
         self.tree.attributes(ino)
@@ -220,7 +220,7 @@ impl Filesystem for Adapter {
 
     fn setattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         _mode: Option<u32>,
         _uid: Option<u32>,
@@ -236,7 +236,7 @@ impl Filesystem for Adapter {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set(ino.0, size) {
+        match self.set(ino.0, size, Maker(request.pid())) {
             Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
@@ -342,17 +342,19 @@ impl Filesystem for Adapter {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         bytes: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         _flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.tree.write(handle.0, offset, bytes) {
+        let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let writer = if is_mapped { Maker::UNKNOWN } else { Maker(request.pid()) };
+        match self.tree.write(handle.0, offset, bytes, writer) {
             Ok(()) => reply.written(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
             Err(error) => reply.error(errno(error)),
         }
@@ -360,13 +362,13 @@ impl Filesystem for Adapter {
 
     fn flush(
         &self,
-        _: &Request,
+        request: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.tree.flush(handle.0), reply);
+        reply_empty(self.tree.flush(handle.0, Maker(request.pid())), reply);
     }
 
     fn release(

@@ -63,6 +63,11 @@ pub(crate) struct FileNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maker(pub u32);
 
+impl Maker {
+    /// Somebody whom the kernel does not name.
+    pub const UNKNOWN: Self = Self(0);
+}
+
 /// The text of a file that is open for writing or lives in the mount only.
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -75,6 +80,8 @@ pub(crate) struct Buffer {
     /// Whether a write did not fit.
     pub(crate) overflowed: bool,
     pub(crate) changed_at: Timestamp,
+    /// Who changed it since it was last stored.
+    pub(crate) writers: Vec<Maker>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +124,7 @@ impl Buffer {
             extent: Extent::Appended,
             overflowed: false,
             changed_at,
+            writers: Vec::new(),
         }
     }
 
@@ -129,6 +137,7 @@ impl Buffer {
             extent: Extent::Rewritten,
             overflowed: false,
             changed_at,
+            writers: Vec::new(),
         }
     }
 }

@@ -79,7 +79,10 @@ fn absolute(root: &Path) -> io::Result<PathBuf> {
 /// Returns the mount point in a line of the mount table, if it is one of Quipu's.
 fn quipu_point(line: &str) -> Option<PathBuf> {
     let (mount, file_system) = line.split_once(" - ")?;
-    file_system.starts_with("fuse.quipu ").then_some(())?;
+    // The kind is `fuse.quipu` if a helper program has mounted it.
+    let is_ours =
+        ["fuse quipu ", "fuse.quipu quipu "].iter().any(|ours| file_system.starts_with(ours));
+    is_ours.then_some(())?;
     Some(unescaped(mount.split(' ').nth(4)?))
 }
 
@@ -108,6 +111,8 @@ mod tests {
     fn only_mounts_of_quipu_are_found() {
         let ours = "36 35 0:40 / /mnt/my\\040memory rw,nosuid - fuse.quipu quipu rw,user_id=0";
         assert_eq!(quipu_point(ours), Some(PathBuf::from("/mnt/my memory")));
+        let ours = "36 35 0:40 / /mnt/memory rw,nosuid - fuse quipu rw,user_id=0";
+        assert_eq!(quipu_point(ours), Some(PathBuf::from("/mnt/memory")));
         let other = "36 35 0:40 / /mnt/x rw - fuse.sshfs quipu rw";
         assert_eq!(quipu_point(other), None);
         assert_eq!(quipu_point("nonsense"), None);

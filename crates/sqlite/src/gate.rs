@@ -35,9 +35,20 @@ impl Gate {
         loop {
             match self.file.lock() {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                result => return result,
+                result => return result.and_then(|()| self.require_present()),
             }
         }
+    }
+
+    /// Fails if somebody has removed the data directory. The database would still take writes,
+    /// but they would be gone with the process.
+    fn require_present(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&self.file.metadata()?) == 0 {
+            self.leave();
+            return Err(io::Error::new(ErrorKind::NotFound, "the data directory is gone"));
+        }
+        Ok(())
     }
 
     /// Lets the next writer in.

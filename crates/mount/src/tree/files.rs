@@ -2,12 +2,13 @@
 
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
 use quipu_core::merge::{Merged, merge};
-use quipu_core::model::{Content, MemoryId, View};
+use quipu_core::model::{Content, MemoryId, Timestamp, View};
 use quipu_core::{Error, ErrorKind};
 
 use super::{Notice, Tree, Turn, gone};
 use crate::error::TreeError;
 use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, Maker};
+use crate::process::is_bystander;
 
 /// An open file.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +73,13 @@ impl Tree {
     }
 
     /// Writes to an open file's buffer.
-    pub fn write(&self, handle: u64, offset: u64, bytes: &[u8]) -> Result<(), TreeError> {
+    pub fn write(
+        &self,
+        handle: u64,
+        offset: u64,
+        bytes: &[u8],
+        writer: Maker,
+    ) -> Result<(), TreeError> {
         let mut turn = self.turn()?;
         let open = turn.handle(handle)?;
         let OpenMode::Write(writing) = open.mode else { return Err(TreeError::BadHandle) };
@@ -88,7 +95,7 @@ impl Tree {
         let buffer = turn.state.nodes.buffer_mut(open.ino)?;
         if let Err(error) = fit {
             // A text without its end must not be stored as if it were whole.
-            buffer.touched(now);
+            buffer.touched(now, writer);
             buffer.overflowed = true;
             return Err(error);
         }
@@ -98,7 +105,7 @@ impl Tree {
         if let Some(target) = buffer.bytes.get_mut(start..end) {
             target.copy_from_slice(bytes);
         }
-        buffer.touched(now);
+        buffer.touched(now, writer);
         if writing != Writing::AtEnd {
             buffer.extent = Extent::Rewritten;
         }
@@ -106,7 +113,7 @@ impl Tree {
     }
 
     /// Makes a file so long. If nobody has it open for writing, this is durable at once.
-    pub fn truncate(&self, ino: Ino, size_bytes: u64) -> Result<(), TreeError> {
+    pub fn truncate(&self, ino: Ino, size_bytes: u64, writer: Maker) -> Result<(), TreeError> {
         let mut turn = self.turn()?;
         turn.require_writable()?;
         turn.load_buffer(ino)?;
@@ -116,7 +123,7 @@ impl Tree {
         let buffer = turn.state.nodes.buffer_mut(ino)?;
         if fit.is_ok() && buffer.bytes.len() != size_bytes {
             buffer.bytes.resize(size_bytes, 0);
-            buffer.touched(now);
+            buffer.touched(now, writer);
             buffer.extent = Extent::Rewritten;
         }
         buffer.overflowed &= fit.is_err();
@@ -124,26 +131,31 @@ impl Tree {
         if file.writers > 0 {
             return fit;
         }
-        let stored = if file.is_dirty() { turn.store_buffer(ino, Maker(0)) } else { Ok(()) };
+        let stored = if file.is_dirty() { turn.store_buffer(ino, Maker::UNKNOWN) } else { Ok(()) };
         turn.finish_writing(ino);
         fit.and(stored)
     }
 
     /// Closes one descriptor of a handle: what was written is durable when this returns.
     ///
-    /// The first close of a file that was only emptied stores nothing yet; see [`Blank`].
-    pub fn flush(&self, handle: u64) -> Result<(), TreeError> {
+    /// The first close of a file that was only emptied stores nothing yet, because a shell empties
+    /// a file, closes a second descriptor and only then writes. The close of a process that only
+    /// inherited the descriptor stores nothing either.
+    pub fn flush(&self, handle: u64, closer: Maker) -> Result<(), TreeError> {
         let mut turn = self.turn()?;
         let open = turn.handle(handle)?;
         if open.mode == OpenMode::Read || !turn.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
         let buffer = turn.state.nodes.buffer_mut(open.ino)?;
+        if is_bystander(closer, &buffer.writers) {
+            return Ok(());
+        }
         if buffer.blank == Blank::Yes {
             buffer.blank = Blank::ClosedOnce;
             return Ok(());
         }
-        turn.store_buffer(open.ino, open.maker)
+        turn.store_buffer(open.ino, closer)
     }
 
     /// Makes what was written durable.
@@ -182,14 +194,17 @@ impl Tree {
         for ino in turn.state.nodes.inos() {
             if turn.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
                 // Nobody has been told yet that this is stored, and nobody can be told now.
-                turn.store_buffer(ino, Maker(0)).unwrap_or_default();
+                turn.store_buffer(ino, Maker::UNKNOWN).unwrap_or_default();
             }
         }
     }
 }
 
 impl Buffer {
-    fn touched(&mut self, now: quipu_core::model::Timestamp) {
+    fn touched(&mut self, now: Timestamp, writer: Maker) {
+        if !self.writers.contains(&writer) {
+            self.writers.push(writer);
+        }
         self.state = BufferState::Dirty;
         self.blank = Blank::No;
         self.changed_at = now;
@@ -215,7 +230,7 @@ impl Turn<'_> {
             let buffer = self.state.nodes.buffer_mut(ino)?;
             if writing == Writing::Emptied {
                 buffer.bytes.clear();
-                buffer.touched(now);
+                buffer.touched(now, maker);
                 buffer.blank = Blank::Yes;
                 buffer.extent = Extent::Rewritten;
                 buffer.overflowed = false;
@@ -290,6 +305,9 @@ impl Turn<'_> {
         let buffer = self.state.nodes.buffer_mut(ino)?;
         buffer.state = state;
         buffer.blank = Blank::No;
+        if stored.is_ok() {
+            buffer.writers.clear();
+        }
         stored
     }
 

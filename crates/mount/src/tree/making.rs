@@ -55,6 +55,9 @@ impl Tree {
             Err(error) => return Err(error),
         };
         let opened = turn.open(ino, mode, new.maker)?;
+        if let Ok(buffer) = turn.state.nodes.buffer_mut(ino) {
+            buffer.writers.push(new.maker);
+        }
         turn.state.nodes.get_mut(ino)?.lookups += 1;
         Ok((turn.attributes(ino)?, opened))
     }
@@ -66,7 +69,7 @@ impl Tree {
         let name = valid_name(name)?;
         turn.require_free(parent, name)?;
         let ino = turn.new_file(parent, name, Making::Openly)?;
-        if let Err(error) = turn.store_buffer(ino, Maker(0)) {
+        if let Err(error) = turn.store_buffer(ino, Maker::UNKNOWN) {
             turn.state.nodes.detach(ino);
             return Err(error);
         }

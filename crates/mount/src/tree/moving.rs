@@ -280,7 +280,7 @@ impl Turn<'_> {
     }
 
     fn store_as_new(&mut self, ino: Ino) -> Result<(), TreeError> {
-        self.store_buffer(ino, Maker(0))?;
+        self.store_buffer(ino, Maker::UNKNOWN)?;
         let file = self.state.nodes.file_mut(ino)?;
         if file.writers == 0 {
             file.buffer = None;
