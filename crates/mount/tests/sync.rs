@@ -9,6 +9,8 @@
 
 #[path = "sync/both_ways.rs"]
 mod both_ways;
+#[path = "sync/meanwhile.rs"]
+mod meanwhile;
 #[path = "sync/model.rs"]
 mod model;
 #[path = "sync/protection.rs"]
