@@ -2,8 +2,11 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
+use std::process::Command;
 
-use crate::support::{Mount, Numbers, can_mount, setting};
+use quipu_core::model::Content;
+
+use crate::support::{Mount, Numbers, can_mount, eventually, setting};
 
 const SIZE_MAX: usize = 100_000;
 
@@ -138,4 +141,72 @@ fn random_reads_and_writes_see_what_was_written() {
     exerciser.close_all();
     let versions_count = exerciser.mount.versions().len();
     eprintln!("{steps_count} steps, {} closes, {versions_count} versions", exerciser.closes_count);
+}
+
+/// Reads and writes a file through mappings and calls in turn, checks every read, and prints the
+/// SHA-256 of what the file must hold in the end. Rust has no safe way to write to a mapping.
+const MAPPER: &str = r#"
+import hashlib, mmap, os, random, sys
+path, steps = sys.argv[1], int(sys.argv[2])
+random.seed(5)
+text = bytearray(b"begin")
+with open(path, "wb") as file:
+    file.write(text)
+descriptor = os.open(path, os.O_RDWR)
+def data(length):
+    return bytes(random.choices(b"abcdefghijklmnopqrstuvwxyz\n", k=length))
+for step in range(steps):
+    start = random.randrange(len(text) + 1)
+    length = min(random.randrange(5000), 90000 - start)
+    inside = min(length, len(text) - start)
+    action = random.randrange(8)
+    if action < 2 and length > 0:
+        new = data(length)
+        assert os.pwrite(descriptor, new, start) == length
+        text[start:start + length] = new
+    elif action < 4 and len(text) > 0:
+        with mmap.mmap(descriptor, len(text), mmap.MAP_SHARED) as mapping:
+            mapping[start:start + inside] = new = data(inside)
+            text[start:start + inside] = new
+            if action == 3:
+                mapping.flush()
+            assert os.pread(descriptor, 100000, 0) == text, step
+    elif action == 4 and len(text) > 0:
+        with mmap.mmap(descriptor, len(text), mmap.MAP_SHARED, mmap.PROT_READ) as mapping:
+            assert mapping[:] == text, step
+    elif action == 5:
+        keep = random.randrange(len(text) // 2, len(text) + 1)
+        os.ftruncate(descriptor, keep)
+        del text[keep:]
+    elif action == 6:
+        os.fsync(descriptor)
+    else:
+        os.close(descriptor)
+        with open(path, "rb") as file:
+            assert file.read() == text, step
+        descriptor = os.open(path, os.O_RDWR)
+os.close(descriptor)
+print(hashlib.sha256(text).hexdigest())
+"#;
+
+#[test]
+fn random_mappings_see_what_was_written_and_are_stored() {
+    if !can_mount() {
+        return;
+    }
+    let steps_count = setting("QUIPU_MOUNT_STEPS", 2_000);
+    let mount = Mount::new("notes");
+    let python = Command::new("python3")
+        .args(["-c", MAPPER])
+        .arg(mount.at("file"))
+        .arg(steps_count.to_string())
+        .output()
+        .unwrap();
+    assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
+    let expected = String::from_utf8(python.stdout).unwrap();
+    eventually("everything is stored", || {
+        let hash = Content::new(mount.stored()["/file"].as_str()).unwrap().hash();
+        hash.to_string() == expected.trim()
+    });
+    eprintln!("{steps_count} steps with mappings");
 }
