@@ -15,6 +15,7 @@ use quipu_core::model::{Access, Timestamp};
 use rustix::fs::{FileType as ModeType, OFlags};
 
 use crate::error::TreeError;
+use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
 use crate::nodes::Maker;
 use crate::tree::{Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Tree, Writing};
@@ -28,71 +29,13 @@ pub(crate) struct Adapter {
     pub(crate) ended: Sender<()>,
 }
 
-/// Whom files seem to belong to, and who may use them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    pub(crate) user: u32,
-    pub(crate) group: u32,
-    pub(crate) sharing: Sharing,
-}
-
-/// Who may use a mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// The user who made it.
-    Owner,
-    /// Every user of the host.
-    Everyone,
-}
-
 /// The kernel keeps what it knows until it is told otherwise.
 const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
-const BLOCK_SIZE_BYTES: u32 = 4096;
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
 /// A directory begins with `.` and `..`, which the tree does not list.
 const DOTS_COUNT: u64 = 2;
 /// A memory is smaller than this, so one request is enough.
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
-
-impl Look {
-    pub(crate) fn directory(self, ino: u64, changed_at: SystemTime, access: Access) -> FileAttr {
-        let attributes = self.attributes(ino, FileType::Directory, changed_at);
-        FileAttr { perm: self.mode(access) | 0o111, nlink: 2, ..attributes }
-    }
-
-    fn file(self, ino: u64, changed_at: SystemTime, access: Access) -> FileAttr {
-        let attributes = self.attributes(ino, FileType::RegularFile, changed_at);
-        FileAttr { perm: self.mode(access), ..attributes }
-    }
-
-    fn attributes(self, ino: u64, kind: FileType, changed_at: SystemTime) -> FileAttr {
-        FileAttr {
-            ino: INodeNo(ino),
-            size: 0,
-            blocks: 0,
-            atime: changed_at,
-            mtime: changed_at,
-            ctime: changed_at,
-            crtime: changed_at,
-            kind,
-            perm: 0,
-            nlink: 1,
-            uid: self.user,
-            gid: self.group,
-            rdev: 0,
-            blksize: BLOCK_SIZE_BYTES,
-            flags: 0,
-        }
-    }
-
-    fn mode(self, access: Access) -> u16 {
-        match (access, self.sharing) {
-            (Access::ReadOnly, _) => 0o444,
-            (Access::ReadWrite, Sharing::Owner) => 0o644,
-            (Access::ReadWrite, Sharing::Everyone) => 0o666,
-        }
-    }
-}
 
 impl Adapter {
     fn shown(&self, attributes: &Attributes) -> FileAttr {

@@ -6,7 +6,7 @@
 #[cfg(target_os = "linux")]
 mod linux {
     pub use crate::error::TreeError;
-    pub use crate::fuse::Sharing;
+    pub use crate::look::Sharing;
     pub use crate::mount::{MountError, Mounts, StoreMount};
     pub use crate::names::{Making, NameRules};
     pub use crate::nodes::{Ino, Maker, ROOT};
@@ -21,6 +21,8 @@ mod linux {
 mod error;
 #[cfg(target_os = "linux")]
 mod fuse;
+#[cfg(target_os = "linux")]
+mod look;
 #[cfg(target_os = "linux")]
 mod mount;
 #[cfg(target_os = "linux")]

@@ -16,7 +16,8 @@ use quipu_core::backend::Sequence;
 use quipu_core::model::Access;
 use rustix::process::{getgid, getuid};
 
-use crate::fuse::{Adapter, Look, Sharing};
+use crate::fuse::Adapter;
+use crate::look::{Look, Sharing};
 use crate::places;
 use crate::root::RootDirectory;
 use crate::tree::{Notice, Tree};

@@ -9,7 +9,7 @@ use fuser::{
 };
 use quipu_core::model::Access;
 
-use crate::fuse::Look;
+use crate::look::Look;
 use crate::nodes::ROOT;
 
 /// A directory of directories.

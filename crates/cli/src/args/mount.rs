@@ -1,4 +1,4 @@
-//! The command line of `quipu mount` and `quipu unmount`.
+//! What `quipu mount` and `quipu unmount` take.
 
 use std::path::PathBuf;
 

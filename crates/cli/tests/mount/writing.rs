@@ -140,6 +140,26 @@ fn a_reader_that_closes_stores_nothing() {
 }
 
 #[test]
+fn a_program_that_only_inherits_a_file_does_not_store_it() {
+    let mount = mounted!();
+    needs!("python3");
+    mount.ok("( sleep 0.1; echo green; sleep 0.1 ) > tea.md");
+    assert_eq!(mount.history(), ["created /tea.md"]);
+    mount.python(
+        "import subprocess\n\
+         f = open('tea.md', 'w')\n\
+         f.write('half of '); f.flush()\n\
+         subprocess.run(['true']); subprocess.run('true; true', shell=True, close_fds=False)\n\
+         f.write('it'); f.close()",
+    );
+    mount.assert_one_memory(&["created /tea.md", "modified /tea.md"]);
+    assert_eq!(mount.stored("tea.md"), "half of it");
+    // But a program that is left alone with what another one wrote does.
+    mount.ok("( echo black; exec 3>&1; sleep 0.2 & ) > tea.md; wait");
+    eventually("it is stored", || mount.stored("tea.md") == "black\n");
+}
+
+#[test]
 fn files_can_be_mapped() {
     let mount = mounted!();
     needs!("python3");

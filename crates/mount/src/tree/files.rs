@@ -116,6 +116,10 @@ impl Tree {
     pub fn truncate(&self, ino: Ino, size_bytes: u64, writer: Maker) -> Result<(), TreeError> {
         let mut turn = self.turn()?;
         turn.require_writable()?;
+        if turn.state.nodes.file(ino)?.writers == 0 {
+            turn.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
+            turn.settle_backup(ino)?;
+        }
         turn.load_buffer(ino)?;
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let fit = turn.require_fit(ino, size_bytes);
@@ -223,8 +227,11 @@ impl Turn<'_> {
         maker: Maker,
     ) -> Result<Opened, TreeError> {
         self.state.nodes.file(ino)?;
+        // The kernel may not know yet that a file is gone; it asks again when it is told so.
+        self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
         if let OpenMode::Write(writing) = mode {
             self.require_writable()?;
+            self.settle_backup(ino)?;
             self.load_buffer(ino)?;
             let now = self.now();
             let buffer = self.state.nodes.buffer_mut(ino)?;

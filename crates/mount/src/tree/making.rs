@@ -83,7 +83,8 @@ impl Tree {
         turn.require_writable()?;
         let name = valid_name(name)?;
         turn.require_free(parent, name)?;
-        turn.state.nodes.child_path(parent, name)?;
+        let path = turn.state.nodes.child_path(parent, name)?;
+        turn.settle_below(&path)?;
         let ino = turn.directory_node(parent, name)?;
         turn.state.nodes.directory_mut(ino)?.kept = true;
         turn.entries_changed(parent);

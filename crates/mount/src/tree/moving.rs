@@ -124,7 +124,6 @@ impl Turn<'_> {
         }
         self.take_over_parked(ino)?;
         if let Some(node) = to.node {
-            self.take_over_parked(node)?;
             self.keep_readable(node);
         }
         match self.state.nodes.file(ino)?.memory {
@@ -132,11 +131,22 @@ impl Turn<'_> {
             Some(memory) => self.move_memory(ino, memory, to, maker)?,
         }
         if let Some(node) = to.node {
-            self.orphan(node);
+            self.overwrite(node)?;
         }
         self.state.nodes.relocate(ino, to.parent, to.name)?;
         self.unpark(&to.path);
         self.tell(Notice::Attributes(ino));
+        self.store_rest(ino)
+    }
+
+    /// Takes away what was at the target of a rename; its memory, if it had one, goes on.
+    fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
+        if self.state.parked.iter().any(|parked| parked.backup == node) {
+            // Nothing else is left of the memory that this file was.
+            self.take_over_parked(node)?;
+            return self.remove(node);
+        }
+        self.orphan(node);
         Ok(())
     }
 
@@ -233,6 +243,7 @@ impl Turn<'_> {
             self.require_empty(target)?;
         }
         self.settle_below(&from)?;
+        self.settle_below(path)?;
         match self.engine().rename(self.actor(), self.store(), &from, path) {
             Ok(moved) => moved.iter().for_each(|written| self.note_own(written)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {}
@@ -298,6 +309,7 @@ impl Turn<'_> {
         let parked = self.state.parked.swap_remove(index);
         self.resume(ino, parked.memory)?;
         self.state.nodes.relocate(ino, to.parent, to.name)?;
+        self.store_rest(ino)?;
         Ok(true)
     }
 
@@ -307,12 +319,37 @@ impl Turn<'_> {
         file.memory = Some(memory);
         file.is_scratch = false;
         if let Some(buffer) = &mut file.buffer {
+            let base = buffer.base.as_ref().map(|base| base.as_str().as_bytes());
+            if base != Some(buffer.bytes.as_slice()) {
+                buffer.state = BufferState::Dirty;
+            }
             buffer.extent = Extent::Rewritten;
         }
         if file.writers == 0 && !file.is_dirty() {
             file.buffer = None;
         }
         Ok(())
+    }
+
+    /// Stores what was written to a file while it was parked and nobody writes to any more.
+    fn store_rest(&mut self, ino: Ino) -> Result<(), TreeError> {
+        let file = self.state.nodes.file(ino)?;
+        if file.memory.is_some() && file.writers == 0 && file.is_dirty() {
+            return self.store_as_new(ino);
+        }
+        Ok(())
+    }
+
+    /// Ends the parking of a file that somebody is about to write to.
+    pub(super) fn settle_backup(&mut self, ino: Ino) -> Result<(), TreeError> {
+        let is_it = |parked: &Parked| parked.backup == ino;
+        match self.state.parked.iter().position(is_it) {
+            Some(index) => {
+                let parked = self.state.parked.swap_remove(index);
+                self.settle(&parked)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Makes a parked file the memory that it was, before something else happens to it.
@@ -325,12 +362,13 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends all parking in a directory.
+    /// Ends all parking in a directory, or where one is about to be.
     pub(super) fn settle_below(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
         let directory = path.as_directory();
         let concerns = |turn: &Self, parked: &Parked| {
             let backup = turn.state.nodes.path(parked.backup).ok().flatten();
-            directory.contains(&parked.path)
+            parked.path == *path
+                || directory.contains(&parked.path)
                 || backup.is_some_and(|backup| directory.contains(&backup))
         };
         while let Some(index) = self.state.parked.iter().position(|parked| concerns(self, parked)) {
