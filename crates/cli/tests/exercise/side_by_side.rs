@@ -1,8 +1,8 @@
 //! The same file operations on a mount and on an ordinary file system, compared after each step.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
 
 use crate::support::{Mount, Numbers, can_mount, setting, tree};
 
@@ -25,6 +25,28 @@ enum Operation {
     Copy(&'static str, &'static str),
     WriteRemoved(&'static str, String),
     RenameOpen(&'static str, &'static str, String),
+    /// Something with a handle that stays open over many steps.
+    Handle(usize, HandleOperation),
+}
+
+#[derive(Debug)]
+enum HandleOperation {
+    Open(&'static str),
+    Append(String),
+    Cut,
+    Read,
+    Sync,
+    Close,
+}
+
+const HANDLES_COUNT: usize = 3;
+
+/// A directory and the files in it that are open.
+struct World {
+    root: PathBuf,
+    handles: [Option<File>; HANDLES_COUNT],
+    /// What was read last.
+    read: Vec<u8>,
 }
 
 fn operation(numbers: &mut Numbers, step: usize) -> Operation {
@@ -32,7 +54,8 @@ fn operation(numbers: &mut Numbers, step: usize) -> Operation {
     let other = *numbers.pick(&NAMES);
     let length = numbers.below(4) * numbers.below(200);
     let text = format!("{step} {}", "grüße ".repeat(length));
-    match numbers.below(18) {
+    let handle = numbers.below(HANDLES_COUNT);
+    match numbers.below(26) {
         0..=2 => Operation::Write(name, text),
         3 => Operation::CreateNew(name, text),
         4 | 5 => Operation::Append(name, text),
@@ -46,12 +69,24 @@ fn operation(numbers: &mut Numbers, step: usize) -> Operation {
         13..=15 => Operation::Rename(name, other),
         16 if numbers.below(2) == 0 => Operation::WriteRemoved(name, text),
         16 => Operation::RenameOpen(name, other, text),
-        _ => Operation::Copy(name, other),
+        17 => Operation::Copy(name, other),
+        number => Operation::Handle(
+            handle,
+            match number {
+                18 | 19 => HandleOperation::Open(name),
+                20 | 21 => HandleOperation::Append(text),
+                22 => HandleOperation::Cut,
+                23 => HandleOperation::Read,
+                24 => HandleOperation::Sync,
+                _ => HandleOperation::Close,
+            },
+        ),
     }
 }
 
 /// Does the operation below a directory and returns the number of the error, if there is one.
-fn apply(root: &Path, operation: &Operation) -> Result<(), i32> {
+fn apply(world: &mut World, operation: &Operation) -> Result<(), i32> {
+    let root = world.root.clone();
     let at = |name: &str| root.join(name);
     let result = match operation {
         Operation::Write(name, text) => fs::write(at(name), text),
@@ -86,8 +121,35 @@ fn apply(root: &Path, operation: &Operation) -> Result<(), i32> {
             .open(at(from))
             .and_then(|file| fs::rename(at(from), at(to)).map(|()| file))
             .and_then(|mut file| file.write_all(text.as_bytes())),
+        Operation::Handle(handle, operation) => apply_to_handle(world, *handle, operation),
     };
     result.map_err(|error: io::Error| error.raw_os_error().unwrap_or(-1))
+}
+
+/// Does the operation to an open file; if it is not open, there is nothing to do.
+fn apply_to_handle(
+    world: &mut World,
+    handle: usize,
+    operation: &HandleOperation,
+) -> io::Result<()> {
+    let slot = &mut world.handles[handle];
+    match (operation, slot) {
+        (HandleOperation::Open(name), slot) => {
+            *slot = None;
+            *slot = Some(File::options().read(true).append(true).open(world.root.join(name))?);
+        }
+        (HandleOperation::Close, slot) => *slot = None,
+        (_, None) => {}
+        (HandleOperation::Append(text), Some(file)) => file.write_all(text.as_bytes())?,
+        (HandleOperation::Cut, Some(file)) => file.set_len(0)?,
+        (HandleOperation::Sync, Some(file)) => file.sync_all()?,
+        (HandleOperation::Read, Some(file)) => {
+            world.read.clear();
+            file.seek(SeekFrom::Start(0))?;
+            file.read_to_end(&mut world.read)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes over a part of a file, between characters and not behind the end.
@@ -119,15 +181,23 @@ fn a_mount_behaves_like_an_ordinary_file_system() {
     let mut mount = Mount::new("notes");
     let ordinary = tempfile::tempdir().unwrap();
     let mut numbers = Numbers(u64::try_from(setting("QUIPU_MOUNT_SEED", 1)).unwrap());
+    let world = |root: &Path| World {
+        root: root.to_owned(),
+        handles: std::array::from_fn(|_| None),
+        read: Vec::new(),
+    };
+    let (mut ours, mut theirs) = (world(&mount.at("")), world(ordinary.path()));
     let mut succeeded_count = 0;
     for step in 0..steps_count {
         let operation = operation(&mut numbers, step);
-        let expected = apply(ordinary.path(), &operation);
-        let done = apply(&mount.at(""), &operation);
+        let expected = apply(&mut theirs, &operation);
+        let done = apply(&mut ours, &operation);
         assert_eq!(done, expected, "step {step}: {operation:?}");
         assert_eq!(mount.shown(), tree(ordinary.path()), "step {step}: {operation:?}");
+        assert_eq!(ours.read, theirs.read, "step {step}: {operation:?}");
         succeeded_count += usize::from(done.is_ok());
     }
+    drop((ours, theirs));
     let mut files = tree(ordinary.path());
     files.retain(|_, text| text.is_some());
     mount.stop();
