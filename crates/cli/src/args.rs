@@ -1,6 +1,7 @@
 //! The command line, as it is typed.
 
 mod mount;
+mod sync;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap_complete::Shell;
 use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
 
 pub(crate) use mount::{MountArguments, UnmountArguments};
+pub(crate) use sync::SyncArguments;
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -61,6 +63,12 @@ pub(crate) enum Command {
     /// The store is `memories` unless `--store` names another one; it is created if it does not
     /// exist. Every run is a session, which the history names as the author.
     Tool(ToolArguments),
+    /// Keep a folder and a store equal, in both directions
+    ///
+    /// What only one side changed is done on the other side, and lines that both changed are merged;
+    /// if they contradict each other, the folder's text wins and the store's stays in the history.
+    /// Hidden files and those that a `.gitignore` names are left out.
+    Sync(SyncArguments),
     /// Mount stores as directories, so that any program can use them: `--store NAME[:ro]`, or
     /// `--session` for those of a session
     ///

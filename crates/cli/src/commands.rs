@@ -9,6 +9,7 @@ mod project;
 mod serve;
 mod sessions;
 mod stores;
+mod sync;
 mod tool;
 mod upkeep;
 
@@ -21,6 +22,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
+        Command::Sync(arguments) => sync::run(context, &arguments),
         Command::Mount(arguments) => mount::run(context, &arguments),
         Command::Unmount(arguments) => mount::unmount(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),

@@ -8,6 +8,8 @@ mod errors;
 mod help;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/sync.rs"]
+mod sync;
 #[path = "it/tidy.rs"]
 mod tidy;
 #[path = "it/tool.rs"]

@@ -35,6 +35,7 @@ mod places;
 mod process;
 #[cfg(target_os = "linux")]
 mod root;
+pub mod sync;
 #[cfg(target_os = "linux")]
 mod tree;
 

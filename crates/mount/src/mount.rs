@@ -288,7 +288,11 @@ fn tell(tree: &Tree, notices: &Receiver<Notice>, notifier: &Notifier) {
 
 fn send(notice: &Notice, notifier: &Notifier) -> io::Result<()> {
     match notice {
-        Notice::Entry { parent, name } => notifier.inval_entry(INodeNo(*parent), name.as_ref()),
+        Notice::Entry { parent, name } => {
+            // A name that the kernel has never asked for still is missing in the list that it keeps.
+            let known = notifier.inval_entry(INodeNo(*parent), name.as_ref());
+            notifier.inval_inode(INodeNo(*parent), 0, 0).and(known)
+        }
         Notice::Content(ino) => notifier.inval_inode(INodeNo(*ino), 0, 0),
         Notice::Attributes(ino) => notifier.inval_inode(INodeNo(*ino), -1, 0),
         Notice::Later => Ok(()),
