@@ -460,6 +460,10 @@ pub(crate) struct PromptArguments {
     /// For the stores attached to this session, where a mount shows them
     #[arg(long, value_name = "ID", conflicts_with = "access")]
     pub(crate) session: Option<SessionId>,
+    /// The directory below which the stores are mounted [default: /mnt/memory; also
+    /// `QUIPU_MOUNT_ROOT`]
+    #[arg(long, value_name = "DIR", requires = "session", value_hint = ValueHint::DirPath)]
+    pub(crate) root: Option<PathBuf>,
     /// What the agent may do in the store
     #[arg(long, default_value = "read_write")]
     pub(crate) access: Access,

@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     /// Where mounts are.
     pub(crate) mount_root: String,
     /// Which file names are special in a mount.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts are for Linux"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
     pub(crate) mount: MountTable,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_chars_max: Option<usize>,
@@ -60,6 +60,7 @@ struct File {
 /// Which file names are special in a mount; see `docs/mount.md`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
 pub(crate) struct MountTable {
     pub(crate) scratch: Option<Vec<String>>,
     pub(crate) temporary: Option<Vec<String>>,

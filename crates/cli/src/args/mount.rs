@@ -6,6 +6,7 @@ use clap::{Args, ValueHint};
 use quipu_core::model::SessionId;
 
 #[derive(Args, Debug)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
 pub(crate) struct MountArguments {
     /// Mount the stores of this session instead of starting one
     #[arg(long, value_name = "ID", conflicts_with = "stores")]
@@ -29,6 +30,7 @@ pub(crate) struct MountArguments {
 }
 
 #[derive(Args, Debug)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
 pub(crate) struct UnmountArguments {
     /// The directory below which the stores are mounted [default: /mnt/memory; also
     /// `QUIPU_MOUNT_ROOT`]

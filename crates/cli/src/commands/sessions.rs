@@ -130,7 +130,8 @@ pub(super) fn prompt(context: &Context, arguments: PromptArguments) -> Result<()
     let stores = match arguments.session {
         Some(id) => {
             let session = data.engine.session(id)?;
-            let root = &context.settings.mount_root;
+            let chosen = arguments.root.map(|root| root.display().to_string());
+            let root = chosen.as_ref().unwrap_or(&context.settings.mount_root);
             session.attachments.iter().map(|store| PromptStore::mounted(store, root)).collect()
         }
         None => vec![PromptStore::in_tool(&data.store()?, arguments.access)],

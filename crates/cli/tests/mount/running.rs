@@ -261,14 +261,26 @@ fn the_stores_of_a_session_can_be_mounted() {
 
 #[test]
 fn the_prompt_names_the_mounts() {
-    let mount = mounted!("--store", "notes", "--store", "team:ro");
-    mount.quipu(&["store", "update", "notes", "--description", "What the team drinks."]);
-    let id = mount.ready["session"].as_str().unwrap();
-    let prompt = mount.quipu(&["prompt", "--session", id]);
-    let place = |name: &str| format!("`{}`", mount.root().join(name).display());
-    assert!(
-        prompt.contains(&format!("{}: notes (you may read and write)", place("notes"))),
-        "{prompt}"
-    );
-    assert!(prompt.contains(&format!("{}: team (read only", place("team"))), "{prompt}");
+    let home = home();
+    let ok = |arguments: &[&str]| {
+        let ran = run(quipu(home.path(), arguments), b"");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out
+    };
+    ok(&["store", "update", "notes", "--description", "What the team drinks."]);
+    let arguments = ["--json", "session", "create", "-s", "notes", "-s", "team:ro"];
+    let session = ok(&[&arguments[..], &["--instructions", "Read it first."]].concat());
+    let session: Value = serde_json::from_str(&session).unwrap();
+    let id = session["id"].as_str().unwrap();
+    let place = home.path().join("memory").display().to_string();
+    for (prompt, root) in [
+        (ok(&["prompt", "--session", id]), place.as_str()),
+        (ok(&["prompt", "--session", id, "--root", "/elsewhere"]), "/elsewhere"),
+    ] {
+        let notes = format!(
+            "`{root}/notes`: notes (you may read and write). What the team drinks. Read it first."
+        );
+        let team = format!("`{root}/team`: team (read only, writes are refused). Read it first.");
+        assert!(prompt.contains(&notes) && prompt.contains(&team), "{prompt}");
+    }
 }
