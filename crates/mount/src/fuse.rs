@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request,
     TimeOrNow, WriteFlags,
@@ -87,8 +87,12 @@ fn o_flags(flags: i32) -> OFlags {
     OFlags::from_bits_retain(flags.cast_unsigned())
 }
 
-fn open_flags(opened: Opened) -> FopenFlags {
-    if opened.is_unchanged { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() }
+fn open_flags(opened: Opened, mode: OpenMode) -> FopenFlags {
+    let mut flags = FopenFlags::empty();
+    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
+    // The close of a reader stores nothing, so the kernel need not tell.
+    flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
+    flags
 }
 
 fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
@@ -261,7 +265,7 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let mode = open_mode(o_flags(flags.0));
         match self.tree.open(ino.0, mode, Maker(request.pid())) {
-            Ok(opened) => reply.opened(FileHandle(opened.handle), open_flags(opened)),
+            Ok(opened) => reply.opened(FileHandle(opened.handle), open_flags(opened, mode)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -445,7 +449,7 @@ impl Filesystem for Adapter {
                 &self.shown(&attributes),
                 Generation(0),
                 FileHandle(opened.handle),
-                open_flags(opened),
+                open_flags(opened, new.mode),
             ),
             Err(error) => reply.error(errno(error)),
         }

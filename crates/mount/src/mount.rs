@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -107,6 +108,7 @@ impl Mounts {
         let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
         fs::create_dir_all(&self.root)
             .map_err(|error| MountError::Other(self.root.clone(), error))?;
+        require_empty(&self.root)?;
         if getuid().is_root() {
             let directory = RootDirectory { names, look };
             let session = start(directory, &self.root, &config(Access::ReadOnly, sharing, 1))?;
@@ -174,10 +176,13 @@ impl Mounts {
                 store.tree.close();
             }
         }
-        if let Some(session) = self.root_session
-            && session.umount_and_join().is_err()
-        {
-            places::detach(&self.root).unwrap_or_default();
+        match self.root_session {
+            Some(session) => {
+                if session.umount_and_join().is_err() {
+                    places::detach(&self.root).unwrap_or_default();
+                }
+            }
+            None => set_mode(&self.root, 0o755),
         }
     }
 }
@@ -232,17 +237,37 @@ fn config(access: Access, sharing: Sharing, workers_count: usize) -> Config {
     config
 }
 
-/// Makes the directories to mount on, for users who cannot mount over the whole root.
+/// Fails if a mount would hide anything but empty directories.
+fn require_empty(root: &Path) -> Result<(), MountError> {
+    let is_empty = |entry: io::Result<fs::DirEntry>| -> io::Result<bool> {
+        let entry = entry?;
+        Ok(entry.file_type()?.is_dir() && fs::read_dir(entry.path())?.next().is_none())
+    };
+    let holds_nothing = || -> io::Result<bool> {
+        fs::read_dir(root)?.try_fold(true, |all, entry| Ok(all && is_empty(entry)?))
+    };
+    match holds_nothing() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(MountError::NotEmpty(root.to_owned())),
+        Err(error) => Err(MountError::Other(root.to_owned(), error)),
+    }
+}
+
+/// Makes the directories to mount on, for users who cannot mount over the whole root, and lets
+/// nobody put anything beside them.
 fn make_points(root: &Path, names: &[String]) -> Result<(), MountError> {
+    set_mode(root, 0o755);
     for name in names {
         let point = root.join(name);
-        let other = |error| MountError::Other(point.clone(), error);
-        fs::create_dir_all(&point).map_err(other)?;
-        if fs::read_dir(&point).map_err(other)?.next().is_some() {
-            return Err(MountError::NotEmpty(point));
-        }
+        fs::create_dir_all(&point).map_err(|error| MountError::Other(point, error))?;
     }
+    set_mode(root, 0o555);
     Ok(())
+}
+
+fn set_mode(directory: &Path, mode: u32) {
+    // Whoever may make directories here without owning the place must live with its mode.
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap_or_default();
 }
 
 /// Tells the kernel what the tree says, until the tree is gone, and settles what is parked.

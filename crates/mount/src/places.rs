@@ -17,21 +17,22 @@ pub fn mounted_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(points.filter(|point| point.starts_with(&root)).collect())
 }
 
-/// Takes away mounts of Quipu's whose process is gone.
-pub fn clear_stale(root: &Path) -> io::Result<()> {
-    for point in mounted_below(root)?.into_iter().rev() {
-        if is_stale(&point) {
-            detach(&point)?;
-        }
+/// Takes away mounts of Quipu's whose process is gone, and returns where they were.
+pub fn clear_stale(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut points = mounted_below(root)?;
+    points.retain(|point| is_stale(point));
+    points.reverse();
+    for point in &points {
+        detach(point)?;
     }
-    Ok(())
+    Ok(points)
 }
 
 /// Unmounts what Quipu has mounted at or below a directory, and returns where that was.
 ///
 /// What is in use makes this fail, unless nobody answers for it any more.
 pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
-    clear_stale(root)?;
+    let mut cleared = clear_stale(root)?;
     let mut points = mounted_below(root)?;
     points.reverse();
     for point in &points {
@@ -42,7 +43,8 @@ pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
             done => done?,
         }
     }
-    Ok(points)
+    cleared.append(&mut points);
+    Ok(cleared)
 }
 
 /// Takes a mount out of the tree at once; whoever uses it keeps what it has open.

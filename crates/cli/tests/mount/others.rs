@@ -165,6 +165,33 @@ fn a_file_that_another_door_moves_is_stored_where_it_is() {
 }
 
 #[test]
+fn two_mounts_of_a_store_show_the_same() {
+    let mount = mounted!();
+    let second = mount.home.path().join("second");
+    let root = second.to_str().unwrap();
+    mount.quipu(&["mount", "--store", "notes", "--root", root, "--detach"]);
+    let shows = |text: &str| {
+        let read = |path: std::path::PathBuf| fs::read_to_string(path).ok();
+        eventually("both show it", || {
+            read(second.join("notes/tea.md")).as_deref() == Some(text)
+                && read(mount.at("tea.md")).as_deref() == Some(text)
+        });
+    };
+    for round in 0..20 {
+        fs::write(mount.at("tea.md"), format!("first {round}")).unwrap();
+        shows(&format!("first {round}"));
+        fs::write(second.join("notes/tea.md"), format!("second {round}")).unwrap();
+        shows(&format!("second {round}"));
+    }
+    let mut file = OpenOptions::new().append(true).open(mount.at("tea.md")).unwrap();
+    fs::write(second.join("notes/tea.md"), "a longer text\n").unwrap();
+    file.write_all(b"and its end\n").unwrap();
+    drop(file);
+    shows("a longer text\nand its end\n");
+    mount.quipu(&["unmount", "--root", root]);
+}
+
+#[test]
 fn a_mount_works_beside_other_doors() {
     let mount = mounted!();
     let writers: Vec<_> = (0..4)

@@ -1,6 +1,7 @@
 //! Mounting and unmounting.
 
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
@@ -54,6 +55,13 @@ fn a_signal_unmounts_everything() {
         assert!(!is_mounted(&mount.root().join("notes")));
         assert!(!is_mounted(&mount.root()));
     }
+    let mut mount = mounted!();
+    let mut open = fs::File::create(mount.at("tea.md")).unwrap();
+    open.write_all(b"not closed").unwrap();
+    kill_process(mount.pid(), Signal::TERM).unwrap();
+    assert_eq!(mount.ended(), Some(0));
+    assert!(!is_mounted(&mount.root()));
+    assert_eq!(mount.stored("tea.md"), "not closed");
 }
 
 #[test]
@@ -139,6 +147,23 @@ fn a_root_that_is_in_use_is_refused() {
 }
 
 #[test]
+fn a_directory_that_holds_files_is_not_covered() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let root = home.path().join("memory");
+    fs::create_dir_all(root.join("notes")).unwrap();
+    fs::write(root.join("mine.txt"), "mine").unwrap();
+    let ran = run(quipu(home.path(), &["mount", "--store", "notes"]), b"");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("holds files that a mount would hide"), "{ran:?}");
+    fs::remove_file(root.join("mine.txt")).unwrap();
+    let mount = Mount::start(home, &["--store", "notes"]);
+    fs::write(mount.at("tea.md"), "green").unwrap();
+}
+
+#[test]
 fn eight_stores_fit_in_one_process() {
     if !can_mount() {
         return;
@@ -193,8 +218,13 @@ fn only_its_user_may_use_a_mount() {
     let mount = mounted!();
     fs::write(mount.at("tea.md"), "green").unwrap();
     mount.ok("chmod a+x ../.. ../../..");
-    let other = mount.bash("setpriv --reuid 65534 --regid 65534 --clear-groups cat tea.md");
+    const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let other = mount.bash(&format!("{AS_NOBODY} cat tea.md"));
     assert_ne!(other.code, 0, "{other:?}");
+    let open = mounted!("--store", "notes", "--allow-other");
+    open.ok("chmod a+x ../.. ../../..");
+    open.ok(&format!("{AS_NOBODY} bash -c 'echo black > tea.md; cat tea.md'"));
+    assert_eq!(open.stored("tea.md"), "black\n");
 }
 
 #[test]

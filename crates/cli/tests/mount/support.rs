@@ -141,11 +141,13 @@ impl Mount {
         all.extend(arguments);
         let mut command = quipu(home.path(), &all);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(fs::File::create(home.path().join("log")).unwrap());
         let mut process = command.spawn().unwrap();
         let mut out = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
-        let ready = serde_json::from_str(&line).expect("it says that it is ready");
+        let log = fs::read_to_string(home.path().join("log")).unwrap();
+        let ready = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {log}"));
         Self { home, process: Some(process), ready, out: Some(out) }
     }
 

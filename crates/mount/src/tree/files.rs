@@ -108,6 +108,10 @@ impl Tree {
         buffer.touched(now, writer);
         if writing != Writing::AtEnd {
             buffer.extent = Extent::Rewritten;
+        } else if usize::try_from(offset) != Ok(start) {
+            // The kernel has put the bytes where it believed the end to be.
+            turn.state.nodes.file_mut(open.ino)?.is_outdated = true;
+            turn.tell(Notice::Content(open.ino));
         }
         Ok(())
     }
@@ -451,6 +455,7 @@ impl Turn<'_> {
 
     /// Gives up the buffer of a file that nobody writes to; what could not be stored goes with it.
     fn finish_writing(&mut self, ino: Ino) {
+        let is_backup = self.is_backup_of_parked(ino);
         let Ok(file) = self.state.nodes.file_mut(ino) else { return };
         let failed =
             matches!(file.buffer.as_ref().map(|buffer| buffer.state), Some(BufferState::Failed(_)));
@@ -460,7 +465,8 @@ impl Turn<'_> {
             if failed {
                 self.tell(Notice::Content(ino));
             }
-        } else if failed && !file.is_scratch {
+        } else if !file.is_scratch && !is_backup {
+            // It could not be stored, or another door has deleted it.
             self.tell_entry(ino);
             self.state.nodes.detach(ino);
         }

@@ -30,7 +30,10 @@ impl Tree {
             }
             Event::StoreArchived => {
                 turn.state.standing = Standing::Archived;
-                turn.look_again();
+                // Only modes look different now.
+                for ino in turn.state.nodes.inos() {
+                    turn.tell(Notice::Attributes(ino));
+                }
             }
             Event::StoreDeleted => {
                 turn.state.standing = Standing::Deleted;
@@ -95,8 +98,8 @@ impl Turn<'_> {
         let parents = self.parents(ino);
         self.tell_entry(ino);
         let Ok(file) = self.state.nodes.file_mut(ino) else { return };
-        if is_deleted && file.is_dirty() {
-            // Whoever writes it will make it anew by closing it.
+        if is_deleted && file.writers > 0 {
+            // Whoever writes to it will make it anew by closing it.
             file.memory = None;
             return;
         }

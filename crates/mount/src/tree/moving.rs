@@ -141,7 +141,7 @@ impl Turn<'_> {
 
     /// Takes away what was at the target of a rename; its memory, if it had one, goes on.
     fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
-        if self.state.parked.iter().any(|parked| parked.backup == node) {
+        if self.is_backup_of_parked(node) {
             // Nothing else is left of the memory that this file was.
             self.take_over_parked(node)?;
             return self.remove(node);
@@ -256,6 +256,10 @@ impl Turn<'_> {
 impl Turn<'_> {
     pub(super) fn is_parked(&self, path: &MemoryPath) -> bool {
         self.state.parked.iter().any(|parked| parked.path == *path)
+    }
+
+    pub(super) fn is_backup_of_parked(&self, ino: Ino) -> bool {
+        self.state.parked.iter().any(|parked| parked.backup == ino)
     }
 
     pub(super) fn parked_memory(&self, path: &MemoryPath) -> Option<MemoryId> {

@@ -153,6 +153,26 @@ fn a_deleted_file_that_is_written_comes_back() {
 }
 
 #[test]
+fn a_deleted_file_that_is_open_for_writing_is_there_until_it_is_closed() {
+    let bench = bench();
+    bench.write("/a", b"one").unwrap();
+    let handle = bench.open("/a", WRITE).unwrap();
+    bench.delete("/a");
+    bench.follow();
+    assert_eq!(bench.text("/a").as_deref(), Some("one"));
+    bench.close(handle).unwrap();
+    assert_eq!(bench.text("/a"), None);
+
+    bench.write("/b", b"one").unwrap();
+    let handle = bench.open("/b", WRITE).unwrap();
+    bench.delete("/b");
+    bench.follow();
+    bench.tree.write(handle, 0, b"two", ME).unwrap();
+    bench.close(handle).unwrap();
+    assert_eq!(bench.stored("/b").as_deref(), Some("two"));
+}
+
+#[test]
 fn a_moved_file_that_is_written_is_stored_where_it_is() {
     for is_followed in [true, false] {
         let bench = bench();

@@ -119,6 +119,24 @@ fn a_parked_memory_can_be_moved_on_or_removed() {
 }
 
 #[test]
+fn what_is_written_to_a_parked_file_is_kept() {
+    let bench = with_memory();
+    let handle = bench.open("/a", crate::support::WRITE).unwrap();
+    bench.rename("/a", "/a.bak").unwrap();
+    bench.tree.write(handle, 0, b"new", ME).unwrap();
+    bench.rename("/a.bak", "/a").unwrap();
+    bench.close(handle).unwrap();
+    assert_continued(&bench, "new");
+
+    let handle = bench.open("/a", crate::support::WRITE).unwrap();
+    bench.rename("/a", "/a.bak").unwrap();
+    bench.close(handle).unwrap();
+    assert_eq!(bench.text("/a.bak").as_deref(), Some("new"));
+    bench.write("/a.bak", b"newer").unwrap();
+    assert_eq!(bench.history()[2..], ["modified /a.bak", "modified /a.bak"]);
+}
+
+#[test]
 fn closing_the_tree_settles_what_is_parked() {
     let bench = with_memory();
     bench.rename("/a", "/a.bak").unwrap();
