@@ -166,7 +166,7 @@ impl Progress for Bar {
         if count < BAR_COUNT_MIN || !io::stderr().is_terminal() {
             return;
         }
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}")
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len}, {eta} left")
             .expect("the template is valid");
         let bar = self.0.get_or_init(|| ProgressBar::new(0).with_style(style));
         bar.enable_steady_tick(Duration::from_millis(200));
