@@ -56,10 +56,14 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
         stopper.stop();
     });
     let stopper = watch.stopper();
-    let (mut printed, mut is_first) = (Ok(()), true);
+    let (mut printed, mut left_out) = (Ok(()), None);
     watch.run(&locked, &Bar::default(), |report| {
-        printed = tell(context.form, report, is_first.then_some(ready));
-        is_first = false;
+        let is_first = left_out.is_none();
+        // What is left out is said again only when it is not the same.
+        let known = left_out.replace(report.left_out.clone());
+        let mut report = report.clone();
+        report.left_out.retain(|file| known.as_ref().is_none_or(|known| !known.contains(file)));
+        printed = tell(context.form, &report, is_first.then_some(ready));
         if printed.is_err() {
             stopper.stop();
         }
@@ -69,7 +73,7 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
 
 /// Prints what one sync of a watch did; the first one also says that the watch has begun.
 fn tell(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure> {
-    let is_news = !report.deeds.is_empty() || !report.failed.is_empty();
+    let is_news = [report.deeds.len(), report.left_out.len(), report.failed.len()] != [0; 3];
     if !is_news && ready.is_none() {
         return Ok(());
     }
@@ -162,7 +166,7 @@ impl Progress for Bar {
         if count < BAR_COUNT_MIN || !io::stderr().is_terminal() {
             return;
         }
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}")
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len}, {eta} left")
             .expect("the template is valid");
         let bar = self.0.get_or_init(|| ProgressBar::new(0).with_style(style));
         bar.enable_steady_tick(Duration::from_millis(200));

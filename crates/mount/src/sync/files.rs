@@ -96,7 +96,7 @@ impl Folder {
         let place = self.place(path);
         self.read(path, hash)?;
         let new = self.complete(text)?;
-        new.as_file().set_permissions(fs::metadata(&place)?.permissions())?;
+        make_alike(new.as_file(), &place)?;
         let new = new.into_temp_path();
         match exchange(&new, &place) {
             Ok(()) => {
@@ -202,6 +202,17 @@ fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
 
 #[cfg(not(unix))]
 fn make_ordinary(_: &mut tempfile::Builder<'_, '_>) {}
+
+/// Gives a file the permissions and, as far as that is allowed, the owner of another one.
+fn make_alike(new: &File, old: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(old)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        fchown(new, Some(metadata.uid()), Some(metadata.gid())).unwrap_or_default();
+    }
+    new.set_permissions(metadata.permissions())
+}
 
 /// Puts a file back to where it was, unless another one is there already: then both are kept.
 fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {

@@ -89,8 +89,13 @@ pub(super) fn plan(agreed: Vec<Agreed>, scan: &Scan, memories: Vec<Memory>) -> P
         memories: memories.into_iter().map(|memory| (memory.id, memory)).collect(),
         plan: Plan::default(),
     };
-    let matched = planner.match_files(agreed);
-    planner.match_renames(matched);
+    let mut matched = planner.match_files(agreed);
+    planner.match_renames(&mut matched);
+    let strangers = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
+    let strangers = strangers.collect();
+    for entry in matched {
+        planner.decide(entry, &strangers);
+    }
     planner.join_strangers();
     planner.plan
 }
@@ -151,8 +156,8 @@ impl Planner<'_> {
         Some(Place { path: agreed.path.clone(), file })
     }
 
-    /// Looks for files that are gone under another name, then decides about every agreement.
-    fn match_renames(&mut self, mut matched: Vec<Matched>) {
+    /// Looks for files that are gone under another name.
+    fn match_renames(&mut self, matched: &mut [Matched]) {
         let is_free = |(path, _): &(&MemoryPath, &FoundFile)| !self.occupied.contains(*path);
         let free: Vec<_> = self.files.iter().filter(is_free).collect();
         let by_identity: HashMap<Identity, MemoryPath> = free
@@ -175,9 +180,6 @@ impl Planner<'_> {
                 entry.place = self.take(&path);
             }
         }
-        for entry in matched {
-            self.decide(entry);
-        }
     }
 
     fn take(&mut self, path: &MemoryPath) -> Option<Place> {
@@ -185,7 +187,8 @@ impl Planner<'_> {
         Some(Place { path: path.clone(), file })
     }
 
-    fn decide(&mut self, matched: Matched) {
+    /// Decides about an agreement, knowing where memories are that were never in sync.
+    fn decide(&mut self, matched: Matched, strangers: &HashMap<MemoryPath, MemoryId>) {
         let Matched { agreed, memory, place } = matched;
         match (memory, place) {
             (None, None) => {}
@@ -195,7 +198,10 @@ impl Planner<'_> {
                     if is_same { Task::DeleteMemory(memory) } else { Task::CreateFile(memory) };
                 self.add(Some(agreed), task);
             }
-            (None, Some(place)) => self.without_memory(agreed, place),
+            (None, Some(place)) => {
+                let heir = strangers.get(&place.path).and_then(|id| self.memories.remove(id));
+                self.without_memory(agreed, place, heir);
+            }
             (Some(memory), Some(place)) => {
                 let text = text_from(&agreed, &memory, &place.file);
                 let has_moved_file = place.path != agreed.path;
@@ -207,12 +213,10 @@ impl Planner<'_> {
         }
     }
 
-    /// Decides about a file whose memory is gone.
-    fn without_memory(&mut self, agreed: Agreed, place: Place) {
+    /// Decides about a file whose memory is gone; another one may have taken its path.
+    fn without_memory(&mut self, agreed: Agreed, place: Place, heir: Option<Memory>) {
         let is_same = place.file.hash == agreed.folder_hash;
-        let heir = self.memories.values().find(|memory| memory.path == place.path);
-        if let Some(heir) = heir.map(|memory| memory.id).and_then(|id| self.memories.remove(&id)) {
-            // Another memory took its path.
+        if let Some(heir) = heir {
             let text = if heir.hash == place.file.hash {
                 TextFrom::Same
             } else if is_same {

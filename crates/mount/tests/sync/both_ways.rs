@@ -4,7 +4,7 @@ use std::fs;
 
 use quipu_core::model::{Actor, SecretPolicy, StorePolicy};
 use quipu_core::settings::Limits;
-use quipu_mount::sync::{DeedKind, MassDeletion};
+use quipu_mount::sync::{DeedKind, FolderSync, MassDeletion};
 
 use crate::support::{Bench, ada, bench, bench_with, path};
 
@@ -252,6 +252,33 @@ fn every_version_names_the_session_of_the_sync() {
     let Actor::Session(session) = versions[0].actor else { panic!("{:?}", versions[0].actor) };
     assert_eq!(versions[1].actor, versions[0].actor, "a run is one session");
     assert_eq!(bench.engine.session(session).unwrap().title, "sync vault");
+}
+
+#[test]
+fn two_folders_of_one_store_become_equal() {
+    let bench = in_sync();
+    let second = bench.folder().with_extension("second");
+    fs::create_dir(&second).unwrap();
+    let sync_second = || {
+        let (engine, store) = (bench.engine.clone(), bench.store);
+        let sync = FolderSync::new(engine, store, &second, MassDeletion::Refuse).unwrap();
+        sync.lock().unwrap().run(&()).unwrap()
+    };
+    sync_second();
+    bench.write("/a.md", "FIRST\nof /a.md\nlast\n");
+    fs::write(second.join("a.md"), "first\nof /a.md\nLAST\n").unwrap();
+    fs::rename(second.join("b.md"), second.join("moved.md")).unwrap();
+    fs::remove_file(bench.file("/dir/c.md")).unwrap();
+    bench.sync();
+    sync_second();
+    bench.sync();
+    bench.assert_equal();
+    assert_eq!(bench.read("/a.md").as_deref(), Some("FIRST\nof /a.md\nLAST\n"));
+    for (name, text) in bench.files() {
+        assert_eq!(fs::read_to_string(second.join(name.trim_start_matches('/'))).unwrap(), text);
+    }
+    assert!(!second.join("b.md").exists() && !second.join("dir").exists());
+    assert_eq!(sync_second().deeds, []);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn lines(text: &str) -> Vec<String> {
 #[test]
 fn random_changes_on_both_sides_end_equal_and_lose_nothing() {
     let cases_count =
-        std::env::var("QUIPU_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(60_u64);
+        std::env::var("QUIPU_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(30_u64);
     for seed in 0..cases_count {
         let mut case = Case { bench: bench(), numbers: Numbers(seed), lines_count: 0 };
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
