@@ -41,14 +41,14 @@ pub(crate) fn run(arguments: &Arguments) {
     growth(arguments);
 }
 
-struct Opened {
+pub(crate) struct Opened {
     engine: Engine,
-    store: StoreId,
+    pub(crate) store: StoreId,
     actor: Actor,
-    directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
-fn scratch() -> TempDir {
+pub(crate) fn scratch() -> TempDir {
     // Beside the build, which is on a disk; the system's temporary directory may be memory.
     tempfile::tempdir_in("target").expect("a directory can be made in `target`")
 }
@@ -63,7 +63,7 @@ fn engine(directory: &TempDir) -> Engine {
     Engine::new(Arc::new(backend), Arc::new(SystemClock), limits)
 }
 
-fn open() -> Opened {
+pub(crate) fn open() -> Opened {
     let directory = scratch();
     let engine = engine(&directory);
     let workspace = engine.default_workspace().expect("a workspace").id;
@@ -73,14 +73,14 @@ fn open() -> Opened {
 }
 
 impl Opened {
-    fn put(&self, memory: u64, text: String) -> MemoryId {
+    pub(crate) fn put(&self, memory: u64, text: String) -> MemoryId {
         let target = (&path(memory), &Content::new(text).expect("a text"));
         let written = self.engine.put(&self.actor, self.store, target, Precondition::None);
         written.expect("it is written").memory.id
     }
 }
 
-fn text(seed: u64) -> String {
+pub(crate) fn text(seed: u64) -> String {
     let line = format!("- [fact] note {seed} says that the kettle boils at ninety degrees #tea\n");
     let mut text = line.repeat(SIZE_BYTES / line.len() + 1);
     text.truncate(SIZE_BYTES);
@@ -92,7 +92,7 @@ fn path(memory: u64) -> MemoryPath {
 }
 
 /// Returns how many writes a second so many writers make together.
-fn rate(writers: u64, writes: u64, write: impl Fn(u64) + Sync) -> f64 {
+pub(crate) fn rate(writers: u64, writes: u64, write: impl Fn(u64) + Sync) -> f64 {
     let next = AtomicU64::new(0);
     let numbers = || {
         std::iter::repeat_with(|| next.fetch_add(1, Ordering::SeqCst))
@@ -193,7 +193,7 @@ fn reads_and_edits(arguments: &Arguments) {
 }
 
 /// Puts memories with these numbers, with eight writers, and returns their ids in order.
-fn fill(opened: &Opened, first: u64, end: u64) -> Vec<MemoryId> {
+pub(crate) fn fill(opened: &Opened, first: u64, end: u64) -> Vec<MemoryId> {
     let made = std::sync::Mutex::new(Vec::new());
     rate(8, end - first, |number| {
         let id = opened.put(first + number, text(number));

@@ -7,6 +7,11 @@
 
 mod bare;
 mod engine;
+mod knowledge;
+mod load;
+mod mcp;
+mod rest;
+mod retrieval;
 mod table;
 mod tool;
 
@@ -23,13 +28,29 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// Search, context and recent activity as the store grows, and what the index costs writers.
+    Knowledge(knowledge::Arguments),
+    /// The MCP server over stdio: start, memory, notes, searches; against another one if named.
+    Mcp(mcp::Arguments),
+    /// How well search finds the notes that answer questions.
+    Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
+    /// The REST API against a bare HTTP handler, and against the engine.
+    Rest(rest::Arguments),
+    /// Serves the standard input over HTTP, as the peer of `rest`.
+    #[command(hide = true)]
+    BareHttp,
 }
 
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Knowledge(arguments) => knowledge::run(&arguments),
+        Subject::Mcp(arguments) => mcp::run(&arguments),
+        Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
+        Subject::Rest(arguments) => rest::run(&arguments),
+        Subject::BareHttp => rest::bare_http(),
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn processor_time(work: impl FnOnce()) -> Duration {
     now().saturating_sub(start)
 }
 
+/// Returns how many in a second so many in a span are.
+pub(crate) fn per_second(count: usize, span: Duration) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / span.as_secs_f64()
+}
+
 /// Returns the average number of microseconds that `work` takes.
 pub(crate) fn micros_each(count: u32, mut work: impl FnMut(u32)) -> f64 {
     let elapsed = time(|| (0..count).for_each(&mut work));

@@ -41,10 +41,19 @@ def check(quipu, model: ScriptedModel, title: str) -> None:
     assert quipu.json("session", "show", authors.pop())["title"] == title
 
 
-def test_the_sync_runner(quipu) -> None:
+@pytest.fixture(params=["child", "server"])
+def reach(request, quipu):
+    """Returns the options with which a tool reaches Quipu: as a child process, or by URL and key."""
+    if request.param == "child":
+        return {"binary": quipu.binary, "data": quipu.data}
+    server = request.getfixturevalue("server")
+    return {"url": server.url, "api_key": server.key}
+
+
+def test_the_sync_runner(quipu, reach) -> None:
     model = ScriptedModel(memory_session())
     client = Anthropic(api_key="test", base_url=model.url)
-    with QuipuMemoryTool(binary=quipu.binary, data=quipu.data, title="sync test") as memory:
+    with QuipuMemoryTool(title="sync test", **reach) as memory:
         runner = client.beta.messages.tool_runner(
             model="scripted", max_tokens=100, tools=[memory],
             messages=[{"role": "user", "content": "Remember how to make tea."}],
@@ -56,11 +65,10 @@ def test_the_sync_runner(quipu) -> None:
     model.close()
 
 
-def test_the_async_runner(quipu) -> None:
+def test_the_async_runner(quipu, reach) -> None:
     async def run(model: ScriptedModel) -> None:
         client = AsyncAnthropic(api_key="test", base_url=model.url)
-        options = {"binary": quipu.binary, "data": quipu.data, "title": "async test"}
-        async with QuipuAsyncMemoryTool(**options) as memory:
+        async with QuipuAsyncMemoryTool(title="async test", **reach) as memory:
             runner = client.beta.messages.tool_runner(
                 model="scripted", max_tokens=100, tools=[memory],
                 messages=[{"role": "user", "content": "Remember how to make tea."}],
@@ -73,11 +81,11 @@ def test_the_async_runner(quipu) -> None:
     model.close()
 
 
-def test_a_read_only_tool_refuses_and_the_model_is_told(quipu) -> None:
+def test_a_read_only_tool_refuses_and_the_model_is_told(reach) -> None:
     script = [use(1, command="create", path="/memories/x", file_text="x"), say("Oh.")]
     model = ScriptedModel(script)
     client = Anthropic(api_key="test", base_url=model.url)
-    with QuipuMemoryTool(binary=quipu.binary, data=quipu.data, read_only=True) as memory:
+    with QuipuMemoryTool(read_only=True, **reach) as memory:
         client.beta.messages.tool_runner(
             model="scripted", max_tokens=100, tools=[memory],
             messages=[{"role": "user", "content": "Write."}],
@@ -85,6 +93,52 @@ def test_a_read_only_tool_refuses_and_the_model_is_told(quipu) -> None:
     result = model.results()[0]
     assert result["is_error"] and "read-only" in result["content"]
     model.close()
+
+
+VIEW = {"command": "view", "path": "/memories/a"}
+CREATE = {"command": "create", "path": "/memories/a", "file_text": "x"}
+
+
+def test_keys_of_every_role_and_a_session_token_reach_a_server(quipu, server) -> None:
+    quipu.run("store", "create", "memories")
+    writer = quipu.new_key("read_write", "--store", "memories")["secret"]
+    with QuipuMemoryTool(url=server.url, api_key=writer) as memory:
+        memory.call(CREATE)
+    reader = quipu.new_key("read_only", "--store", "memories")["secret"]
+    with QuipuMemoryTool(url=server.url, api_key=reader) as memory:
+        assert "x" in memory.call(VIEW)
+        with pytest.raises(ToolError, match="read-only"):
+            memory.call({**CREATE, "path": "/memories/b"})
+    with Anthropic(base_url=server.url, api_key=server.key) as client:
+        store = client.beta.memory_stores.list().data[0].id
+        raw = client.beta.sessions.with_raw_response.create(
+            agent="a", environment_id="e", resources=[{"type": "memory_store", "memory_store_id": store}]
+        )
+    with QuipuMemoryTool(url=server.url, api_key=raw.headers["quipu-session-token"]) as memory:
+        memory.call({**CREATE, "path": "/memories/c"})
+    author = quipu.json("log")["data"][0]["created_by"]
+    assert author == {"type": "session_actor", "session_id": raw.parse().id}
+
+
+def test_a_closed_tool_has_ended_its_session_and_can_begin_another(quipu, server) -> None:
+    memory = QuipuMemoryTool(url=server.url, api_key=server.key)
+    memory.call(CREATE)
+    memory.close()
+    session = quipu.json("log")["data"][0]["created_by"]["session_id"]
+    with Anthropic(base_url=server.url, api_key=server.key) as client:
+        assert client.beta.sessions.retrieve(session).archived_at is not None
+    assert "x" in memory.call(VIEW)
+    memory.close()
+
+
+def test_a_server_that_refuses_or_is_gone_is_explained(quipu, server) -> None:
+    with pytest.raises(QuipuUnavailable, match="401.*authentication_error"):
+        QuipuMemoryTool(url=server.url, api_key="sk-quipu-wrong").call(VIEW)
+    key = quipu.new_key("read_write")["secret"]
+    with pytest.raises(QuipuUnavailable, match="404.*not_found_error"):
+        QuipuMemoryTool(url=server.url, api_key=key, store="unknown").call(VIEW)
+    with pytest.raises(QuipuUnavailable, match="did not answer"):
+        QuipuMemoryTool(url="http://127.0.0.1:9", api_key=server.key).call(VIEW)
 
 
 def test_the_typed_methods_work_too(quipu) -> None:

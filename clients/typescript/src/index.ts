@@ -43,7 +43,7 @@ interface Connection {
   close(): Promise<void>;
 }
 
-/** Handlers for `betaMemoryTool`, and `close` to end the child process. */
+/** Handlers for `betaMemoryTool`, and `close` to end the child process or the session on the server. */
 export type QuipuMemory = MemoryToolHandlers & AsyncDisposable & { close(): Promise<void> };
 
 export function quipuMemory(options: QuipuOptions = {}): QuipuMemory {
@@ -120,28 +120,64 @@ class Child implements Connection {
   }
 }
 
-/** The memory tool of a Quipu server. */
+interface ToolSession {
+  session_id: string | null;
+  token: string | null;
+}
+
+/** The memory tool of a Quipu server. What it writes is written by a session of its own. */
 class Server implements Connection {
   readonly #url: string;
-  readonly #headers: Record<string, string>;
+  readonly #tool: string;
+  readonly #options: QuipuOptions;
+  #session: Promise<ToolSession> | undefined;
 
   constructor(url: string, options: QuipuOptions) {
-    const store = encodeURIComponent(options.store ?? 'memories');
-    this.#url = `${url.replace(/\/+$/, '')}/quipu/stores/${store}/tool`;
-    this.#headers = { 'content-type': 'application/json' };
-    if (options.apiKey !== undefined) this.#headers['authorization'] = `Bearer ${options.apiKey}`;
+    this.#url = url.replace(/\/+$/, '');
+    this.#tool = `/quipu/stores/${encodeURIComponent(options.store ?? 'memories')}/tool`;
+    this.#options = options;
   }
 
   async send(command: object): Promise<Answer> {
-    const request = { method: 'POST', headers: this.#headers, body: JSON.stringify(command) };
-    const response = await fetch(this.#url, request).catch((error: unknown) => {
+    const { apiKey, readOnly } = this.#options;
+    // Whoever only reads needs no name in the history.
+    if (readOnly) return this.#post<Answer>(`${this.#tool}?access=read_only`, command, apiKey);
+    this.#session ??= this.#start();
+    const { token } = await this.#session;
+    return this.#post<Answer>(this.#tool, command, token ?? apiKey);
+  }
+
+  /** Ends the session, if this has started one, so that its token stops to work. */
+  async close(): Promise<void> {
+    const session = await this.#session?.catch(() => undefined);
+    this.#session = undefined;
+    if (!session?.token) return;
+    const ended = this.#post(`/v1/sessions/${session.session_id}/archive`, {}, this.#options.apiKey);
+    // Everything is saved already, and a server that is gone has no use for a goodbye.
+    await ended.catch(() => undefined);
+  }
+
+  async #start(): Promise<ToolSession> {
+    const { title, apiKey } = this.#options;
+    try {
+      return await this.#post<ToolSession>(`${this.#tool}/session`, { title }, apiKey);
+    } catch (error) {
+      // The next command tries again.
+      this.#session = undefined;
+      throw error;
+    }
+  }
+
+  async #post<T>(path: string, body: object, key: string | undefined): Promise<T> {
+    const headers: Record<string, string> = { 'content-type': 'application/json' };
+    if (key !== undefined) headers['authorization'] = `Bearer ${key}`;
+    const request = { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await fetch(this.#url + path, request).catch((error: unknown) => {
       throw new QuipuUnavailable(`the Quipu server did not answer: ${String(error)}`);
     });
     if (!response.ok) {
       throw new QuipuUnavailable(`the Quipu server refused: ${response.status} ${await response.text()}`);
     }
-    return (await response.json()) as Answer;
+    return (await response.json()) as T;
   }
-
-  async close(): Promise<void> {}
 }

@@ -1,17 +1,33 @@
 //! The command line, as it is typed.
 
+mod access;
+mod history;
+mod knowledge;
+mod mcp;
 mod mount;
 mod sync;
+mod transfer;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use clap_complete::Shell;
-use quipu_core::model::{Access, Operation, Role, SecretPolicy, SessionId, VersionId};
+use quipu_core::model::{Access, SecretPolicy, SessionId};
 
+pub(crate) use access::{KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments};
+pub(crate) use history::{
+    DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
+};
+pub(crate) use knowledge::{
+    ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
+    SearchIn, SearchWhat,
+};
+pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use sync::SyncArguments;
+pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
+pub(crate) use upkeep::{BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -54,10 +70,15 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the REST API over HTTP
+    /// Serve the REST API and the Model Context Protocol over HTTP
     ///
     /// The first start makes an admin key and prints it once, unless `QUIPU_ADMIN_KEY` names one.
     Serve(ServeArguments),
+    /// Serve the Model Context Protocol to the program that starts this one
+    ///
+    /// Every store can be used, unless `--store NAME[:ro]`, which may be repeated, names some. The
+    /// connection is a session, which the history names as the author.
+    Mcp(McpArguments),
     /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
     ///
     /// The store is `memories` unless `--store` names another one; it is created if it does not
@@ -106,6 +127,24 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     /// Take the text out of versions for good
     Redact(RedactArguments),
+    /// Search memories by their words, the best first
+    Search(SearchArguments),
+    /// Show which memories changed lately, deleted ones too
+    Recent(RecentArguments),
+    /// Show a memory's observations and what is linked with it
+    Context(ContextArguments),
+    /// Show what a memory links to and what links to it, and what is missing
+    Links(LinksArguments),
+    /// Draw the memories of a store and their links
+    Graph(GraphArguments),
+    /// Import notes: a folder, an Obsidian vault, a Basic Memory project, or what another program kept
+    ///
+    /// The kind is detected unless `--from` names it. Importing again changes only what has changed,
+    /// and what the store's own users changed meanwhile is left alone unless `--overwrite` is given.
+    /// The import is one session, which the history names as the author.
+    Import(ImportArguments),
+    /// Export a store: as a folder, as an archive with all versions, or as a git repository
+    Export(ExportArguments),
     /// Start and list the sessions of agents, with the stores that they may use
     #[command(subcommand)]
     Session(SessionCommand),
@@ -172,8 +211,10 @@ pub(crate) enum ToolStrings {
 
 #[derive(Args, Debug)]
 pub(crate) struct InitProjectArguments {
-    /// The store for the project; it is created if it does not exist
-    pub(crate) name: String,
+    /// The store for the project; it is created if it does not exist [default: that of `--store`, or
+    /// `memories`]
+    #[arg(value_name = "STORE")]
+    pub(crate) name: Option<String>,
     /// A feature for the checklist (may be repeated)
     #[arg(long = "feature", value_name = "TEXT")]
     pub(crate) features: Vec<String>,
@@ -321,141 +362,6 @@ pub(crate) struct RmArguments {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct LogArguments {
-    /// Only this memory, by path or id; a deleted one's path works too
-    #[arg(value_name = "PATH")]
-    pub(crate) memory: Option<String>,
-    /// How many versions at most
-    #[arg(long, short = 'n', value_name = "COUNT")]
-    pub(crate) limit: Option<usize>,
-    /// One line for each version
-    #[arg(long)]
-    pub(crate) oneline: bool,
-    /// Only this kind of change: created, modified or deleted
-    #[arg(long, value_name = "KIND")]
-    pub(crate) operation: Option<Operation>,
-    /// Only changes by this actor, such as `user_ada` or a `sesn_` or `apikey_` id
-    #[arg(long, value_name = "ACTOR")]
-    pub(crate) actor: Option<String>,
-    /// Only changes since then: `7d`, `yesterday`, `2026-11-15`
-    #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
-    /// Only changes until then
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ShowArguments {
-    /// The version
-    pub(crate) version: VersionId,
-    /// Print only the version's text
-    #[arg(long)]
-    pub(crate) text: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct DiffArguments {
-    /// A version to compare with the one before it, or a path for its last change
-    pub(crate) old: String,
-    /// A second version, to compare the two
-    pub(crate) new: Option<VersionId>,
-    /// Only count changed lines
-    #[arg(long)]
-    pub(crate) stat: bool,
-    /// How many unchanged lines to show around each change
-    #[arg(long, short = 'U', value_name = "COUNT", default_value_t = 3)]
-    pub(crate) unified: usize,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct RestoreArguments {
-    /// A version to write again, or the path of a memory to undo its last change
-    pub(crate) target: String,
-    /// Restore to this path
-    #[arg(long, value_name = "PATH")]
-    pub(crate) to: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct RedactArguments {
-    /// The versions; what a memory holds now must be overwritten or deleted first
-    #[arg(required = true, value_name = "VERSION")]
-    pub(crate) versions: Vec<VersionId>,
-    /// Do not ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionCommand {
-    /// Start a session with the stores of `--store NAME[:ro]`, which may be repeated; its token is
-    /// shown only once
-    Create(SessionCreateArguments),
-    /// List sessions, the newest first
-    List(SessionListArguments),
-    /// Show a session
-    Show(SessionIdArguments),
-    /// Archive a session: its token stops to work
-    Archive(SessionIdArguments),
-    /// Delete a session; the versions that it made stay
-    Delete(SessionIdArguments),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SessionCreateArguments {
-    /// What to call it
-    #[arg(long, default_value = "")]
-    pub(crate) title: String,
-    /// What the agent should do with the attached stores
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    pub(crate) instructions: String,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SessionListArguments {
-    /// Show archived sessions too
-    #[arg(long, short)]
-    pub(crate) all: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SessionIdArguments {
-    /// The session
-    pub(crate) session: SessionId,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeyCommand {
-    /// Make a key for all stores, or for those of `--store`, which may be repeated; it is shown only
-    /// once
-    Create(KeyCreateArguments),
-    /// List keys
-    List,
-    /// Revoke a key at once
-    Revoke(KeyRevokeArguments),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct KeyCreateArguments {
-    /// What to call it
-    #[arg(long, default_value = "key")]
-    pub(crate) name: String,
-    /// What its holder may do: `admin`, `read_write` or `read_only`
-    #[arg(long)]
-    pub(crate) role: Role,
-    /// When it stops to work: `30d` or `2027-01-31` [default: never]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) expires: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct KeyRevokeArguments {
-    /// The key
-    pub(crate) key: quipu_core::model::KeyId,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct PromptArguments {
     /// For the stores attached to this session, where a mount shows them
     #[arg(long, value_name = "ID", conflicts_with = "access")]
@@ -470,31 +376,4 @@ pub(crate) struct PromptArguments {
     /// The only thing that should be remembered
     #[arg(long, value_name = "TEXT")]
     pub(crate) topic: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CheckArguments {
-    /// Compute derived rows again, whether or not they are wrong
-    #[arg(long)]
-    pub(crate) rebuild: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BackupArguments {
-    /// The file to write; it must not exist
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    pub(crate) shell: Shell,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ManArguments {
-    /// The directory for the manual pages of all commands
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(crate) directory: Option<PathBuf>,
 }

@@ -1,7 +1,11 @@
 //! The commands, one file for each group.
 
+mod export;
 mod history;
+mod import;
 mod keys;
+mod knowledge;
+mod mcp;
 mod memories;
 #[cfg_attr(not(target_os = "linux"), path = "commands/mount_elsewhere.rs")]
 mod mount;
@@ -21,6 +25,7 @@ use crate::failure::Failure;
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
+        Command::Mcp(arguments) => mcp::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
         Command::Sync(arguments) => sync::run(context, &arguments),
         Command::Mount(arguments) => mount::run(context, &arguments),
@@ -38,6 +43,13 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Diff(arguments) => history::diff(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
         Command::Redact(arguments) => history::redact(context, &arguments),
+        Command::Search(arguments) => knowledge::search(context, &arguments),
+        Command::Recent(arguments) => knowledge::recent(context, &arguments),
+        Command::Context(arguments) => knowledge::context(context, &arguments),
+        Command::Links(arguments) => knowledge::links(context, &arguments),
+        Command::Graph(arguments) => knowledge::graph(context, &arguments),
+        Command::Import(arguments) => import::run(context, &arguments),
+        Command::Export(arguments) => export::run(context, &arguments),
         Command::Session(command) => sessions::run(context, command),
         Command::Key(command) => keys::run(context, command),
         Command::Prompt(arguments) => sessions::prompt(context, arguments),

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::engine::{Engine, NewStore};
-use quipu_core::model::{
-    Actor, MemoryPath, Name, Store, StoreId, Version, VersionId, View, WorkspaceId,
-};
+use quipu_core::engine::Engine;
+use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
 use quipu_core::{Error, ErrorKind};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 
@@ -43,6 +41,11 @@ impl Context {
         Ok(Self { settings: Settings::read(flags)?, form, named: global.stores })
     }
 
+    /// Returns the stores that the command line names.
+    pub(crate) fn named(&self) -> &[String] {
+        &self.named
+    }
+
     /// Opens the data directory, which must exist.
     pub(crate) fn open(&self) -> Result<Data, Failure> {
         self.open_as(OpenMode::Existing)
@@ -67,10 +70,7 @@ impl Context {
 impl Data {
     /// Returns the store that is meant: the one named, or the only one there is.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
-        if self.named.len() > 1 {
-            return Err(Failure::usage("this command works on one store, but several are named"));
-        }
-        if let Some(wanted) = self.named.first().or(self.default_store.as_ref()) {
+        if let Some(wanted) = self.wanted_store()? {
             return self.find_store(wanted);
         }
         let mut stores = self.stores(Archived::Hide)?;
@@ -90,23 +90,23 @@ impl Data {
         }
     }
 
+    /// Returns what the command line or the settings call the store, if they do.
+    pub(crate) fn wanted_store(&self) -> Result<Option<&str>, Failure> {
+        match self.named.as_slice() {
+            [] => Ok(self.default_store.as_deref()),
+            [only] => Ok(Some(only)),
+            _ => Err(Failure::usage("this command works on one store, but several are named")),
+        }
+    }
+
     /// Returns the store that is meant, or `default`; one that does not exist is made.
     pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
-        let wanted = self.named.first().or(self.default_store.as_ref());
-        self.find_or_create_store(wanted.map_or(default, String::as_str))
+        self.find_or_create_store(self.wanted_store()?.unwrap_or(default))
     }
 
     /// Returns the store with this name or id; one with a new name is made.
     pub(crate) fn find_or_create_store(&self, wanted: &str) -> Result<Store, Failure> {
-        match self.engine.find_store(self.workspace, wanted) {
-            Err(error)
-                if *error.kind() == ErrorKind::NotFound && wanted.parse::<StoreId>().is_err() =>
-            {
-                let name = Name::new(wanted).map_err(Error::from)?;
-                Ok(self.engine.create_store(self.workspace, &NewStore::named(name))?)
-            }
-            found => Ok(found?),
-        }
+        Ok(self.engine.find_or_create_store(self.workspace, wanted)?)
     }
 
     /// Returns the store with this name or id.

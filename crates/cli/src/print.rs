@@ -3,7 +3,8 @@
 use std::io::{IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Color, Style};
-use quipu_core::model::Timestamp;
+use quipu_core::engine::Written;
+use quipu_core::model::{SecretPolicy, Timestamp};
 use quipu_core::screen::Finding;
 use serde::Serialize;
 
@@ -52,12 +53,16 @@ pub(crate) fn note(text: &str) {
 }
 
 /// Tells the user which credentials screening has found.
-pub(crate) fn note_findings(findings: &[Finding]) {
-    for finding in findings {
-        note(&format!(
-            "line {} holds a credential ({}); memories are read by many, so take it out",
-            finding.line, finding.kind
-        ));
+pub(crate) fn note_findings(written: &Written) {
+    for Finding { line, kind, .. } in &written.findings {
+        note(&match written.policy {
+            SecretPolicy::Redact => {
+                format!("line {line} held a credential ({kind}), which was not stored")
+            }
+            SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => format!(
+                "line {line} holds a credential ({kind}); memories are read by many, so take it out"
+            ),
+        });
     }
 }
 

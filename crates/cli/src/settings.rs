@@ -19,6 +19,8 @@ use crate::failure::Failure;
 pub(crate) struct Settings {
     /// The data directory.
     pub(crate) data: PathBuf,
+    /// The same, if somebody chose it.
+    pub(crate) chosen_data: Option<PathBuf>,
     /// The store that commands use when none is named.
     pub(crate) store: Option<String>,
     /// Who is at the command line.
@@ -31,7 +33,9 @@ pub(crate) struct Settings {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
     pub(crate) mount: MountTable,
     /// How many characters a view of the memory tool has at most.
-    pub(crate) view_chars_max: Option<usize>,
+    pub(crate) view_max_chars: Option<usize>,
+    /// How `quipu mcp` behaves, and `/mcp` of `quipu serve`.
+    pub(crate) mcp: McpTable,
     /// How `quipu serve` behaves.
     pub(crate) serve: ServeTable,
     /// Whom to tell about stores.
@@ -40,6 +44,10 @@ pub(crate) struct Settings {
     pub(crate) admin_key: Option<String>,
     /// The editor to use for `quipu edit`.
     pub(crate) editor: String,
+    /// The user's own directory.
+    pub(crate) home: Option<PathBuf>,
+    /// Where programs keep their configuration.
+    pub(crate) config_home: Option<PathBuf>,
 }
 
 /// The settings file, and its keys as environment variables: `limits.content_size_bytes_max` is
@@ -53,6 +61,7 @@ struct File {
     limits: LimitsTable,
     tool: ToolTable,
     mount: MountTable,
+    mcp: McpTable,
     serve: ServeTable,
     webhooks: Vec<WebhookTable>,
 }
@@ -67,6 +76,14 @@ pub(crate) struct MountTable {
     pub(crate) backup: Option<Vec<String>>,
 }
 
+/// How the MCP server behaves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct McpTable {
+    pub(crate) instructions: Option<String>,
+    pub(crate) tools: Option<String>,
+}
+
 /// How `quipu serve` behaves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -76,6 +93,7 @@ pub(crate) struct ServeTable {
     pub(crate) tls_key: Option<PathBuf>,
     pub(crate) allow_plain_http: bool,
     pub(crate) strict_headers: bool,
+    pub(crate) hosts: Vec<String>,
     pub(crate) requests_per_minute_max: Option<u32>,
     pub(crate) requests_max: Option<usize>,
     pub(crate) connections_max: Option<usize>,
@@ -95,7 +113,7 @@ pub(crate) struct WebhookTable {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ToolTable {
-    view_chars_max: Option<usize>,
+    view_max_chars: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -111,7 +129,7 @@ struct LimitsTable {
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 22] = [
+const KEYS: [(&str, &str); 24] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -122,7 +140,9 @@ const KEYS: [(&str, &str); 22] = [
     ("limits", "stores_per_session_max"),
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
-    ("tool", "view_chars_max"),
+    ("tool", "view_max_chars"),
+    ("mcp", "instructions"),
+    ("mcp", "tools"),
     ("serve", "listen"),
     ("serve", "tls_certificate"),
     ("serve", "tls_key"),
@@ -136,6 +156,8 @@ const KEYS: [(&str, &str); 22] = [
     ("serve", "prune_every_minutes"),
 ];
 
+/// How the names of Quipu's variables begin.
+const PREFIX: &str = "QUIPU_";
 const FILE_NAME: &str = "quipu.toml";
 const MOUNT_ROOT: &str = "/mnt/memory";
 
@@ -149,16 +171,26 @@ pub(crate) struct Flags {
 impl Settings {
     /// Reads the settings of this process.
     pub(crate) fn read(flags: Flags) -> Result<Self, Failure> {
-        let variables: BTreeMap<String, String> = env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
+        let mut variables = BTreeMap::new();
+        for (name, value) in env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => drop(variables.insert(name, value)),
+                Err(_) if name.starts_with(PREFIX) => {
+                    return Err(Failure::usage(format!("the variable {name} is not UTF-8"))
+                        .with_hint("`--data` and `--config` take paths of every kind"));
+                }
+                Err(_) => {}
+            }
+        }
         Self::from_sources(flags, &variables)
     }
 
     fn from_sources(flags: Flags, variables: &BTreeMap<String, String>) -> Result<Self, Failure> {
         let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
-        let data = match flags.data.or_else(|| variable("QUIPU_DATA").map(PathBuf::from)) {
-            Some(data) => data,
+        let chosen_data = flags.data.or_else(|| variable("QUIPU_DATA").map(PathBuf::from));
+        let data = match &chosen_data {
+            Some(data) => data.clone(),
             None => default_data(&variable)?,
         };
         let named = flags.config.or_else(|| variable("QUIPU_CONFIG").map(PathBuf::from));
@@ -169,16 +201,20 @@ impl Settings {
         let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| variable(name)).cloned();
         Ok(Self {
             data,
+            chosen_data,
             store: file.store,
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             mount: file.mount,
-            view_chars_max: file.tool.view_chars_max,
+            view_max_chars: file.tool.view_max_chars,
+            mcp: file.mcp,
             serve: file.serve,
             webhooks: file.webhooks,
             admin_key: variable("QUIPU_ADMIN_KEY").cloned(),
             editor: editor.unwrap_or_else(|| "vi".to_owned()),
+            home: home(&variable),
+            config_home: config_home(&variable),
         })
     }
 }
@@ -232,7 +268,7 @@ fn overlaid<'v>(
 ) -> Result<File, Failure> {
     for (group, key) in KEYS {
         let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
-        let Some(value) = variable(&format!("QUIPU_{}", name.to_uppercase())) else { continue };
+        let Some(value) = variable(&format!("{PREFIX}{}", name.to_uppercase())) else { continue };
         let value = match (value.parse::<i64>(), value.as_str()) {
             (Ok(number), _) if !group.is_empty() => toml::Value::Integer(number),
             (_, "true") if !group.is_empty() => toml::Value::Boolean(true),
@@ -267,6 +303,22 @@ fn default_data<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Result<Pa
         Failure::usage("there is no home directory to keep the data in")
             .with_hint("name a data directory with `--data` or `QUIPU_DATA`")
     })
+}
+
+fn home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
+    variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from)
+}
+
+/// Returns the platform's place for configuration.
+fn config_home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
+    if cfg!(windows) {
+        variable("APPDATA").map(PathBuf::from)
+    } else if cfg!(target_os = "macos") {
+        home(variable).map(|home| home.join("Library/Application Support"))
+    } else {
+        let chosen = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        chosen.or_else(|| home(variable).map(|home| home.join(".config")))
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,12 @@ mod commands;
 mod errors;
 #[path = "it/help.rs"]
 mod help;
+#[path = "it/knowledge.rs"]
+mod knowledge;
+#[path = "it/mcp.rs"]
+mod mcp;
+#[path = "it/serve.rs"]
+mod serve;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/sync.rs"]
@@ -14,3 +20,5 @@ mod sync;
 mod tidy;
 #[path = "it/tool.rs"]
 mod tool;
+#[path = "it/transfer.rs"]
+mod transfer;

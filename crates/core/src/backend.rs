@@ -9,9 +9,11 @@
 
 use std::fmt;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
+use crate::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use crate::model::{
     Actor, Content, Directory, Key, KeyId, Memory, MemoryId, MemoryPath, Operation, Redaction,
     SecretHash, Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
@@ -23,7 +25,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs `work` on one snapshot.
     ///
     /// The snapshot holds every write that has returned, and nothing that happens during `work`
-    /// changes it. An error of `work` is returned as it is.
+    /// changes it. An error of `work` is returned as it is. `work` may be run more than once, each
+    /// time on one snapshot; the last run counts.
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error>;
 
     /// Runs `work` in a transaction that no other write of any process overlaps.
@@ -49,7 +52,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;
 
-    /// Computes every derived row again: [`Usage`].
+    /// Compares what the index keeps of each entry with what [`Entry::read`] makes of the version
+    /// that the entry names, and returns a sentence for each difference.
+    fn verify_index(&self) -> Result<Vec<String>, Error>;
+
+    /// Computes the [`Usage`] of every store again.
     fn rebuild(&self) -> Result<(), Error>;
 }
 
@@ -143,6 +150,34 @@ pub trait Reader {
 
     /// Returns the sequence and the moment of the newest change; zero and 1970 if there is none.
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error>;
+
+    /// Returns the documents of the index that fit the query, the best first, and how many fit.
+    ///
+    /// Which documents fit is exact. If very many do, only some of them may be compared for their
+    /// rank, the newest among them, and counting may stop early, so that the time is bounded.
+    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error>;
+
+    /// Returns how many documents of the index fit the query, `query.limit` at most.
+    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error>;
+
+    /// Returns what the index knows of a memory.
+    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error>;
+
+    /// Returns up to `limit` of what the index knows of a store, in byte order of the paths, from
+    /// the first path after `after` on.
+    fn notes(
+        &self,
+        store: StoreId,
+        after: Option<&MemoryPath>,
+        limit: usize,
+    ) -> Result<Vec<NoteRow>, Error>;
+
+    /// Returns the memories of a store that the index knows by a name, the oldest first.
+    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error>;
+
+    /// Returns up to `limit` links of a store that the query selects.
+    fn links(&self, store: StoreId, query: &LinkQuery, limit: usize)
+    -> Result<Vec<LinkRow>, Error>;
 }
 
 /// Changes what a [`Reader`] reads, inside one transaction. It reads its own changes.
@@ -153,8 +188,8 @@ pub trait Writer: Reader {
     /// Adds or replaces a store.
     fn put_store(&mut self, store: &Store) -> Result<(), Error>;
 
-    /// Removes a store with its memories and versions, and detaches it from keys. Sessions keep
-    /// their attachment as a record.
+    /// Removes a store with its memories, its versions and what the index has of them, and
+    /// detaches it from keys. Sessions keep their attachment as a record.
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error>;
 
     /// Adds a version and makes the memory what the version says: this is the only way to change
@@ -163,7 +198,8 @@ pub trait Writer: Reader {
     /// The change feed gets an [`Event::Version`] and the store's usage follows.
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
-    /// Takes path, text, hash and size out of a version and notes who did it.
+    /// Takes path, text, hash and size out of a version and notes who did it. An entry of the index
+    /// that was made of the version goes with them.
     fn redact(
         &mut self,
         store: StoreId,
@@ -174,8 +210,9 @@ pub trait Writer: Reader {
     /// Notes that a memory was read at a moment. No version is made.
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
 
-    /// Removes up to `limit` versions that the rule gives up, and returns how many there were.
-    /// Changes made before the same moment leave the feed, except the newest.
+    /// Removes up to `limit` versions that the rule gives up, with the entries of the index that
+    /// were made of them, and returns how many there were. Changes made before the same moment
+    /// leave the feed, except the newest.
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
 
     /// Adds or replaces a session.
@@ -192,6 +229,16 @@ pub trait Writer: Reader {
 
     /// Adds a change to the feed.
     fn record(&mut self, change: &Change) -> Result<(), Error>;
+
+    /// Adds the entries of memories to the index, in place of those that were there. Each memory
+    /// comes once, and its entry was made of a version that is kept.
+    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error>;
+
+    /// Removes the entry of a memory from the index, if there is one.
+    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error>;
+
+    /// Removes all entries from the index.
+    fn clear_index(&mut self) -> Result<(), Error>;
 }
 
 /// The place of a change in the order of all changes of a data directory: 1, 2, 3, …
@@ -391,6 +438,7 @@ pub struct Usage {
 pub struct PruneRule {
     /// Only those made before this moment.
     pub before: Timestamp,
-    /// But never the newest so many of a memory that still exists.
+    /// But never the newest so many of a memory that still exists, or that was deleted at or after
+    /// that moment, so that its deletion can be undone.
     pub keep_newest: u64,
 }

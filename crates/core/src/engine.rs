@@ -4,32 +4,43 @@
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
 mod check;
+mod context;
 mod feed;
+mod graph;
+mod indexing;
 mod keys;
 mod listing;
 mod memories;
+mod naming;
 mod places;
+mod recent;
 mod retention;
+mod search;
 mod sessions;
 mod stores;
 mod transaction;
 mod versions;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::backend::{Backend, Reader};
 use crate::clock::Clock;
-use crate::model::{Actor, Memory, Store, StoreId, Timestamp};
+use crate::model::{Actor, Memory, SecretPolicy, Store, StoreId, Timestamp};
 use crate::screen::Finding;
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
 
 pub use check::{CheckReport, Problem, Remedy};
+pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
+pub use graph::{Graph, NoteLink, Orphans};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, Seen};
 pub use memories::{MemoryUpdate, Precondition, Removed};
+pub use naming::{NoteCard, Scope};
 pub use places::{Replaced, Survivor};
+pub use recent::{RecentChange, RecentRequest};
 pub use retention::Pruned;
+pub use search::{Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest};
 pub use sessions::{NewAttachment, NewSession, SessionUpdate, TokenWish};
 pub use stores::{NewStore, StoreUpdate};
 
@@ -41,6 +52,8 @@ pub struct Engine {
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     limits: Limits,
+    /// Held by the thread that brings the index further.
+    index_turn: Arc<Mutex<()>>,
 }
 
 /// A part of a longer list.
@@ -61,6 +74,8 @@ pub struct Written {
     pub effect: Effect,
     /// The credentials that screening found in the text, whatever the store does with them.
     pub findings: Vec<Finding>,
+    /// What the store does with them.
+    pub policy: SecretPolicy,
 }
 
 /// Whether a write changed anything.
@@ -75,7 +90,7 @@ pub enum Effect {
 impl Engine {
     /// Makes an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        Self { backend, clock, limits }
+        Self { backend, clock, limits, index_turn: Arc::default() }
     }
 
     /// Returns the limits that writes are held to.
@@ -93,7 +108,7 @@ impl Engine {
         self.clock.random()
     }
 
-    fn read<T>(&self, mut work: impl FnMut(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
+    fn read<T>(&self, work: impl Fn(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
         let mut answer = None;
         self.backend.read(&mut |reader| {
             answer = Some(work(reader)?);

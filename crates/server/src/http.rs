@@ -10,32 +10,39 @@ mod choices;
 mod cursor;
 mod events;
 mod frame;
+mod knowledge;
 mod listen;
+mod mcp;
 mod memories;
 mod metrics;
 mod own;
 mod pages;
 mod query;
 mod rate;
+mod routes;
 mod sessions;
 mod stores;
 mod versions;
 pub mod webhooks;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
 use quipu_core::Engine;
 use quipu_core::backend::Sequence;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 
+use crate::feed;
+use crate::mcp::{Hosts, Mcp, McpSettings};
 use crate::tool::ToolSettings;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
 use rate::RateLimiter;
+pub use routes::routes;
 
 /// How the server behaves.
 #[derive(Clone, Debug)]
@@ -58,6 +65,10 @@ pub struct HttpSettings {
     pub mount_root: String,
     /// How the memory tool behaves.
     pub tool: ToolSettings,
+    /// How the MCP server behaves.
+    pub mcp: McpSettings,
+    /// Under which names the MCP server may be asked.
+    pub hosts: Hosts,
 }
 
 impl Default for HttpSettings {
@@ -72,6 +83,8 @@ impl Default for HttpSettings {
             requests_per_minute_max: None,
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
+            mcp: McpSettings::default(),
+            hosts: Hosts::default(),
         }
     }
 }
@@ -87,10 +100,16 @@ struct Shared {
     metrics: Metrics,
     rate: RateLimiter,
     permits: Semaphore,
+    /// What tells the ids of requests of the same moment apart, here and in other servers.
+    request_salt: u128,
+    requests_count: AtomicU64,
     /// The newest sequence that [`App::follow`] has seen.
     newest: watch::Sender<Sequence>,
     /// Whether the server is about to end, so that streams end too.
     is_stopping: watch::Sender<bool>,
+    /// The same, for the streams of the MCP server.
+    mcp_stop: CancellationToken,
+    mcp: Mcp,
 }
 
 impl App {
@@ -98,34 +117,34 @@ impl App {
     pub fn new(engine: Engine, settings: HttpSettings) -> Self {
         let permits = Semaphore::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
+        let newest = watch::Sender::new(Sequence(0));
+        let mcp_stop = CancellationToken::new();
+        let mcp =
+            Mcp::new(engine.clone(), settings.mcp.clone(), newest.subscribe(), mcp_stop.clone());
         Self(Arc::new(Shared {
+            request_salt: engine.random(),
+            requests_count: AtomicU64::new(0),
             engine,
             permits,
             rate,
             settings,
             metrics: Metrics::default(),
-            newest: watch::Sender::new(Sequence(0)),
+            newest,
             is_stopping: watch::Sender::new(false),
+            mcp_stop,
+            mcp,
         }))
     }
 
     /// Tells the event streams about changes, until `stop` says so. Blocks its thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let mut seen = Sequence(0);
-        while !stop() {
-            match self.engine().wait(seen, PATIENCE) {
-                Ok(newest) if newest > seen => {
-                    seen = newest;
-                    self.0.newest.send_replace(newest);
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::error!(%error, "the change feed cannot be read");
-                    std::thread::sleep(PATIENCE);
-                }
-            }
-        }
+        feed::follow(self.engine(), &self.0.newest, stop);
+    }
+
+    /// Tells all streams to end.
+    fn stop_streams(&self) {
+        self.0.is_stopping.send_replace(true);
+        self.0.mcp_stop.cancel();
     }
 
     fn engine(&self) -> &Engine {
@@ -136,56 +155,10 @@ impl App {
         &self.0.settings
     }
 
-    /// Returns all routes.
+    /// Returns the router of all routes.
     pub fn router(&self) -> Router {
-        let v1 = Router::new()
-            .route("/memory_stores", get(stores::list).post(stores::create))
-            .route(
-                "/memory_stores/{store}",
-                get(stores::retrieve)
-                    .post(stores::update)
-                    .patch(stores::update)
-                    .delete(stores::delete),
-            )
-            .route("/memory_stores/{store}/archive", post(stores::archive))
-            .route("/memory_stores/{store}/memories", get(memories::list).post(memories::create))
-            .route(
-                "/memory_stores/{store}/memories/{memory}",
-                get(memories::retrieve)
-                    .post(memories::update)
-                    .patch(memories::update)
-                    .delete(memories::delete),
-            )
-            .route("/memory_stores/{store}/memory_versions", get(versions::list))
-            .route("/memory_stores/{store}/memory_versions/{version}", get(versions::retrieve))
-            .route(
-                "/memory_stores/{store}/memory_versions/{version}/redact",
-                post(versions::redact),
-            )
-            .route("/sessions", get(sessions::list).post(sessions::create))
-            .route(
-                "/sessions/{session}",
-                get(sessions::retrieve)
-                    .post(sessions::update)
-                    .patch(sessions::update)
-                    .delete(sessions::delete),
-            )
-            .route("/sessions/{session}/archive", post(sessions::archive));
-        let own = Router::new()
-            .route("/stores/{store}/tool", post(own::tool))
-            .route("/stores/{store}/policy", get(own::policy).post(own::set_policy))
-            .route("/stores/{store}/restore", post(own::restore))
-            .route("/sessions/{session}/prompt", get(own::prompt))
-            .route("/sessions/{session}/token", post(own::new_token))
-            .route("/events", get(events::stream))
-            .route("/docs", get(pages::docs));
-        Router::new()
-            .nest("/v1", v1)
-            .nest("/quipu", own)
-            .route("/healthz", get(pages::health))
-            .route("/readyz", get(pages::ready))
-            .route("/metrics", get(pages::metrics))
-            .route("/openapi.json", get(pages::openapi))
+        routes::router()
+            .merge(mcp::routes(self))
             .fallback(frame::no_route)
             .method_not_allowed_fallback(frame::no_method)
             .layer(from_fn_with_state(self.clone(), frame::frame))

@@ -48,12 +48,12 @@ pub struct ToolSettings {
     /// Whether commands that change something are refused.
     pub access: Access,
     /// How many characters a view has at most before it is cut.
-    pub view_chars_max: usize,
+    pub view_max_chars: usize,
 }
 
 impl Default for ToolSettings {
     fn default() -> Self {
-        Self { strings: Strings::Doc, access: Access::ReadWrite, view_chars_max: 100_000 }
+        Self { strings: Strings::Doc, access: Access::ReadWrite, view_max_chars: 100_000 }
     }
 }
 
@@ -119,7 +119,7 @@ impl MemoryTool {
         let first = shown.start + 1;
         let chosen = lines.get(shown).unwrap_or_default();
         let chars_max = match self.settings.strings {
-            Strings::Doc => self.settings.view_chars_max,
+            Strings::Doc => self.settings.view_max_chars,
             Strings::Python => usize::MAX,
         };
         Ok(strings::file(path, (first, chosen), chars_max))
@@ -239,7 +239,12 @@ impl MemoryTool {
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 Err(Refusal::Missing { path: old_path.to_owned() })
             }
-            Err(_) if from.as_directory().contains(to) && self.is_taken(to)? => Err(exists()),
+            Err(error)
+                if *error.kind() == ErrorKind::InvalidInput && from.as_directory().contains(to) =>
+            {
+                let into_itself = Refusal::IntoItself { path: old_path.to_owned() };
+                Err(if self.is_taken(to)? { exists() } else { into_itself })
+            }
             Err(error) => Err(conflict(error, (new_path, to), exists())),
         }
     }
@@ -262,5 +267,9 @@ fn noting(text: Text, written: &Written) -> Text {
     if written.findings.is_empty() {
         return text;
     }
-    Text::WithFindings { text: Box::new(text), findings: written.findings.clone() }
+    Text::WithFindings {
+        text: Box::new(text),
+        findings: written.findings.clone(),
+        policy: written.policy,
+    }
 }

@@ -3,6 +3,8 @@
 //! Field names, types and nulls are part of the contract; `docs/rest.md` lists them. The core
 //! knows nothing of JSON, so the conversions stand here.
 
+mod knowledge;
+mod object;
 mod own;
 mod requests;
 mod sessions;
@@ -12,13 +14,19 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::Serialize;
 
+pub use knowledge::{
+    ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
+    OrphansBody, RecentBody, RelatedBody, SearchBody, field_filters, value,
+};
+pub use object::Object;
 pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
-    SessionSummary, StoreDetails, WorkspaceBody,
+    SessionSummary, StoreDetails, ToolSessionBody, WorkspaceBody,
 };
 pub use requests::{
     AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
-    ResourceParam, RestoreVersion, UpdateMemory, UpdatePolicy, UpdateSession, UpdateStore,
+    ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
+    UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
 

@@ -2,7 +2,8 @@
 //!
 //! `secure_delete` overwrites what is deleted, but when SQLite rearranges a page it can leave a
 //! copy of a neighbouring row in the unused part. So erasing builds the whole file anew, which
-//! carries over live rows only, and then empties the log.
+//! carries over live rows only, and then empties the log. The search index only notes what was
+//! removed from it, until its parts are merged; so these are merged first.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -12,7 +13,7 @@ use quipu_core::{Error, ErrorKind};
 use rusqlite::Connection;
 
 use crate::error::StorageResult as _;
-use crate::open;
+use crate::{open, rows};
 
 /// How long to wait for readers that still use the log.
 const READERS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +32,7 @@ pub(crate) fn set_pending(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Erases. The caller holds the gate, so no process writes meanwhile.
 pub(crate) fn erase(connection: &Connection) -> Result<(), Error> {
+    rows::compact_index(connection).or_storage_error()?;
     // The copy holds live rows only and has no name, but it may be too large for the memory.
     connection.pragma_update(None, "temp_store", "file").or_storage_error()?;
     let rebuilt = connection.execute_batch("VACUUM").or_storage_error();
@@ -70,21 +72,27 @@ pub(crate) fn backup(database: &Path, target: &Path) -> Result<(), Error> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
     open::owner_only(&mut options);
-    let file = options.open(&unfinished).or_storage_error()?;
+    let file = options.open(&unfinished).map_err(unwritable)?;
     let connection = open::connect(database)?;
     let copied = connection.execute("VACUUM INTO ?1", [name]).or_storage_error();
     let finished = copied
         .and_then(|_| file.sync_all().or_storage_error())
-        .and_then(|()| fs::rename(&unfinished, target).or_storage_error());
+        .and_then(|()| fs::rename(&unfinished, target).map_err(unwritable));
     if finished.is_err() {
         remove_if_there(&unfinished)?;
     }
     finished
 }
 
+fn unwritable(error: std::io::Error) -> Error {
+    Error::invalid("the backup file cannot be written")
+        .with_hint("name a file in a directory that exists and that you may write to")
+        .with_source(error)
+}
+
 fn remove_if_there(file: &Path) -> Result<(), Error> {
     match fs::remove_file(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        result => result.or_storage_error(),
+        result => result.map_err(unwritable),
     }
 }

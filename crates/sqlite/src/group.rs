@@ -17,6 +17,7 @@ use rusqlite::Connection;
 use crate::error::StorageResult as _;
 use crate::feed::Feed;
 use crate::gate::Gate;
+use crate::recall::Source;
 use crate::rows::Rows;
 
 /// The one connection that writes, shared by all threads of the process.
@@ -183,8 +184,6 @@ impl State {
             return Ok(Arc::clone(&batch.outcome));
         }
         self.gate.enter().or_storage_error()?;
-        // The watchers look again soon, even if this process dies before it can ring once more.
-        self.gate.ring();
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             self.gate.leave();
             return Err(error);
@@ -199,7 +198,9 @@ impl State {
     /// Runs one thread's work; when it fails, none of its changes remain.
     fn run_member(&mut self, work: &mut WriteWork<'_>) -> Result<(), Error> {
         let changes_before = self.connection.total_changes();
-        let ran = catch_unwind(AssertUnwindSafe(|| work(&mut Rows::new(&self.connection))));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            work(&mut Rows::new(Source::Database(&self.connection)))
+        }));
         if matches!(ran, Ok(Ok(()))) {
             if let Some(batch) = &mut self.batch {
                 batch.members_count += 1;
@@ -234,7 +235,6 @@ impl State {
             }
         };
         self.gate.leave();
-        self.gate.ring();
         Some(Ended { outcome, members_count, fate })
     }
 

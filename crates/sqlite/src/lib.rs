@@ -2,8 +2,8 @@
 //!
 //! Rules live in `quipu-core`; this crate only keeps rows. What it adds to SQLite:
 //! [`group`] commits the writes of many threads with one sync, [`gate`] queues the writers of many
-//! processes without polling, [`feed`] wakes whoever waits for changes, and [`erase`] makes
-//! redaction real. `docs/storage.md` tells users what is in the data directory.
+//! processes without polling, [`recall`] answers again what cannot have changed, [`feed`] wakes
+//! whoever waits for changes, and [`erase`] makes redaction real. `docs/storage.md` tells users what is in the data directory.
 
 mod erase;
 mod error;
@@ -12,6 +12,7 @@ mod gate;
 mod group;
 mod open;
 mod pool;
+mod recall;
 mod rows;
 
 use std::fmt;
@@ -26,7 +27,7 @@ use error::StorageResult as _;
 use feed::Feed;
 use group::GroupCommit;
 use pool::Pool;
-use rows::Rows;
+use recall::Recall;
 
 pub use open::{DATABASE_FILE, OpenMode};
 
@@ -35,6 +36,7 @@ pub struct SqliteBackend {
     directory: PathBuf,
     writer: GroupCommit,
     readers: Pool,
+    recall: Recall,
     feed: Arc<Feed>,
 }
 
@@ -43,10 +45,12 @@ impl SqliteBackend {
     pub fn open(directory: &Path, mode: OpenMode) -> Result<Self, Error> {
         let opened = open::open(directory, mode)?;
         let feed = Arc::new(Feed::new(&opened.gate));
+        let recall = Recall::new(opened.gate.turns().or_storage_error()?);
         Ok(Self {
             directory: directory.to_owned(),
             writer: GroupCommit::new(opened.connection, opened.gate, Arc::clone(&feed)),
             readers: Pool::new(directory.join(DATABASE_FILE)),
+            recall,
             feed,
         })
     }
@@ -69,10 +73,10 @@ impl SqliteBackend {
 
 impl Backend for SqliteBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        self.readers.with(|connection| {
-            let snapshot = connection.unchecked_transaction().or_storage_error()?;
-            work(&Rows::new(&snapshot))
-        })
+        if let Some(worked) = self.recall.try_without_database(work) {
+            return worked;
+        }
+        self.readers.with(|connection| self.recall.run_on(connection, work))
     }
 
     fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
@@ -91,7 +95,13 @@ impl Backend for SqliteBackend {
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
-        self.readers.with(|connection| rows::verify(connection).or_storage_error())
+        // A connection that has searched before would compare the index with what it remembers.
+        let connection = open::reader(&self.directory.join(DATABASE_FILE))?;
+        rows::verify(&connection).or_storage_error()
+    }
+
+    fn verify_index(&self) -> Result<Vec<String>, Error> {
+        self.readers.with(|connection| rows::verify_index(connection).or_storage_error())
     }
 
     fn rebuild(&self) -> Result<(), Error> {

@@ -20,7 +20,8 @@ const GATE_FILE: &str = "quipu.lock";
 const APPLICATION_ID: i64 = 0x5169_7075;
 
 /// The steps from an empty file to today's schema, the first being step 1.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
 
 /// How long SQLite itself waits for other connections. Writers queue at the gate, so this covers
 /// only short moments, such as the first or last connection setting up or tidying the log.

@@ -34,7 +34,7 @@ impl Pool {
         };
         let result = work(&connection);
         let mut idle = self.idle();
-        if idle.len() < IDLE_MAX {
+        if idle.len() < IDLE_MAX && connection.is_autocommit() {
             idle.push(connection);
         }
         result

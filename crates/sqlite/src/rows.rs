@@ -5,6 +5,7 @@
 
 mod changes;
 mod columns;
+mod index;
 mod keys;
 mod memories;
 mod sessions;
@@ -12,11 +13,14 @@ mod stores;
 mod upkeep;
 mod versions;
 
+use std::sync::Arc;
+
 use quipu_core::Error;
 use quipu_core::backend::{
     Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery, StoreQuery, Usage,
     VersionQuery, Writer,
 };
+use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
@@ -24,40 +28,68 @@ use quipu_core::model::{
 use rusqlite::Connection;
 
 use crate::error::StorageResult as _;
+use crate::recall::{Question, Recallable, Source};
 
 pub(crate) use changes::newest_sequence;
+pub(crate) use index::{compact as compact_index, verify as verify_index};
 pub(crate) use upkeep::{rebuild, verify};
 
 /// The rows as one transaction sees them.
 pub(crate) struct Rows<'c> {
-    connection: &'c Connection,
+    source: Source<'c>,
 }
 
 impl<'c> Rows<'c> {
-    pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection }
+    pub(crate) fn new(source: Source<'c>) -> Self {
+        Self { source }
+    }
+
+    fn connection(&self) -> Result<&Connection, Error> {
+        match &self.source {
+            Source::Database(connection) | Source::Snapshot(connection, _) => Ok(connection),
+            Source::Known(known) => Err(known.missing()),
+        }
+    }
+
+    /// Answers a question that is asked often.
+    fn recall<T: Recallable>(
+        &self,
+        question: Question,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        match &self.source {
+            Source::Database(connection) => read(connection).or_storage_error(),
+            Source::Snapshot(connection, asked) => {
+                let answer = read(connection).or_storage_error()?;
+                asked.borrow_mut().push((question, answer.to_answer()));
+                Ok(answer)
+            }
+            Source::Known(known) => known.answer(&question),
+        }
     }
 }
 
 impl Reader for Rows<'_> {
     fn workspaces(&self) -> Result<Vec<Workspace>, Error> {
-        stores::workspaces(self.connection).or_storage_error()
+        stores::workspaces(self.connection()?).or_storage_error()
     }
 
     fn store(&self, id: StoreId) -> Result<Option<Store>, Error> {
-        stores::store(self.connection, id).or_storage_error()
+        self.recall(Question::Store(id), |connection| stores::store(connection, id))
     }
 
     fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error> {
-        stores::stores(self.connection, query).or_storage_error()
+        stores::stores(self.connection()?, query).or_storage_error()
     }
 
     fn usage(&self, store: StoreId) -> Result<Usage, Error> {
-        stores::usage(self.connection, store).or_storage_error()
+        stores::usage(self.connection()?, store).or_storage_error()
     }
 
     fn memory(&self, store: StoreId, id: MemoryId, view: View) -> Result<Option<Memory>, Error> {
-        memories::memory(self.connection, store, id, view).or_storage_error()
+        self.recall(Question::Memory(store, id, view), |connection| {
+            memories::memory(connection, store, id, view)
+        })
     }
 
     fn memory_at(
@@ -66,7 +98,9 @@ impl Reader for Rows<'_> {
         path: &MemoryPath,
         view: View,
     ) -> Result<Option<Memory>, Error> {
-        memories::memory_at(self.connection, store, path.as_str(), view).or_storage_error()
+        self.recall(Question::MemoryAt(store, path.clone(), view), |connection| {
+            memories::memory_at(connection, store, path.as_str(), view)
+        })
     }
 
     fn overlapping(
@@ -75,11 +109,11 @@ impl Reader for Rows<'_> {
         path: &MemoryPath,
         except: Option<MemoryId>,
     ) -> Result<Option<Memory>, Error> {
-        memories::overlapping(self.connection, store, path, except).or_storage_error()
+        memories::overlapping(self.connection()?, store, path, except).or_storage_error()
     }
 
     fn memories(&self, store: StoreId, query: &MemoryQuery) -> Result<Vec<Memory>, Error> {
-        memories::memories(self.connection, store, query).or_storage_error()
+        memories::memories(self.connection()?, store, query).or_storage_error()
     }
 
     fn unused_memories(
@@ -88,73 +122,113 @@ impl Reader for Rows<'_> {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<Memory>, Error> {
-        memories::unused(self.connection, store, since, limit).or_storage_error()
+        memories::unused(self.connection()?, store, since, limit).or_storage_error()
     }
 
     fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
-        memories::noted_use(self.connection, store, memory).or_storage_error()
+        self.recall(Question::NotedUse(store, memory), |connection| {
+            memories::noted_use(connection, store, memory)
+        })
     }
 
     fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Option<Version>, Error> {
-        versions::version(self.connection, store, id, view).or_storage_error()
+        versions::version(self.connection()?, store, id, view).or_storage_error()
     }
 
     fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error> {
-        versions::versions(self.connection, store, query).or_storage_error()
+        versions::versions(self.connection()?, store, query).or_storage_error()
     }
 
     fn session(&self, id: SessionId) -> Result<Option<Session>, Error> {
-        sessions::session(self.connection, id).or_storage_error()
+        sessions::session(self.connection()?, id).or_storage_error()
     }
 
     fn session_with_token(&self, token: &SecretHash) -> Result<Option<Session>, Error> {
-        sessions::session_with_token(self.connection, token).or_storage_error()
+        self.recall(Question::SessionWithToken(*token.as_bytes()), |connection| {
+            sessions::session_with_token(connection, token)
+        })
     }
 
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error> {
-        sessions::sessions(self.connection, query).or_storage_error()
+        sessions::sessions(self.connection()?, query).or_storage_error()
     }
 
     fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
-        keys::key(self.connection, id).or_storage_error()
+        keys::key(self.connection()?, id).or_storage_error()
     }
 
     fn key_with_secret(&self, secret: &SecretHash) -> Result<Option<Key>, Error> {
-        keys::key_with_secret(self.connection, secret).or_storage_error()
+        self.recall(Question::KeyWithSecret(*secret.as_bytes()), |connection| {
+            keys::key_with_secret(connection, secret)
+        })
     }
 
     fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
-        keys::keys(self.connection, workspace).or_storage_error()
+        keys::keys(self.connection()?, workspace).or_storage_error()
     }
 
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
-        changes::changes(self.connection, after, limit).or_storage_error()
+        changes::changes(self.connection()?, after, limit).or_storage_error()
     }
 
     fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error> {
-        changes::cursor(self.connection, name).or_storage_error()
+        changes::cursor(self.connection()?, name).or_storage_error()
     }
 
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
-        changes::newest(self.connection).or_storage_error()
+        changes::newest(self.connection()?).or_storage_error()
+    }
+
+    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error> {
+        index::search(self.connection()?, query).or_storage_error()
+    }
+
+    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error> {
+        index::count(self.connection()?, query).or_storage_error()
+    }
+
+    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error> {
+        index::note(self.connection()?, store, memory).or_storage_error()
+    }
+
+    fn notes(
+        &self,
+        store: StoreId,
+        after: Option<&MemoryPath>,
+        limit: usize,
+    ) -> Result<Vec<NoteRow>, Error> {
+        index::notes(self.connection()?, store, after, limit).or_storage_error()
+    }
+
+    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error> {
+        index::notes_named(self.connection()?, store, name).or_storage_error()
+    }
+
+    fn links(
+        &self,
+        store: StoreId,
+        query: &LinkQuery,
+        limit: usize,
+    ) -> Result<Vec<LinkRow>, Error> {
+        index::links(self.connection()?, store, query, limit).or_storage_error()
     }
 }
 
 impl Writer for Rows<'_> {
     fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error> {
-        stores::put_workspace(self.connection, workspace).or_storage_error()
+        stores::put_workspace(self.connection()?, workspace).or_storage_error()
     }
 
     fn put_store(&mut self, store: &Store) -> Result<(), Error> {
-        stores::put_store(self.connection, store).or_storage_error()
+        stores::put_store(self.connection()?, store).or_storage_error()
     }
 
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {
-        stores::remove_store(self.connection, id).or_storage_error()
+        stores::remove_store(self.connection()?, id).or_storage_error()
     }
 
     fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
-        versions::commit(self.connection, commit).or_storage_error()
+        versions::commit(self.connection()?, commit).or_storage_error()
     }
 
     fn redact(
@@ -163,34 +237,46 @@ impl Writer for Rows<'_> {
         version: VersionId,
         redaction: &Redaction,
     ) -> Result<(), Error> {
-        versions::redact(self.connection, store, version, redaction).or_storage_error()
+        versions::redact(self.connection()?, store, version, redaction).or_storage_error()
     }
 
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {
-        memories::touch(self.connection, store, memory, at).or_storage_error()
+        memories::touch(self.connection()?, store, memory, at).or_storage_error()
     }
 
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        versions::prune(self.connection, rule, limit).or_storage_error()
+        versions::prune(self.connection()?, rule, limit).or_storage_error()
     }
 
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {
-        sessions::put_session(self.connection, session).or_storage_error()
+        sessions::put_session(self.connection()?, session).or_storage_error()
     }
 
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error> {
-        sessions::remove_session(self.connection, id).or_storage_error()
+        sessions::remove_session(self.connection()?, id).or_storage_error()
     }
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {
-        keys::put_key(self.connection, key).or_storage_error()
+        keys::put_key(self.connection()?, key).or_storage_error()
     }
 
     fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error> {
-        changes::put_cursor(self.connection, name, sequence).or_storage_error()
+        changes::put_cursor(self.connection()?, name, sequence).or_storage_error()
     }
 
     fn record(&mut self, change: &Change) -> Result<(), Error> {
-        changes::record(self.connection, change).or_storage_error()
+        changes::record(self.connection()?, change).or_storage_error()
+    }
+
+    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
+        index::put_notes(self.connection()?, entries).or_storage_error()
+    }
+
+    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error> {
+        index::remove_note(self.connection()?, store, memory).or_storage_error()
+    }
+
+    fn clear_index(&mut self) -> Result<(), Error> {
+        index::clear(self.connection()?).or_storage_error()
     }
 }

@@ -10,5 +10,7 @@ mod grouping;
 mod model;
 #[path = "it/opening.rs"]
 mod opening;
+#[path = "it/recalling.rs"]
+mod recalling;
 #[path = "it/support.rs"]
 mod support;

@@ -4,6 +4,7 @@
 //! and `quipu_testkit::conformance_tests!(open);`.
 
 mod fixture;
+pub mod index;
 pub mod reading;
 pub mod transactions;
 pub mod upkeep;
@@ -67,6 +68,21 @@ macro_rules! conformance_tests {
             pruning_trims_the_feed_but_not_its_newest_change,
             a_removed_session_is_gone_and_stays_an_actor,
         );
+        $crate::conformance_tests!(@module $open, index:
+            the_documents_that_fit_are_found_the_best_first,
+            every_kind_of_query_is_answered,
+            documents_are_counted_up_to_a_limit,
+            only_the_stores_and_documents_that_are_asked_for_are_found,
+            documents_are_selected_by_the_time_of_their_memory,
+            a_note_is_read_back_as_it_was_put,
+            notes_come_by_path_page_by_page,
+            notes_are_found_by_their_names,
+            links_are_found_from_both_ends,
+            putting_a_note_again_replaces_it_and_removing_leaves_nothing,
+            a_cleared_index_is_empty,
+            entries_go_with_what_they_were_made_of,
+            an_entry_that_differs_from_its_text_is_reported,
+        );
         $crate::conformance_tests!(@module $open, upkeep:
             a_sound_backend_has_nothing_to_report,
             rebuilding_keeps_the_usage_right,
@@ -95,6 +111,7 @@ mod tests {
             include_str!("conformance/reading.rs"),
             include_str!("conformance/writing.rs"),
             include_str!("conformance/upkeep.rs"),
+            include_str!("conformance/index.rs"),
         ];
         for name in sources.iter().flat_map(|source| source.split("\npub fn ").skip(1)) {
             let name = name.split('(').next().expect("a function has a name");

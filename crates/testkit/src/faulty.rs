@@ -8,6 +8,7 @@ use quipu_core::backend::{
     Backend, Change, Commit, MemoryQuery, PruneRule, ReadWork, Reader, Sequence, SessionQuery,
     StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
+use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
@@ -85,6 +86,11 @@ impl Backend for FaultyBackend {
         self.inner.verify()
     }
 
+    fn verify_index(&self) -> Result<Vec<String>, Error> {
+        self.countdown.step()?;
+        self.inner.verify_index()
+    }
+
     fn rebuild(&self) -> Result<(), Error> {
         self.countdown.step()?;
         self.inner.rebuild()
@@ -149,6 +155,13 @@ macro_rules! stepping_reader {
                 fn changes(read, after: Sequence, limit: usize) -> Vec<Change>;
                 fn cursor(read, name: &str) -> Option<Sequence>;
                 fn newest_change(read) -> (Sequence, Timestamp);
+                fn search_index(read, query: &IndexQuery) -> IndexMatches;
+                fn count_index(read, query: &IndexQuery) -> usize;
+                fn note(read, store: StoreId, memory: MemoryId) -> Option<NoteRow>;
+                fn notes(read, store: StoreId, after: Option<&MemoryPath>, limit: usize)
+                    -> Vec<NoteRow>;
+                fn notes_named(read, store: StoreId, name: &NoteName) -> Vec<NoteRow>;
+                fn links(read, store: StoreId, query: &LinkQuery, limit: usize) -> Vec<LinkRow>;
             }
         }
     };
@@ -171,5 +184,8 @@ impl Writer for FaultyWriter<'_> {
         fn put_key(write, key: &Key) -> ();
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();
+        fn put_notes(write, entries: &[Arc<Entry>]) -> ();
+        fn remove_note(write, store: StoreId, memory: MemoryId) -> ();
+        fn clear_index(write) -> ();
     }
 }

@@ -1,8 +1,10 @@
 //! The simplest backend: everything in maps, copied for every write.
 
+mod index;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quipu_core::Error;
@@ -10,10 +12,13 @@ use quipu_core::backend::{
     Archived, Backend, Change, Commit, Event, MemoryQuery, Order, PruneRule, ReadWork, Reader,
     Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
+use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
 };
+
+use index::Index;
 
 /// A backend that forgets everything when it is dropped.
 #[derive(Debug, Default)]
@@ -33,6 +38,7 @@ struct State {
     keys: BTreeMap<KeyId, Key>,
     changes: BTreeMap<Sequence, Change>,
     cursors: BTreeMap<String, Sequence>,
+    index: Index,
 }
 
 impl InMemoryBackend {
@@ -69,6 +75,11 @@ impl Backend for InMemoryBackend {
 
     fn verify(&self) -> Result<Vec<String>, Error> {
         Ok(Vec::new())
+    }
+
+    fn verify_index(&self) -> Result<Vec<String>, Error> {
+        let state = self.lock();
+        Ok(state.index.differences(&state))
     }
 
     fn rebuild(&self) -> Result<(), Error> {
@@ -265,6 +276,40 @@ impl Reader for State {
         let newest = self.changes.values().next_back();
         Ok(newest.map_or((Sequence(0), Timestamp::MIN), |change| (change.sequence, change.at)))
     }
+
+    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error> {
+        Ok(self.index.search(query))
+    }
+
+    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error> {
+        Ok(self.index.search(query).total.count.min(query.limit))
+    }
+
+    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error> {
+        Ok(self.index.note(store, memory))
+    }
+
+    fn notes(
+        &self,
+        store: StoreId,
+        after: Option<&MemoryPath>,
+        limit: usize,
+    ) -> Result<Vec<NoteRow>, Error> {
+        Ok(self.index.notes(store, after, limit))
+    }
+
+    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error> {
+        Ok(self.index.notes_named(store, name))
+    }
+
+    fn links(
+        &self,
+        store: StoreId,
+        query: &LinkQuery,
+        limit: usize,
+    ) -> Result<Vec<LinkRow>, Error> {
+        Ok(self.index.links(store, query, limit))
+    }
 }
 
 impl Writer for State {
@@ -282,6 +327,7 @@ impl Writer for State {
         self.stores.remove(&id);
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
+        self.index.remove(|row| row.store == id);
         for key in self.keys.values_mut() {
             key.stores.iter_mut().for_each(|stores| stores.retain(|store| *store != id));
         }
@@ -316,6 +362,7 @@ impl Writer for State {
         version: VersionId,
         redaction: &Redaction,
     ) -> Result<(), Error> {
+        self.index.remove(|row| row.store == store && row.version == version);
         let version = self.versions.get_mut(&version).filter(|version| version.store == store);
         if let Some(version) = version {
             version.path = None;
@@ -337,12 +384,12 @@ impl Writer for State {
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
         let is_given_up = |version: &Version| {
             let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
-            let newer = self
-                .versions
-                .values()
-                .filter(|other| other.memory == version.memory && other.id > version.id);
-            let newer_count = u64::try_from(newer.count()).expect("a count fits");
-            version.created_at < rule.before && (!is_alive || newer_count >= rule.keep_newest)
+            let of_memory =
+                || self.versions.values().filter(|other| other.memory == version.memory);
+            let newer_count = of_memory().filter(|other| other.id > version.id).count();
+            let newer_count = u64::try_from(newer_count).expect("a count fits");
+            let is_long_gone = !is_alive && of_memory().all(|other| other.created_at < rule.before);
+            version.created_at < rule.before && (is_long_gone || newer_count >= rule.keep_newest)
         };
         let given_up: Vec<_> = self
             .versions
@@ -353,6 +400,7 @@ impl Writer for State {
             .collect();
         for id in &given_up {
             self.versions.remove(id);
+            self.index.remove(|row| row.version == *id);
         }
         let newest = self.newest_change()?.0;
         self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
@@ -381,6 +429,23 @@ impl Writer for State {
 
     fn record(&mut self, change: &Change) -> Result<(), Error> {
         self.changes.insert(change.sequence, change.clone());
+        Ok(())
+    }
+
+    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
+        for entry in entries {
+            self.index.put(entry);
+        }
+        Ok(())
+    }
+
+    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error> {
+        self.index.remove(|row| row.store == store && row.memory == memory);
+        Ok(())
+    }
+
+    fn clear_index(&mut self) -> Result<(), Error> {
+        self.index.remove(|_| true);
         Ok(())
     }
 }

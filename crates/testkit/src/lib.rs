@@ -4,6 +4,7 @@
 //! - [`InMemoryBackend`]: the simplest backend that passes it.
 //! - [`FaultyBackend`]: a backend that fails at a chosen step.
 //! - [`model`]: a naive reference, and random operations on it and on a real engine.
+//! - [`knowledge`]: what the engine promises about search and links, run over each backend.
 //! - [`ManualClock`]: a clock that stands still until it is told otherwise.
 
 #![expect(
@@ -17,6 +18,7 @@ mod clock;
 pub mod conformance;
 mod faulty;
 mod in_memory;
+pub mod knowledge;
 pub mod model;
 
 pub use clock::ManualClock;

@@ -70,17 +70,47 @@ class _Child:
 
 
 class _Server:
-    """The memory tool of a Quipu server."""
+    """The memory tool of a Quipu server. What it writes is written by a session of its own."""
 
-    def __init__(self, url: str, store: str, api_key: Optional[str]) -> None:
-        self._url = f"{url.rstrip('/')}/quipu/stores/{quote(store, safe='')}/tool"
-        self._headers = {"content-type": "application/json"}
-        if api_key:
-            self._headers["authorization"] = f"Bearer {api_key}"
+    def __init__(
+        self, url: str, store: str, api_key: Optional[str], read_only: bool, title: Optional[str]
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._tool = f"/quipu/stores/{quote(store, safe='')}/tool"
+        self._key = api_key
+        self._title = title
+        # Whoever only reads needs no name in the history.
+        self._is_reader = read_only
+        self._session: Optional[Mapping[str, Any]] = None
+        self._lock = threading.Lock()
 
     def send(self, command: object) -> Mapping[str, Any]:
-        body = json.dumps(command, ensure_ascii=True).encode()
-        request = Request(self._url, body, self._headers)
+        if self._is_reader:
+            return self._post(f"{self._tool}?access=read_only", command, self._key)
+        with self._lock:
+            if self._session is None:
+                wish = {} if self._title is None else {"title": self._title}
+                self._session = self._post(f"{self._tool}/session", wish, self._key)
+        return self._post(self._tool, command, self._session["token"] or self._key)
+
+    def close(self) -> None:
+        """Ends the session, if this has started one, so that its token stops to work."""
+        if self._session is None or self._session["token"] is None:
+            return
+        path = f"/v1/sessions/{self._session['session_id']}/archive"
+        self._session = None
+        try:
+            self._post(path, {}, self._key)
+        except QuipuUnavailable:
+            # Everything is saved already, and a server that is gone has no use for a goodbye.
+            pass
+
+    def _post(self, path: str, body: object, key: Optional[str]) -> Mapping[str, Any]:
+        headers = {"content-type": "application/json"}
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        # A half of a surrogate pair cannot be written as UTF-8; a model never means one.
+        request = Request(self._url + path, json.dumps(body, ensure_ascii=True).encode(), headers)
         try:
             with urlopen(request, timeout=60) as response:
                 return json.load(response)
@@ -89,9 +119,6 @@ class _Server:
             raise QuipuUnavailable(f"the Quipu server refused: {error.code} {reason}") from error
         except OSError as error:
             raise QuipuUnavailable(f"the Quipu server did not answer: {error}") from error
-
-    def close(self) -> None:
-        pass
 
 
 def _connect(
@@ -104,7 +131,7 @@ def _connect(
     api_key: Optional[str],
 ) -> _Connection:
     if url is not None:
-        return _Server(url, store, api_key)
+        return _Server(url, store, api_key, read_only, title)
     arguments = [binary, "tool", "--store", store]
     if data is not None:
         arguments += ["--data", data]
@@ -154,7 +181,7 @@ class QuipuMemoryTool(BetaAbstractMemoryTool):
     view = create = str_replace = insert = delete = rename = execute
 
     def close(self) -> None:
-        """Ends the child process, or closes the connection."""
+        """Ends the child process, or the session on the server."""
         self._connection.close()
 
     def __enter__(self) -> QuipuMemoryTool:
@@ -185,7 +212,7 @@ class QuipuAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     view = create = str_replace = insert = delete = rename = execute
 
     async def aclose(self) -> None:
-        """Ends the child process, or closes the connection."""
+        """Ends the child process, or the session on the server."""
         await anyio.to_thread.run_sync(self._tool.close)
 
     async def __aenter__(self) -> QuipuAsyncMemoryTool:

@@ -19,24 +19,40 @@ use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::print::{Form, answer, confirm, count, local, size, style};
 
+/// How many versions are read before they are printed, so that a long log begins at once.
+const PAGE: usize = 256;
+
 pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
     let filter = filter(&data, &store, arguments)?;
-    let limit = arguments.limit.unwrap_or(usize::MAX);
-    let query = VersionQuery { filter, before: None, limit, view: View::Basic };
-    let versions = data.engine.versions(store.id, &query)?.items;
-    let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
+    let mut left_count = arguments.limit.unwrap_or(usize::MAX);
+    let mut query = VersionQuery { filter, before: None, limit: left_count, view: View::Basic };
     if context.form == Form::Json {
+        let versions = data.engine.versions(store.id, &query)?.items;
+        let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
         return answer(context.form, &body, |_| Ok(()));
     }
+    loop {
+        query.limit = left_count.min(PAGE);
+        let page = data.engine.versions(store.id, &query)?;
+        print_page(&data, &page.items, arguments)?;
+        left_count -= page.items.len();
+        query.before = page.next;
+        if query.before.is_none() || left_count == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn print_page(data: &Data, versions: &[Version], arguments: &LogArguments) -> Result<(), Failure> {
     // The size change of a version is the difference to the one before it.
     let before = versions
         .iter()
         .map(|version| data.engine.previous_version(version, View::Basic))
         .collect::<Result<Vec<_>, _>>()?;
-    let names = Names::of(&data, &versions)?;
-    answer(context.form, &body, |out| {
+    let names = Names::of(data, versions)?;
+    answer(Form::Text, &(), |out| {
         for (version, before) in versions.iter().zip(&before) {
             let shown = Shown { version, before: before.as_ref(), names: &names };
             if arguments.oneline {
@@ -115,6 +131,13 @@ fn filter(data: &Data, store: &Store, arguments: &LogArguments) -> Result<Versio
 fn memory(data: &Data, store: &Store, text: Option<&str>) -> Result<Option<MemoryId>, Failure> {
     let Some(text) = text else { return Ok(None) };
     if let Ok(id) = text.parse() {
+        let filter = VersionFilter { memory: Some(id), ..VersionFilter::default() };
+        let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
+        if data.engine.versions(store.id, &query)?.items.is_empty() {
+            let message = format!("no version of the store belongs to the memory `{id}`");
+            let hint = "`quipu ls -R -l` shows the ids of the memories";
+            return Err(Failure::from(Error::not_found(message)).with_hint(hint));
+        }
         return Ok(Some(id));
     }
     let newest = data.engine.history(store.id, &path(text)?, 1)?;
@@ -194,7 +217,11 @@ fn size_change(version: &Version, before: Option<&Version>) -> String {
 pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let version = data.version(arguments.version)?;
-    if arguments.text {
+    if arguments.text && context.form == Form::Text {
+        if version.redaction.is_some() {
+            let message = format!("the text of `{}` was redacted", version.id);
+            return Err(Failure::from(Error::invalid(message)));
+        }
         return print_text(version.content.as_ref());
     }
     let before = data.engine.previous_version(&version, View::Full)?;
@@ -203,6 +230,9 @@ pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), F
         Shown { version: &version, before: before.as_ref(), names: &names }.header(out)?;
         if version.redaction.is_some() {
             return Ok(());
+        }
+        if before.as_ref().is_some_and(|before| before.redaction.is_some()) {
+            writeln!(out, "The text before it was redacted, so all of this one is shown.")?;
         }
         let old = before.as_ref().and_then(|before| before.content.as_ref());
         let text = |content: Option<&Content>| content.map_or("", Content::as_str).to_owned();

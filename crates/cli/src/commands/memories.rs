@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anstyle::AnsiColor;
-use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Written};
-use quipu_core::model::{Content, Directory, Listing, Memory, MemoryPath, Store, View};
+use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Seen, Written};
+use quipu_core::model::{
+    Content, Directory, Listing, Memory, MemoryId, MemoryPath, SecretPolicy, Store, View,
+};
 use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
 use serde::Serialize;
@@ -18,7 +20,7 @@ use crate::args::{
 };
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
-use crate::print::{answer, count, local, note, note_findings, raw, size, style};
+use crate::print::{Form, answer, count, local, note, note_findings, raw, size, style};
 
 pub(super) fn ls(context: &Context, arguments: &LsArguments) -> Result<(), Failure> {
     let data = context.open()?;
@@ -85,17 +87,15 @@ pub(super) fn cat(context: &Context, arguments: &CatArguments) -> Result<(), Fai
         .iter()
         .map(|text| find(&data, &store, text, View::Full))
         .collect::<Result<Vec<_>, _>>()?;
-    let body = ListBody::complete(memories.iter().map(MemoryBody::from).collect());
-    match memories.as_slice() {
-        [only] if context.form == crate::print::Form::Json => {
-            answer(context.form, &MemoryBody::from(only), |_| Ok(()))
+    match (context.form, memories.as_slice()) {
+        (Form::Text, several) => {
+            several.iter().try_for_each(|memory| print_text(memory.content.as_ref()))
         }
-        several => answer(context.form, &body, |out| {
-            several
-                .iter()
-                .filter_map(|memory| memory.content.as_ref())
-                .try_for_each(|content| out.write_all(content.as_str().as_bytes()))
-        }),
+        (Form::Json, [only]) => answer(context.form, &MemoryBody::from(only), |_| Ok(())),
+        (Form::Json, several) => {
+            let body = ListBody::complete(several.iter().map(MemoryBody::from).collect());
+            answer(context.form, &body, |_| Ok(()))
+        }
     }
 }
 
@@ -106,6 +106,8 @@ struct WrittenBody {
     memory: MemoryBody,
     changed: bool,
     findings: Vec<FindingBody>,
+    /// Whether what was found was replaced before the text was stored.
+    redacted: bool,
 }
 
 impl From<&Written> for WrittenBody {
@@ -114,13 +116,14 @@ impl From<&Written> for WrittenBody {
             memory: MemoryBody { content: None, ..(&written.memory).into() },
             changed: written.effect == Effect::Changed,
             findings: written.findings.iter().map(FindingBody::from).collect(),
+            redacted: !written.findings.is_empty() && written.policy == SecretPolicy::Redact,
         }
     }
 }
 
 /// Tells what a write has done.
 pub(super) fn report(context: &Context, written: &Written) -> Result<(), Failure> {
-    note_findings(&written.findings);
+    note_findings(written);
     answer(context.form, &WrittenBody::from(written), |out| writeln!(out, "{}", line(written)))
 }
 
@@ -183,11 +186,25 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
     let old = old.as_ref().map_or("", Content::as_str);
 
     let draft = Draft::new(&path, old)?;
-    draft.open_in(&context.settings.editor)?;
-    let text = fs::read(&draft.file)?;
+    let ended = draft.open_in(&context.settings.editor);
+    let text = draft.text(old)?;
+    if let Err(failure) = ended {
+        if text != old.as_bytes() {
+            draft.keep();
+        }
+        return Err(failure);
+    }
     if text == old.as_bytes() {
         note("nothing was changed");
-        return Ok(());
+        return match before {
+            Some(memory) if context.form == Form::Json => {
+                let memory = MemoryBody { content: None, ..(&memory).into() };
+                let (changed, findings, redacted) = (false, Vec::new(), false);
+                let body = WrittenBody { memory, changed, findings, redacted };
+                answer(context.form, &body, |_| Ok(()))
+            }
+            Some(_) | None => Ok(()),
+        };
     }
     let saved = Content::from_bytes(&text).map_err(Error::from).and_then(|content| match &before {
         None => data.engine.create(&data.actor, store.id, &path, &content),
@@ -200,7 +217,7 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
     match saved {
         Ok(written) => report(context, &written),
         Err(error) => {
-            note(&format!("your text is kept in {}", draft.keep().display()));
+            draft.keep();
             Err(error.into())
         }
     }
@@ -220,24 +237,57 @@ impl Draft {
         Ok(Self { directory, file })
     }
 
-    /// Runs the editor, whose setting may have arguments, and waits for it.
+    /// Runs the editor and waits for it.
     fn open_in(&self, editor: &str) -> Result<(), Failure> {
-        let mut words = editor.split_whitespace();
-        let program = words.next().unwrap_or("vi");
-        let ended = Command::new(program).args(words).arg(&self.file).status();
-        match ended {
+        let hint = "set VISUAL or EDITOR to the editor that you use";
+        match editing(editor).arg(&self.file).status() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(Failure::other(format!("the editor `{editor}` ended with {status}"))),
-            Err(error) => Err(Failure::other(format!("the editor `{editor}`: {error}"))
-                .with_hint("set VISUAL or EDITOR to the editor that you use")),
+            Ok(status) => {
+                let failure = Failure::other(format!("the editor `{editor}` ended with {status}"));
+                let is_unknown = status.code() == Some(COMMAND_NOT_FOUND);
+                Err(if is_unknown { failure.with_hint(hint) } else { failure })
+            }
+            Err(error) => {
+                Err(Failure::other(format!("the editor `{editor}`: {error}")).with_hint(hint))
+            }
         }
     }
 
-    fn keep(self) -> std::path::PathBuf {
+    /// Returns what the editor has left; a file that it removed counts as `old`.
+    fn text(&self, old: &str) -> Result<Vec<u8>, Failure> {
+        match fs::read(&self.file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(old.into()),
+            text => Ok(text?),
+        }
+    }
+
+    /// Leaves the file where it is and tells the user where that is.
+    fn keep(self) {
         // The path stays valid because the directory is no longer removed.
         drop(self.directory.keep());
-        self.file
+        note(&format!("your text is kept in {}", self.file.display()));
     }
+}
+
+/// What a shell ends with if it does not find the program.
+const COMMAND_NOT_FOUND: i32 = 127;
+
+/// Returns the command that runs an editor. Its setting is a piece of shell, as other programs take
+/// it: it may have arguments, and quotes around them.
+#[cfg(unix)]
+fn editing(editor: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor);
+    command
+}
+
+/// Returns the command that runs an editor, whose setting may have arguments.
+#[cfg(not(unix))]
+fn editing(editor: &str) -> Command {
+    let mut words = editor.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
 }
 
 pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failure> {
@@ -254,17 +304,29 @@ pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failu
 pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    // All are looked for first, so that a slip in one name deletes nothing.
+    let doomed = arguments
+        .paths
+        .iter()
+        .map(|text| doomed(&data, &store, text, arguments))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut versions = Vec::new();
-    for text in &arguments.paths {
-        if arguments.recursive {
-            let path = path(text.trim_end_matches('/'))?;
-            versions.extend(data.engine.delete_at(&data.actor, store.id, &path)?.versions);
-        } else {
-            let memory = find(&data, &store, text, View::Basic)
-                .map_err(|failure| failure.with_hint("`-r` deletes a whole directory"))?;
-            let deleted =
-                data.engine.delete(&data.actor, store.id, memory.id, Precondition::None)?;
-            versions.push(deleted);
+    for target in doomed {
+        let removed = match target {
+            Doomed::Memory(id) => {
+                let deleted = data.engine.delete(&data.actor, store.id, id, Precondition::None);
+                deleted.map(|version| vec![version])
+            }
+            Doomed::Directory(path) => {
+                let removed = data.engine.delete_at(&data.actor, store.id, &path);
+                removed.map(|removed| removed.versions)
+            }
+        };
+        match removed {
+            Ok(removed) => versions.extend(removed),
+            // It went with a directory before, or somebody else was quicker.
+            Err(error) if *error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
         }
     }
     let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
@@ -280,7 +342,39 @@ pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failu
     })
 }
 
-/// Prints a version's text alone.
+/// What is to be deleted.
+enum Doomed {
+    Memory(MemoryId),
+    /// A directory with everything below it, or the memory at its path.
+    Directory(MemoryPath),
+}
+
+/// Returns what `rm` means by a path or id, if it is there.
+fn doomed(
+    data: &Data,
+    store: &Store,
+    text: &str,
+    arguments: &RmArguments,
+) -> Result<Doomed, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(Doomed::Memory(data.engine.memory(store.id, id, View::Basic)?.id));
+    }
+    let path = path(if arguments.recursive { text.trim_end_matches('/') } else { text })?;
+    match data.engine.look(store.id, Some(&path), NonZero::<usize>::MIN)? {
+        Some(Seen::Memory(memory)) => Ok(Doomed::Memory(memory.id)),
+        Some(Seen::Directory(_)) if arguments.recursive => Ok(Doomed::Directory(path)),
+        Some(Seen::Directory(_)) => {
+            let error = Error::not_found(format!("`{path}` is a directory, not a memory"));
+            Err(Failure::from(error).with_hint("`-r` deletes a whole directory"))
+        }
+        None => {
+            let error = Error::not_found(format!("no memory lives at `{path}`"));
+            Err(Failure::from(error).with_hint("`quipu ls -R` shows what the store holds"))
+        }
+    }
+}
+
+/// Prints a text alone, byte for byte.
 pub(super) fn print_text(content: Option<&Content>) -> Result<(), Failure> {
     content.map_or(Ok(()), |content| raw(content.as_str()))
 }

@@ -5,6 +5,7 @@ use quipu_core::model::{Content, Directory, Listing, MemoryPath, Store, View};
 use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{ListBody, MemoryBody};
 
+use super::tool::DEFAULT_STORE;
 use crate::args::InitProjectArguments;
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
@@ -16,7 +17,10 @@ pub(super) fn init(context: &Context, arguments: &InitProjectArguments) -> Resul
         Some(template) => copied(&data, &data.find_store(template)?)?,
         None => built_in(arguments)?,
     };
-    let store = data.find_or_create_store(&arguments.name)?;
+    let store = match &arguments.name {
+        Some(name) => data.find_or_create_store(name)?,
+        None => data.store_or_create(DEFAULT_STORE)?,
+    };
     let mut created = Vec::new();
     for (path, content) in &memories {
         match data.engine.create(&data.actor, store.id, path, content) {

@@ -9,10 +9,11 @@ use quipu_core::model::{KeySecret, Name, Role};
 use quipu_core::{Engine, Error};
 use quipu_server::http::webhooks::{self, Endpoint, Pauses};
 use quipu_server::http::{App, HttpSettings, Listener, Tls};
-use quipu_server::tool::ToolSettings;
+use quipu_server::mcp::Hosts;
 use tokio::runtime::Builder;
 use tokio::signal;
 
+use super::mcp;
 use crate::args::ServeArguments;
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -21,6 +22,8 @@ use crate::settings::{ServeTable, Settings};
 
 const PORT: u16 = 8420;
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
+/// How long a webhook waits after the changes could not be read.
+const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
 /// Writes wait for the disk in threads of their own; more of them than this only queue.
 const BLOCKING_THREADS_MAX: usize = 64;
@@ -35,8 +38,8 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     if tls.is_none() && !address.ip().is_loopback() {
         warn_of_plain_http(arguments, table)?;
     }
-    let key = first_key(context, &data)?;
-    let app = App::new(data.engine.clone(), http_settings(arguments, &context.settings));
+    let http = http_settings(arguments, &context.settings, address)?;
+    let app = App::new(data.engine.clone(), http);
     start_companions(&app, &data, &context.settings)?;
 
     let runtime = Builder::new_multi_thread()
@@ -48,6 +51,8 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
             Failure::other(format!("{address} cannot be listened on: {error}"))
                 .with_hint("choose another one with `--listen`; port 0 takes a free one")
         })?;
+        // The key is shown once, so it is made when nothing can keep it from being shown.
+        let key = first_key(context, &data)?;
         announce(&listener.url()?, key.as_ref())?;
         listener.serve(&app, stopped()).await;
         Ok(())
@@ -116,11 +121,21 @@ fn first_key(context: &Context, data: &Data) -> Result<Option<KeySecret>, Failur
     Ok(None)
 }
 
-fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSettings {
+fn http_settings(
+    arguments: &ServeArguments,
+    settings: &Settings,
+    address: SocketAddr,
+) -> Result<HttpSettings, Failure> {
     let table = &settings.serve;
     let default = HttpSettings::default();
-    let tool = ToolSettings::default();
-    HttpSettings {
+    let mcp = mcp::settings(settings, None)?;
+    // A server for other hosts is asked under names that only its owner knows.
+    let hosts = if table.hosts.is_empty() && !address.ip().is_loopback() {
+        Hosts::Any
+    } else {
+        Hosts::Only(table.hosts.clone())
+    };
+    Ok(HttpSettings {
         strict_headers: arguments.strict_headers || table.strict_headers,
         body_size_bytes_max: table.body_size_bytes_max.unwrap_or(default.body_size_bytes_max),
         request_timeout: table
@@ -130,18 +145,19 @@ fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSetting
         connections_max: table.connections_max.unwrap_or(default.connections_max),
         requests_per_minute_max: table.requests_per_minute_max,
         mount_root: settings.mount_root.clone(),
-        tool: ToolSettings {
-            view_chars_max: settings.view_chars_max.unwrap_or(tool.view_chars_max),
-            ..tool
-        },
+        tool: mcp.tool,
+        mcp,
+        hosts,
         ..default
-    }
+    })
 }
 
 /// Starts what runs beside the server. The threads end with the process.
 fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), Failure> {
     let follower = app.clone();
     std::thread::spawn(move || follower.follow(|| false));
+    let engine = data.engine.clone();
+    std::thread::spawn(move || quipu_server::follow_index(&engine, || false));
     let engine = data.engine.clone();
     let every = settings.serve.prune_every_minutes;
     let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));
@@ -153,10 +169,12 @@ fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), F
         })?;
         let (engine, workspace) = (data.engine.clone(), data.workspace);
         std::thread::spawn(move || {
-            let ended =
-                webhooks::deliver(&engine, workspace, &endpoint, Pauses::default(), &|| false);
-            if let Err(error) = ended {
-                tracing::error!(%error, url = endpoint.url, "a webhook has ended");
+            let pauses = Pauses::default();
+            while let Err(error) =
+                webhooks::deliver(&engine, workspace, &endpoint, pauses, &|| false)
+            {
+                tracing::error!(%error, url = endpoint.url, "a webhook cannot follow the changes");
+                std::thread::sleep(WEBHOOK_PAUSE);
             }
         });
     }

@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Fa
             ToolStrings::Python => Strings::Python,
         },
         access,
-        view_chars_max: context.settings.view_chars_max.unwrap_or(default.view_chars_max),
+        view_max_chars: context.settings.view_max_chars.unwrap_or(default.view_max_chars),
     };
     let tool = MemoryTool::new(data.engine, store.id, Actor::Session(session.id), settings);
     let input = BufReader::new(std::io::stdin().lock());

@@ -104,6 +104,15 @@ fn put_takes_files_and_conditions() {
     assert_eq!(quipu.run(&["put", "/b", "/nonexistent/file"]).code, 2);
 }
 
+#[test]
+fn cat_prints_every_byte_of_a_text() {
+    let quipu = Quipu::with_store();
+    let text = "\u{1b}[31mred\u{1b}[0m\r\n\u{1}\u{7f}\u{feff}no line end";
+    quipu.put("/a", text);
+    assert_eq!(quipu.ok(&["cat", "/a"]), text);
+    assert_eq!(quipu.ok(&["cat", "/a", "/a"]), text.repeat(2));
+}
+
 #[cfg(unix)]
 #[test]
 fn edit_opens_the_editor_and_saves_what_it_leaves() {
@@ -112,7 +121,10 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
         let editor = quipu.home.path().join("editor.sh");
         fs::write(&editor, format!("#!/bin/sh\n{script}\n")).expect("it can be written");
         let mut command = quipu.command(&["edit", "/a.md"]);
-        command.env("PATH", "/usr/bin:/bin").env("EDITOR", format!("sh {}", editor.display()));
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", quipu.home.path())
+            .env("EDITOR", format!("sh {}", editor.display()));
         run(command, b"")
     };
     assert_eq!(edit("echo first > \"$1\"").code, 0);
@@ -132,6 +144,39 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
     assert_eq!(quipu.ok(&["log", "/a.md", "--oneline"]).lines().count(), 2);
 }
 
+#[cfg(unix)]
+#[test]
+fn the_editor_is_a_piece_of_shell_and_what_was_typed_outlives_its_failure() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "one two\n");
+    let edit = |editor: &str, arguments: &[&str]| {
+        let mut command = quipu.command(&["edit", "/a.md"]);
+        command
+            .args(arguments)
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", quipu.home.path())
+            .env("EDITOR", editor);
+        run(command, b"")
+    };
+    assert_eq!(edit("sed -i 's/one two/three four/'", &[]).code, 0);
+    assert_eq!(quipu.ok(&["cat", "/a.md"]), "three four\n");
+
+    let ran = edit("sh -c 'echo typed > \"$0\"; exit 3'", &[]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let kept = ran.err.lines().find_map(|line| line.strip_prefix("note: your text is kept in "));
+    let kept = kept.expect("the draft is named");
+    assert_eq!(fs::read_to_string(kept).expect("the draft is there"), "typed\n");
+    assert_eq!(quipu.ok(&["cat", "/a.md"]), "three four\n");
+
+    let ran = edit("no-such-editor", &[]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("hint: set VISUAL or EDITOR"), "{}", ran.err);
+    assert!(edit("rm", &[]).err.contains("nothing was changed"));
+    let unchanged: serde_json::Value =
+        serde_json::from_str(&edit("true", &["--json"]).out).expect("one JSON document");
+    assert_eq!((&unchanged["path"], &unchanged["changed"]), (&"/a.md".into(), &false.into()));
+}
+
 #[test]
 fn directories_move_and_go_as_a_whole() {
     let quipu = Quipu::with_store();
@@ -142,6 +187,43 @@ fn directories_move_and_go_as_a_whole() {
     assert_eq!(quipu.run(&["rm", "/b"]).code, 3);
     quipu.ok(&["rm", "-r", "/b/"]);
     assert_eq!(quipu.ok(&["ls"]), "");
+}
+
+#[test]
+fn a_slip_in_one_name_deletes_nothing() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a", "1");
+    quipu.put("/d/b", "2");
+    for arguments in [&["rm", "/a", "/no"][..], &["rm", "-r", "/a", "/d", "/no"]] {
+        let ran = quipu.run(arguments);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.err.contains("no memory lives at `/no`"), "{}", ran.err);
+        assert!(!ran.err.contains("`-r`"), "{}", ran.err);
+    }
+    let ran = quipu.run(&["rm", "/a", "/d"]);
+    assert!(ran.err.contains("hint: `-r` deletes a whole directory"), "{}", ran.err);
+    assert_eq!(quipu.ok(&["ls", "-R"]), "/a\n/d/b\n");
+    let id = quipu.json(&["cat", "/a"])["id"].as_str().map(str::to_owned).expect("an id");
+    quipu.ok(&["rm", "-r", &id, "/d", "/d/b"]);
+    assert_eq!(quipu.ok(&["ls", "-R"]), "");
+}
+
+#[test]
+fn what_is_not_there_is_an_error_and_not_an_empty_answer() {
+    let quipu = Quipu::with_store();
+    let version = quipu.put("/a", "1");
+    let unknown = version.replacen("memver_", "mem_", 1);
+    assert_eq!(quipu.run(&["log", &unknown]).code, 3);
+    quipu.put("/a", "2");
+    assert_eq!(quipu.ok(&["show", "--text", &version]), "1");
+    assert_eq!(quipu.json(&["show", "--text", &version])["content"], "1");
+    quipu.ok(&["redact", &version]);
+    let ran = quipu.run(&["show", "--text", &version]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("was redacted"), "{}", ran.err);
+    let newest = quipu.json(&["cat", "/a"])["memory_version_id"].as_str().map(str::to_owned);
+    let shown = quipu.ok(&["show", &newest.expect("an id")]);
+    assert!(shown.contains("The text before it was redacted"), "{shown}");
 }
 
 #[test]
@@ -268,7 +350,9 @@ fn credentials_are_pointed_out_but_never_repeated() {
     assert_eq!(ran.code, 5);
     assert!(!ran.err.contains(&token) && !ran.out.contains(&token));
     quipu.ok(&["store", "update", "notes", "--secrets", "redact"]);
-    quipu.run_with(&["put", "/c"], text.as_bytes());
+    let ran = quipu.run_with(&["--json", "put", "/c"], text.as_bytes());
+    assert!(ran.err.contains("line 2 held a credential (GitHub token), which was not stored"));
+    assert!(ran.out.contains("\"redacted\": true") && !ran.out.contains(&token), "{}", ran.out);
     assert_eq!(quipu.ok(&["cat", "/c"]), "line one\npush with [redacted: github-token]\n");
 }
 
@@ -312,6 +396,10 @@ fn a_backup_opens_as_a_data_directory() {
     assert_eq!(copy.ok(&["cat", "/a"]), "text");
     copy.ok(&["check"]);
     assert_eq!(quipu.run(&["backup", file.to_str().expect("UTF-8")]).code, 2);
+    let nowhere = quipu.home.path().join("no/such/directory.db");
+    let ran = quipu.run(&["backup", nowhere.to_str().expect("UTF-8")]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("the backup file cannot be written"), "{}", ran.err);
 }
 
 #[test]

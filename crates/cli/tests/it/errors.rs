@@ -90,6 +90,20 @@ fn a_data_directory_that_is_a_file_is_explained() {
     assert!(ran.err.contains("the data directory is not a directory"), "{}", ran.err);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_variable_that_cannot_be_read_is_not_ignored() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let quipu = Quipu::empty();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.env_clear().env("HOME", quipu.home.path()).args(["store", "create", "notes"]);
+    command.env("QUIPU_DATA", std::ffi::OsStr::from_bytes(b"data-\xff"));
+    let ran = run(command, b"");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("the variable QUIPU_DATA is not UTF-8"), "{}", ran.err);
+}
+
 #[test]
 fn a_damaged_database_is_explained_and_kept() {
     let quipu = Quipu::with_store();

@@ -8,7 +8,7 @@ use crate::support::root;
 const LINES_MAX: usize = 500;
 
 /// Returns the files below a directory that end so, without what is built.
-fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("the directory can be listed") {
         let path = entry.expect("an entry").path();

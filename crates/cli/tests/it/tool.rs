@@ -35,6 +35,40 @@ fn the_store_is_made_on_first_use_and_each_run_is_a_session() {
 }
 
 #[test]
+fn processes_that_start_at_once_on_an_empty_directory_share_one_store() {
+    let quipu = Quipu::empty();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let quipu = &quipu;
+            scope.spawn(move || {
+                tool(quipu, &[], &[create(&format!("/memories/{number}.md"), "x")]);
+            });
+        }
+    });
+    assert_eq!(quipu.ok(&["store", "list"]).lines().count(), 1);
+    assert_eq!(quipu.ok(&["ls"]).lines().count(), 8);
+    quipu.ok(&["check"]);
+}
+
+#[test]
+fn a_long_log_is_printed_as_a_whole() {
+    let quipu = Quipu::empty();
+    let commands: Vec<_> =
+        (0..600).map(|number| create(&format!("/memories/{number}"), "x")).collect();
+    tool(&quipu, &[], &commands);
+    let all = quipu.json(&["log"])["data"].as_array().cloned().expect("a list");
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let printed = quipu.ok(arguments);
+        printed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    };
+    let expected: Vec<_> = all.iter().filter_map(|version| version["id"].as_str()).collect();
+    assert_eq!(expected.len(), 600);
+    assert_eq!(ids(&["log", "--oneline"]), expected);
+    assert_eq!(ids(&["log", "--oneline", "-n", "512"]), expected[..512]);
+    assert_eq!(ids(&["log", "--oneline", "-n", "0"]).len(), 0);
+}
+
+#[test]
 fn another_store_other_texts_and_read_only() {
     let quipu = Quipu::empty();
     tool(&quipu, &["--store", "team"], &[create("/memories/a.md", "x")]);
@@ -47,6 +81,7 @@ fn another_store_other_texts_and_read_only() {
         tool(&quipu, &["--store", "team", "--read-only"], &[view, create("/memories/b", "y")]);
     assert_eq!(answers[0]["is_error"], false);
     assert_eq!(answers[1]["is_error"], true);
+    assert_eq!(quipu.run(&["tool", "--store", "team", "--store", "other"]).code, 2);
 }
 
 #[test]
@@ -107,4 +142,9 @@ fn a_project_can_begin_as_a_copy_of_a_template_store() {
     quipu.ok(&["init-project", "new", "--template", "template"]);
     assert_eq!(quipu.ok(&["-s", "new", "cat", "/rules/style.md"]), "tabs");
     assert_eq!(quipu.run(&["init-project", "x", "--template", "nowhere"]).code, 3);
+    quipu.ok(&["init-project", "--store", "named"]);
+    quipu.ok(&["init-project"]);
+    for store in ["named", "memories"] {
+        assert_eq!(quipu.ok(&["-s", store, "ls"]), "/features.md\n/progress.md\n/start.md\n");
+    }
 }

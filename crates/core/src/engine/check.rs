@@ -6,13 +6,14 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
-use crate::Error;
 use crate::backend::{
     Archived, Change, Event, MemoryQuery, Reader, Sequence, Usage, VersionFilter, VersionQuery,
 };
+use crate::index::INDEX_CURSOR;
 use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
 };
+use crate::{Error, ErrorKind};
 
 use super::Engine;
 use super::stores::all_stores;
@@ -54,26 +55,31 @@ const PAGE: usize = 256;
 
 impl Engine {
     /// Verifies every invariant of the data and says what is broken.
+    ///
+    /// The index is brought up to date first, because one that is behind is not broken. If the disk
+    /// is too full for that, it is left out.
     pub fn check(&self) -> Result<CheckReport, Error> {
-        let mut report = self.read(|reader| {
-            let mut report = CheckReport::default();
-            let feed = check_feed(reader, &mut report)?;
-            for workspace in reader.workspaces()? {
-                for store in all_stores(reader, workspace.id, Archived::Show)? {
-                    check_store(reader, &store, &feed, &mut report)?;
-                }
+        let (mut report, is_indexed) = match self.read_indexed(check_rows) {
+            Err(error) if *error.kind() == ErrorKind::StorageFull => {
+                (self.read(check_rows)?, false)
             }
-            Ok(report)
-        })?;
+            report => (report?, true),
+        };
         for message in self.backend.verify()? {
             report.add(message, Remedy::None);
+        }
+        if is_indexed {
+            for message in self.backend.verify_index()? {
+                report.add(message, Remedy::Rebuild);
+            }
         }
         Ok(report)
     }
 
-    /// Computes every derived row again.
+    /// Computes every derived row again, the whole index among them.
     pub fn rebuild(&self) -> Result<(), Error> {
-        self.backend.rebuild()
+        self.backend.rebuild()?;
+        self.rebuild_index()
     }
 }
 
@@ -86,6 +92,8 @@ impl CheckReport {
 /// What the feed says about versions.
 struct Feed {
     first_at: Option<Timestamp>,
+    /// The moment of the change that the index has reached.
+    indexed_at: Option<Timestamp>,
     versions: HashSet<VersionId>,
 }
 
@@ -111,6 +119,7 @@ fn check_store(
             usage.memories_count += 1;
             usage.size_bytes += memory.size_bytes;
             check_memory(&memory, newest.get(&memory.id), report);
+            check_note(reader, &memory, feed, report)?;
             alive.insert(memory.id);
             paths.insert(memory.path);
         }
@@ -206,9 +215,40 @@ fn check_memory(memory: &Memory, newest: Option<&Version>, report: &mut CheckRep
     }
 }
 
+/// Checks that the index has read the newest version of a memory.
+fn check_note(
+    reader: &dyn Reader,
+    memory: &Memory,
+    feed: &Feed,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    // What changed after the index was brought up to date is not missing.
+    let is_new = feed.indexed_at.is_none_or(|indexed_at| memory.updated_at > indexed_at);
+    let noted = reader.note(memory.store, memory.id)?.map(|note| note.version);
+    if !is_new && noted != Some(memory.version) {
+        let message =
+            format!("the memory `{}` at `{}` is not in the index", memory.id, memory.path);
+        report.add(message, Remedy::Rebuild);
+    }
+    Ok(())
+}
+
+/// Verifies every row of every store.
+fn check_rows(reader: &dyn Reader) -> Result<CheckReport, Error> {
+    let mut report = CheckReport::default();
+    let feed = check_feed(reader, &mut report)?;
+    for workspace in reader.workspaces()? {
+        for store in all_stores(reader, workspace.id, Archived::Show)? {
+            check_store(reader, &store, &feed, &mut report)?;
+        }
+    }
+    Ok(report)
+}
+
 /// Checks that the feed has no gap and that its moments grow.
 fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Error> {
-    let mut feed = Feed { first_at: None, versions: HashSet::new() };
+    let mut feed = Feed { first_at: None, indexed_at: None, versions: HashSet::new() };
+    let indexed = reader.cursor(INDEX_CURSOR)?.unwrap_or_default();
     let (newest, _) = reader.newest_change()?;
     let mut last: Option<(Sequence, Timestamp)> = None;
     loop {
@@ -221,6 +261,9 @@ fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Err
         for change in changes {
             check_change(&change, last, report);
             feed.first_at.get_or_insert(change.at);
+            if change.sequence <= indexed {
+                feed.indexed_at = Some(change.at);
+            }
             if let Event::Version(version) = change.event {
                 feed.versions.insert(version);
             }

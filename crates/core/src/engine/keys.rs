@@ -1,8 +1,9 @@
 //! Keys, and who stands behind a presented secret.
 
 use crate::Error;
+use crate::backend::Reader;
 use crate::model::{
-    Id as _, Key, KeyId, KeySecret, Name, Role, SecretHash, Session, StoreId, Timestamp,
+    Id as _, Key, KeyId, KeySecret, Name, Role, SecretHash, Session, Store, StoreId, Timestamp,
     WorkspaceId,
 };
 
@@ -95,15 +96,34 @@ impl Engine {
 
     /// Returns who stands behind a secret, if it is valid now.
     pub fn principal(&self, presented: &str) -> Result<Option<Principal>, Error> {
+        self.admit(presented, None).map(|(principal, _)| principal)
+    }
+
+    /// Returns who stands behind a secret, if it is valid now, and a store, if it exists: what
+    /// is needed to decide about a request, read at once.
+    pub fn admit(
+        &self,
+        presented: &str,
+        store: Option<StoreId>,
+    ) -> Result<(Option<Principal>, Option<Store>), Error> {
         let presented = SecretHash::of(presented);
         let now = self.clock.now();
         self.read(|reader| {
-            if let Some(key) = reader.key_with_secret(&presented)? {
-                return Ok(key.is_valid(now).then_some(Principal::Key(key)));
-            }
-            let session = reader.session_with_token(&presented)?;
-            let live = session.filter(|session| session.archived_at.is_none());
-            Ok(live.map(Principal::Session))
+            let store = store.map(|id| reader.store(id)).transpose()?.flatten();
+            Ok((principal(reader, &presented, now)?, store))
         })
     }
+}
+
+fn principal(
+    reader: &dyn Reader,
+    presented: &SecretHash,
+    now: Timestamp,
+) -> Result<Option<Principal>, Error> {
+    if let Some(key) = reader.key_with_secret(presented)? {
+        return Ok(key.is_valid(now).then_some(Principal::Key(key)));
+    }
+    let session = reader.session_with_token(presented)?;
+    let live = session.filter(|session| session.archived_at.is_none());
+    Ok(live.map(Principal::Session))
 }

@@ -176,8 +176,7 @@ impl Engine {
             transaction.require_open()?;
             let memories = transaction.memories_at_or_below(from, View::Full)?;
             if from == to {
-                let unchanged =
-                    |memory| Written { memory, effect: Effect::Unchanged, findings: Vec::new() };
+                let unchanged = |memory| transaction.written(memory, Effect::Unchanged, Vec::new());
                 return Ok(memories.into_iter().map(unchanged).collect());
             }
             if from.as_directory().contains(to) {

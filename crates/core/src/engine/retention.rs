@@ -32,8 +32,11 @@ impl Engine {
         }
         let rule = PruneRule {
             before: self.clock.now().minus(self.limits.versions_kept_for),
-            keep_newest: self.limits.versions_kept_min,
+            // What a memory holds now is its newest version.
+            keep_newest: self.limits.versions_kept_min.max(1),
         };
+        // The feed is about to lose its oldest changes, which the index must have seen.
+        self.index_all()?;
         loop {
             let removed_count = self.write(|ledger| ledger.writer.prune(&rule, BATCH))?;
             pruned.versions_count += removed_count;

@@ -76,32 +76,52 @@ impl Engine {
 
     /// Creates a store.
     pub fn create_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
+        self.write(|ledger| self.new_store(ledger, workspace, new))
+    }
+
+    /// Returns the oldest store of this name that is not archived, and creates it if there is none;
+    /// callers that do this at the same time get the same store.
+    pub fn ensure_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
         self.write(|ledger| {
-            let existing = all_stores(ledger.reader(), workspace, Archived::Show)?;
-            let stores_max = self.limits.stores_per_workspace_max;
-            if u64::try_from(existing.len()).unwrap_or(u64::MAX) >= stores_max {
-                return Err(Error::new(
-                    ErrorKind::LimitReached,
-                    format!("the workspace holds {stores_max} stores, which is its limit"),
-                )
-                .with_hint("delete a store that is no longer needed"));
+            let mut named = all_stores(ledger.reader(), workspace, Archived::Hide)?;
+            named.retain(|store| store.name == new.name);
+            match named.pop() {
+                Some(oldest) => Ok(oldest),
+                None => self.new_store(ledger, workspace, new),
             }
-            let stamp = ledger.stamp()?;
-            let store = Store {
-                id: StoreId::new(stamp.at, ledger.random()),
-                workspace,
-                name: new.name.clone(),
-                description: new.description.clone(),
-                metadata: new.metadata.clone(),
-                policy: new.policy,
-                created_at: stamp.at,
-                updated_at: stamp.at,
-                archived_at: None,
-            };
-            ledger.writer.put_store(&store)?;
-            ledger.record(stamp, store.id, Event::StoreCreated)?;
-            Ok(store)
         })
+    }
+
+    fn new_store(
+        &self,
+        ledger: &mut Ledger<'_>,
+        workspace: WorkspaceId,
+        new: &NewStore,
+    ) -> Result<Store, Error> {
+        let existing = all_stores(ledger.reader(), workspace, Archived::Show)?;
+        let stores_max = self.limits.stores_per_workspace_max;
+        if u64::try_from(existing.len()).unwrap_or(u64::MAX) >= stores_max {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!("the workspace holds {stores_max} stores, which is its limit"),
+            )
+            .with_hint("delete a store that is no longer needed"));
+        }
+        let stamp = ledger.stamp()?;
+        let store = Store {
+            id: StoreId::new(stamp.at, ledger.random()),
+            workspace,
+            name: new.name.clone(),
+            description: new.description.clone(),
+            metadata: new.metadata.clone(),
+            policy: new.policy,
+            created_at: stamp.at,
+            updated_at: stamp.at,
+            archived_at: None,
+        };
+        ledger.writer.put_store(&store)?;
+        ledger.record(stamp, store.id, Event::StoreCreated)?;
+        Ok(store)
     }
 
     /// Returns a store, archived or not.
@@ -130,20 +150,29 @@ impl Engine {
     /// Among stores of one name, one that is not archived is preferred; two of those are
     /// ambiguous. If there is none, the error names similar ones.
     pub fn find_store(&self, workspace: WorkspaceId, wanted: &str) -> Result<Store, Error> {
-        self.read(|reader| {
-            if let Ok(id) = wanted.parse::<StoreId>() {
-                let store = reader.store(id)?.filter(|store| store.workspace == workspace);
-                return store.ok_or_else(|| no_store(id));
-            }
-            let all = all_stores(reader, workspace, Archived::Show)?;
-            let named = |store: &&Store| store.name.as_str() == wanted;
-            let (live, archived): (Vec<_>, Vec<_>) =
-                all.iter().filter(named).partition(|store| store.archived_at.is_none());
-            match (live.as_slice(), archived.as_slice()) {
-                (&[store], _) | (&[], &[store, ..]) => Ok(store.clone()),
-                (&[], &[]) => Err(no_store_named(wanted, &all)),
-                (several, _) => Err(ambiguous_store(wanted, several)),
-            }
+        self.read(|reader| found_store(reader, workspace, wanted))
+    }
+
+    /// Returns the store with this id or name; one with a new name is made.
+    ///
+    /// Many callers may ask for the same new name at once: one store is made, and all get it.
+    pub fn find_or_create_store(
+        &self,
+        workspace: WorkspaceId,
+        wanted: &str,
+    ) -> Result<Store, Error> {
+        let is_new = |found: &Result<Store, Error>| {
+            let is_missing = |error: &Error| *error.kind() == ErrorKind::NotFound;
+            found.as_ref().is_err_and(is_missing) && wanted.parse::<StoreId>().is_err()
+        };
+        let found = self.find_store(workspace, wanted);
+        if !is_new(&found) {
+            return found;
+        }
+        let new = NewStore::named(Name::new(wanted)?);
+        self.write(|ledger| {
+            let found = found_store(ledger.reader(), workspace, wanted);
+            if is_new(&found) { self.new_store(ledger, workspace, &new) } else { found }
         })
     }
 
@@ -250,6 +279,22 @@ pub(super) fn all_stores(
         before: None,
         limit: usize::MAX,
     })
+}
+
+fn found_store(reader: &dyn Reader, workspace: WorkspaceId, wanted: &str) -> Result<Store, Error> {
+    if let Ok(id) = wanted.parse::<StoreId>() {
+        let store = reader.store(id)?.filter(|store| store.workspace == workspace);
+        return store.ok_or_else(|| no_store(id));
+    }
+    let all = all_stores(reader, workspace, Archived::Show)?;
+    let named = |store: &&Store| store.name.as_str() == wanted;
+    let (live, archived): (Vec<_>, Vec<_>) =
+        all.iter().filter(named).partition(|store| store.archived_at.is_none());
+    match (live.as_slice(), archived.as_slice()) {
+        (&[store], _) | (&[], &[store, ..]) => Ok(store.clone()),
+        (&[], &[]) => Err(no_store_named(wanted, &all)),
+        (several, _) => Err(ambiguous_store(wanted, several)),
+    }
 }
 
 fn no_store_named(wanted: &str, all: &[Store]) -> Error {

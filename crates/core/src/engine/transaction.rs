@@ -142,7 +142,7 @@ impl Transaction<'_, '_> {
             updated_at: stamp.at,
         };
         self.commit(stamp, None, Some(memory.clone()))?;
-        Ok(Written { memory, effect: Effect::Changed, findings })
+        Ok(self.written(memory, Effect::Changed, findings))
     }
 
     /// Changes the text or the path of a memory, of which only the hash of the text is looked at.
@@ -158,7 +158,7 @@ impl Transaction<'_, '_> {
         let has_new_text = hash != before.hash;
         if !has_new_text && before.path == target.path {
             let memory = Memory { content: Some(content), ..before };
-            return Ok(Written { memory, effect: Effect::Unchanged, findings });
+            return Ok(self.written(memory, Effect::Unchanged, findings));
         }
         precondition.check(&before)?;
         if before.path != target.path {
@@ -180,7 +180,16 @@ impl Transaction<'_, '_> {
             ..before.clone()
         };
         self.commit(stamp, Some(before), Some(memory.clone()))?;
-        Ok(Written { memory, effect: Effect::Changed, findings })
+        Ok(self.written(memory, Effect::Changed, findings))
+    }
+
+    pub(super) fn written(
+        &self,
+        memory: Memory,
+        effect: Effect,
+        findings: Vec<Finding>,
+    ) -> Written {
+        Written { memory, effect, findings, policy: self.store.policy.secrets }
     }
 
     /// Deletes a memory. Archived stores allow it.

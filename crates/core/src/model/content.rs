@@ -115,7 +115,15 @@ impl ContentHash {
 
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            let halves = [byte >> 4, byte & 15].map(|half| DIGITS.get(usize::from(half)));
+            for (digit, half) in pair.iter_mut().zip(halves) {
+                *digit = *half.expect("half a byte is below 16");
+            }
+        }
+        f.write_str(str::from_utf8(&text).expect("digits are ASCII"))
     }
 }
 

@@ -77,7 +77,12 @@ macro_rules! id_types {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let digits = encode(self.0);
                 let text = str::from_utf8(&digits).expect("the alphabet is ASCII");
-                f.pad(&format!("{}_{FORMAT}{text}", $prefix))
+                if f.width().is_some() {
+                    return f.pad(&format!("{}_{FORMAT}{text}", $prefix));
+                }
+                f.write_str(concat!($prefix, "_"))?;
+                f.write_str(FORMAT)?;
+                f.write_str(text)
             }
         }
 
@@ -117,23 +122,54 @@ id_types! {
     KeyId = "apikey";
 }
 
+/// How many digits a machine word holds, and what the next digit is worth.
+const WORD_DIGITS: usize = 10;
+const WORD: u128 = 58_u128.pow(10);
+
+/// Spells a number. Dividing 128 bits is slow, so that is done once for ten digits.
 fn encode(mut bits: u128) -> [u8; DIGITS] {
     let mut digits = [0; DIGITS];
-    for digit in digits.iter_mut().rev() {
-        let value = usize::try_from(bits % 58).expect("a remainder of 58 fits");
-        *digit = *ALPHABET.get(value).expect("a remainder of 58 is in the alphabet");
-        bits /= 58;
+    for word in digits.rchunks_mut(WORD_DIGITS) {
+        let mut rest = u64::try_from(bits % WORD).expect("58 to the power of ten fits");
+        bits /= WORD;
+        for digit in word.iter_mut().rev() {
+            let value = usize::try_from(rest % 58).expect("a remainder of 58 fits");
+            *digit = *ALPHABET.get(value).expect("a remainder of 58 is in the alphabet");
+            rest /= 58;
+        }
     }
     digits
 }
+
+/// The value of each letter of the alphabet; other bytes have none.
+const VALUES: [Option<u8>; 256] = {
+    let mut values = [None; 256];
+    let mut value = 0;
+    while value < ALPHABET.len() {
+        #[expect(clippy::indexing_slicing, reason = "a mistake would not compile")]
+        #[expect(clippy::cast_possible_truncation, reason = "there are 58")]
+        {
+            values[ALPHABET[value] as usize] = Some(value as u8);
+        }
+        value += 1;
+    }
+    values
+};
 
 fn decode(text: &str) -> Option<u128> {
     if text.len() != DIGITS {
         return None;
     }
-    text.bytes().try_fold(0_u128, |bits, byte| {
-        let value = ALPHABET.iter().position(|&letter| letter == byte)?;
-        bits.checked_mul(58)?.checked_add(u128::try_from(value).ok()?)
+    let word = |digits: &[u8]| {
+        digits.iter().try_fold(0_u64, |bits, byte| {
+            let value = VALUES.get(usize::from(*byte)).copied().flatten()?;
+            Some(bits * 58 + u64::from(value))
+        })
+    };
+    let (high, low) = text.as_bytes().split_at_checked(DIGITS - 2 * WORD_DIGITS)?;
+    let words = low.chunks(WORD_DIGITS);
+    words.into_iter().try_fold(u128::from(word(high)?), |bits, digits| {
+        bits.checked_mul(WORD)?.checked_add(u128::from(word(digits)?))
     })
 }
 

@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 /// How much of a memory or version is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum View {
     /// Everything but the text.
     Basic,

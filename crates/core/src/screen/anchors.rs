@@ -32,6 +32,7 @@ const SPOTS: &[(Rule, &[&str])] = &[
     (Rule::Image, &[";base64,"]),
     (Rule::Spot(connections::url_password), &["://"]),
     (Rule::Spot(connections::list_password), &["Data Source="]),
+    (Rule::Spot(connections::jdbc_password), &["jdbc:"]),
     (Rule::Spot(headers::json_web_token), &["eyJ"]),
     (Rule::Spot(headers::sas_signature), &["sig="]),
     (Rule::Spot(headers::telegram), &[":A"]),

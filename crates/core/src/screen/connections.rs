@@ -1,5 +1,5 @@
-//! Passwords in connection strings: `scheme://user:password@host`, `Server=…;Password=…` and
-//! `host=… password=…`.
+//! Passwords in connection strings: `scheme://user:password@host`, `Server=…;Password=…`,
+//! `host=… password=…` and `jdbc:…?password=…`.
 //!
 //! Their place says that they are passwords, so they need not be random: everything but a
 //! placeholder counts.
@@ -13,6 +13,7 @@ use super::randomness::is_left_blank;
 /// Shorter passwords are those of examples.
 const PASSWORD_SIZE_BYTES_MIN: usize = 4;
 const KEY_SIZE_BYTES_MAX: usize = 32;
+const URL_SIZE_BYTES_MAX: usize = 512;
 
 /// What stands for a password in descriptions, in lower case.
 const STAND_INS: &str = "pass passwd password passphrase pwd token";
@@ -76,6 +77,29 @@ pub(super) fn list_password(
             return is_real.then_some((SecretKind::ConnectionPassword, value_start..end));
         }
         at = end + usize::from(bytes.get(end) == Some(&b'\''));
+    }
+    None
+}
+
+/// Finds the password among the parameters of the Java database URL whose `jdbc:` is at `anchor`.
+pub(super) fn jdbc_password(
+    bytes: &[u8],
+    anchor: Range<usize>,
+) -> Option<(SecretKind, Range<usize>)> {
+    let rest = bytes.get(anchor.end..)?;
+    let is_url = |byte: &&u8| !byte.is_ascii_whitespace() && !br#""'`<>"#.contains(byte);
+    let size = rest.iter().take(URL_SIZE_BYTES_MAX).take_while(is_url).count();
+    let mut start = anchor.end;
+    for parameter in rest.get(..size)?.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
+        let end = start + parameter.len();
+        if let Some((key, value_start)) = setting_key(bytes.get(..end)?, start)
+            && PASSWORD_KEYS.iter().any(|known| key.eq_ignore_ascii_case(known.as_bytes()))
+        {
+            let end = value_end(bytes, value_start).min(end);
+            let is_real = is_real_password(b"", bytes.get(value_start..end)?);
+            return is_real.then_some((SecretKind::ConnectionPassword, value_start..end));
+        }
+        start = end + 1;
     }
     None
 }

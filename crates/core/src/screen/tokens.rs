@@ -295,7 +295,7 @@ pub(super) static FAMILIES: &[Family] = &[
     tokens(
         SecretKind::OpenAiKey,
         &["sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-"],
-        &[run(Class::Word, 40, 255)],
+        &[run(Class::Word, 24, 255)],
     ),
     tokens(SecretKind::GroqKey, &["gsk_"], &[run(Class::Alnum, 40, 64)]),
     tokens(SecretKind::XaiKey, &["xai-"], &[run(Class::Alnum, 64, 96)]),

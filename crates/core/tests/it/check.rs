@@ -14,7 +14,7 @@ use crate::support::{Bench, bench_over, content, path};
 /// Changes rows behind the engine's back.
 type Damage = dyn Fn(&mut dyn Writer, &Memory, &Version);
 
-/// Returns the problems that the check finds after `damage`.
+/// Returns the problems with canonical rows that the check finds after `damage`.
 fn problems(damage: &Damage) -> Vec<String> {
     let backend = Arc::new(InMemoryBackend::default());
     let bench = bench_over(Arc::clone(&backend) as _, Limits::default());
@@ -29,9 +29,9 @@ fn problems(damage: &Damage) -> Vec<String> {
             Ok(())
         })
         .expect("the damage is done");
-    let problems = report(&bench).problems;
-    assert!(problems.iter().all(|problem| problem.remedy == Remedy::None));
-    problems.into_iter().map(|problem| problem.message).collect()
+    let problems = report(&bench).problems.into_iter();
+    let canonical = problems.filter(|problem| problem.remedy == Remedy::None);
+    canonical.map(|problem| problem.message).collect()
 }
 
 fn report(bench: &Bench) -> CheckReport {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use quipu_core::engine::Pruned;
 use quipu_core::model::{Actor, StoreId, StorePolicy, View};
+use quipu_core::settings::Limits;
 
-use crate::support::{Bench, actor, bench, content, path};
+use crate::support::{Bench, actor, bench, bench_with, content, path};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -32,6 +33,45 @@ fn versions_of_a_deleted_memory_all_go() {
     assert_eq!(bench.engine.prune().unwrap().versions_count, 2);
     assert_eq!(bench.history(), Vec::<String>::new());
     assert_eq!(bench.engine.check().unwrap().problems, []);
+}
+
+#[test]
+fn what_a_memory_holds_is_kept_whatever_the_settings_say() {
+    let limits =
+        Limits { versions_kept_for: Duration::ZERO, versions_kept_min: 0, ..Limits::default() };
+    let bench = bench_with(limits);
+    bench.put("/a", "old");
+    bench.put("/a", "new");
+    bench.clock.advance(DAY);
+    assert_eq!(bench.engine.prune().unwrap().versions_count, 1);
+    assert_eq!(bench.text("/a").as_deref(), Some("new"));
+    assert_eq!(bench.engine.check().unwrap().problems, []);
+}
+
+#[test]
+fn the_deletion_of_an_old_memory_can_be_undone_for_30_days() {
+    let bench = bench();
+    bench.put("/a", "old");
+    bench.clock.advance(DAY * 90);
+    bench.engine.delete_at(&actor(), bench.store, &path("/a")).unwrap();
+    bench.clock.advance(DAY * 30);
+    assert_eq!(bench.engine.prune().unwrap().versions_count, 0);
+    let history = bench.engine.history(bench.store, &path("/a"), 10).unwrap();
+    bench.engine.restore(&actor(), bench.store, history[1].id, None).unwrap();
+    assert_eq!(bench.text("/a").as_deref(), Some("old"));
+}
+
+#[test]
+fn an_expiry_after_a_long_time_can_be_undone() {
+    let bench = bench();
+    let policy = StorePolicy { expire_after_days: Some(60), ..StorePolicy::default() };
+    let store = bench.new_store("patient", policy).id;
+    bench.engine.create(&actor(), store, &path("/a"), &content("1")).unwrap();
+    bench.clock.advance(DAY * 61);
+    let pruned = bench.engine.prune().unwrap();
+    assert_eq!(pruned, Pruned { versions_count: 0, memories_count: 1 });
+    let history = bench.engine.history(store, &path("/a"), 10).unwrap();
+    bench.engine.restore(&actor(), store, history[1].id, None).unwrap();
 }
 
 #[test]

@@ -35,6 +35,32 @@ fn stores_of_another_workspace_are_not_found() {
 }
 
 #[test]
+fn many_that_ask_for_the_same_new_store_get_one() {
+    let bench = bench();
+    let ask = || bench.engine.find_or_create_store(bench.workspace, "fresh").unwrap().id;
+    let ids: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(find(&bench, "fresh").unwrap(), ids[0]);
+    let unknown = StoreId::from_bits(7).to_string();
+    for wanted in [unknown.as_str(), ""] {
+        assert!(bench.engine.find_or_create_store(bench.workspace, wanted).is_err(), "{wanted}");
+    }
+}
+
+#[test]
+fn a_store_that_is_needed_is_made_once() {
+    let bench = bench();
+    let wanted = NewStore::named(name("memories"));
+    let first = bench.engine.ensure_store(bench.workspace, &wanted).unwrap();
+    assert_eq!(bench.engine.ensure_store(bench.workspace, &wanted).unwrap().id, first.id);
+    bench.engine.archive_store(first.id).unwrap();
+    assert_ne!(bench.engine.ensure_store(bench.workspace, &wanted).unwrap().id, first.id);
+}
+
+#[test]
 fn a_store_is_found_by_name_and_by_id() {
     let bench = bench();
     assert_eq!(find(&bench, "tests").unwrap(), bench.store);

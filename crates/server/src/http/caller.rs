@@ -1,7 +1,11 @@
 //! Who calls, and what they may do.
 
-use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use quipu_core::engine::Principal;
@@ -13,6 +17,13 @@ use super::App;
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
 use super::query::Query;
+use crate::wire::Object;
+
+/// How much of a refused body is read and thrown away.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long a refused body is read.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One request of an authenticated caller.
 #[derive(Debug)]
@@ -20,6 +31,8 @@ pub(super) struct Call {
     pub(super) app: App,
     pub(super) caller: Caller,
     pub(super) query: Query,
+    /// The store that the path names, if it exists.
+    named: Option<Store>,
     body: Bytes,
 }
 
@@ -29,6 +42,22 @@ pub(super) struct Caller {
     pub(super) principal: Principal,
     pub(super) workspace: WorkspaceId,
     pub(super) actor: Actor,
+}
+
+/// Where a request leaves its caller's workspace, for the header that every answer to a known
+/// caller has, also when the request fails later.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkspaceSlot(Arc<OnceLock<WorkspaceId>>);
+
+impl WorkspaceSlot {
+    /// Takes the workspace; a request has one caller, so a second one changes nothing.
+    fn fill(&self, workspace: WorkspaceId) {
+        self.0.get_or_init(|| workspace);
+    }
+
+    pub(super) fn get(&self) -> Option<WorkspaceId> {
+        self.0.get().copied()
+    }
 }
 
 /// What a request does to a store.
@@ -46,25 +75,72 @@ impl FromRequest<App> for Call {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        let caller = Caller::authenticate(app.engine(), request.headers())?;
-        app.0.rate.admit(&caller.actor)?;
-        let query = Query::new(request.uri().query().unwrap_or_default());
-        let body = read_body(request, app).await?;
-        Ok(Self { app: app.clone(), caller, query, body })
+        let (mut parts, mut body) = request.into_parts();
+        let named = named_store(&mut parts).await;
+        let (caller, named) = match admit(&parts, named, app) {
+            Ok(admitted) => admitted,
+            Err(failure) => {
+                discard(&mut body).await;
+                return Err(failure);
+            }
+        };
+        let query = Query::new(parts.uri.query().unwrap_or_default());
+        let body = read_body(&mut body, app).await?;
+        Ok(Self { app: app.clone(), caller, query, named, body })
     }
 }
 
-async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
+async fn named_store(parts: &mut Parts) -> Option<StoreId> {
+    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    params.iter().find(|(name, _)| *name == "store")?.1.parse().ok()
+}
+
+/// Finds out who calls, and whether they may do so now; looks for the store that they name.
+fn admit(
+    parts: &Parts,
+    named: Option<StoreId>,
+    app: &App,
+) -> Result<(Caller, Option<Store>), Failure> {
+    let (caller, named) = Caller::authenticate(app.engine(), &parts.headers, named)?;
+    if let Some(slot) = parts.extensions.get::<WorkspaceSlot>() {
+        slot.fill(caller.workspace);
+    }
+    app.0.rate.admit(&caller.actor)?;
+    Ok((caller, named))
+}
+
+/// The variable parts of a path; one that is not UTF-8 is a path to nothing.
+#[derive(Debug)]
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        match axum::extract::Path::from_request_parts(parts, app).await {
+            Ok(axum::extract::Path(parameters)) => Ok(Self(parameters)),
+            Err(_) => Err(no_such("thing", parts.uri.path())),
+        }
+    }
+}
+
+async fn read_body(body: &mut Body, app: &App) -> Result<Bytes, Failure> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     let size_max = app.settings().body_size_bytes_max;
-    let body = Limited::new(request.into_body(), size_max);
-    let collected = tokio::time::timeout(app.settings().body_timeout, body.collect()).await;
+    let limited = Limited::new(&mut *body, size_max);
+    let collected = tokio::time::timeout(app.settings().body_timeout, limited.collect()).await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "request_too_large",
-            format!("the request body has more than {size_max} bytes"),
-        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            discard(body).await;
+            Err(Failure::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "request_too_large",
+                format!("the request body has more than {size_max} bytes"),
+            ))
+        }
         Ok(Err(_)) => Err(Failure::invalid("the request body ended early")),
         Err(_) => Err(Failure::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -74,11 +150,33 @@ async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
     }
 }
 
+/// Reads the rest of a body that nobody needs, within limits. A client that is cut off while it
+/// still sends never sees the answer; it sees a broken connection.
+async fn discard(body: &mut Body) {
+    let reading = async {
+        let mut size = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            size += frame.data_ref().map_or(0, Bytes::len);
+            if size > DISCARDED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
+        tracing::debug!("a refused client went on sending for too long");
+    }
+}
+
 impl Caller {
-    /// Finds out who calls.
-    pub(super) fn authenticate(engine: &Engine, headers: &HeaderMap) -> Result<Self, Failure> {
+    /// Finds out who calls, and looks for the store that they name.
+    pub(super) fn authenticate(
+        engine: &Engine,
+        headers: &HeaderMap,
+        named: Option<StoreId>,
+    ) -> Result<(Self, Option<Store>), Failure> {
         let secret = credential(headers)?;
-        let principal = engine.principal(secret)?.ok_or_else(|| {
+        let (principal, named) = engine.admit(secret, named)?;
+        let principal = principal.ok_or_else(|| {
             Failure::unauthenticated("the API key is not valid, was revoked or has expired")
         })?;
         let (workspace, actor) = match &principal {
@@ -93,7 +191,7 @@ impl Caller {
                 "anthropic-workspace-id: the credential belongs to another workspace",
             ));
         }
-        Ok(Self { principal, workspace, actor })
+        Ok((Self { principal, workspace, actor }, named))
     }
 
     /// Tells whether the caller may do so much in some stores of its workspace at least.
@@ -176,7 +274,10 @@ impl Call {
     /// Returns a store of the caller's workspace in which it may do what it needs to.
     pub(super) fn store(&self, id: &str, need: Need) -> Result<Store, Failure> {
         let id: StoreId = parse_id(id, "memory store")?;
-        let store = self.engine().store(id)?;
+        let store = match &self.named {
+            Some(store) if store.id == id => store.clone(),
+            _ => self.engine().store(id)?,
+        };
         if store.workspace != self.caller.workspace {
             return Err(no_such("memory store", &id.to_string()));
         }
@@ -186,8 +287,13 @@ impl Call {
         Ok(store)
     }
 
-    /// Reads the body as JSON of this shape.
+    /// Reads the body as a JSON object of this shape.
     pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        self.json().map(|Object(body)| body)
+    }
+
+    /// Reads the body as JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body)
             .map_err(|error| Failure::invalid(format!("request body: {error}")))
     }
@@ -217,12 +323,8 @@ pub(super) fn no_such(what: &str, id: &str) -> Failure {
     Failure::new(MALFORMED_ID, "not_found_error", format!("no {what} has the id `{id}`"))
 }
 
-/// Checks the version and beta headers, as far as the settings want that.
-pub(super) fn check_headers(
-    headers: &HeaderMap,
-    path: &str,
-    strict: Strictness,
-) -> Result<(), Failure> {
+/// Checks the version and beta headers.
+pub(super) fn check_headers(headers: &HeaderMap, path: &str) -> Result<(), Failure> {
     let text = |name: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.collect::<Vec<_>>().join(",")
@@ -230,9 +332,6 @@ pub(super) fn check_headers(
     let version = text("anthropic-version");
     let betas = text("anthropic-beta");
     let betas: Vec<_> = betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).collect();
-    if strict == Strictness::Lenient {
-        return Ok(());
-    }
     if version.is_empty() {
         return Err(Failure::invalid("anthropic-version: header is required"));
     }
@@ -263,11 +362,4 @@ pub(super) fn check_headers(
         )));
     }
     Ok(())
-}
-
-/// Whether headers are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strictness {
-    Lenient,
-    Strict,
 }

@@ -1,6 +1,7 @@
 //! What is around every request: its id, its limits, its log line, and the answer when it fails.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -12,30 +13,37 @@ use quipu_core::model::{Id as _, VersionId};
 
 use super::App;
 use super::answer::Failure;
-use super::caller::{Strictness, check_headers};
+use super::caller::{WorkspaceSlot, check_headers};
 
 /// Runs a request.
-pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let request_id = new_request_id(&app);
     let method = request.method().clone();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "unknown".to_owned(), |path| path.as_str().to_owned());
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
 
+    let workspace = WorkspaceSlot::default();
+    request.extensions_mut().insert(workspace.clone());
     let answered = run(&app, request, next).await;
-    let failure = answered.extensions().get::<Failure>().cloned();
-    let cause = failure.as_ref().and_then(|failure| failure.cause.clone());
-    let mut response = match failure {
-        Some(failure) => failure.respond(&request_id),
+    let mut cause = None;
+    let mut response = match answered.extensions().get::<Failure>() {
+        Some(failure) => {
+            cause.clone_from(&failure.cause);
+            failure.clone().respond(&request_id)
+        }
         None => answered,
     };
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&request_id) {
-        response.headers_mut().insert("request-id", value);
+        headers.insert("request-id", value);
+    }
+    let workspace = workspace.get().map(|id| HeaderValue::from_str(&id.to_string()));
+    if let Some(Ok(value)) = workspace {
+        headers.insert("anthropic-workspace-id", value);
     }
     let elapsed = start.elapsed();
-    app.0.metrics.observe(&method, &route, response.status(), elapsed);
+    app.0.metrics.observe(&method, route, response.status(), elapsed);
     let (status, micros) = (response.status().as_u16(), elapsed.as_micros());
     if status >= 500 {
         let cause = cause.unwrap_or_default();
@@ -50,8 +58,9 @@ pub(super) async fn frame(State(app): State<App>, request: Request, next: Next) 
 
 /// Returns the request's id. It looks like other ids, but names nothing that is kept.
 fn new_request_id(app: &App) -> String {
-    let id = VersionId::new(app.engine().now(), app.engine().random()).to_string();
-    id.replace("memver_", "req_")
+    let number = app.0.requests_count.fetch_add(1, Ordering::Relaxed);
+    let salt = app.0.request_salt.wrapping_add(u128::from(number));
+    VersionId::new(app.engine().now(), salt).to_string().replace("memver_", "req_")
 }
 
 async fn run(app: &App, request: Request, next: Next) -> Response {
@@ -62,11 +71,10 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
             .with_header("retry-after", "1")
             .into_response();
     };
-    let path = request.uri().path().to_owned();
-    let strictness =
-        if app.settings().strict_headers { Strictness::Strict } else { Strictness::Lenient };
-    if path.starts_with("/v1/")
-        && let Err(failure) = check_headers(request.headers(), &path, strictness)
+    let path = request.uri().path();
+    if app.settings().strict_headers
+        && path.starts_with("/v1/")
+        && let Err(failure) = check_headers(request.headers(), path)
     {
         return failure.into_response();
     }

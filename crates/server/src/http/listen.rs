@@ -123,7 +123,7 @@ impl Listener {
             }
         }
         drop(self.socket);
-        app.0.is_stopping.send_replace(true);
+        app.stop_streams();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
             tracing::warn!("some requests were cut off after the shutdown timeout");
         }
@@ -165,6 +165,8 @@ async fn serve_http(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client may close its side as soon as it has asked, and still gets its answer.
+        .half_close(true)
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(io, TowerToHyperService::new(with_peer));
     if let Err(error) = watcher.watch(connection).await {

@@ -2,16 +2,16 @@
 
 use std::num::NonZero;
 
-use axum::extract::Path;
 use quipu_core::Error;
 use quipu_core::engine::{ListQuery, MemoryUpdate, Precondition};
 use quipu_core::model::{Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, parse_id};
+use super::caller::{Call, Need, Path, parse_id};
 use super::cursor;
 use crate::wire::{
-    CreateMemory, DeletedBody, ListBody, ListingBody, MemoryBody, PreconditionBody, UpdateMemory,
+    CreateMemory, DeletedBody, ListBody, ListingBody, MemoryBody, Object, PreconditionBody,
+    UpdateMemory,
 };
 
 const LIST: &str = "memories";
@@ -100,10 +100,10 @@ pub(super) async fn delete(Path((store, memory)): Path<(String, String)>, call: 
     Ok(json(&DeletedBody::memory(id)))
 }
 
-fn precondition(body: Option<PreconditionBody>) -> Result<Precondition, Failure> {
+fn precondition(body: Option<Object<PreconditionBody>>) -> Result<Precondition, Failure> {
     match body {
         None => Ok(Precondition::None),
-        Some(PreconditionBody::ContentSha256 { content_sha256 }) => {
+        Some(Object(PreconditionBody::ContentSha256 { content_sha256 })) => {
             let hash = content_sha256
                 .ok_or_else(|| Failure::invalid("precondition.content_sha256: must be given"))?;
             parse_hash("precondition.content_sha256", &hash).map(Precondition::ContentIs)

@@ -10,7 +10,15 @@ use axum::http::{Method, StatusCode};
 /// Counts requests by route and status, and how long they took.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    routes: Mutex<BTreeMap<(String, String, u16), Figures>>,
+    routes: Mutex<BTreeMap<String, Vec<Series>>>,
+}
+
+/// The requests of one route that had the same method and status.
+#[derive(Clone, Debug)]
+struct Series {
+    method: Method,
+    status: StatusCode,
+    figures: Figures,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,41 +31,67 @@ struct Figures {
 
 const BUCKETS_SECONDS: [f64; 8] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0];
 
+impl Series {
+    fn labels(&self, route: &str) -> String {
+        let (method, status) = (&self.method, self.status.as_u16());
+        format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"")
+    }
+}
+
+impl Figures {
+    fn add(&mut self, took: Duration) {
+        let seconds = took.as_secs_f64();
+        self.count += 1;
+        self.seconds += seconds;
+        for (within, limit) in self.within.iter_mut().zip(BUCKETS_SECONDS) {
+            *within += u64::from(seconds <= limit);
+        }
+    }
+}
+
 impl Metrics {
     pub(super) fn observe(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
-        let key = (method.to_string(), route.to_owned(), status.as_u16());
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let figures = routes.entry(key).or_default();
-        let seconds = took.as_secs_f64();
-        figures.count += 1;
-        figures.seconds += seconds;
-        for (within, limit) in figures.within.iter_mut().zip(BUCKETS_SECONDS) {
-            *within += u64::from(seconds <= limit);
+        if !routes.contains_key(route) {
+            routes.insert(route.to_owned(), Vec::new());
+        }
+        let Some(all) = routes.get_mut(route) else { return };
+        match all.iter_mut().find(|series| series.method == *method && series.status == status) {
+            Some(series) => series.figures.add(took),
+            None => {
+                let mut figures = Figures::default();
+                figures.add(took);
+                all.push(Series { method: method.clone(), status, figures });
+            }
         }
     }
 
     /// Writes everything that was counted.
     pub(super) fn render(&self) -> String {
         let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let labelled: Vec<_> = routes
+            .iter()
+            .flat_map(|(route, all)| {
+                all.iter().map(move |series| (series.labels(route), series.figures))
+            })
+            .collect();
         let mut text = String::new();
         text.push_str("# HELP quipu_requests_total Requests that were answered.\n");
         text.push_str("# TYPE quipu_requests_total counter\n");
-        for ((method, route, status), figures) in &routes {
-            let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
-            line(&mut text, "quipu_requests_total", &labels, figures.count);
+        for (labels, figures) in &labelled {
+            line(&mut text, "quipu_requests_total", labels, figures.count);
         }
         text.push_str("# HELP quipu_request_seconds How long requests took.\n");
         text.push_str("# TYPE quipu_request_seconds histogram\n");
-        for ((method, route, status), figures) in &routes {
-            let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
+        for (labels, figures) in &labelled {
             for (within, limit) in figures.within.iter().zip(BUCKETS_SECONDS) {
                 let labels = format!("{labels},le=\"{limit}\"");
                 line(&mut text, "quipu_request_seconds_bucket", &labels, within);
             }
             let all = format!("{labels},le=\"+Inf\"");
             line(&mut text, "quipu_request_seconds_bucket", &all, figures.count);
-            line(&mut text, "quipu_request_seconds_sum", &labels, figures.seconds);
-            line(&mut text, "quipu_request_seconds_count", &labels, figures.count);
+            line(&mut text, "quipu_request_seconds_sum", labels, figures.seconds);
+            line(&mut text, "quipu_request_seconds_count", labels, figures.count);
         }
         text
     }

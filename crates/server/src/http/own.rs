@@ -1,17 +1,18 @@
 //! Quipu's own routes below `/quipu`: the memory tool, store policies, undo, prompts, tokens.
 
-use axum::extract::Path;
-use quipu_core::engine::{NewStore, Principal, StoreUpdate};
-use quipu_core::model::{Access, MemoryPath, Name, Store, StorePolicy, VersionId};
+use quipu_core::Error;
+use quipu_core::engine::{NewAttachment, NewSession, Principal, StoreUpdate, TokenWish};
+use quipu_core::model::{Access, Instructions, MemoryPath, Store, StorePolicy, VersionId};
 use quipu_core::prompt::{Prompt, PromptStore};
-use quipu_core::{Error, ErrorKind};
 use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, parse_id};
+use super::caller::{Call, Need, Path, parse_id};
 use super::sessions::session;
 use crate::tool::{MemoryTool, Strings, ToolSettings};
-use crate::wire::{MemoryBody, PolicyBody, RestoreVersion, UpdatePolicy};
+use crate::wire::{
+    MemoryBody, PolicyBody, RestoreVersion, StartToolSession, ToolSessionBody, UpdatePolicy,
+};
 
 /// Carries out one command of the memory tool; the body is the tool's input.
 pub(super) async fn tool(Path(name): Path<String>, call: Call) -> Answer {
@@ -21,15 +22,46 @@ pub(super) async fn tool(Path(name): Path<String>, call: Call) -> Answer {
         Some("python") => Strings::Python,
         Some(_) => return Err(Failure::invalid("strings: must be one of: doc, python")),
     };
+    let wanted = call.query.parse("access")?.unwrap_or(Access::ReadWrite);
     let may_write = call.caller.may_in(store.id, Need::Write);
-    let access = if may_write { Access::ReadWrite } else { Access::ReadOnly };
+    let access = if may_write { wanted } else { Access::ReadOnly };
     let settings = ToolSettings { strings, access, ..call.app.settings().tool };
-    let input: Value = call.body()?;
+    let input: Value = call.json()?;
     let answered = call.blocking(move |call| {
         let (engine, actor) = (call.engine().clone(), call.caller.actor.clone());
         Ok(MemoryTool::new(engine, store.id, actor, settings).call(&input))
     });
     Ok(json(&answered.await?))
+}
+
+/// Starts a run of the memory tool: a session with a token that writes to this store and to no
+/// other. A caller that is a session already, or that may not write, goes on as it is.
+pub(super) async fn start_tool_session(Path(name): Path<String>, call: Call) -> Answer {
+    let store = named_store(&call, &name)?;
+    let body: StartToolSession = call.body()?;
+    if let Principal::Session(session) = &call.caller.principal {
+        return Ok(json(&ToolSessionBody {
+            session_id: Some(session.id.to_string()),
+            token: None,
+        }));
+    }
+    if store.archived_at.is_some() || !call.caller.may_in(store.id, Need::Write) {
+        return Ok(json(&ToolSessionBody { session_id: None, token: None }));
+    }
+    let attachment = NewAttachment {
+        store: store.id,
+        access: Access::ReadWrite,
+        instructions: Instructions::default(),
+    };
+    let title = body.title.unwrap_or_else(|| "memory tool".to_owned());
+    let new = NewSession::titled(&title, vec![attachment], TokenWish::Issue);
+    let workspace = call.caller.workspace;
+    let created = call.blocking(move |call| call.engine().create_session(workspace, &new));
+    let (session, token) = created.await?;
+    Ok(json(&ToolSessionBody {
+        session_id: Some(session.id.to_string()),
+        token: token.map(|token| token.reveal().to_owned()),
+    }))
 }
 
 /// Returns the store with this name, slug or id that the caller may read; a caller that may make
@@ -45,18 +77,15 @@ fn named_store(call: &Call, name: &str) -> Result<Store, Failure> {
         return Ok(call.engine().store(attached.store)?);
     }
     let workspace = call.caller.workspace;
-    match call.engine().find_store(workspace, name) {
-        Ok(store) if call.caller.may_in(store.id, Need::Read) => Ok(store),
-        Ok(_) => Err(call.caller.denied(Need::Read)),
-        Err(error)
-            if *error.kind() == ErrorKind::NotFound
-                && call.caller.require_workspace(Need::Manage).is_ok()
-                && name.parse::<quipu_core::model::StoreId>().is_err() =>
-        {
-            let new = NewStore::named(Name::new(name).map_err(Error::from)?);
-            Ok(call.engine().create_store(workspace, &new)?)
-        }
-        Err(error) => Err(error.into()),
+    let store = if call.caller.require_workspace(Need::Manage).is_ok() {
+        call.engine().find_or_create_store(workspace, name)?
+    } else {
+        call.engine().find_store(workspace, name)?
+    };
+    if call.caller.may_in(store.id, Need::Read) {
+        Ok(store)
+    } else {
+        Err(call.caller.denied(Need::Read))
     }
 }
 

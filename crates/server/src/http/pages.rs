@@ -1,12 +1,16 @@
 //! What is not about memories: health, readiness, metrics, and the description of the API.
 
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use quipu_core::engine::Principal;
 use quipu_core::model::Role;
+use sha2::{Digest as _, Sha256};
 
 use super::App;
 use super::answer::{Answer, Failure};
@@ -37,7 +41,7 @@ pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer 
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let is_local = peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback());
     if !is_local {
-        let caller = Caller::authenticate(app.engine(), request.headers())?;
+        let (caller, _) = Caller::authenticate(app.engine(), request.headers(), None)?;
         let is_admin = matches!(&caller.principal, Principal::Key(key) if key.role == Role::Admin);
         if !is_admin {
             return Err(Failure::forbidden("metrics are for this host and for admin keys"));
@@ -58,8 +62,26 @@ pub(super) async fn openapi() -> Response {
 
 /// Returns a page to read that description.
 pub(super) async fn docs() -> Response {
-    with_type("text/html; charset=utf-8", DOCS)
+    let mut response = with_type("text/html; charset=utf-8", DOCS);
+    if let Ok(policy) = HeaderValue::from_str(&DOCS_POLICY) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
 }
+
+/// Lets the page run its own script, use its own style, ask this server, and nothing else.
+static DOCS_POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = |tag: &str| {
+        let inside = DOCS.split_once(&format!("<{tag}>")).map(|(_, rest)| rest);
+        let inside = inside.and_then(|rest| rest.split_once(&format!("</{tag}>")));
+        STANDARD.encode(Sha256::digest(inside.map_or("", |(inside, _)| inside)))
+    };
+    let (script, style) = (hash("script"), hash("style"));
+    format!(
+        "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+});
 
 fn with_type(content_type: &'static str, body: impl Into<axum::body::Body>) -> Response {
     let mut response = Response::new(body.into());

@@ -1,6 +1,5 @@
 //! `/v1/sessions`, as far as memory needs them.
 
-use axum::extract::Path;
 use axum::http::HeaderValue;
 use quipu_core::Error;
 use quipu_core::backend::{Order, SessionQuery};
@@ -8,10 +7,11 @@ use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionUpdate, To
 use quipu_core::model::{Access, Instructions, Metadata, Session, SessionId, StoreId, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, no_such, parse_id};
+use super::caller::{Call, Need, Path, no_such, parse_id};
 use super::cursor;
 use crate::wire::{
-    CreateSession, DeletedBody, ListBody, ResourceParam, SessionBody, SessionDetails, UpdateSession,
+    CreateSession, DeletedBody, ListBody, Object, ResourceParam, SessionBody, SessionDetails,
+    UpdateSession,
 };
 
 const LIST: &str = "sessions";
@@ -33,7 +33,7 @@ pub(super) async fn create(call: Call) -> Answer {
     }
     let attachments = resources
         .into_iter()
-        .map(|resource| attachment(&call, resource))
+        .map(|Object(resource)| attachment(&call, resource))
         .collect::<Result<_, _>>()?;
     let new = NewSession {
         title: body.title.unwrap_or_default(),
@@ -133,9 +133,11 @@ fn is_wanted(call: &Call, session: &Session) -> bool {
     let status = if session.archived_at.is_some() { "terminated" } else { "idle" };
     let statuses = call.query.all("statuses");
     let version = details.agent_version.to_string();
-    call.query.get("agent_id").is_none_or(|id| id == details.agent_id)
-        && call.query.get("agent_version").is_none_or(|wanted| wanted == version)
-        && call.query.get("deployment_id").is_none()
+    // A version means nothing without the agent that it is a version of.
+    call.query.get("agent_id").is_none_or(|id| {
+        id == details.agent_id
+            && call.query.get("agent_version").is_none_or(|wanted| wanted == version)
+    }) && call.query.get("deployment_id").is_none()
         && (statuses.is_empty() || statuses.contains(&status))
 }
 

@@ -1,13 +1,12 @@
 //! `/v1/memory_stores`.
 
-use axum::extract::Path;
 use quipu_core::Error;
 use quipu_core::backend::StoreQuery;
 use quipu_core::engine::{NewStore, StoreUpdate};
 use quipu_core::model::{Description, Metadata, Name, StorePolicy, View};
 
 use super::answer::{Answer, json};
-use super::caller::{Call, Need};
+use super::caller::{Call, Need, Path};
 use super::cursor;
 use crate::wire::{CreateStore, DeletedBody, ListBody, StoreBody, UpdateStore};
 

@@ -1,11 +1,10 @@
 //! `/v1/memory_stores/{store}/memory_versions`.
 
-use axum::extract::Path;
 use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::model::{Actor, KeyId, MemoryId, PrincipalName, SessionId, VersionId, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, parse_id};
+use super::caller::{Call, Need, Path, parse_id};
 use super::cursor;
 use super::query::Query;
 use crate::wire::{ListBody, VersionBody};

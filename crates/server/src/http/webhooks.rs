@@ -93,7 +93,8 @@ pub fn deliver(
         }
         for change in &changes {
             if let Some(name) = told(change.event) {
-                match attempt(endpoint, pauses, &message(change, name, workspace), stop) {
+                let message = message(change, name, workspace);
+                match attempt(engine, endpoint, pauses, &message, stop) {
                     Delivery::Accepted => {}
                     Delivery::Moved => {
                         tracing::error!(
@@ -127,7 +128,6 @@ fn told(event: Event) -> Option<&'static str> {
 /// One thing to tell.
 struct Message {
     id: String,
-    at: Timestamp,
     body: String,
 }
 
@@ -146,10 +146,11 @@ fn message(change: &Change, name: &str, workspace: WorkspaceId) -> Message {
             "workspace_id": workspace.to_string(),
         },
     });
-    Message { id, at: change.at, body: body.to_string() }
+    Message { id, body: body.to_string() }
 }
 
 fn attempt(
+    engine: &Engine,
     endpoint: &Endpoint,
     pauses: Pauses,
     message: &Message,
@@ -158,7 +159,7 @@ fn attempt(
     let mut reason = String::new();
     for pause in [Duration::ZERO].into_iter().chain(pauses.0) {
         wait(pause, stop);
-        match post(endpoint, message) {
+        match post(endpoint, message, engine.now()) {
             Delivery::Failed(again) => reason = again,
             settled @ (Delivery::Accepted | Delivery::Moved) => return settled,
         }
@@ -179,14 +180,15 @@ fn wait(pause: Duration, stop: &dyn Fn() -> bool) {
     }
 }
 
-fn post(endpoint: &Endpoint, message: &Message) -> Delivery {
+/// Posts once. Receivers refuse a signature that is minutes old, so each attempt has its own.
+fn post(endpoint: &Endpoint, message: &Message, now: Timestamp) -> Delivery {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .max_redirects(0)
         .http_status_as_error(false)
         .build()
         .into();
-    let at = message.at.as_micros() / 1_000_000;
+    let at = now.as_micros() / 1_000_000;
     let sent = agent
         .post(&endpoint.url)
         .header("content-type", "application/json")

@@ -15,7 +15,7 @@ pub fn serve(tool: &MemoryTool, mut input: impl BufRead, mut output: impl Write)
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
         let answer = answer(tool, &line);
-        serde_json::to_writer(&mut output, &answer)?;
+        output.write_all(in_one_line(serde_json::to_string(&answer)?).as_bytes())?;
         output.write_all(b"\n")?;
         output.flush()?;
     }
@@ -31,6 +31,17 @@ fn answer(tool: &MemoryTool, line: &[u8]) -> Answer {
         Err(error) => bad_line(&error.to_string()),
     }
 }
+
+/// Escapes what JSON may hold as it is, but what some readers of lines take for the end of one.
+fn in_one_line(json: String) -> String {
+    if json.is_ascii() {
+        return json;
+    }
+    LINE_ENDS.iter().fold(json, |json, (end, escaped)| json.replace(*end, escaped))
+}
+
+const LINE_ENDS: [(char, &str); 3] =
+    [('\u{85}', "\\u0085"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
 fn bad_line(problem: &str) -> Answer {
     let content = format!(

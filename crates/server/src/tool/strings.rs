@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use quipu_core::Error;
 use quipu_core::edit::{self, ReplaceError, Replaced};
+use quipu_core::model::SecretPolicy;
 use quipu_core::screen::Finding;
 
 use super::listing::DIRECTORY_SIZE_BYTES;
@@ -31,7 +32,7 @@ pub(super) enum Text {
     Inserted { path: String },
     Deleted { path: String },
     Renamed { from: String, to: String },
-    WithFindings { text: Box<Self>, findings: Vec<Finding> },
+    WithFindings { text: Box<Self>, findings: Vec<Finding>, policy: SecretPolicy },
 }
 
 impl Text {
@@ -47,10 +48,10 @@ impl Text {
             Self::Inserted { path } => format!("The file {path} has been edited."),
             Self::Deleted { path } => format!("Successfully deleted {path}"),
             Self::Renamed { from, to } => format!("Successfully renamed {from} to {to}"),
-            Self::WithFindings { text, findings } => {
+            Self::WithFindings { text, findings, policy } => {
                 let text = text.render(strings);
                 match strings {
-                    Strings::Doc => text + &findings_note(&findings),
+                    Strings::Doc => text + &findings_note(&findings, policy),
                     Strings::Python => text,
                 }
             }
@@ -58,13 +59,17 @@ impl Text {
     }
 }
 
-fn findings_note(findings: &[Finding]) -> String {
-    let note = |finding: &Finding| {
-        format!(
-            "\nNote: line {} of the text holds a credential ({}). Memory is read by many; keep \
-             credentials out of it.",
-            finding.line, finding.kind
-        )
+fn findings_note(findings: &[Finding], policy: SecretPolicy) -> String {
+    let note = |Finding { line, kind, .. }: &Finding| match policy {
+        SecretPolicy::Redact => format!(
+            "\nNote: line {line} of the text held a credential ({kind}). It was not stored; \
+             `[redacted: {}]` stands in its place.",
+            kind.as_str()
+        ),
+        SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => format!(
+            "\nNote: line {line} of the text holds a credential ({kind}). Memory is read by many; \
+             keep credentials out of it."
+        ),
     };
     findings.iter().map(note).collect()
 }
@@ -204,6 +209,7 @@ pub(super) enum Refusal {
     AlreadyExists { path: String },
     BelowAFile { path: String, file: String },
     DestinationExists { path: String },
+    IntoItself { path: String },
     DeleteRoot,
     RenameRoot,
     NoMatch { path: String, old: String },
@@ -263,6 +269,9 @@ impl Refusal {
             }
             Self::DestinationExists { path } => {
                 format!("{error}The destination {path} already exists")
+            }
+            Self::IntoItself { path } => {
+                format!("{error}The path {path} cannot be moved into itself")
             }
             Self::DeleteRoot => "Cannot delete the /memories directory itself".to_owned(),
             Self::RenameRoot => "Cannot rename the /memories directory itself".to_owned(),

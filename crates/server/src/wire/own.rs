@@ -37,6 +37,15 @@ impl From<(&model::Store, Usage)> for StoreDetails {
     }
 }
 
+/// A run of the memory tool.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToolSessionBody {
+    /// The session that its writes will name, if it can write.
+    pub session_id: Option<String>,
+    /// What to send in place of the key from now on, if anything.
+    pub token: Option<String>,
+}
+
 /// What Quipu does by itself in a store.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PolicyBody {

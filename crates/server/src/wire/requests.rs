@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::Object;
+
 /// The body of a request to create a store.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +50,7 @@ pub struct UpdateMemory {
     /// The new path.
     pub path: Option<String>,
     /// What must hold before.
-    pub precondition: Option<PreconditionBody>,
+    pub precondition: Option<Object<PreconditionBody>>,
 }
 
 /// What must hold for a change to be made.
@@ -75,7 +77,7 @@ pub struct CreateSession {
     /// The owner's labels.
     pub metadata: Option<BTreeMap<String, String>>,
     /// What to attach.
-    pub resources: Option<Vec<ResourceParam>>,
+    pub resources: Option<Vec<Object<ResourceParam>>>,
 }
 
 /// An agent, by its id or with its version.
@@ -130,6 +132,14 @@ pub struct UpdateSession {
     pub title: Option<String>,
     /// Labels to set or, with null, to remove.
     pub metadata: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// The body of a request to start a run of the memory tool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartToolSession {
+    /// What people call it.
+    pub title: Option<String>,
 }
 
 /// The body of a request to change a store's policy.

@@ -4,6 +4,10 @@
 mod access;
 #[path = "rest/errors.rs"]
 mod errors;
+#[path = "rest/knowledge.rs"]
+mod knowledge;
+#[path = "rest/mcp.rs"]
+mod mcp;
 #[path = "rest/memories.rs"]
 mod memories;
 #[path = "rest/own.rs"]
@@ -34,7 +38,7 @@ pub(crate) struct Server {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) workspace: WorkspaceId,
-    app: App,
+    pub(crate) app: App,
     pub(crate) key: String,
 }
 
@@ -195,6 +199,31 @@ async fn unknown_routes_and_methods_are_errors_of_the_contract() {
     let server = server();
     server.get("/v1/nothing").await.error(404, "not_found_error");
     server.delete("/v1/memory_stores").await.error(405, "invalid_request_error");
+    for uri in ["/v1/memory_stores/%ff", "/v1/memory_stores/x/memories/%ff", "/v1/sessions/%80"] {
+        server.get(uri).await.error(404, "not_found_error");
+    }
     assert_eq!(server.get("/healthz").await.status, StatusCode::OK);
     assert_eq!(server.get("/readyz").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_object_is_not_a_list_of_its_fields() {
+    let server = server();
+    let store = server.store("s").await;
+    let id = store.rsplit('/').next();
+    let memory = server.memory(&store, "/a", "x").await;
+    let memory = format!("{store}/memories/{}", memory["id"].as_str().unwrap());
+    let resource = json!(["memory_store", id, null, null]);
+    for (uri, body) in [
+        ("/v1/memory_stores", json!(["s", null, null])),
+        (&store, json!(["s", null, null])),
+        (&memory, json!(["y", null, null])),
+        (&memory, json!({"content": "y", "precondition": ["content_sha256", "0".repeat(64)]})),
+        ("/v1/sessions", json!({"agent": ["a", 1, null], "environment_id": "e"})),
+        ("/v1/sessions", json!({"agent": "a", "environment_id": "e", "resources": [resource]})),
+    ] {
+        server.post(uri, body).await.invalid();
+    }
+    assert_eq!(server.all("/v1/memory_stores").await.len(), 1);
+    assert_eq!(server.get(&memory).await.ok()["content"], "x");
 }

@@ -137,6 +137,19 @@ fn listings_are_sorted_by_name_at_each_level() {
 }
 
 #[test]
+fn what_is_moved_into_itself_is_named_as_it_was_sent() {
+    let tool = tool();
+    ok(&tool, &create("/memories/d/f", "x"));
+    let rename = |old: &str, new: &str| {
+        refused(&tool, &json!({"command": "rename", "old_path": old, "new_path": new}))
+    };
+    let answer = rename("/memories/d/", "/memories/d/e");
+    assert_eq!(answer, "Error: The path /memories/d/ cannot be moved into itself");
+    let answer = rename("/memories/d/f", "/memories/d/f/g");
+    assert_eq!(answer, "Error: The path /memories/d/f cannot be moved into itself");
+}
+
+#[test]
 fn a_directory_goes_with_its_last_memory() {
     let tool = tool();
     ok(&tool, &create("/memories/d/f", "x"));
@@ -174,7 +187,7 @@ fn a_file_of_one_letter_is_searched_in_linear_time() {
 #[test]
 fn a_long_view_is_cut_unless_the_texts_are_those_of_python() {
     let text = "line\n".repeat(10_000);
-    let settings = ToolSettings { view_chars_max: 1000, ..ToolSettings::default() };
+    let settings = ToolSettings { view_max_chars: 1000, ..ToolSettings::default() };
     let tool = tool_with(settings);
     ok(&tool, &create("/memories/f", &text));
     let shown = ok(&tool, &view("/memories/f"));
@@ -232,7 +245,11 @@ fn credentials_are_pointed_out_as_the_store_wants() {
     for (secrets, is_error, part) in [
         (SecretPolicy::Off, false, "File created successfully at: /memories/f"),
         (SecretPolicy::Warn, false, "\nNote: line 1 of the text holds a credential (GitHub token)"),
-        (SecretPolicy::Redact, false, "\nNote: line 1 of the text holds a credential"),
+        (
+            SecretPolicy::Redact,
+            false,
+            "). It was not stored; `[redacted: github-token]` stands in its",
+        ),
         (SecretPolicy::Reject, true, "Error: the text holds a credential"),
     ] {
         let (engine, store) = engine(Arc::new(InMemoryBackend::default()));
@@ -288,6 +305,22 @@ fn one_answer_for_each_line_whatever_it_holds() {
         })
         .collect();
     assert_eq!(errors, [false, true, true, true, true, true, false, false]);
+}
+
+#[test]
+fn an_answer_is_one_line_for_every_reader_of_lines() {
+    let tool = tool();
+    let text = "a\u{85}b\u{2028}c\u{2029}d\u{b}e\rf é";
+    ok(&tool, &create("/memories/f", text));
+    let mut output = Vec::new();
+    let input = view("/memories/f").to_string();
+    stdio::serve(&tool, input.as_bytes(), &mut output).expect("it serves");
+    let output = String::from_utf8(output).expect("it is UTF-8");
+    let is_line_end =
+        |character: char| character.is_control() || "\u{2028}\u{2029}".contains(character);
+    assert_eq!(output.find(is_line_end), Some(output.len() - 1), "{output:?}");
+    let answer: Value = serde_json::from_str(&output).expect("it is JSON");
+    assert!(answer["content"].as_str().is_some_and(|content| content.ends_with(text)));
 }
 
 #[test]

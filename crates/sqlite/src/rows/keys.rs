@@ -5,26 +5,33 @@ use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob};
 
-const COLUMNS: &str =
-    "id, workspace, name, role, secret, opens_all, created_at, expires_at, revoked_at";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, workspace, name, role, secret, opens_all, created_at, expires_at, revoked_at
+             FROM keys ",
+            $rest
+        )
+    };
+}
 
 pub(super) fn key(connection: &Connection, id: KeyId) -> Result<Option<Key>> {
-    let sql = format!("SELECT {COLUMNS} FROM keys WHERE id = ?1");
-    let found = connection.prepare_cached(&sql)?.query_row([blob(id)], from_row).optional()?;
+    let sql = select!("WHERE id = ?1");
+    let found = connection.prepare_cached(sql)?.query_row([blob(id)], from_row).optional()?;
     found.map(|key| with_stores(connection, key)).transpose()
 }
 
 pub(super) fn key_with_secret(connection: &Connection, secret: &SecretHash) -> Result<Option<Key>> {
-    let sql = format!("SELECT {COLUMNS} FROM keys WHERE secret = ?1");
-    let found = connection.prepare_cached(&sql)?.query_row([secret.as_bytes()], from_row);
+    let sql = select!("WHERE secret = ?1");
+    let found = connection.prepare_cached(sql)?.query_row([secret.as_bytes()], from_row);
     let found = found.optional()?.filter(|key: &Key| key.secret == *secret);
     found.map(|key| with_stores(connection, key)).transpose()
 }
 
 pub(super) fn keys(connection: &Connection, workspace: WorkspaceId) -> Result<Vec<Key>> {
-    let sql = format!("SELECT {COLUMNS} FROM keys WHERE workspace = ?1 ORDER BY id");
+    let sql = select!("WHERE workspace = ?1 ORDER BY id");
     let found = connection
-        .prepare_cached(&sql)?
+        .prepare_cached(sql)?
         .query_map([blob(workspace)], from_row)?
         .collect::<Result<Vec<_>>>()?;
     found.into_iter().map(|key| with_stores(connection, key)).collect()

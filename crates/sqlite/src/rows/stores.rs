@@ -5,6 +5,7 @@ use quipu_core::model::{Store, StoreId, StorePolicy, Timestamp, Workspace};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob, json, limit};
+use super::index;
 use crate::erase;
 
 pub(super) fn workspaces(connection: &Connection) -> Result<Vec<Workspace>> {
@@ -113,6 +114,7 @@ pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
 }
 
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
+    index::remove_store(connection, id)?;
     let of_store = [
         "DELETE FROM texts WHERE at IN (SELECT at FROM versions
             WHERE store = (SELECT num FROM stores WHERE id = ?1))",

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params, params_from_iter};
 
 use super::columns::{Columns as _, blob, limit};
-use super::{changes, memories};
+use super::{changes, index, memories};
 use crate::erase;
 
 const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
@@ -168,6 +168,9 @@ pub(super) fn redact(
     redaction: &Redaction,
 ) -> Result<()> {
     let at = id.created_at().as_micros();
+    if version(connection, store, id, View::Basic)?.is_some() {
+        index::remove_version(connection, at)?;
+    }
     let sql = format!(
         "UPDATE versions SET path = NULL, hash = NULL, size_bytes = NULL,
             redacted_at = ?4, redacted_by = ?5
@@ -188,13 +191,15 @@ pub(super) fn redact(
 }
 
 pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -> Result<usize> {
-    // A version is given up if its memory is gone or has enough newer versions.
+    // A version is given up if its memory has enough newer versions or has long been gone.
     let sql = "SELECT v.at FROM versions v
         WHERE v.at < ?1
-          AND (NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)
-               OR (SELECT count(*) FROM
-                    (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at > v.at LIMIT ?2)
-                  ) >= ?2)
+          AND ((SELECT count(*) FROM
+                 (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at > v.at LIMIT ?2)
+               ) >= ?2
+               OR (NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)
+                   AND NOT EXISTS
+                     (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at >= ?1)))
         ORDER BY v.at LIMIT ?3";
     let keep_newest = i64::try_from(rule.keep_newest).unwrap_or(i64::MAX);
     let given_up = connection
@@ -202,6 +207,7 @@ pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -
         .query_map(params![rule.before.as_micros(), keep_newest, limit(at_most)], |row| row.get(0))?
         .collect::<Result<Vec<i64>>>()?;
     for at in &given_up {
+        index::remove_version(connection, *at)?;
         connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
         connection.prepare_cached("DELETE FROM versions WHERE at = ?1")?.execute([at])?;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use quipu_core::Backend;
 use quipu_sqlite::{OpenMode, SqliteBackend};
-use quipu_testkit::model;
+use quipu_testkit::{knowledge, model};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
@@ -19,6 +19,13 @@ proptest! {
             Arc::new(SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens"))
         };
         model::run(&open, &operations);
+    }
+
+    #[test]
+    fn searches_over_sqlite_find_what_the_naive_index_finds(steps in knowledge::steps(30)) {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
+        knowledge::compare(Arc::new(backend), &steps);
     }
 }
 

@@ -9,9 +9,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use quipu_core::Engine;
 use quipu_core::clock::{Clock as _, SystemClock};
-use quipu_core::engine::Precondition;
-use quipu_core::model::{StoreId, VersionId, View};
+use quipu_core::engine::{ListQuery, Precondition, SearchRequest};
+use quipu_core::model::{Directory, Listing, StoreId, VersionId, View};
 
 use crate::support::{Files, actor, content, engine, new_store, path};
 use crate::{lines, start};
@@ -50,8 +51,10 @@ pub(crate) fn every_acknowledged_write_survives_kills() {
                 _ => panic!("the child printed `{line}`"),
             }
         }
+        // The check compares the index with the texts too, wherever the kill left it.
         let report = engine.check().expect("the check runs");
         assert_eq!(report.problems, []);
+        assert_found(&engine, store);
     }
     println!(
         "{} kills: {writes_count} acknowledged writes are there, {redactions_count} acknowledged \
@@ -59,6 +62,24 @@ pub(crate) fn every_acknowledged_write_survives_kills() {
         kills()
     );
     assert!(writes_count > kills());
+}
+
+/// Every memory is found by its text, and nothing else is.
+fn assert_found(engine: &Engine, store: StoreId) {
+    let all = ListQuery {
+        directory: Directory::root(),
+        depth: None,
+        after: None,
+        limit: usize::MAX,
+        view: View::Full,
+    };
+    for line in engine.list(store, &all).expect("it lists").items {
+        let Listing::Memory(memory) = line else { continue };
+        let text = memory.content.expect("it was read with its text");
+        let request = SearchRequest::new(vec![store], format!("\"{}\"", text.as_str()));
+        let found = engine.search(&request).expect("it searches").hits;
+        assert!(found.iter().any(|hit| hit.note.memory == memory.id), "{}", memory.path);
+    }
 }
 
 /// Starts a writer, kills it at a random moment, and returns what it had acknowledged.
@@ -101,6 +122,11 @@ pub(crate) fn writer(directory: &Path, rest: &[String]) {
                 }
             });
         }
+        scope.spawn(|| {
+            loop {
+                engine.index_pending().expect("it indexes");
+            }
+        });
         scope.spawn(|| {
             loop {
                 let token = format!("{:032x}", SystemClock.random());

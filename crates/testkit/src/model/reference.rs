@@ -282,14 +282,16 @@ impl Reference {
         Ok(())
     }
 
-    /// Gives up versions made before a moment, except the newest of live memories.
+    /// Gives up versions made before a moment, except the newest of memories that lived then.
     pub fn prune(&mut self, before: Timestamp) {
         let all = self.versions.clone();
         let live: Vec<_> = self.memories.iter().map(|memory| memory.id).collect();
         self.versions.retain(|version| {
             let newer =
                 all.iter().filter(|other| other.memory == version.memory && other.id > version.id);
-            let is_kept = live.contains(&version.memory) && newer.count() < KEPT_MIN;
+            let was_there = live.contains(&version.memory)
+                || all.iter().any(|other| other.memory == version.memory && other.at >= before);
+            let is_kept = was_there && newer.count() < KEPT_MIN;
             version.at >= before || is_kept
         });
     }

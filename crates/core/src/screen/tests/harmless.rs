@@ -48,6 +48,9 @@ const TEXTS: &[&str] = &[
     "secret = \"this-is-a-fake-secret-for-tests-1\"",
     "auth_token: deadbeefdeadbeefdeadbeefdeadbeef",
     "[redacted: github-token] and password = [redacted: assigned-secret]",
+    "jdbc:postgresql://db/x?user=app&password=${DB_PASSWORD}&ssl=true",
+    "jdbc:h2:mem:test;user=sa;password=;mode=x and jdbc:mysql://db/x?password=password",
+    "sk-proj-your-project-key-goes-here-please",
     // Code.
     "token = get_token()",
     "token = await self.auth_provider2.get_access_token(scope)",

@@ -1,7 +1,12 @@
 //! Who may do what: keys, roles, workspaces, session tokens, headers.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Body;
 use axum::http::{Method, Request};
+use futures_util::{StreamExt as _, stream};
 use quipu_core::engine::{NewKey, NewStore};
 use quipu_core::model::{Name, Role, StoreId};
 use quipu_core::settings::Limits;
@@ -100,6 +105,17 @@ async fn the_workspace_header_must_be_that_of_the_key() {
     };
     assert_eq!(ask(own).await, 200);
     assert_eq!(ask(format!("wrkspc_01{}", "1".repeat(22))).await, 403);
+}
+
+#[tokio::test]
+async fn every_answer_to_a_known_caller_names_its_workspace() {
+    let server = server();
+    let own = server.workspace.to_string();
+    for uri in [STORES, "/v1/memory_stores/nothing", "/v1/memory_stores?limit=0"] {
+        assert_eq!(server.get(uri).await.headers["anthropic-workspace-id"], own, "{uri}");
+    }
+    let stranger = with_headers(&server, STORES, &[("x-api-key", "sk-quipu-wrong")]).await;
+    assert!(!stranger.headers.contains_key("anthropic-workspace-id"));
 }
 
 #[tokio::test]
@@ -228,6 +244,27 @@ async fn bodies_over_the_limit_are_refused() {
     let body = json!({"name": "x", "description": "d".repeat(1000)});
     server.post(STORES, body).await.error(413, "request_too_large");
     server.post(STORES, json!({"name": "x"})).await.ok();
+}
+
+#[tokio::test]
+async fn a_refused_body_is_read_to_its_end_so_that_the_client_sees_the_answer() {
+    const CHUNKS: usize = 50;
+    let settings = HttpSettings { body_size_bytes_max: 1000, ..HttpSettings::default() };
+    let server = server_with(settings, Limits::default());
+    for (key, status) in [(server.key.as_str(), 413), ("sk-quipu-wrong", 401)] {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&sent);
+        let chunks = stream::iter(0..CHUNKS).map(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(vec![b' '; 1000])
+        });
+        let request = Request::post(STORES)
+            .header("x-api-key", key)
+            .body(Body::from_stream(chunks))
+            .expect("a request");
+        assert_eq!(server.send(request).await.status, status);
+        assert_eq!(sent.load(Ordering::Relaxed), CHUNKS, "{status}");
+    }
 }
 
 #[tokio::test]

@@ -45,6 +45,44 @@ async fn the_memory_tool_works_over_http() {
 }
 
 #[tokio::test]
+async fn a_run_of_the_memory_tool_is_a_session_of_its_own() {
+    let server = server();
+    let uri = "/quipu/stores/memories/tool/session";
+    let run = server.post(uri, json!({"title": "a run"})).await.ok();
+    let session = run["session_id"].as_str().expect("a session");
+    let token = run["token"].as_str().expect("a token");
+    let create = json!({"command": "create", "path": "/memories/a.md", "file_text": "x"});
+    let answer = tool(&server, token, "memories", create.clone()).await.ok();
+    assert_eq!(answer["is_error"], false);
+    let store = server.all("/v1/memory_stores").await.remove(0);
+    let store = format!("/v1/memory_stores/{}", store["id"].as_str().unwrap());
+    let version = server.all(&format!("{store}/memory_versions")).await.remove(0);
+    assert_eq!(version["created_by"], json!({"type": "session_actor", "session_id": session}));
+    let shown = server.get(&format!("/v1/sessions/{session}")).await.ok();
+    assert_eq!(shown["title"], "a run");
+    tool(&server, token, "other", create.clone()).await.error(403, "permission_error");
+
+    let own = server.call_as(token, Method::POST, uri, json!({})).await.ok();
+    assert_eq!(own, json!({"session_id": session, "token": null}));
+    let reader = server.new_key(Role::ReadOnly, None);
+    let nothing = json!({"session_id": null, "token": null});
+    assert_eq!(server.call_as(&reader, Method::POST, uri, json!({})).await.ok(), nothing);
+    server.post(uri, json!({"color": "red"})).await.invalid();
+    server.post(&format!("{store}/archive"), Value::Null).await.ok();
+    assert_eq!(server.post(uri, json!({})).await.ok(), nothing);
+}
+
+#[tokio::test]
+async fn the_memory_tool_can_be_asked_to_only_read() {
+    let server = server();
+    let create = json!({"command": "create", "path": "/memories/a.md", "file_text": "x"});
+    let uri = "/quipu/stores/memories/tool?access=read_only";
+    let answer = server.post(uri, create.clone()).await.ok();
+    assert!(answer["content"].as_str().unwrap().contains("read-only"), "{answer}");
+    server.post("/quipu/stores/memories/tool?access=none", create).await.invalid();
+}
+
+#[tokio::test]
 async fn a_policy_can_be_read_and_set() {
     let server = server();
     let store = server.store("s").await.replace("/v1/memory_stores", "/quipu/stores");

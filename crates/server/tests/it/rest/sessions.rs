@@ -106,6 +106,8 @@ async fn sessions_are_listed_and_filtered() {
     assert_eq!(server.all(&attached).await.len(), 5);
     assert_eq!(server.all("/v1/sessions?agent_id=agent_1&limit=9").await.len(), 25);
     assert_eq!(server.all("/v1/sessions?agent_id=other").await.len(), 0);
+    assert_eq!(server.all("/v1/sessions?agent_id=agent_1&agent_version=9").await.len(), 0);
+    assert_eq!(server.all("/v1/sessions?agent_version=9").await.len(), 25);
     assert_eq!(server.all("/v1/sessions?statuses[]=running&statuses[]=idle").await.len(), 25);
     assert_eq!(server.all("/v1/sessions?statuses=running").await.len(), 0);
     assert_eq!(server.all("/v1/sessions?memory_store_id=x").await.len(), 0);

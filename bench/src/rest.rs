@@ -1,0 +1,257 @@
+//! The REST API against a bare handler that returns the same bytes, and against the engine itself.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use crate::engine::{self, fill, open, text};
+use crate::load::{Client, Load, Request, load};
+use crate::table::{median, number, print, row};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// The binary to measure
+    #[arg(long, default_value = "target/release/quipu")]
+    binary: PathBuf,
+    /// How long each measurement takes, in seconds
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// How often each measurement is repeated; the median is shown
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// The larger of the two stores whose lists are compared
+    #[arg(long, default_value_t = 100_000)]
+    memories: u64,
+}
+
+const KEY: &str = "a key that was chosen to measure with";
+const READERS: usize = 8;
+const WRITERS: usize = 32;
+
+pub(crate) fn run(arguments: &Arguments) {
+    println!("Servers in processes of their own, the load in this one, memories of 2 KB.");
+    reads(arguments);
+    creates(arguments);
+    growth(arguments);
+}
+
+/// A server in a process of its own.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Server {
+    fn quipu(binary: &Path, data: &Path) -> Self {
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data"]);
+        command.arg(data).env("QUIPU_ADMIN_KEY", KEY);
+        command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", i64::MAX.to_string());
+        command.env("QUIPU_LIMITS_STORE_SIZE_BYTES_MAX", i64::MAX.to_string());
+        Self::spawn(command, "")
+    }
+
+    fn bare(body: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.arg("bare-http");
+        Self::spawn(command, body)
+    }
+
+    fn spawn(mut command: Command, input: &str) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts (`cargo build --release` first)");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        stdin.write_all(input.as_bytes()).expect("it reads");
+        drop(stdin);
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let ready = lines.find_map(|line| {
+            let line = line.expect("a line");
+            line.strip_prefix("listening on http://").map(str::to_owned)
+        });
+        Self { child, address: ready.expect("it becomes ready") }
+    }
+
+    fn ask(&self, line: &str, body: &Value) -> Vec<u8> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = Request { line: line.to_owned(), key: KEY.to_owned(), body };
+        Client::connect(&self.address).ask(&request).to_owned()
+    }
+
+    /// Returns the address of a new store's memories.
+    fn store(&self) -> String {
+        let store = self.ask("POST /v1/memory_stores", &json!({"name": "bench"}));
+        let store: Value = serde_json::from_slice(&store).expect("JSON");
+        let id = store.get("id").and_then(Value::as_str).expect("an id");
+        format!("/v1/memory_stores/{id}/memories")
+    }
+
+    /// Returns the processor time that it has used, and its resident memory in MB.
+    fn spent(&self) -> (Duration, f64) {
+        let process = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let threads = std::fs::read_dir(process.join("task")).expect("it runs, on Linux");
+        let nanos = threads
+            .filter_map(|thread| {
+                std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()
+            })
+            .filter_map(|spent| spent.split(' ').next()?.parse::<u64>().ok())
+            .sum();
+        let status = std::fs::read_to_string(process.join("status")).expect("it runs, on Linux");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = resident.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        (Duration::from_nanos(nanos), resident.unwrap_or(f64::NAN) / 1024.0)
+    }
+}
+
+/// Serves what stands on the standard input, in the way of `axum`'s own examples.
+pub(crate) fn bare_http() {
+    let body = std::io::read_to_string(std::io::stdin()).expect("a body");
+    let body: &'static str = body.leak();
+    let answer = move || async move { ([(CONTENT_TYPE, "application/json")], body) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let router = axum::Router::new().fallback(get(answer));
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        println!("listening on http://{}", socket.local_addr().expect("an address"));
+        axum::serve(socket, router).await.expect("it serves");
+    });
+}
+
+fn get_request(line: String) -> Request {
+    Request { line, key: KEY.to_owned(), body: String::new() }
+}
+
+fn reads(arguments: &Arguments) {
+    let opened = open();
+    let ids = fill(&opened, 0, 10_000);
+    let server = Server::quipu(&arguments.binary, opened.directory.path());
+    let memories = format!("/v1/memory_stores/{}/memories", opened.store);
+    let line = |connection: usize, turn: usize| {
+        let id = ids.get((connection * 997 + turn * 7919) % ids.len()).expect("it is known");
+        format!("GET {memories}/{id}")
+    };
+    let body = String::from_utf8(server.ask(&line(0, 0), &Value::Null)).expect("JSON");
+    let bare = Server::bare(&body);
+    let span = Duration::from_secs(arguments.seconds);
+    let measure = |server: &Server| {
+        let (before, _) = server.spent();
+        let request = |connection, turn| get_request(line(connection, turn));
+        let load = load(&server.address, READERS, span, request);
+        let (after, _) = server.spent();
+        Load { cpu: Some(after.saturating_sub(before).div_f64(load.answers)), ..load }
+    };
+    let (mut peer, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds {
+        peer.push(measure(&bare));
+        ours.push(measure(&server));
+    }
+    let peer = middle(&peer);
+    let rows = vec![
+        heading("of the bare handler"),
+        line_of("a bare axum handler, same bytes", &peer, 1.0),
+        line_of("Quipu", &middle(&ours), middle(&ours).rate / peer.rate),
+    ];
+    print(&format!("Reads by id, {READERS} connections"), &rows);
+}
+
+fn creates(arguments: &Arguments) {
+    let span = Duration::from_secs(arguments.seconds);
+    let (mut peer, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds {
+        let opened = open();
+        let writes = 4000 * arguments.seconds;
+        peer.push(engine::rate(8, writes, |number| {
+            opened.put(number, text(number));
+        }));
+        let directory = engine::scratch();
+        let server = Server::quipu(&arguments.binary, directory.path());
+        let line = format!("POST {}", server.store());
+        ours.push(load(&server.address, WRITERS, span, |connection, turn| {
+            let number = u64::try_from(connection * 1_000_000 + turn).unwrap_or_default();
+            let path = format!("/{connection}/{turn}.md");
+            let body = json!({"path": path, "content": text(number)}).to_string();
+            Request { line: line.clone(), key: KEY.to_owned(), body }
+        }));
+    }
+    let (peer, ours) = (median(peer), middle(&ours));
+    let rows = vec![
+        heading("of the engine"),
+        row(&[&"the engine in its own process, 8 writers", &number(peer), &"", &"", &"", &"1.00"]),
+        line_of("Quipu over HTTP", &ours, ours.rate / peer),
+    ];
+    print(&format!("Durable creates, {WRITERS} connections"), &rows);
+}
+
+fn growth(arguments: &Arguments) {
+    let opened = open();
+    let mut rows = vec![row(&[
+        &"memories",
+        &"list 100, µs",
+        &"CPU until the first answer, ms",
+        &"memory after it, MB",
+    ])];
+    let mut filled = 0;
+    for size in [1000, arguments.memories] {
+        fill(&opened, filled, size);
+        filled = size;
+        let server = Server::quipu(&arguments.binary, opened.directory.path());
+        let line = format!(
+            "GET /v1/memory_stores/{}/memories?limit=100&path_prefix=/notes/",
+            opened.store
+        );
+        server.ask(&line, &Value::Null);
+        let (spent, resident) = server.spent();
+        let span = Duration::from_secs(arguments.seconds);
+        let listed = load(&server.address, 1, span, |_, _| get_request(line.clone()));
+        rows.push(row(&[
+            &size,
+            &number(listed.median.as_secs_f64() * 1e6),
+            &number(spent.as_secs_f64() * 1e3),
+            &number(resident),
+        ]));
+    }
+    print("Growth of one store", &rows);
+}
+
+fn heading(of: &str) -> Vec<String> {
+    row(&[&"", &"per second", &"median, µs", &"p99, µs", &"server CPU, µs", &of])
+}
+
+fn line_of(name: &str, load: &Load, share: f64) -> Vec<String> {
+    let micros = |time: Duration| number(time.as_secs_f64() * 1e6);
+    let cpu = load.cpu.map(micros).unwrap_or_default();
+    let (middle, p99) = (micros(load.median), micros(load.p99));
+    row(&[&name, &number(load.rate), &middle, &p99, &cpu, &number(share)])
+}
+
+/// Returns the load of the middle rate.
+fn middle(loads: &[Load]) -> Load {
+    let rate = median(loads.iter().map(|load| load.rate).collect());
+    let of = |value: fn(&Load) -> Duration| {
+        let values = loads.iter().map(|load| value(load).as_secs_f64()).collect();
+        Duration::from_secs_f64(median(values))
+    };
+    let cpu = of(|load| load.cpu.unwrap_or_default());
+    Load {
+        rate,
+        median: of(|load| load.median),
+        p99: of(|load| load.p99),
+        cpu: (!cpu.is_zero()).then_some(cpu),
+        answers: 0.0,
+    }
+}

@@ -1,0 +1,55 @@
+//! `quipu mcp`, as it is typed.
+
+use clap::{Args, Subcommand, ValueEnum};
+use quipu_server::mcp::ToolSet;
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct McpArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<McpCommand>,
+    #[command(flatten)]
+    pub(crate) offer: McpOffer,
+    /// How much to log to the standard error: error, warn, info, debug
+    #[arg(long, default_value = "error", value_name = "LEVEL")]
+    pub(crate) log_level: tracing::Level,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct McpOffer {
+    /// Refuse everything that changes something
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// The tools to offer: `all`, `memory`, `read`, `notes` or names of tools, with commas
+    #[arg(long, value_name = "TOOLS")]
+    pub(crate) tools: Option<ToolSet>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Add this server to the configuration of a host; its old configuration is kept as a copy
+    Install(McpInstallArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct McpInstallArguments {
+    /// The host
+    pub(crate) host: Host,
+    /// For the project in the current directory only, where the host has that
+    #[arg(long)]
+    pub(crate) project: bool,
+    /// Show the new configuration and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) offer: McpOffer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Host {
+    ClaudeDesktop,
+    ClaudeCode,
+    Vscode,
+    Cursor,
+    Codex,
+}

@@ -1,0 +1,89 @@
+//! A folder with one file for each memory.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use quipu_core::engine::ListQuery;
+use quipu_core::model::{Directory, Listing, Memory, View};
+
+use crate::args::ExportArguments;
+use crate::failure::Failure;
+
+use super::{LeftOut, PAGE, Report, Source};
+
+/// Writes every memory to its place below the folder. Other files there are left alone.
+pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<Report, Failure> {
+    let mut report = Report { form: "folder", what: "memories", count: 0, skipped: Vec::new() };
+    fs::create_dir_all(&arguments.target)?;
+    let mut after = None;
+    loop {
+        let query = ListQuery {
+            directory: Directory::root(),
+            depth: None,
+            after,
+            limit: PAGE,
+            view: View::Full,
+        };
+        let page = source.data.engine.list(source.store.id, &query)?;
+        for listing in page.items {
+            let Listing::Memory(memory) = listing else { continue };
+            match write_memory(&memory, arguments) {
+                Ok(()) => report.count += 1,
+                Err(error) if is_about_file(&error) => {
+                    let (path, reason) = (memory.path.to_string(), error.to_string());
+                    report.skipped.push(LeftOut { path, reason });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(report);
+        }
+    }
+}
+
+fn write_memory(memory: &Memory, arguments: &ExportArguments) -> io::Result<()> {
+    let text = memory.content.as_ref().map_or("", |content| content.as_str());
+    let file = arguments.target.join(memory.path.as_str().trim_start_matches('/'));
+    stay_inside(&arguments.target, &file)?;
+    match fs::read(&file) {
+        Ok(bytes) if bytes == text.as_bytes() => return Ok(()),
+        Ok(_) if !arguments.overwrite => {
+            let message = "another file is there; `--overwrite` replaces it";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(&file, text)
+}
+
+/// Refuses a file that a symbolic link would lead out of the folder.
+fn stay_inside(folder: &Path, file: &Path) -> io::Result<()> {
+    let below = file.ancestors().take_while(|place| *place != folder);
+    for place in below {
+        if place.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_symlink()) {
+            let message = "a symbolic link is in the way";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether an error is about one file, so that the others can still be written.
+fn is_about_file(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::InvalidFilename
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory
+    )
+}

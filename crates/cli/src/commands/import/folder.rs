@@ -1,0 +1,76 @@
+//! Folders: every text becomes a memory at the same place.
+
+use std::fs;
+use std::path::Path;
+
+use crate::failure::Failure;
+
+use super::source::{Body, Collected, Item};
+
+/// Which files of a folder are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Every file that is not hidden; those that are no text are skipped when they are read.
+    Texts,
+    /// Markdown, also that in `.claude`.
+    ClaudeCode,
+}
+
+/// Adds the files of a folder, in the order of their names. Hidden ones and links are left out.
+pub(super) fn collect(root: &Path, choice: Choice, into: &mut Collected) -> Result<(), Failure> {
+    if !root.is_dir() {
+        let message = format!("{} is no folder", root.display());
+        return Err(Failure::usage(message).with_hint("`quipu put` stores a single file"));
+    }
+    let mut waiting = vec![(root.to_owned(), String::new())];
+    while let Some((folder, place)) = waiting.pop() {
+        let entries = fs::read_dir(&folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(error) if place.is_empty() => {
+                return Err(Failure::usage(format!("{} cannot be read: {error}", root.display())));
+            }
+            Err(error) => {
+                into.skip(place, error.to_string());
+                continue;
+            }
+        };
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let Ok(name) = entry.file_name().into_string() else {
+                into.skip(entry.path().display().to_string(), "its name is not UTF-8");
+                continue;
+            };
+            let place = if place.is_empty() { name.clone() } else { format!("{place}/{name}") };
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => into.skip(place, "it is a symbolic link"),
+                Ok(kind) if kind.is_dir() && is_entered(&name, choice) => {
+                    waiting.push((entry.path(), place));
+                }
+                Ok(kind) if kind.is_file() && !name.starts_with('.') => {
+                    add(&entry.path(), place, choice, into);
+                }
+                Ok(_) => {}
+                Err(error) => into.skip(place, error.to_string()),
+            }
+        }
+    }
+    into.items.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(())
+}
+
+fn is_entered(name: &str, choice: Choice) -> bool {
+    !name.starts_with('.') || (choice == Choice::ClaudeCode && name == ".claude")
+}
+
+fn add(file: &Path, place: String, choice: Choice, into: &mut Collected) {
+    let is_markdown = file.extension().is_some_and(|it| it.eq_ignore_ascii_case("md"));
+    if choice == Choice::ClaudeCode && !is_markdown {
+        return into.skip(place, "it is no markdown");
+    }
+    into.items.push(Item {
+        path: format!("/{place}"),
+        source: place,
+        body: Body::File(file.to_owned()),
+    });
+}

@@ -1,0 +1,328 @@
+//! `quipu search`, `recent`, `context`, `links` and `graph`.
+
+mod drawing;
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use quipu_core::Error;
+use quipu_core::backend::Archived;
+use quipu_core::engine::{
+    ContextRequest, Direction, Found, NoteLink, RecentRequest, Related, Scope, SearchFilter,
+    SearchHit, SearchMode, SearchRequest,
+};
+use quipu_core::index::{Comparison, Condition, FieldFilter, Snippet, What};
+use quipu_core::model::{Directory, StoreId, Timestamp, View};
+use quipu_core::timeframe;
+use quipu_server::wire::{
+    ContextBody, ListBody, NoteBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody,
+};
+
+use crate::args::{
+    ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
+    SearchIn, SearchWhat,
+};
+use crate::context::{Context, Data};
+use crate::failure::Failure;
+use crate::print::{answer, count, local, note, raw, style};
+
+pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let request = request(&data, arguments)?;
+    let page = data.engine.search(&request)?;
+    answer(context.form, &SearchBody::from(&page), |out| {
+        for hit in &page.hits {
+            write_hit(out, hit)?;
+        }
+        let more = if page.total.is_lower_bound { "more than " } else { "" };
+        match (page.hits.len(), page.total.count) {
+            (0, _) => writeln!(out, "nothing was found"),
+            (shown, total) if shown < total => writeln!(out, "{shown} of {more}{total}"),
+            (_, _) => Ok(()),
+        }
+    })
+}
+
+fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Failure> {
+    let stores = if arguments.all {
+        data.stores(Archived::Show)?.iter().map(|store| store.id).collect()
+    } else if data.named.len() > 1 {
+        data.named
+            .iter()
+            .map(|name| Ok(data.find_store(name)?.id))
+            .collect::<Result<_, Failure>>()?
+    } else {
+        vec![data.store()?.id]
+    };
+    let conditions = arguments.conditions.iter().map(|text| field_filter(text));
+    Ok(SearchRequest {
+        stores,
+        text: arguments.words.join(" "),
+        mode: match arguments.by {
+            SearchIn::Text => SearchMode::Text,
+            SearchIn::Title => SearchMode::Title,
+            SearchIn::Permalink => SearchMode::Permalink,
+        },
+        what: arguments
+            .what
+            .iter()
+            .map(|what| match what {
+                SearchWhat::Memories => What::Memories,
+                SearchWhat::Observations => What::Observations,
+                SearchWhat::Relations => What::Relations,
+            })
+            .collect(),
+        filter: SearchFilter {
+            directory: arguments.path.as_deref().map(directory).transpose()?,
+            kinds: arguments.kinds.clone(),
+            tags: arguments.tags.clone(),
+            categories: arguments.categories.clone(),
+            fields: conditions.collect::<Result<_, _>>()?,
+            changed_after: moment(data, arguments.after.as_deref())?,
+        },
+        offset: arguments.offset,
+        limit: arguments.limit,
+    })
+}
+
+fn directory(text: &str) -> Result<Directory, Failure> {
+    let text = text.trim_matches('/');
+    let text = if text.is_empty() { "/".to_owned() } else { format!("/{text}/") };
+    Ok(Directory::parse(&text).map_err(Error::from)?)
+}
+
+fn moment(data: &Data, text: Option<&str>) -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    let moment = timeframe::since(text, data.engine.now());
+    moment.map(Some).ok_or_else(|| {
+        Failure::usage(format!("`{text}` is not a time such as `7d` or `2026-11-15`"))
+    })
+}
+
+/// Reads a condition such as `status=open`, `priority>=2` or `due`.
+fn field_filter(text: &str) -> Result<FieldFilter, Failure> {
+    const OPERATORS: [(&str, Comparison); 6] = [
+        ("!=", Comparison::NotEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("<=", Comparison::LessOrEqual),
+        ("=", Comparison::Equal),
+        (">", Comparison::Greater),
+        ("<", Comparison::Less),
+    ];
+    let split = OPERATORS
+        .iter()
+        .filter_map(|(operator, comparison)| Some((text.split_once(operator)?, *comparison)))
+        .min_by_key(|((key, _), _)| key.len());
+    let (key, condition) = match split {
+        Some(((key, value), comparison)) => {
+            (key, Condition::Is(comparison, value.trim().to_owned()))
+        }
+        None => (text, Condition::Exists),
+    };
+    if key.trim().is_empty() {
+        return Err(Failure::usage(format!("`{text}` names no field"))
+            .with_hint("write it like `status=open` or `priority>=2`"));
+    }
+    Ok(FieldFilter { key: key.trim().to_owned(), condition })
+}
+
+fn write_hit(out: &mut dyn Write, hit: &SearchHit) -> std::io::Result<()> {
+    let (path, dim) = (style(AnsiColor::Green).bold(), Style::new().dimmed());
+    let what = match &hit.found {
+        Found::Memory => String::new(),
+        Found::Observation(observation) => format!("  [{}]", observation.category),
+        Found::Relation(link) => format!("  {}", link.kind),
+    };
+    writeln!(
+        out,
+        "{path}{}{path:#}  {}{what}  {dim}{:.2}, {}, {}{dim:#}",
+        hit.note.path,
+        hit.note.title,
+        hit.score,
+        local(hit.note.updated_at),
+        hit.actor
+    )?;
+    writeln!(out, "    {}", highlighted(&hit.snippet))
+}
+
+/// Returns a snippet with its matches in bold.
+fn highlighted(snippet: &Snippet) -> String {
+    let bold = Style::new().bold();
+    let mut text = String::new();
+    let mut end = 0;
+    for range in &snippet.matches {
+        let Some(before) = snippet.text.get(end..range.start) else { continue };
+        let found = snippet.text.get(range.clone()).unwrap_or_default();
+        text.push_str(&format!("{before}{bold}{found}{bold:#}"));
+        end = range.end;
+    }
+    text.push_str(snippet.text.get(end..).unwrap_or_default());
+    text
+}
+
+pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let request = RecentRequest {
+        stores: vec![data.store()?.id],
+        since: moment(&data, Some(&arguments.since))?.unwrap_or(Timestamp::MIN),
+        kinds: arguments.kinds.clone(),
+        before: None,
+        limit: arguments.limit,
+    };
+    let page = data.engine.recent(&request)?;
+    let body = ListBody::complete(page.items.iter().map(RecentBody::from).collect());
+    answer(context.form, &body, |out| {
+        for change in &page.items {
+            let version = &change.version;
+            let path =
+                version.path.as_ref().map_or_else(|| "(redacted)".to_owned(), ToString::to_string);
+            writeln!(
+                out,
+                "{}  {:<8}  {path}  {}  {}",
+                local(version.created_at),
+                version.operation,
+                change.title,
+                version.actor
+            )?;
+        }
+        if page.items.is_empty() { writeln!(out, "nothing has changed") } else { Ok(()) }
+    })
+}
+
+pub(super) fn context(context: &Context, arguments: &ContextArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let request = ContextRequest {
+        depth: arguments.depth,
+        kinds: arguments.kinds.clone(),
+        changed_after: moment(&data, arguments.after.as_deref())?,
+        related_max: arguments.max_related,
+        offset: 0,
+        limit: arguments.limit,
+    };
+    let found = data.engine.context(&scope(&data)?, &arguments.memory, &request)?;
+    answer(context.form, &ContextBody::from(&found), |out| {
+        for item in &found.items {
+            let path = style(AnsiColor::Green).bold();
+            writeln!(out, "{path}{}{path:#}  {}", item.note.path, item.note.title)?;
+            for observation in &item.observations {
+                let context = observation.context.as_ref();
+                let context = context.map_or_else(String::new, |context| format!(" ({context})"));
+                writeln!(out, "  [{}] {}{context}", observation.category, observation.text)?;
+            }
+            for related in &item.related {
+                write_related(out, related)?;
+            }
+            if item.is_cut {
+                writeln!(out, "  … and more; `--max-related` shows them")?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn write_related(out: &mut dyn Write, related: &Related) -> std::io::Result<()> {
+    let indent = "  ".repeat(related.depth);
+    let arrow = match related.direction {
+        Direction::Outgoing => "→",
+        Direction::Incoming => "←",
+    };
+    let kind = &related.link.kind;
+    match &related.note {
+        Some(note) => writeln!(out, "{indent}{arrow} {kind}  {}  {}", note.path, note.title),
+        None => writeln!(
+            out,
+            "{indent}{arrow} {kind}  [[{}]], which does not exist",
+            related.link.target.name
+        ),
+    }
+}
+
+/// Returns the store that is meant, from which all others can be reached.
+fn scope(data: &Data) -> Result<Scope, Failure> {
+    let others: Vec<StoreId> = data.stores(Archived::Show)?.iter().map(|store| store.id).collect();
+    Ok(Scope::new(data.store()?.id, others))
+}
+
+pub(super) fn links(context: &Context, arguments: &LinksArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let scope = scope(&data)?;
+    if arguments.orphans {
+        let orphans = data.engine.orphans(&scope, arguments.limit)?;
+        return answer(context.form, &OrphansBody::from(&orphans), |out| {
+            for note in &orphans.notes {
+                writeln!(out, "{}  {}", note.path, note.title)?;
+            }
+            writeln!(out, "{} without links", count(orphans.total_count, "memory", "memories"))
+        });
+    }
+    let found = match &arguments.memory {
+        None => data.engine.unresolved(&scope, arguments.limit)?,
+        Some(name) => {
+            let home = Scope::only(scope.home);
+            let memory = data.engine.resolve(&home, name, View::Basic)?.id;
+            if arguments.back {
+                data.engine.backlinks(&scope, memory, arguments.limit)?
+            } else {
+                data.engine.links(&scope, memory, arguments.limit)?
+            }
+        }
+    };
+    let body = ListBody::complete(found.iter().map(NoteLinkBody::from).collect());
+    answer(context.form, &body, |out| {
+        for link in &found {
+            write_link(out, link)?;
+        }
+        if found.is_empty() { writeln!(out, "there are no such links") } else { Ok(()) }
+    })
+}
+
+fn write_link(out: &mut dyn Write, link: &NoteLink) -> std::io::Result<()> {
+    let row = &link.link;
+    let to = link.to.as_ref().map_or_else(|| "(nothing)".to_owned(), |to| to.path.to_string());
+    writeln!(out, "{}:{}  {} [[{}]] → {to}", link.from.path, row.line, row.kind, row.target.name)
+}
+
+pub(super) fn graph(context: &Context, arguments: &GraphArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let graph = data.engine.graph(data.store()?.id, arguments.limit)?;
+    if graph.is_cut {
+        note(&format!("only the first {} memories are drawn; see `--limit`", arguments.limit));
+    }
+    let drawn = match arguments.form {
+        GraphForm::Dot => drawing::dot(&graph),
+        GraphForm::Svg => drawing::svg(&graph),
+    };
+    if context.form == crate::print::Form::Text {
+        return raw(&drawn);
+    }
+    let notes: Vec<_> = graph.notes.iter().map(NoteBody::from).collect();
+    let links: Vec<_> = graph
+        .links
+        .iter()
+        .map(|(from, to, kind)| serde_json::json!({"from": from, "to": to, "relation_type": kind}))
+        .collect();
+    let body = serde_json::json!({"notes": notes, "links": links, "is_cut": graph.is_cut});
+    answer(context.form, &body, |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read() {
+        let read = |text: &str| {
+            let filter = field_filter(text).unwrap();
+            (filter.key, filter.condition)
+        };
+        let is = |key: &str, comparison, value: &str| {
+            (key.to_owned(), Condition::Is(comparison, value.to_owned()))
+        };
+        assert_eq!(read("status=open"), is("status", Comparison::Equal, "open"));
+        assert_eq!(read("a.b >= 2"), is("a.b", Comparison::GreaterOrEqual, "2"));
+        assert_eq!(read("x!=a=b"), is("x", Comparison::NotEqual, "a=b"));
+        assert_eq!(read("x<3"), is("x", Comparison::Less, "3"));
+        assert_eq!(read("due"), ("due".to_owned(), Condition::Exists));
+        assert!(field_filter("=3").is_err());
+    }
+}

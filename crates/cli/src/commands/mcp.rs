@@ -1,0 +1,79 @@
+//! `quipu mcp`: the Model Context Protocol over standard input and output.
+
+mod install;
+mod json;
+
+use quipu_core::Error;
+use quipu_core::engine::NewAttachment;
+use quipu_core::model::{Access, Instructions};
+use quipu_server::mcp::{self, McpSettings, Reach, ToolSet};
+use quipu_server::tool::ToolSettings;
+
+use crate::args::{McpArguments, McpCommand, McpOffer};
+use crate::context::{Context, Data};
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Failure> {
+    if let Some(McpCommand::Install(install)) = &arguments.command {
+        return install::run(context, install);
+    }
+    init_log(arguments);
+    let data = context.open_or_create()?;
+    let settings = settings(&context.settings, Some(&arguments.offer))?;
+    let reach = if data.named.is_empty() {
+        Reach::Everything(data.workspace)
+    } else {
+        let stores = data.named.iter().map(|named| attachment(&data, named));
+        Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
+    };
+    let served = mcp::serve(&data.engine, settings, reach);
+    served.map_err(|error| Failure::other(error.to_string()))
+}
+
+/// The standard output belongs to the protocol.
+fn init_log(arguments: &McpArguments) {
+    tracing_subscriber::fmt()
+        .with_max_level(arguments.log_level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+}
+
+/// Reads `NAME` or `NAME:ro`; a store with a new name is made.
+fn attachment(data: &Data, named: &str) -> Result<NewAttachment, Failure> {
+    let (name, access) = match named.strip_suffix(":ro") {
+        Some(name) => (name, Access::ReadOnly),
+        None => (named, Access::ReadWrite),
+    };
+    let store = data.find_or_create_store(name)?.id;
+    let instructions = Instructions::new("").map_err(Error::from)?;
+    Ok(NewAttachment { store, access, instructions })
+}
+
+/// Returns how the server behaves, by the settings and what the command line adds.
+pub(super) fn settings(
+    settings: &Settings,
+    offer: Option<&McpOffer>,
+) -> Result<McpSettings, Failure> {
+    let tools = match (offer.and_then(|offer| offer.tools.clone()), &settings.mcp.tools) {
+        (Some(tools), _) => tools,
+        (None, Some(words)) => words
+            .parse::<ToolSet>()
+            .map_err(|error| Failure::usage(format!("the setting `mcp.tools`: {error}")))?,
+        (None, None) => ToolSet::default(),
+    };
+    let is_read_only = offer.is_some_and(|offer| offer.read_only);
+    let tool = ToolSettings::default();
+    Ok(McpSettings {
+        tools,
+        access: if is_read_only { Access::ReadOnly } else { Access::ReadWrite },
+        instructions: settings.mcp.instructions.clone(),
+        store: settings.store.clone(),
+        tool: ToolSettings {
+            view_max_chars: settings.view_max_chars.unwrap_or(tool.view_max_chars),
+            ..tool
+        },
+    })
+}

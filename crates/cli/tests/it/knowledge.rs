@@ -1,0 +1,150 @@
+//! `search`, `recent`, `context`, `links`, `graph` and `check --rebuild`.
+
+use serde_json::Value;
+
+use crate::support::Quipu;
+
+/// Returns a home with a few notes.
+fn library() -> Quipu {
+    let quipu = Quipu::with_store();
+    let tea = "---\ntags: [hot]\nstatus: open\npriority: 2\n---\n# Green tea\n\n\
+        Put the leaves into a kettle.\n\n- [fact] steamed in Japan #leaf\n- needs [[Kettle]]\n- \
+        needs [[Cup]]\n";
+    quipu.put("/drinks/tea.md", tea);
+    quipu.put("/things/kettle.md", "# Kettle\n\nboils water");
+    quipu.put("/other.md", "nothing to do with it");
+    quipu
+}
+
+fn paths(quipu: &Quipu, arguments: &[&str]) -> Vec<String> {
+    let mut all = vec!["search"];
+    all.extend(arguments);
+    let found = quipu.json(&all);
+    let results = found.get("results").and_then(Value::as_array).expect("a list").iter();
+    let path = |hit: &Value| hit.get("path").and_then(Value::as_str).map(str::to_owned);
+    results.map(|hit| path(hit).expect("a path")).collect()
+}
+
+#[test]
+fn search_finds_the_best_first_and_shows_why() {
+    let quipu = library();
+    let text = quipu.ok(&["search", "kettles"]);
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("/things/kettle.md  Kettle  "), "{text}");
+    assert!(lines[0].contains("user_ada"));
+    assert!(text.contains("    # Green tea Put the leaves into a kettle."), "{text}");
+    assert_eq!(quipu.ok(&["search", "zebra"]), "nothing was found\n");
+    let found = quipu.json(&["search", "leaves kettle", "-n", "1"]);
+    let hit = &found["results"][0];
+    assert_eq!(hit["path"], "/drinks/tea.md");
+    assert_eq!(hit["title"], "Green tea");
+    assert_eq!(hit["permalink"], "drinks/tea");
+    assert_eq!(hit["metadata"]["status"], "open");
+    assert_eq!(hit["created_by"]["user_id"], "user_ada");
+    assert!(hit["score"].as_f64().expect("a number") > 0.0);
+    assert_eq!((&found["total"], &found["has_more"]), (&2.into(), &true.into()));
+}
+
+#[test]
+fn search_takes_every_filter() {
+    let quipu = library();
+    assert_eq!(paths(&quipu, &["kettle", "--tag", "hot"]), ["/drinks/tea.md"]);
+    assert_eq!(paths(&quipu, &["kettle", "--path", "things"]), ["/things/kettle.md"]);
+    assert_eq!(paths(&quipu, &["--where", "priority>=2"]), ["/drinks/tea.md"]);
+    assert_eq!(paths(&quipu, &["--where", "priority>2"]), Vec::<String>::new());
+    assert_eq!(paths(&quipu, &["--type", "note", "--category", "fact"]), ["/drinks/tea.md"]);
+    assert_eq!(paths(&quipu, &["--by", "title", "tea"]), ["/drinks/tea.md"]);
+    assert_eq!(paths(&quipu, &["--by", "permalink", "things/*"]), ["/things/kettle.md"]);
+    assert_eq!(paths(&quipu, &["kettle", "--after", "1h"]).len(), 2);
+    let facts = quipu.json(&["search", "--what", "observations", "japan"]);
+    assert_eq!(facts["results"][0]["observation"]["category"], "fact");
+    let ran = quipu.run(&["search", "x", "--after", "soon"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("`soon` is not a time"), "{}", ran.err);
+    let ran = quipu.run(&["search", "x", "--where", "=1"]);
+    assert!(ran.code == 2 && ran.err.contains("priority>=2"), "{}", ran.err);
+}
+
+#[test]
+fn search_looks_into_all_stores_or_those_named() {
+    let quipu = library();
+    quipu.ok(&["store", "create", "second"]);
+    quipu.run_with(&["put", "-s", "second", "/x.md"], b"kettle");
+    assert_eq!(paths(&quipu, &["kettle", "--all"]).len(), 3);
+    assert_eq!(paths(&quipu, &["kettle", "-s", "second"]), ["/x.md"]);
+    assert_eq!(paths(&quipu, &["kettle", "-s", "second", "-s", "notes"]).len(), 3);
+    let ran = quipu.run(&["search", "kettle"]);
+    assert!(ran.code == 3 && ran.err.contains("--store"), "{}", ran.err);
+}
+
+#[test]
+fn recent_lists_deleted_memories_too() {
+    let quipu = library();
+    quipu.ok(&["rm", "/other.md"]);
+    let text = quipu.ok(&["recent"]);
+    assert!(text.lines().next().is_some_and(|line| line.contains("deleted   /other.md")), "{text}");
+    assert_eq!(text.lines().count(), 3);
+    let list = quipu.json(&["recent", "1h", "-n", "2"]);
+    assert_eq!(list["data"][0]["operation"], "deleted");
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!(quipu.ok(&["recent", "2999-01-01"]), "nothing has changed\n");
+}
+
+#[test]
+fn context_shows_what_is_around_a_memory() {
+    let quipu = library();
+    let text = quipu.ok(&["context", "Green tea", "--depth", "2"]);
+    let expected = "/drinks/tea.md  Green tea\n  [fact] steamed in Japan #leaf\n  \
+        → needs  /things/kettle.md  Kettle\n  → needs  [[Cup]], which does not exist\n";
+    assert_eq!(text, expected);
+    let back = quipu.ok(&["context", "memory://things/kettle"]);
+    assert!(back.contains("← needs  /drinks/tea.md  Green tea"), "{back}");
+    let all = quipu.json(&["context", "drinks/*"]);
+    assert_eq!(all["results"][0]["related_results"][0]["direction"], "outgoing");
+    let ran = quipu.run(&["context", "green te"]);
+    assert!(ran.code == 3 && ran.err.contains("/drinks/tea.md"), "{}", ran.err);
+}
+
+#[test]
+fn links_show_both_directions_and_what_is_missing() {
+    let quipu = library();
+    let text = quipu.ok(&["links", "drinks/tea"]);
+    assert!(text.contains("needs [[Kettle]] → /things/kettle.md"), "{text}");
+    assert!(text.contains("needs [[Cup]] → (nothing)"), "{text}");
+    let back = quipu.json(&["links", "Kettle", "--back"]);
+    assert_eq!(back["data"][0]["from"]["path"], "/drinks/tea.md");
+    let missing = quipu.json(&["links", "--unresolved"]);
+    assert_eq!(missing["data"][0]["target"], "Cup");
+    assert_eq!(missing["data"][0]["to"], Value::Null);
+    assert_eq!(quipu.ok(&["links", "--orphans"]), "/other.md  other\n1 memory without links\n");
+    assert_eq!(quipu.run(&["links"]).code, 2);
+}
+
+#[test]
+fn the_graph_is_drawn_as_dot_and_svg() {
+    let quipu = library();
+    let dot = quipu.ok(&["graph"]);
+    assert!(
+        dot.starts_with("digraph quipu {") && dot.contains("n0 -> n2 [label=\"needs\"]"),
+        "{dot}"
+    );
+    let svg = quipu.ok(&["graph", "--form", "svg"]);
+    assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+    assert_eq!(svg.matches("<circle").count(), 3);
+    assert_eq!(svg.matches("<line").count(), 1);
+    assert_eq!(svg, quipu.ok(&["graph", "--form", "svg"]), "the drawing is always the same");
+    quipu.put("/strange.md", "---\ntitle: '<script>\"&\"'\n---\n");
+    let svg = quipu.ok(&["graph", "--form", "svg"]);
+    assert!(svg.contains("&lt;script&gt;&quot;&amp;&quot;") && !svg.contains("<script>"));
+    let ran = quipu.run(&["graph", "-n", "1"]);
+    assert!(ran.code == 0 && ran.err.contains("only the first 1"), "{}", ran.err);
+}
+
+#[test]
+fn the_index_is_checked_and_rebuilt() {
+    let quipu = library();
+    assert_eq!(paths(&quipu, &["kettle"]).len(), 2);
+    quipu.ok(&["check", "--rebuild"]);
+    assert_eq!(paths(&quipu, &["kettle"]).len(), 2);
+    quipu.ok(&["check"]);
+}

@@ -1,0 +1,396 @@
+//! `quipu serve`, as a process of its own with real connections.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::support::Quipu;
+
+const KEY: &str = "a key that was chosen for tests";
+
+/// A running server; it is killed at the end.
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// What it printed before it was ready.
+    lines: Vec<String>,
+    url: String,
+    agent: ureq::Agent,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().unwrap_or_default();
+        drop(self.child.wait());
+    }
+}
+
+impl Server {
+    fn start(quipu: &Quipu) -> Self {
+        let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env("QUIPU_ADMIN_KEY", KEY);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let out = BufReader::new(child.stdout.take().expect("the output is piped"));
+        let agent = agent(TlsConfig::default());
+        let mut server = Self { child, out, lines: Vec::new(), url: String::new(), agent };
+        while server.url.is_empty() {
+            let mut line = String::new();
+            assert_ne!(
+                server.out.read_line(&mut line).expect("text"),
+                0,
+                "it ended: {:?}",
+                server.lines
+            );
+            match line.trim_end().strip_prefix("listening on ") {
+                Some(url) => url.clone_into(&mut server.url),
+                None => server.lines.push(line.trim_end().to_owned()),
+            }
+        }
+        server
+    }
+
+    fn address(&self) -> &str {
+        self.url.split_once("://").expect("a scheme").1
+    }
+
+    fn get(&self, key: &str, path: &str) -> (u16, Value) {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        answered(request.header("x-api-key", key).call().expect("an answer"))
+    }
+
+    fn post(&self, key: &str, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.agent.post(format!("{}{path}", self.url));
+        answered(request.header("x-api-key", key).send(body.to_string()).expect("an answer"))
+    }
+
+    /// Makes a store and returns the address of its memories.
+    fn store(&self) -> String {
+        let (status, store) = self.post(KEY, "/v1/memory_stores", &json!({"name": "notes"}));
+        assert_eq!(status, 200, "{store}");
+        format!("/v1/memory_stores/{}/memories", id(&store))
+    }
+
+    /// Sends a signal by its name.
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address()).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout");
+        stream
+    }
+}
+
+fn id(thing: &Value) -> String {
+    thing.get("id").and_then(Value::as_str).expect("an id").to_owned()
+}
+
+fn agent(tls: TlsConfig) -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_mins(1)))
+        .tls_config(tls)
+        .build()
+        .into()
+}
+
+fn answered(mut response: ureq::http::Response<ureq::Body>) -> (u16, Value) {
+    let body = response.body_mut().read_to_string().expect("a text");
+    (response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
+}
+
+#[test]
+fn a_start_that_fails_does_not_use_up_the_first_key() {
+    let quipu = Quipu::empty();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let ran = quipu.run(&["serve", "--listen", &address]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("cannot be listened on"), "{}", ran.err);
+    let server = Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
+    let key = server.lines.iter().find_map(|line| line.strip_prefix("api key: "));
+    assert_eq!(server.get(key.expect("the key is shown"), "/v1/memory_stores").0, 200);
+}
+
+#[test]
+fn the_first_start_shows_a_key_once_and_keeps_only_its_hash() {
+    let quipu = Quipu::empty();
+    let plain = || quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = Server::spawn(plain());
+    assert_eq!(server.lines.len(), 1, "{:?}", server.lines);
+    let key = server.lines[0].strip_prefix("api key: ").expect("the key").to_owned();
+    assert!(server.url.starts_with("http://127.0.0.1:"), "{}", server.url);
+    assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
+    assert_eq!(server.get("another key of that length", "/v1/memory_stores").0, 401);
+    drop(server);
+    let server = Server::spawn(plain());
+    assert!(server.lines.is_empty(), "{:?}", server.lines);
+    assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
+    for entry in std::fs::read_dir(quipu.data()).expect("the data directory") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("a file");
+        assert!(!bytes.windows(key.len()).any(|part| part == key.as_bytes()), "{path:?}");
+    }
+}
+
+#[test]
+fn a_chosen_admin_key_is_taken_and_not_shown() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    assert!(server.lines.is_empty(), "{:?}", server.lines);
+    assert_eq!(server.get(KEY, "/v1/memory_stores").0, 200);
+    drop(server);
+    // Starting again with the same key adds none.
+    drop(Server::start(&quipu));
+    assert_eq!(quipu.ok(&["key", "list"]).lines().count(), 1);
+    let mut short = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
+    short.env("QUIPU_ADMIN_KEY", "short");
+    let ran = crate::support::run(short, b"");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("at least 16 characters"), "{}", ran.err);
+}
+
+#[test]
+fn keys_of_the_command_line_count_at_once() {
+    let quipu = Quipu::with_store();
+    let server = Server::start(&quipu);
+    let made = quipu.json(&["key", "create", "--role", "read_only", "--expires", "1d"]);
+    let secret = made["secret"].as_str().expect("a secret").to_owned();
+    assert_eq!(server.get(&secret, "/v1/memory_stores").0, 200);
+    let refused = server.post(&secret, "/v1/memory_stores", &json!({"name": "x"}));
+    assert_eq!(refused.0, 403, "{}", refused.1);
+    quipu.ok(&["key", "revoke", &id(&made)]);
+    assert_eq!(server.get(&secret, "/v1/memory_stores").0, 401);
+}
+
+#[test]
+fn what_other_processes_write_is_there_at_once() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let memories = server.store();
+    for number in 0..20 {
+        quipu.put("/count.md", &number.to_string());
+        let (_, list) = server.get(KEY, &format!("{memories}?view=full"));
+        assert_eq!(list["data"][0]["content"], number.to_string());
+    }
+    let (_, written) = server.post(KEY, &memories, &json!({"path": "/rest.md", "content": "x"}));
+    assert_eq!(written["path"], "/rest.md");
+    assert_eq!(quipu.ok(&["cat", "/rest.md"]), "x");
+}
+
+#[test]
+fn other_addresses_need_tls_or_a_flag() {
+    let quipu = Quipu::empty();
+    let ran = quipu.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("--allow-plain-http") && ran.err.contains("--tls-key"), "{}", ran.err);
+    assert!(ran.out.is_empty(), "a key was shown: {}", ran.out);
+    let command = quipu.command(&["serve", "--listen", "0.0.0.0:0", "--allow-plain-http"]);
+    let mut server = Server::spawn(command);
+    server.signal("TERM");
+    let mut err = String::new();
+    server.child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
+    assert!(err.contains("nothing on it is encrypted"), "{err}");
+}
+
+#[test]
+fn with_a_certificate_the_server_speaks_tls() {
+    let quipu = Quipu::empty();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let file = |name: &str, text: String| {
+        let path = quipu.home.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("a UTF-8 path").to_owned()
+    };
+    let certificate = file("certificate.pem", made.cert.pem());
+    let key = file("key.pem", made.signing_key.serialize_pem());
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--tls-certificate", &certificate];
+    let mut command = quipu.command(&arguments);
+    command.env("QUIPU_ADMIN_KEY", KEY).args(["--tls-key", &key]);
+    let mut server = Server::spawn(command);
+    let trusted = Certificate::from_pem(made.cert.pem().as_bytes()).expect("a certificate");
+    let tls = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&[trusted])).build();
+    server.agent = agent(tls);
+    server.url = server.url.replace("127.0.0.1", "localhost");
+    assert!(server.url.starts_with("https://"), "{}", server.url);
+    server.store();
+
+    let ran = quipu.run(&arguments);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("--tls-key"), "{}", ran.err);
+    let swapped = [&arguments[..], &["--tls-key", &certificate]].concat();
+    assert_eq!(quipu.run(&swapped).code, 2);
+}
+
+#[test]
+fn a_port_that_is_taken_is_explained() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let ran = quipu.run(&["serve", "--listen", server.address()]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.err.contains("cannot be listened on") && ran.err.contains("--listen"), "{ran:?}");
+}
+
+#[test]
+fn a_running_write_is_finished_before_the_end() {
+    let quipu = Quipu::empty();
+    let mut server = Server::start(&quipu);
+    let memories = server.store();
+    let body = json!({"path": "/late.md", "content": "written at the end"}).to_string();
+    let mut stream = server.connect();
+    let head = format!(
+        "POST {memories} HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let (first, rest) = body.split_at(10);
+    stream.write_all(format!("{head}{first}").as_bytes()).expect("sent");
+    // Only a request that has arrived is finished: this answer comes after it.
+    assert_eq!(server.get(KEY, "/healthz").0, 200);
+    server.signal("TERM");
+    while TcpStream::connect(server.address()).is_ok() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    stream.write_all(rest.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer, then the end");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(quipu.ok(&["cat", "/late.md"]), "written at the end");
+}
+
+#[test]
+fn idle_half_closed_and_broken_connections_hurt_nobody() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let memories = server.store();
+    let half = |text: &str| {
+        let mut stream = server.connect();
+        stream.write_all(text.as_bytes()).expect("sent");
+        stream
+    };
+    let post = format!("POST {memories} HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\n");
+    let waiting: Vec<_> = (0..50)
+        .flat_map(|_| {
+            [
+                half(""),
+                half("GET /v1/memory_stores HT"),
+                half(&format!("{post}content-length: 100\r\n\r\n{{\"path\": ")),
+            ]
+        })
+        .collect();
+    // Closed in the middle of the body.
+    drop(half(&format!("{post}content-length: 100\r\n\r\n{{\"path\": \"/a\"")));
+    // Nothing of HTTP at all.
+    let mut nonsense = half("\0\x01\x02 nonsense\r\n\r\n");
+    let mut answer = Vec::new();
+    nonsense.read_to_end(&mut answer).expect("the end");
+    assert!(answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    // A client that sends all, closes its side and still reads.
+    let stream = half(&format!("GET {memories} HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\n\r\n"));
+    stream.shutdown(std::net::Shutdown::Write).expect("closed");
+    let mut answer = String::new();
+    BufReader::new(stream).read_to_string(&mut answer).expect("an answer, then the end");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    let (status, list) = server.get(KEY, &memories);
+    assert_eq!((status, &list["data"]), (200, &json!([])));
+    assert_eq!(server.post(KEY, &memories, &json!({"path": "/a", "content": "x"})).0, 200);
+    drop(waiting);
+}
+
+#[test]
+fn acknowledged_writes_survive_a_kill_under_load() {
+    let quipu = Quipu::empty();
+    let mut memories = String::new();
+    let mut acknowledged = Vec::new();
+    for round in 0..3 {
+        let mut server = Server::start(&quipu);
+        if memories.is_empty() {
+            memories = server.store();
+        }
+        let pid = server.child.id();
+        let count = AtomicUsize::new(0);
+        let written: Vec<String> = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..8)
+                .map(|writer| {
+                    let (server, memories, count) = (&server, &memories, &count);
+                    scope
+                        .spawn(move || write_until_killed(server, memories, (round, writer), count))
+                })
+                .collect();
+            while count.load(Ordering::Relaxed) < 100 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            assert!(killed.expect("kill runs").success());
+            writers.into_iter().flat_map(|writer| writer.join().expect("no panic")).collect()
+        });
+        drop(server.child.wait());
+        assert!(written.len() >= 100, "{}", written.len());
+        acknowledged.extend(written);
+    }
+    let there = quipu.ok(&["ls", "-R"]);
+    let there: std::collections::HashSet<_> = there.lines().collect();
+    for path in &acknowledged {
+        assert!(there.contains(path.as_str()), "{path} was acknowledged and is gone");
+    }
+    quipu.ok(&["check"]);
+}
+
+/// Creates memories one after the other, and returns the paths of those that were acknowledged.
+fn write_until_killed(
+    server: &Server,
+    memories: &str,
+    (round, writer): (usize, usize),
+    count: &AtomicUsize,
+) -> Vec<String> {
+    let mut written = Vec::new();
+    for number in 0.. {
+        let path = format!("/{round}/{writer}/{number}");
+        let body = json!({"path": path, "content": path}).to_string();
+        let request = server.agent.post(format!("{}{memories}", server.url));
+        let Ok(response) = request.header("x-api-key", KEY).send(body) else { break };
+        assert_eq!(response.status(), 200);
+        written.push(path);
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+    written
+}
+
+#[test]
+fn logs_name_requests_but_neither_texts_nor_keys() {
+    let quipu = Quipu::empty();
+    let mut command =
+        quipu.command(&["serve", "--listen", "127.0.0.1:0", "--log-json", "--log-level", "trace"]);
+    command.env("QUIPU_ADMIN_KEY", KEY);
+    let mut server = Server::spawn(command);
+    let memories = server.store();
+    server.post(KEY, &memories, &json!({"path": "/a", "content": "the text of a memory"}));
+    server.get("a wrong key, but a long one", &memories);
+    let mut err = server.child.stderr.take().expect("piped");
+    server.signal("TERM");
+    let mut log = String::new();
+    err.read_to_string(&mut log).expect("text");
+    let mut rest = String::new();
+    server.out.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "");
+    assert!(log.contains("request"), "{log}");
+    assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
+    for secret in [KEY, "the text of a memory", "a wrong key"] {
+        assert!(!log.contains(secret), "{secret} is in the log");
+    }
+}

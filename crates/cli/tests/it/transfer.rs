@@ -1,0 +1,189 @@
+//! `quipu import` and `quipu export`.
+
+#[path = "transfer/exporting.rs"]
+mod exporting;
+#[path = "transfer/programs.rs"]
+mod programs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::Quipu;
+
+/// Writes files below a new folder of the home.
+fn folder(quipu: &Quipu, name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = quipu.home.path().join(name);
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    for (path, text) in files {
+        let file = folder.join(path);
+        fs::create_dir_all(file.parent().expect("a file has a folder")).expect("it can be made");
+        fs::write(file, text).expect("a file can be written");
+    }
+    folder
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+/// Imports with `--json` and more arguments.
+fn import(quipu: &Quipu, source: &Path, more: &[&str]) -> Value {
+    let mut arguments = vec!["import", shown(source)];
+    arguments.extend(more);
+    quipu.json(&arguments)
+}
+
+/// Returns the numbers of new, changed, unchanged and skipped things.
+fn numbers(report: &Value) -> [u64; 4] {
+    let number = |key: &str| report[key].as_u64().expect("a number");
+    let skipped = report["skipped"].as_array().expect("a list").len();
+    [number("created"), number("updated"), number("unchanged"), skipped as u64]
+}
+
+#[test]
+fn a_folder_is_imported_once_and_again_without_duplicates() {
+    let quipu = Quipu::with_store();
+    let files = [
+        ("tea.md", "green\n"),
+        ("a/b/deep.md", "# Deep\n"),
+        ("plain.txt", "x"),
+        (".hidden/x.md", "h"),
+    ];
+    let source = folder(&quipu, "vault", &files);
+    let first = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&first), [3, 0, 0, 0]);
+    assert_eq!((&first["kind"], &first["store"]), (&"folder".into(), &"notes".into()));
+    assert_eq!(quipu.ok(&["ls", "-R"]), "/a/b/deep.md\n/plain.txt\n/tea.md\n");
+    assert_eq!(quipu.ok(&["cat", "tea.md"]), "green\n");
+
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 3, 0]);
+    fs::write(source.join("tea.md"), "black\n").expect("it can be written");
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 1, 2, 0]);
+    assert_eq!(quipu.ok(&["cat", "tea.md"]), "black\n");
+    assert_eq!(quipu.json(&["log", "tea.md"])["data"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn an_import_is_the_work_of_one_session() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "vault", &[("a.md", "1"), ("b.md", "2")]);
+    let session = import(&quipu, &source, &[])["session"].clone();
+    let log = quipu.json(&["log"]);
+    for version in log["data"].as_array().expect("a list") {
+        assert_eq!(version["created_by"]["session_id"], session);
+    }
+    let shown = quipu.json(&["session", "show", session.as_str().expect("an id")]);
+    assert_eq!(shown["title"], "import of vault (folder)");
+}
+
+#[test]
+fn what_was_changed_in_the_store_is_left_alone() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "vault", &[("a.md", "old"), ("b.md", "old")]);
+    import(&quipu, &source, &[]);
+    quipu.put("a.md", "mine");
+    fs::write(source.join("a.md"), "new").expect("it can be written");
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&report), [0, 0, 1, 1]);
+    assert_eq!(report["skipped"][0]["source"], "a.md");
+    assert_eq!(quipu.ok(&["cat", "a.md"]), "mine");
+    assert_eq!(numbers(&import(&quipu, &source, &["--overwrite"])), [0, 1, 1, 0]);
+    assert_eq!(quipu.ok(&["cat", "a.md"]), "new");
+}
+
+#[test]
+fn what_cannot_be_a_memory_is_skipped_with_its_reason() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "vault", &[("good.md", "x"), ("cafe\u{301}.md", "decomposed")]);
+    fs::write(source.join("image.png"), b"\x89PNG\xff").expect("it can be written");
+    fs::write(source.join("nul.md"), b"a\0b").expect("it can be written");
+    fs::write(source.join("long.md"), "x".repeat(102_401)).expect("it can be written");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("good.md", source.join("link.md")).expect("a link can be made");
+    let report = import(&quipu, &source, &[]);
+    let skipped = report["skipped"].as_array().expect("a list");
+    let reason = |name: &str| {
+        let found = skipped.iter().find(|it| it["source"] == name);
+        found.and_then(|it| it["reason"].as_str()).unwrap_or_default().to_owned()
+    };
+    assert_eq!(report["created"], 2);
+    assert!(reason("image.png").contains("not UTF-8"), "{report}");
+    assert!(reason("nul.md").contains("NUL"), "{report}");
+    assert!(reason("long.md").contains("102400 bytes"), "{report}");
+    #[cfg(unix)]
+    assert_eq!(reason("link.md"), "it is a symbolic link");
+    assert_eq!(quipu.ok(&["cat", "/café.md"]), "decomposed");
+
+    let text = quipu.ok(&["import", shown(&source)]);
+    assert!(
+        text.contains("2 memories imported into `notes`: 0 new, 0 changed, 2 as before"),
+        "{text}"
+    );
+    assert!(text.contains("image.png: "), "{text}");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let quipu = Quipu::empty();
+    let source = folder(&quipu, "vault", &[("a.md", "1"), ("b.md", "2")]);
+    let report = import(&quipu, &source, &["--dry-run"]);
+    assert_eq!((numbers(&report), &report["store"]), ([2, 0, 0, 0], &"vault".into()));
+    assert!(!quipu.data().exists());
+
+    import(&quipu, &source, &[]);
+    fs::write(source.join("a.md"), "new").expect("it can be written");
+    assert_eq!(numbers(&import(&quipu, &source, &["--dry-run"])), [0, 1, 1, 0]);
+    assert_eq!(quipu.ok(&["cat", "a.md"]), "1");
+    assert_eq!(numbers(&import(&quipu, &source, &["--dry-run", "-s", "other"])), [2, 0, 0, 0]);
+    assert_eq!(quipu.json(&["store", "list"])["data"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn the_store_is_the_one_named_the_only_one_or_a_new_one() {
+    let quipu = Quipu::empty();
+    let source = folder(&quipu, "vault", &[("a.md", "1")]);
+    assert_eq!(import(&quipu, &source, &[])["store"], "vault");
+    assert_eq!(import(&quipu, &source, &["-s", "second"])["store"], "second");
+    let ran = quipu.run(&["import", shown(&source)]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let inside = import(&quipu, &source, &["-s", "second", "--into", "old/notes"]);
+    assert_eq!(numbers(&inside), [1, 0, 0, 0]);
+    assert_eq!(quipu.ok(&["cat", "-s", "second", "/old/notes/a.md"]), "1");
+}
+
+#[test]
+fn credentials_are_told() {
+    let quipu = Quipu::with_store();
+    let secret = format!("token: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let source = folder(&quipu, "vault", &[("secret.md", secret.as_str())]);
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(report["credentials"], serde_json::json!(["/secret.md"]));
+}
+
+#[test]
+fn a_source_that_is_nothing_is_refused() {
+    let quipu = Quipu::with_store();
+    let source =
+        folder(&quipu, "x", &[("a.json", "{\"some\": 1}"), ("b.zip", "PK"), ("c.json", "no")]);
+    for name in ["a.json", "b.zip", "c.json", "missing"] {
+        let ran = quipu.run(&["import", shown(&source.join(name))]);
+        assert_eq!(ran.code, 2, "{name}: {ran:?}");
+    }
+    let ran = quipu.run(&["import", shown(&source.join("a.json")), "--from", "folder"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
+
+#[test]
+fn many_files_are_imported_by_several_writers() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "many", &[]);
+    for number in 0..500 {
+        fs::write(source.join(format!("{number}.md")), format!("# {number}\n"))
+            .expect("it can be written");
+    }
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [500, 0, 0, 0]);
+    assert_eq!(quipu.ok(&["cat", "499.md"]), "# 499\n");
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 500, 0]);
+}

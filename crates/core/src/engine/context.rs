@@ -1,0 +1,236 @@
+//! Context: a memory with its observations and what is linked with it, some steps away.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::Error;
+use crate::backend::Reader;
+use crate::index::{LinkQuery, LinkRow, NoteRow};
+use crate::model::{MemoryId, Timestamp, View};
+use crate::note::{Glob, Identifier, Note, Observation, Reference};
+
+use super::graph::{links_towards, meant};
+use super::naming::{Meaning, card, matching, meaning, placed};
+use super::{Engine, NoteCard, Scope, existing_store};
+
+/// How many steps away from a memory others are looked for at most.
+pub const DEPTH_MAX: usize = 5;
+
+/// How many related memories can be asked for.
+const RELATED_MAX: usize = 200;
+/// How many links of a memory are followed, in each direction.
+const LINKS_MAX: usize = 100;
+/// How many memories a pattern can mean.
+const PRIMARIES_MAX: usize = 1000;
+
+/// What to gather around memories.
+#[derive(Clone, Debug)]
+pub struct ContextRequest {
+    /// How many steps to go, [`DEPTH_MAX`] at most; 0 is the memories alone.
+    pub depth: usize,
+    /// Only along relations of these kinds, if there are any.
+    pub kinds: Vec<String>,
+    /// Only to memories that changed after this moment.
+    pub changed_after: Option<Timestamp>,
+    /// How many related memories at most, for each memory.
+    pub related_max: usize,
+    /// How many memories to leave out at the beginning, if the identifier means several.
+    pub offset: usize,
+    /// How many memories at most, if the identifier means several.
+    pub limit: usize,
+}
+
+impl Default for ContextRequest {
+    fn default() -> Self {
+        let (kinds, changed_after) = (Vec::new(), None);
+        Self { depth: 1, kinds, changed_after, related_max: 10, offset: 0, limit: 10 }
+    }
+}
+
+/// What was gathered.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// The memories that were asked for, by path.
+    pub items: Vec<ContextItem>,
+    /// How many memories the identifier means, 1,000 at most.
+    pub total_count: usize,
+    /// Whether the next page holds more.
+    pub has_more: bool,
+}
+
+/// A memory and what is around it.
+#[derive(Clone, Debug)]
+pub struct ContextItem {
+    /// The memory.
+    pub note: NoteCard,
+    /// Its observations.
+    pub observations: Vec<Observation>,
+    /// What is linked with it, the nearest first.
+    pub related: Vec<Related>,
+    /// Whether there is more than was asked for.
+    pub is_cut: bool,
+}
+
+/// A memory that was reached by a link.
+#[derive(Clone, Debug)]
+pub struct Related {
+    /// The memory; `None` if the link means none.
+    pub note: Option<NoteCard>,
+    /// The memory from which it was reached.
+    pub via: MemoryId,
+    /// The link that was followed.
+    pub link: LinkRow,
+    /// In which direction the link was followed.
+    pub direction: Direction,
+    /// How many steps it is away.
+    pub depth: usize,
+}
+
+/// The direction in which a link is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the memory that it stands in to what it means.
+    Outgoing,
+    /// From what it means to the memory that it stands in.
+    Incoming,
+}
+
+impl Engine {
+    /// Returns memories with their observations and what is linked with them.
+    ///
+    /// The identifier is anything that [`resolve`](Self::resolve) takes, a directory or a pattern
+    /// with `*`. A name that several memories have means all of them.
+    pub fn context(
+        &self,
+        scope: &Scope,
+        identifier: &str,
+        request: &ContextRequest,
+    ) -> Result<Context, Error> {
+        let context = self.read_indexed(|reader| {
+            existing_store(reader, scope.home)?;
+            let primaries = primaries(reader, scope, identifier)?;
+            let end = request.offset.saturating_add(request.limit);
+            let mut context = Context {
+                total_count: primaries.len(),
+                has_more: primaries.len() > end,
+                items: Vec::new(),
+            };
+            for row in primaries.into_iter().take(end).skip(request.offset) {
+                context.items.push(Walk::new(reader, scope, request).from(row)?);
+            }
+            Ok(context)
+        })?;
+        if context.total_count == 0 {
+            return Err(self.nothing_called(scope, identifier)?);
+        }
+        Ok(context)
+    }
+}
+
+fn primaries(reader: &dyn Reader, scope: &Scope, identifier: &str) -> Result<Vec<NoteRow>, Error> {
+    let identifier = Identifier::parse(identifier);
+    let Some((store, reference)) = placed(reader, scope, &identifier)? else {
+        return Ok(Vec::new());
+    };
+    if let Reference::Glob(glob) = &reference {
+        return matching(reader, store, glob, PRIMARIES_MAX);
+    }
+    match meaning(reader, scope, &identifier)? {
+        Meaning::One(row) => Ok(vec![*row]),
+        Meaning::Several(mut rows) => {
+            rows.sort_by(|left, right| left.path.cmp(&right.path));
+            Ok(rows)
+        }
+        Meaning::Nothing => match reference {
+            Reference::Name(name) => {
+                let below = Glob::new(&format!("{}/*", name.trim_matches('/')));
+                matching(reader, store, &below, PRIMARIES_MAX)
+            }
+            Reference::Id(_) | Reference::Glob(_) => Ok(Vec::new()),
+        },
+    }
+}
+
+/// A walk along links that visits each memory once.
+struct Walk<'a> {
+    reader: &'a dyn Reader,
+    scope: &'a Scope,
+    request: &'a ContextRequest,
+    seen: HashSet<MemoryId>,
+    related: Vec<Related>,
+    is_cut: bool,
+}
+
+/// A link that can be followed from a memory.
+struct Step {
+    to: Option<NoteRow>,
+    link: LinkRow,
+    direction: Direction,
+}
+
+impl<'a> Walk<'a> {
+    fn new(reader: &'a dyn Reader, scope: &'a Scope, request: &'a ContextRequest) -> Self {
+        Self { reader, scope, request, seen: HashSet::new(), related: Vec::new(), is_cut: false }
+    }
+
+    fn from(mut self, row: NoteRow) -> Result<ContextItem, Error> {
+        let observations = self.observations(&row)?;
+        self.seen.insert(row.memory);
+        let mut ahead = VecDeque::from([(row.clone(), 0)]);
+        while let Some((at, depth)) = ahead.pop_front() {
+            if depth >= self.request.depth.min(DEPTH_MAX) {
+                break;
+            }
+            for step in self.steps(&at)? {
+                if self.related.len() >= self.request.related_max.min(RELATED_MAX) {
+                    self.is_cut = true;
+                    ahead.clear();
+                    break;
+                }
+                let next = self.take(&at, step, depth + 1)?;
+                ahead.extend(next.map(|next| (next, depth + 1)));
+            }
+        }
+        let note = card(self.reader, row)?;
+        Ok(ContextItem { note, observations, related: self.related, is_cut: self.is_cut })
+    }
+
+    /// Adds what a step leads to, and returns it if it is a memory that was not seen before.
+    fn take(&mut self, at: &NoteRow, step: Step, depth: usize) -> Result<Option<NoteRow>, Error> {
+        let Step { to, link, direction } = step;
+        if let Some(to) = &to {
+            let is_old = self.request.changed_after.is_some_and(|after| to.updated_at <= after);
+            if is_old || !self.seen.insert(to.memory) {
+                return Ok(None);
+            }
+        }
+        let note = to.clone().map(|row| card(self.reader, row)).transpose()?;
+        self.related.push(Related { note, via: at.memory, link, direction, depth });
+        Ok(to)
+    }
+
+    /// Returns the links of a memory, and then those that mean it.
+    fn steps(&mut self, at: &NoteRow) -> Result<Vec<Step>, Error> {
+        let kinds = &self.request.kinds;
+        let is_wanted = |link: &LinkRow| kinds.is_empty() || kinds.contains(&link.kind);
+        let links = self.reader.links(at.store, &LinkQuery::From(at.memory), LINKS_MAX + 1)?;
+        self.is_cut |= links.len() > LINKS_MAX;
+        let mut steps = Vec::new();
+        for link in links.into_iter().take(LINKS_MAX).filter(is_wanted) {
+            let to = meant(self.reader, self.scope, at, &link.target)?;
+            steps.push(Step { to, link, direction: Direction::Outgoing });
+        }
+        let towards = links_towards(self.reader, self.scope, at, LINKS_MAX + 1)?;
+        self.is_cut |= towards.len() > LINKS_MAX;
+        for (from, link) in towards.into_iter().take(LINKS_MAX).filter(|(_, it)| is_wanted(it)) {
+            steps.push(Step { to: Some(from), link, direction: Direction::Incoming });
+        }
+        Ok(steps)
+    }
+
+    fn observations(&self, row: &NoteRow) -> Result<Vec<Observation>, Error> {
+        let version = self.reader.version(row.store, row.version, View::Full)?;
+        let content = version.and_then(|version| version.content);
+        let text = content.as_ref().map_or("", |content| content.as_str());
+        Ok(Note::parse(&row.path, text).observations)
+    }
+}

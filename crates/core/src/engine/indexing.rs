@@ -1,0 +1,248 @@
+//! The indexer: follows the change feed and keeps the index.
+//!
+//! Nothing of the index is written when a memory is. Instead, whoever searches first brings the
+//! index up to the newest change that was there when it began, and long-running doors do so in
+//! between, so that a search finds little to do. Texts are read as notes outside of any
+//! transaction; the transaction that keeps the entries also keeps how far the index has come, and
+//! leaves out every memory that has changed in the meantime, so indexers of several processes
+//! cannot harm each other.
+
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError};
+
+use crate::Error;
+use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
+use crate::index::{Entry, INDEX_CURSOR};
+use crate::model::{Directory, MemoryId, StoreId, View};
+
+use super::stores::all_stores;
+use super::{Engine, Ledger};
+
+/// The cursor that is not zero while the index is built anew; each time it is another number.
+const REBUILD_CURSOR: &str = "index.rebuild";
+
+/// So many memories are put into the index in one transaction. Writers wait for so long.
+const BATCH: usize = 128;
+
+/// Where the index stands.
+struct State {
+    reached: Option<Sequence>,
+    rebuild: Sequence,
+    newest: Sequence,
+}
+
+impl State {
+    fn read(reader: &dyn Reader) -> Result<Self, Error> {
+        Ok(Self {
+            reached: reader.cursor(INDEX_CURSOR)?,
+            rebuild: reader.cursor(REBUILD_CURSOR)?.unwrap_or_default(),
+            newest: reader.newest_change()?.0,
+        })
+    }
+
+    fn has_reached(&self, goal: Sequence) -> bool {
+        self.rebuild == Sequence(0) && self.reached.is_some_and(|reached| reached >= goal)
+    }
+}
+
+/// What is to be done to the index for one memory.
+enum Task {
+    Put(Arc<Entry>),
+    Remove(StoreId, MemoryId),
+}
+
+/// A part of the feed, read as tasks.
+enum Part {
+    Tasks {
+        from: Sequence,
+        to: Sequence,
+        tasks: Vec<Task>,
+    },
+    /// The feed no longer holds what the index has not seen, or the index is of another kind.
+    Missing,
+}
+
+impl Engine {
+    /// Brings the index a step further and returns how many changes or memories it took in; zero
+    /// if the index was up to date.
+    ///
+    /// Searching does this by itself. A door that runs for long does it after each
+    /// [`wait`](Self::wait), so that searches find little to do.
+    pub fn index_pending(&self) -> Result<usize, Error> {
+        // Two indexers of one process would only do the same work twice.
+        let _turn = self.index_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.read(State::read)?;
+        if state.rebuild != Sequence(0) {
+            return self.build_index(state.rebuild);
+        }
+        if state.has_reached(state.newest) {
+            return Ok(0);
+        }
+        match self.read(|reader| next_part(reader, state.reached))? {
+            Part::Missing => {
+                self.start_rebuild()?;
+                Ok(1)
+            }
+            Part::Tasks { from, to, tasks } => {
+                self.take_in(from, to, &tasks)?;
+                Ok(usize::try_from(to.0.saturating_sub(from.0)).unwrap_or(usize::MAX).max(1))
+            }
+        }
+    }
+
+    /// Runs `work` on a snapshot in which the index holds everything that was acknowledged before
+    /// this was called.
+    pub(super) fn read_indexed<T>(
+        &self,
+        work: impl Fn(&dyn Reader) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut first_goal = None;
+        loop {
+            let (goal, answer) = self.read(|reader| {
+                let state = State::read(reader)?;
+                let goal = first_goal.unwrap_or(state.newest);
+                let answer = state.has_reached(goal).then(|| work(reader)).transpose()?;
+                Ok((goal, answer))
+            })?;
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+            first_goal = Some(goal);
+            self.index_pending()?;
+        }
+    }
+
+    /// Brings the index up to the newest change.
+    pub(super) fn index_all(&self) -> Result<(), Error> {
+        self.read_indexed(|_| Ok(()))
+    }
+
+    /// Builds the whole index anew.
+    pub(super) fn rebuild_index(&self) -> Result<(), Error> {
+        self.start_rebuild()?;
+        self.index_all()
+    }
+
+    /// Empties the index and notes that every memory is to be put into it.
+    fn start_rebuild(&self) -> Result<(), Error> {
+        let token = Sequence(u64::try_from(self.random() >> 66).unwrap_or_default() | 1);
+        self.write(|ledger| {
+            let newest = ledger.reader().newest_change()?.0;
+            ledger.writer.clear_index()?;
+            ledger.writer.put_cursor(INDEX_CURSOR, newest)?;
+            ledger.writer.put_cursor(REBUILD_CURSOR, token)
+        })
+    }
+
+    /// Puts every memory into the index that is not in it, and notes that none is missing.
+    fn build_index(&self, token: Sequence) -> Result<usize, Error> {
+        let stores = self.read(|reader| {
+            let mut stores = Vec::new();
+            for workspace in reader.workspaces()? {
+                stores.extend(all_stores(reader, workspace.id, Archived::Show)?);
+            }
+            Ok(stores)
+        })?;
+        let mut count = 1;
+        for store in stores {
+            let mut start = Bound::Unbounded;
+            loop {
+                let (tasks, last) =
+                    self.read(|reader| unindexed(reader, store.id, start.clone()))?;
+                count += tasks.len();
+                self.write(|ledger| carry_out(ledger, &tasks))?;
+                let Some(last) = last else { break };
+                start = Bound::Excluded(last);
+            }
+        }
+        self.write(|ledger| {
+            let is_mine = ledger.reader().cursor(REBUILD_CURSOR)? == Some(token);
+            // Another process may have emptied the index once more.
+            if is_mine { ledger.writer.put_cursor(REBUILD_CURSOR, Sequence(0)) } else { Ok(()) }
+        })?;
+        Ok(count)
+    }
+
+    /// Carries out the tasks of a part, unless another process has done so.
+    fn take_in(&self, from: Sequence, to: Sequence, tasks: &[Task]) -> Result<(), Error> {
+        self.write(|ledger| {
+            if ledger.reader().cursor(INDEX_CURSOR)? != Some(from) {
+                return Ok(());
+            }
+            carry_out(ledger, tasks)?;
+            ledger.writer.put_cursor(INDEX_CURSOR, to)
+        })
+    }
+}
+
+fn next_part(reader: &dyn Reader, reached: Option<Sequence>) -> Result<Part, Error> {
+    let Some(from) = reached else { return Ok(Part::Missing) };
+    let changes = reader.changes(from, BATCH)?;
+    match changes.first() {
+        Some(first) if first.sequence.0 != from.0 + 1 => return Ok(Part::Missing),
+        Some(_) | None => {}
+    }
+    let mut memories = Vec::new();
+    let mut to = from;
+    for change in changes {
+        to = change.sequence;
+        if let Event::Version(id) = change.event
+            && let Some(version) = reader.version(change.store, id, View::Basic)?
+        {
+            memories.push((version.memory, change.store));
+        }
+    }
+    // Entries are put in the order of ids, which an index likes better than any other.
+    memories.sort_unstable();
+    memories.dedup();
+    let mut tasks = Vec::new();
+    for (memory, store) in memories {
+        tasks.push(match reader.memory(store, memory, View::Full)? {
+            Some(memory) => Task::Put(Arc::new(Entry::read(&memory))),
+            None => Task::Remove(store, memory),
+        });
+    }
+    Ok(Part::Tasks { from, to, tasks })
+}
+
+/// Returns the entries of some memories that are not in the index, and the last path looked at.
+fn unindexed(
+    reader: &dyn Reader,
+    store: StoreId,
+    start: Bound<String>,
+) -> Result<(Vec<Task>, Option<String>), Error> {
+    let query = MemoryQuery { directory: Directory::root(), start, limit: BATCH, view: View::Full };
+    let memories = reader.memories(store, &query)?;
+    let last = memories.last().map(|memory| memory.path.as_str().to_owned());
+    let mut tasks = Vec::new();
+    for memory in memories {
+        let is_known =
+            reader.note(store, memory.id)?.is_some_and(|note| note.version == memory.version);
+        if !is_known {
+            tasks.push(Task::Put(Arc::new(Entry::read(&memory))));
+        }
+    }
+    Ok((tasks, last))
+}
+
+/// Carries out those tasks whose memory still is what it was when the task was made.
+fn carry_out(ledger: &mut Ledger<'_>, tasks: &[Task]) -> Result<(), Error> {
+    let mut entries = Vec::new();
+    for task in tasks {
+        match task {
+            Task::Put(entry) => {
+                let row = &entry.row;
+                let memory = ledger.reader().memory(row.store, row.memory, View::Basic)?;
+                if memory.is_some_and(|memory| memory.version == row.version) {
+                    entries.push(Arc::clone(entry));
+                }
+            }
+            Task::Remove(store, memory) => {
+                if ledger.reader().memory(*store, *memory, View::Basic)?.is_none() {
+                    ledger.writer.remove_note(*store, *memory)?;
+                }
+            }
+        }
+    }
+    ledger.writer.put_notes(&entries)
+}

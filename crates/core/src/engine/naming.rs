@@ -1,0 +1,398 @@
+//! What memories are called, and which memory a name means.
+
+use crate::backend::Reader;
+use crate::index::{Column, IndexQuery, NoteName, NoteRow, TermQuery, What};
+use crate::model::{
+    Directory, Memory, MemoryId, MemoryPath, StoreId, Timestamp, VersionId, View, slug,
+};
+use crate::note::{
+    Glob, Identifier, Nearness, Reference, alias_key, numbered_permalink, path_candidates,
+};
+use crate::{Error, ErrorKind};
+
+use super::{Engine, existing_store};
+
+/// Where names are looked for, and how far links may lead.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The store in which names are looked for that do not name a store.
+    pub home: StoreId,
+    /// Every store that may be reached, the home among them.
+    pub stores: Vec<StoreId>,
+}
+
+impl Scope {
+    /// Returns the scope of one store alone.
+    pub fn only(store: StoreId) -> Self {
+        Self { home: store, stores: vec![store] }
+    }
+
+    /// Returns the scope of a store from which others can be reached.
+    pub fn new(home: StoreId, others: impl IntoIterator<Item = StoreId>) -> Self {
+        let mut stores = vec![home];
+        stores.extend(others.into_iter().filter(|store| *store != home));
+        Self { home, stores }
+    }
+}
+
+/// What a memory is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteCard {
+    /// The memory.
+    pub memory: MemoryId,
+    /// Its store.
+    pub store: StoreId,
+    /// The version that was read.
+    pub version: VersionId,
+    /// Where it lives.
+    pub path: MemoryPath,
+    /// Its title.
+    pub title: String,
+    /// Its type.
+    pub kind: String,
+    /// Its permalink, which no other memory of the store has.
+    pub permalink: String,
+    /// When the memory was created.
+    pub created_at: Timestamp,
+    /// When its text or its path last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What a name means.
+pub(super) enum Meaning {
+    Nothing,
+    One(Box<NoteRow>),
+    Several(Vec<NoteRow>),
+}
+
+/// Among more memories that ask for the same permalink, later numbers may be shared with another.
+const PERMALINKS_CHECKED_MAX: usize = 100;
+/// How many memories a message names.
+const NAMED_MAX: usize = 5;
+
+impl Engine {
+    /// Returns the memory that an identifier means: an id, a path, a permalink, a title, a
+    /// `memory://` URL or a wiki link, tried in this order.
+    ///
+    /// A name that several memories have is [`ErrorKind::Ambiguous`], with their paths in the hint;
+    /// one that none has is [`ErrorKind::NotFound`], with near ones in the hint.
+    pub fn resolve(&self, scope: &Scope, identifier: &str, view: View) -> Result<Memory, Error> {
+        let found = self.read_indexed(|reader| {
+            existing_store(reader, scope.home)?;
+            let row = match meaning(reader, scope, &Identifier::parse(identifier))? {
+                Meaning::One(row) => row,
+                Meaning::Several(rows) => return Err(ambiguous(identifier, &rows)),
+                Meaning::Nothing => return Ok(None),
+            };
+            reader.memory(row.store, row.memory, view)
+        })?;
+        match found {
+            Some(memory) => Ok(memory),
+            None => Err(self.nothing_called(scope, identifier)?),
+        }
+    }
+
+    /// Returns what a memory is called.
+    pub fn card(&self, store: StoreId, memory: MemoryId) -> Result<NoteCard, Error> {
+        self.read_indexed(|reader| match reader.note(store, memory)? {
+            Some(row) => card(reader, row),
+            None => Err(Error::not_found(format!("no memory of the store has the id `{memory}`"))),
+        })
+    }
+
+    /// Returns memories whose names are near to one that means nothing, the nearest first.
+    pub fn suggest(
+        &self,
+        scope: &Scope,
+        identifier: &str,
+        limit: usize,
+    ) -> Result<Vec<NoteCard>, Error> {
+        let words = identifier.trim_start_matches("memory://").trim_end_matches(".md");
+        let parts: Vec<_> = words
+            .split(|letter: char| !letter.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .take(NAMED_WORDS_MAX)
+            .flat_map(|word| [TermQuery::word(word, NAMES), TermQuery::prefix(word, NAMES)])
+            .flatten()
+            .collect();
+        self.read_indexed(|reader| {
+            let query = IndexQuery {
+                stores: scope.stores.clone(),
+                what: What::Memories,
+                terms: TermQuery::Or(parts.clone()),
+                fields: Vec::new(),
+                paths: Vec::new(),
+                changed_after: None,
+                limit,
+            };
+            let mut cards = Vec::new();
+            for hit in reader.search_index(&query)?.hits {
+                if let Some(row) = reader.note(hit.store, hit.memory)? {
+                    cards.push(card(reader, row)?);
+                }
+            }
+            Ok(cards)
+        })
+    }
+
+    /// Returns the error for a name that no memory has.
+    pub(super) fn nothing_called(&self, scope: &Scope, identifier: &str) -> Result<Error, Error> {
+        let near = self.suggest(scope, identifier, NAMED_MAX)?;
+        let error = Error::not_found(format!("no memory is called `{identifier}`"));
+        Ok(if near.is_empty() {
+            error.with_hint("list the store or search it to see what it holds")
+        } else {
+            let near: Vec<_> = near.iter().map(|card| named(&card.path, &card.title)).collect();
+            error.with_hint(format!("did you mean {}?", near.join(" or ")))
+        })
+    }
+}
+
+/// The columns that hold what a memory is called.
+const NAMES: &[Column] = &[Column::Title, Column::Extra];
+/// How many words of a name are looked for.
+const NAMED_WORDS_MAX: usize = 12;
+
+fn named(path: &MemoryPath, title: &str) -> String {
+    format!("`{path}` ({title})")
+}
+
+fn ambiguous(identifier: &str, rows: &[NoteRow]) -> Error {
+    let paths: Vec<_> = rows.iter().take(NAMED_MAX).map(|row| format!("`{}`", row.path)).collect();
+    let more = rows.len().saturating_sub(paths.len());
+    let more = if more > 0 { format!(" or {more} more") } else { String::new() };
+    Error::new(ErrorKind::Ambiguous, format!("{} memories are called `{identifier}`", rows.len()))
+        .with_hint(format!("use a path instead: {}{more}", paths.join(" or ")))
+}
+
+/// Returns what is called by an identifier, seen from the home of a scope.
+pub(super) fn meaning(
+    reader: &dyn Reader,
+    scope: &Scope,
+    identifier: &Identifier,
+) -> Result<Meaning, Error> {
+    let Some((store, reference)) = placed(reader, scope, identifier)? else {
+        return Ok(Meaning::Nothing);
+    };
+    if let Reference::Id(id) = reference {
+        for &store in &scope.stores {
+            if let Some(row) = reader.note(store, id)? {
+                return Ok(Meaning::One(Box::new(row)));
+            }
+        }
+        return Ok(Meaning::Nothing);
+    }
+    match reference {
+        Reference::Id(_) => Ok(Meaning::Nothing),
+        Reference::Glob(glob) => Ok(match matching(reader, store, &glob, NAMED_MAX)?.as_slice() {
+            [] => Meaning::Nothing,
+            [only] => Meaning::One(Box::new(only.clone())),
+            several => Meaning::Several(several.to_vec()),
+        }),
+        Reference::Name(name) => called(reader, store, &name, None),
+    }
+}
+
+/// Returns the store that an identifier speaks of and what is called there; `None` if it names a
+/// store that cannot be reached.
+pub(super) fn placed(
+    reader: &dyn Reader,
+    scope: &Scope,
+    identifier: &Identifier,
+) -> Result<Option<(StoreId, Reference)>, Error> {
+    if let Some(store) = &identifier.store {
+        let store = store_called(reader, scope, store)?;
+        return Ok(store.map(|store| (store, identifier.reference.clone())));
+    }
+    if let Some((store, reference)) = identifier.with_store()
+        && let Some(store) = store_called(reader, scope, store)?
+    {
+        return Ok(Some((store, reference)));
+    }
+    Ok(Some((scope.home, identifier.reference.clone())))
+}
+
+fn store_called(
+    reader: &dyn Reader,
+    scope: &Scope,
+    wanted: &str,
+) -> Result<Option<StoreId>, Error> {
+    let mut by_slug = None;
+    for &id in &scope.stores {
+        let Some(store) = reader.store(id)? else { continue };
+        if store.name.as_str() == wanted || store.id.to_string() == wanted {
+            return Ok(Some(id));
+        }
+        if by_slug.is_none() && slug(&store.name) == wanted.to_lowercase() {
+            by_slug = Some(id);
+        }
+    }
+    Ok(by_slug)
+}
+
+/// Returns the first memories of a store whose path or permalink fits a pattern, by path.
+pub(super) fn matching(
+    reader: &dyn Reader,
+    store: StoreId,
+    glob: &Glob,
+    limit: usize,
+) -> Result<Vec<NoteRow>, Error> {
+    let mut found = Vec::new();
+    each_note(reader, store, |row| {
+        if glob.matches(row.path.as_str()) || glob.matches(&row.permalink) {
+            found.push(row);
+        }
+        found.len() < limit
+    })?;
+    Ok(found)
+}
+
+/// How many notes are read at once.
+const PAGE: usize = 512;
+
+/// Calls `work` with each note of a store, by path, until it returns false.
+pub(super) fn each_note(
+    reader: &dyn Reader,
+    store: StoreId,
+    mut work: impl FnMut(NoteRow) -> bool,
+) -> Result<(), Error> {
+    let mut after: Option<MemoryPath> = None;
+    loop {
+        let rows = reader.notes(store, after.as_ref(), PAGE)?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = Some(last.path.clone());
+        for row in rows {
+            if !work(row) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Returns what a name means in a store, strictly in this order: id, path, permalink, title, alias.
+///
+/// Seen from a directory, the nearest of several titles is meant; seen from nowhere, all are.
+pub(super) fn called(
+    reader: &dyn Reader,
+    store: StoreId,
+    name: &str,
+    from: Option<&Directory>,
+) -> Result<Meaning, Error> {
+    let one = |row: NoteRow| Meaning::One(Box::new(row));
+    if let Ok(id) = name.parse() {
+        return Ok(reader.note(store, id)?.map_or(Meaning::Nothing, one));
+    }
+    for path in path_candidates(name, from) {
+        if let Some(memory) = reader.memory_at(store, &path, View::Basic)?
+            && let Some(row) = reader.note(store, memory.id)?
+        {
+            return Ok(one(row));
+        }
+    }
+    let bare = name.trim_matches('/');
+    let bare = bare.strip_suffix(".md").unwrap_or(bare);
+    if let Some(row) = with_permalink(reader, store, bare)? {
+        return Ok(one(row));
+    }
+    let mut titled = reader.notes_named(store, &NoteName::Title(name.to_owned()))?;
+    if let Some(from) = from {
+        titled.sort_by_cached_key(|row| Nearness::new(from, &row.path));
+        titled.truncate(1);
+    }
+    if titled.is_empty() {
+        titled = reader.notes_named(store, &NoteName::Alias(alias_key(bare)))?;
+    }
+    Ok(match titled.as_slice() {
+        [] => Meaning::Nothing,
+        [only] => one(only.clone()),
+        _ => Meaning::Several(titled),
+    })
+}
+
+/// Returns the memory that has a permalink.
+fn with_permalink(
+    reader: &dyn Reader,
+    store: StoreId,
+    permalink: &str,
+) -> Result<Option<NoteRow>, Error> {
+    if let Some(first) = sharing(reader, store, permalink)?.into_iter().next() {
+        return Ok(Some(first));
+    }
+    let Some((base, number)) = permalink.rsplit_once('-') else { return Ok(None) };
+    if number.parse::<usize>().is_err() {
+        return Ok(None);
+    }
+    for (number, row) in sharing(reader, store, base)?.into_iter().enumerate() {
+        if numbered(reader, store, base, number)? == permalink {
+            return Ok(Some(row));
+        }
+        if number > PERMALINKS_CHECKED_MAX {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the memories that ask for the same permalink, the one that has it first.
+fn sharing(reader: &dyn Reader, store: StoreId, permalink: &str) -> Result<Vec<NoteRow>, Error> {
+    let mut rows = reader.notes_named(store, &NoteName::Permalink(permalink.to_owned()))?;
+    rows.sort_by_key(|row| (row.permalink_source, row.memory));
+    Ok(rows)
+}
+
+/// Returns the permalink of the `place`-th memory that asks for the same one.
+fn numbered(
+    reader: &dyn Reader,
+    store: StoreId,
+    base: &str,
+    place: usize,
+) -> Result<String, Error> {
+    if place == 0 {
+        return Ok(base.to_owned());
+    }
+    if place > PERMALINKS_CHECKED_MAX {
+        return Ok(numbered_permalink(base, place));
+    }
+    let mut free_count = 0;
+    for number in 1.. {
+        let candidate = numbered_permalink(base, number);
+        let owners = reader.notes_named(store, &NoteName::Permalink(candidate.clone()))?;
+        free_count += usize::from(owners.is_empty());
+        if free_count == place {
+            return Ok(candidate);
+        }
+    }
+    Ok(numbered_permalink(base, place))
+}
+
+/// Returns what a memory is called, with the permalink that it has among all others.
+pub(super) fn card(reader: &dyn Reader, row: NoteRow) -> Result<NoteCard, Error> {
+    let sharing = sharing(reader, row.store, &row.permalink)?;
+    let place = sharing.iter().position(|other| other.memory == row.memory).unwrap_or(0);
+    let permalink = numbered(reader, row.store, &row.permalink, place)?;
+    Ok(NoteCard {
+        memory: row.memory,
+        store: row.store,
+        version: row.version,
+        path: row.path,
+        title: row.title,
+        kind: row.kind,
+        permalink,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+    })
+}
+
+/// Returns every key by which links to a memory are found.
+pub(super) fn keys_of(reader: &dyn Reader, row: &NoteRow) -> Result<Vec<String>, Error> {
+    let card = card(reader, row.clone())?;
+    let path = row.path.as_str().trim_start_matches('/');
+    let bare = path.strip_suffix(".md").unwrap_or(path);
+    let stem = bare.rsplit('/').next().unwrap_or(bare);
+    let id = row.memory.to_string();
+    let names = [id.as_str(), path, bare, stem, &row.title, &row.permalink, &card.permalink];
+    let mut keys: Vec<_> = names.into_iter().map(alias_key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}

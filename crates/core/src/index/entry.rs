@@ -1,0 +1,250 @@
+//! Entries: everything that the index keeps of one memory.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Memory, MemoryId, MemoryPath};
+use crate::note::{self, Note, Target, Value, alias_key};
+
+use super::document::{extra, joined, spaced};
+use super::{Document, LinkRow, Mark, NoteRow, PermalinkSource, terms};
+
+/// Everything that the index keeps of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What the memory is called.
+    pub row: NoteRow,
+    /// Every name that it can be called by, in the form of
+    /// [`alias_key`](crate::note::alias_key), each once.
+    pub names: Vec<String>,
+    /// Its terms.
+    pub document: Document,
+    /// The fields of its frontmatter as flat texts: `author.name`, `Ada`.
+    pub fields: Vec<(String, String)>,
+    /// Its links, in their order.
+    pub links: Vec<IndexedLink>,
+    /// Its observations and links, as documents of their own.
+    pub facts: Vec<Fact>,
+}
+
+/// A link with the keys by which it is found from its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedLink {
+    /// The link.
+    pub row: LinkRow,
+    /// Its keys: whatever the link means has at least one of these among its names.
+    pub keys: Vec<String>,
+}
+
+/// A document inside a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is.
+    pub kind: FactKind,
+    /// Its place among those of its kind in the memory, from 0.
+    pub position: usize,
+    /// Its terms.
+    pub document: Document,
+}
+
+/// What a document inside a memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FactKind {
+    /// An observation.
+    Observation,
+    /// A relation or another link.
+    Relation,
+}
+
+/// Fields beyond these are not kept; no person writes as many.
+const FIELDS_MAX: usize = 1000;
+
+impl Entry {
+    /// Makes the entry of a memory that was read with its text.
+    pub fn read(memory: &Memory) -> Self {
+        let text = memory.content.as_ref().map_or("", |content| content.as_str());
+        let note = Note::parse(&memory.path, text);
+        let row = row(memory, &note);
+        let marks = marks(&memory.path, &note);
+        let links: Vec<_> = links(memory.id, &memory.path, &note);
+        Self {
+            names: names(&row),
+            document: document(&memory.path, &note, text, &marks),
+            fields: fields(&note),
+            facts: facts(&note, &links, &marks),
+            links,
+            row,
+        }
+    }
+}
+
+fn row(memory: &Memory, note: &Note) -> NoteRow {
+    let (permalink, permalink_source) = match &note.permalink {
+        Some(permalink) => (permalink.clone(), PermalinkSource::Frontmatter),
+        None => (note::permalink(&memory.path), PermalinkSource::Path),
+    };
+    NoteRow {
+        memory: memory.id,
+        store: memory.store,
+        version: memory.version,
+        path: memory.path.clone(),
+        title: note.title.clone(),
+        kind: note.kind.clone(),
+        permalink,
+        permalink_source,
+        created_at: memory.created_at,
+        updated_at: memory.updated_at,
+    }
+}
+
+fn names(row: &NoteRow) -> Vec<String> {
+    let path = row.path.as_str().trim_start_matches('/');
+    let bare = path.strip_suffix(".md").unwrap_or(path);
+    let stem = bare.rsplit('/').next().unwrap_or(bare);
+    let names = [&row.memory.to_string(), path, bare, stem, &row.title, &row.permalink];
+    each_once(names.into_iter().map(alias_key))
+}
+
+/// Returns the keys by which a link is found from whatever it may mean, seen from its memory.
+fn target_keys(from: &MemoryPath, target: &Target) -> Vec<String> {
+    let name = target.name.trim_start_matches('/');
+    let bare = name.strip_suffix(".md").unwrap_or(name);
+    let paths = note::path_candidates(&target.name, Some(&from.parent()));
+    let paths = paths.iter().map(|path| path.as_str().trim_start_matches('/'));
+    each_once([name, bare].into_iter().chain(paths).map(alias_key))
+}
+
+fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for key in keys.filter(|key| !key.is_empty()) {
+        if !found.contains(&key) {
+            found.push(key);
+        }
+    }
+    found
+}
+
+fn document(path: &MemoryPath, note: &Note, text: &str, marks: &[String]) -> Document {
+    let body = text.get(note.body.clone()).unwrap_or_default();
+    let tags = || note.tags.iter().map(String::as_str);
+    let headings = || note.headings.iter().map(|heading| heading.text.as_str());
+    let values: Vec<_> = fields(note).into_iter().map(|(_, value)| value).collect();
+    let mut further = extra([note.title.as_str(), body].into_iter().chain(tags()));
+    let path_and_values =
+        || std::iter::once(path.as_str()).chain(values.iter().map(String::as_str));
+    further.extend(path_and_values().flat_map(terms).map(|term| term.text));
+    further.extend(extra(path_and_values()));
+    Document {
+        title: joined([note.title.as_str()]),
+        tags: joined(tags()),
+        headings: joined(headings()),
+        body: joined([body]),
+        extra: spaced(further.iter().map(String::as_str)),
+        marks: spaced(marks.iter().map(String::as_str)),
+    }
+}
+
+/// Returns the marks of a memory, which everything in it has too.
+fn marks(path: &MemoryPath, note: &Note) -> Vec<String> {
+    let mut marks = vec![Mark::Any.term(), Mark::Kind(&note.kind).term()];
+    marks.extend(path.ancestors().map(|place| Mark::Place(place).term()));
+    marks.push(Mark::Place(path.as_str()).term());
+    let observed = note.observations.iter().flat_map(|observation| &observation.tags);
+    let tags: BTreeSet<_> =
+        note.tags.iter().chain(observed).map(|tag| tag.to_lowercase()).collect();
+    marks.extend(tags.iter().map(|tag| Mark::Tag(tag).term()));
+    let categories: BTreeSet<_> =
+        note.observations.iter().map(|observation| observation.category.to_lowercase()).collect();
+    marks.extend(categories.iter().map(|category| Mark::Category(category).term()));
+    marks
+}
+
+fn links(from: MemoryId, path: &MemoryPath, note: &Note) -> Vec<IndexedLink> {
+    let indexed = |(position, edge): (usize, note::Edge<'_>)| IndexedLink {
+        keys: target_keys(path, edge.target),
+        row: LinkRow {
+            from,
+            position,
+            kind: edge.kind.to_owned(),
+            target: edge.target.clone(),
+            context: edge.context.map(str::to_owned),
+            line: edge.line,
+        },
+    };
+    note.edges().enumerate().map(indexed).collect()
+}
+
+fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
+    // A category of another observation of the memory must not mark this one.
+    let inherited: Vec<&str> =
+        marks.iter().filter(|mark| !mark.starts_with('c')).map(String::as_str).collect();
+    let observations = note.observations.iter().enumerate().map(|(position, observation)| {
+        let context = observation.context.as_deref().unwrap_or_default();
+        let category = Mark::Category(&observation.category).term();
+        Fact {
+            kind: FactKind::Observation,
+            position,
+            document: Document {
+                title: joined([observation.category.as_str()]),
+                tags: joined(observation.tags.iter().map(String::as_str)),
+                headings: String::new(),
+                body: joined([observation.text.as_str(), context]),
+                extra: spaced(
+                    extra([observation.text.as_str(), context]).iter().map(String::as_str),
+                ),
+                marks: spaced(inherited.iter().copied().chain([category.as_str()])),
+            },
+        }
+    });
+    let relations = links.iter().map(|link| {
+        let LinkRow { kind, target, context, position, .. } = &link.row;
+        let texts =
+            [target.name.as_str(), context.as_deref().unwrap_or_default(), note.title.as_str()];
+        let mark = Mark::Relation(kind).term();
+        Fact {
+            kind: FactKind::Relation,
+            position: *position,
+            document: Document {
+                title: joined([kind.as_str()]),
+                tags: String::new(),
+                headings: String::new(),
+                body: joined(texts),
+                extra: spaced(extra(texts).iter().map(String::as_str)),
+                marks: spaced(inherited.iter().copied().chain([mark.as_str()])),
+            },
+        }
+    });
+    observations.chain(relations).collect()
+}
+
+/// Returns the fields of the frontmatter as flat texts, lists item by item.
+fn fields(note: &Note) -> Vec<(String, String)> {
+    let mut fields =
+        vec![("title".to_owned(), note.title.clone()), ("type".to_owned(), note.kind.clone())];
+    fields.extend(note.tags.iter().map(|tag| ("tags".to_owned(), tag.clone())));
+    fields.extend(note.permalink.iter().map(|link| ("permalink".to_owned(), link.clone())));
+    let moments = [("created", note.created), ("modified", note.modified)];
+    let moments =
+        moments.into_iter().filter_map(|(key, at)| Some((key.to_owned(), at?.to_string())));
+    fields.extend(moments);
+    for (key, value) in &note.metadata {
+        flatten(key, value, &mut fields);
+    }
+    fields.truncate(FIELDS_MAX);
+    fields
+}
+
+fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
+    if fields.len() >= FIELDS_MAX {
+        return;
+    }
+    match value {
+        Value::Null => fields.push((key.to_owned(), String::new())),
+        Value::Text(text) => fields.push((key.to_owned(), text.clone())),
+        Value::List(items) => items.iter().for_each(|item| flatten(key, item, fields)),
+        Value::Map(entries) => {
+            for (inner, value) in entries {
+                flatten(&format!("{key}.{inner}"), value, fields);
+            }
+        }
+    }
+}

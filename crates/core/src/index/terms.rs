@@ -1,0 +1,298 @@
+//! Texts as terms: what the index keeps and what a query asks for.
+//!
+//! A term is a word in lower case, without accents and without its English ending. Everything
+//! that is not a letter or a digit separates words, so `foo-bar`, `foo/bar.rs` and `foo_bar` are
+//! words beside each other. Chinese, Japanese and Korean text has no spaces, so each pair of
+//! neighbouring characters is a term.
+//!
+//! Backends get terms and compare them byte by byte; all knowledge of language is here.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::stem::stem;
+
+/// Longer words are cut; what follows cannot be searched for.
+const TERM_SIZE_BYTES_MAX: usize = 64;
+
+/// A term and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The term.
+    pub text: String,
+    /// The bytes of the text that it was made of.
+    pub range: Range<usize>,
+}
+
+/// Returns the terms of a text in their order.
+pub fn terms(text: &str) -> Vec<Term> {
+    let mut found = Vec::with_capacity(text.len() / 6);
+    each_run(text, |run, range| match run {
+        Run::Word => {
+            let term = term_of(text.get(range.clone()).unwrap_or_default());
+            if !term.is_empty() {
+                found.push(Term { text: term, range });
+            }
+        }
+        Run::Ideographs => pairs(text, range, &mut found),
+    });
+    found
+}
+
+/// Returns the term of a written word; nothing is left of a lone accent.
+pub(super) fn term_of(written: &str) -> String {
+    stem(&folded(written))
+}
+
+/// Calls `work` with what else a run can be found by: the word as it is written, the parts of an
+/// identifier such as `parseJson2`, the last character of a run without spaces.
+pub(super) fn further_terms(run: Run, written: &str, mut work: impl FnMut(String)) {
+    match run {
+        Run::Ideographs => written.chars().last().map(String::from).into_iter().for_each(work),
+        Run::Word => {
+            let word = folded(written);
+            if !word.is_empty() && stem(&word) != word {
+                work(word.into_owned());
+            }
+            for part in parts(written) {
+                let part = folded(part);
+                work(stem(&part));
+                work(part.into_owned());
+            }
+        }
+    }
+}
+
+/// Returns the parts of a word that changes between small and capital letters or digits; none if
+/// it has only one.
+pub(super) fn parts(word: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return parts;
+    }
+    let mut start = 0;
+    let kinds: Vec<_> = word.char_indices().map(|(at, letter)| (at, kind(letter))).collect();
+    for window in kinds.windows(2) {
+        let [(before, first), (at, second)] = window else { continue };
+        let begins = match (first, second) {
+            // `HTTPServer`: the last capital belongs to the next part.
+            (Kind::Capital, Kind::Small) if *before > start => Some(*before),
+            (Kind::Capital, Kind::Small) => None,
+            (first, second) => (first != second).then_some(*at),
+        };
+        if let Some(begins) = begins.filter(|begins| *begins > start) {
+            parts.extend(word.get(start..begins));
+            start = begins;
+        }
+    }
+    if start > 0 {
+        parts.extend(word.get(start..));
+    }
+    parts
+}
+
+/// Returns the lower-case form of a written word without accents.
+pub(super) fn folded(written: &str) -> Cow<'_, str> {
+    let is_accent = |letter: &char| ('\u{300}'..='\u{36f}').contains(letter);
+    let folded: Cow<'_, str> = if written.is_ascii() {
+        if written.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+            Cow::Borrowed(written)
+        } else {
+            let kept = written.chars().filter(|letter| !is_apostrophe(*letter));
+            Cow::Owned(kept.map(|letter| letter.to_ascii_lowercase()).collect())
+        }
+    } else {
+        let decomposed = written.nfkd().filter(|letter| !is_accent(letter));
+        // Decomposing may bring out what separates words, which a term cannot hold.
+        let lower = decomposed.flat_map(char::to_lowercase);
+        Cow::Owned(lower.filter(|letter| is_letter(*letter)).nfc().collect())
+    };
+    cut(folded)
+}
+
+fn cut(word: Cow<'_, str>) -> Cow<'_, str> {
+    if word.len() <= TERM_SIZE_BYTES_MAX {
+        return word;
+    }
+    let end = (0..=TERM_SIZE_BYTES_MAX).rev().find(|at| word.is_char_boundary(*at)).unwrap_or(0);
+    let mut word = word.into_owned();
+    word.truncate(end);
+    Cow::Owned(word)
+}
+
+/// Adds each pair of neighbouring characters, or the character if it is alone.
+fn pairs(text: &str, range: Range<usize>, found: &mut Vec<Term>) {
+    let run = text.get(range.clone()).unwrap_or_default();
+    let places: Vec<_> =
+        run.char_indices().map(|(at, letter)| (range.start + at, letter)).collect();
+    let ends = places.iter().skip(1).map(|(at, _)| *at).chain([range.end]);
+    let letters: Vec<_> =
+        places.iter().zip(ends).map(|(&(at, letter), end)| (at, end, letter)).collect();
+    if let [(start, end, letter)] = letters.as_slice() {
+        found.push(Term { text: letter.to_string(), range: *start..*end });
+    }
+    for pair in letters.windows(2) {
+        if let [(start, _, first), (_, end, second)] = pair {
+            found.push(Term { text: [*first, *second].iter().collect(), range: *start..*end });
+        }
+    }
+}
+
+/// What kind of text a run of letters is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    /// A word.
+    Word,
+    /// Characters of a script without spaces.
+    Ideographs,
+}
+
+/// Calls `work` with each run of letters in a text.
+pub(super) fn each_run(text: &str, mut work: impl FnMut(Run, Range<usize>)) {
+    let mut open: Option<(Run, usize)> = None;
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        let joins = is_apostrophe(letter)
+            && matches!(open, Some((Run::Word, _)))
+            && letters.peek().is_some_and(|(_, next)| run_of(*next) == Some(Run::Word));
+        let run = if joins { Some(Run::Word) } else { run_of(letter) };
+        if open.map(|(run, _)| run) != run {
+            if let Some((kind, start)) = open.take() {
+                work(kind, start..at);
+            }
+            open = run.map(|run| (run, at));
+        }
+    }
+    if let Some((kind, start)) = open {
+        work(kind, start..text.len());
+    }
+}
+
+fn run_of(letter: char) -> Option<Run> {
+    if letter.is_ascii() {
+        letter.is_ascii_alphanumeric().then_some(Run::Word)
+    } else if is_ideograph(letter) {
+        Some(Run::Ideographs)
+    } else {
+        is_letter(letter).then_some(Run::Word)
+    }
+}
+
+fn is_letter(letter: char) -> bool {
+    // Accents written after their letter belong to the word.
+    letter.is_alphanumeric() || unicode_normalization::char::is_combining_mark(letter)
+}
+
+fn is_apostrophe(letter: char) -> bool {
+    matches!(letter, '\'' | '’')
+}
+
+/// Tells whether a character belongs to a script without spaces between words.
+pub(super) fn is_ideograph(letter: char) -> bool {
+    matches!(letter,
+        '\u{2e80}'..='\u{2fdf}'
+        | '\u{3005}'..='\u{3007}'
+        | '\u{3040}'..='\u{30ff}'
+        | '\u{3100}'..='\u{318f}'
+        | '\u{31a0}'..='\u{31bf}'
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff66}'..='\u{ff9f}'
+        | '\u{20000}'..='\u{3ffff}'
+    ) && letter.is_alphanumeric()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Small,
+    Capital,
+    Digit,
+}
+
+fn kind(letter: char) -> Kind {
+    if letter.is_numeric() {
+        Kind::Digit
+    } else if letter.is_uppercase() {
+        Kind::Capital
+    } else {
+        Kind::Small
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        terms(text).into_iter().map(|term| term.text).collect()
+    }
+
+    #[test]
+    fn words_lose_case_accents_and_endings() {
+        assert_eq!(of("The Cafés were CONNECTED"), ["the", "cafe", "were", "connect"]);
+        assert_eq!(of("Größe naïve"), ["große", "naiv"]);
+        assert_eq!(of("user's don’t"), ["user", "dont"]);
+    }
+
+    #[test]
+    fn everything_else_separates_words() {
+        assert_eq!(
+            of("foo-bar foo/bar.rs foo_bar"),
+            ["foo", "bar", "foo", "bar", "rs", "foo", "bar"]
+        );
+        assert_eq!(of("v1.2.3 C++ #tag 'x'"), ["v1", "2", "3", "c", "tag", "x"]);
+        assert_eq!(of(" \n\t…—"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn scripts_without_spaces_become_pairs() {
+        assert_eq!(of("日本語 tea茶"), ["日本", "本語", "tea", "茶"]);
+        assert_eq!(of("こんにちは"), ["こん", "んに", "にち", "ちは"]);
+        let mut further = Vec::new();
+        further_terms(Run::Ideographs, "日本語", |term| further.push(term));
+        assert_eq!(further, ["語"]);
+    }
+
+    #[test]
+    fn terms_know_their_places() {
+        let text = "Ünder the 日本語!";
+        for term in terms(text) {
+            let written = text.get(term.range.clone()).unwrap();
+            assert_eq!(stem(&folded(written)), term.text);
+        }
+    }
+
+    #[test]
+    fn identifiers_have_parts() {
+        let none: [&str; 0] = [];
+        assert_eq!(parts("parseJson2"), ["parse", "Json", "2"]);
+        assert_eq!(parts("HTTPServer"), ["HTTP", "Server"]);
+        assert_eq!(parts("Tea"), none);
+        assert_eq!(parts("tea"), none);
+        assert_eq!(parts("TEA"), none);
+        assert_eq!(parts("sha256"), ["sha", "256"]);
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        assert_eq!(of(&"x".repeat(100_000)), ["x".repeat(64)]);
+        assert_eq!(of(&"é".repeat(100)), ["e".repeat(64)]);
+    }
+
+    proptest! {
+        #[test]
+        fn terms_hold_nothing_that_separates_words(text in "\\PC{0,40}") {
+            for term in terms(&text).iter().map(|term| &term.text) {
+                prop_assert!(!term.is_empty());
+                prop_assert!(!term.contains(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()));
+            }
+        }
+    }
+}

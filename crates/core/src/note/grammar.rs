@@ -1,0 +1,256 @@
+//! What the blocks of a note say: headings, observations, relations, links.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::block::{Block, BlockKind, MarkdownLink};
+use super::lines::Lines;
+use super::links::{WikiLink, wiki_links};
+use super::qualifier::qualifiers;
+use super::{Heading, Link, LinkStyle, Note, Observation, Relation, Target};
+
+/// Adds what a block says to the note.
+pub(super) fn read(block: &Block, lines: &Lines, note: &mut Note) {
+    let mut wiki = wiki_links(&block.text, &block.code);
+    let markdown = markdown_links(block, &wiki);
+    let protected = protected(block, &markdown, &wiki);
+    let item = Item { text: &block.text, protected: &protected };
+    let line = |offset| lines.number(block.source_offset(offset));
+    match &block.kind {
+        BlockKind::Heading { level, plain } => note.headings.push(Heading {
+            level: *level,
+            text: plain.split_whitespace().collect::<Vec<_>>().join(" "),
+            line: lines.number(block.source.start),
+            range: block.source.clone(),
+        }),
+        BlockKind::Item => match item.observation(line(0)) {
+            Some(observation) => note.observations.push(observation),
+            None => {
+                let first = wiki.first().filter(|link| !link.is_embed);
+                if let Some((kind, context)) = first.and_then(|link| item.relation(link)) {
+                    let WikiLink { range, target, .. } = wiki.remove(0);
+                    let line = line(range.start);
+                    let range = source_range(block, &range);
+                    note.relations.push(Relation { kind, target, context, line, range });
+                }
+            }
+        },
+        BlockKind::Other => {}
+    }
+    let first_new = note.links.len();
+    note.links.extend(wiki.into_iter().map(|link| Link {
+        target: link.target,
+        style: if link.is_embed { LinkStyle::WikiEmbed } else { LinkStyle::Wiki },
+        line: line(link.range.start),
+        range: source_range(block, &link.range),
+    }));
+    note.links.extend(memory_links(block, &markdown, lines));
+    note.links.get_mut(first_new..).unwrap_or_default().sort_by_key(|link| link.range.start);
+}
+
+fn source_range(block: &Block, range: &Range<usize>) -> Range<usize> {
+    let start = block.source_offset(range.start);
+    start..start + range.len()
+}
+
+/// Returns the markdown links of a block that point to memories.
+fn memory_links(block: &Block, markdown: &[&MarkdownLink], lines: &Lines) -> Vec<Link> {
+    let links = markdown.iter().filter_map(|link| {
+        let start = block.source_offset(link.range.start);
+        let last = block.source_offset(link.range.end.saturating_sub(1));
+        Some(Link {
+            target: Target::of_markdown(&link.destination)?,
+            style: if link.is_image { LinkStyle::MarkdownEmbed } else { LinkStyle::Markdown },
+            line: lines.number(start),
+            range: start..last + 1,
+        })
+    });
+    links.collect()
+}
+
+/// Returns the markdown links that are not a wiki link with parentheses behind it.
+fn markdown_links<'a>(block: &'a Block, wiki: &[WikiLink]) -> Vec<&'a MarkdownLink> {
+    let starts: HashSet<_> = wiki.iter().map(|link| link.range.start).collect();
+    block.links.iter().filter(|link| !starts.contains(&link.range.start)).collect()
+}
+
+/// Returns the stretches whose characters mean nothing here: code and links, in order, apart.
+fn protected(block: &Block, markdown: &[&MarkdownLink], wiki: &[WikiLink]) -> Vec<Range<usize>> {
+    let code = block.code.iter().cloned();
+    let markdown = markdown.iter().map(|link| link.range.clone());
+    let wiki = wiki.iter().map(|link| link.range.clone());
+    let mut all: Vec<_> = code.chain(markdown).chain(wiki).collect();
+    all.sort_by_key(|range| (range.start, range.end));
+    let mut apart: Vec<Range<usize>> = Vec::with_capacity(all.len());
+    for range in all {
+        match apart.last_mut().filter(|last| range.start < last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => apart.push(range),
+        }
+    }
+    apart
+}
+
+/// The text of a list item.
+struct Item<'a> {
+    text: &'a str,
+    /// Stretches whose characters mean nothing, in order, apart.
+    protected: &'a [Range<usize>],
+}
+
+impl Item<'_> {
+    /// Reads `[category] @time text #tag (context)`.
+    fn observation(&self, line: usize) -> Option<Observation> {
+        let (category, rest) = category(self.text)?;
+        let (times, rest) = qualifiers(rest.trim_start());
+        let start = self.text.len() - rest.len();
+        let context = self.context(start).filter(|context| {
+            self.text.get(start..context.start).is_some_and(|text| !text.trim().is_empty())
+        });
+        let end = context.as_ref().map_or(self.text.len(), |context| context.start);
+        let text = flowing(self.text.get(start..end).unwrap_or_default());
+        let context = context.and_then(|range| self.inside(&range));
+        (!text.is_empty()).then(|| Observation {
+            category: category.to_owned(),
+            text,
+            tags: self.tags(start),
+            context,
+            times,
+            line,
+        })
+    }
+
+    /// Reads `kind [[Target]] (context)`, where the link is the first of the item.
+    fn relation(&self, link: &WikiLink) -> Option<(String, Option<String>)> {
+        let kind = relation_kind(self.text.get(..link.range.start)?.trim())?;
+        let context = self.context(link.range.end).and_then(|range| self.inside(&range));
+        Some((kind.to_owned(), context))
+    }
+
+    /// Returns the balanced parentheses after `start` that end the item and follow a space.
+    fn context(&self, start: usize) -> Option<Range<usize>> {
+        let end = self.text.trim_end().len();
+        let mut open = Vec::new();
+        let mut last = None;
+        for (offset, character) in self.meaningful(start) {
+            match character {
+                '(' => open.push(offset),
+                ')' => last = open.pop().map(|begin| begin..offset + 1),
+                _ => {}
+            }
+        }
+        last.filter(|range| {
+            let before = self.text.get(start..range.start).unwrap_or_default();
+            range.end == end && (before.is_empty() || before.ends_with(char::is_whitespace))
+        })
+    }
+
+    fn inside(&self, parentheses: &Range<usize>) -> Option<String> {
+        let text = flowing(self.text.get(parentheses.start + 1..parentheses.end - 1)?);
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns the words that begin with `#`.
+    fn tags(&self, start: usize) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        let mut before = ' ';
+        let mut word: Option<String> = None;
+        for (_, character) in self.meaningful(start).chain([(0, ' ')]) {
+            if let Some(tag) = word.as_mut().filter(|_| is_tag_character(character)) {
+                tag.push(character);
+            } else {
+                let ended = word.take();
+                let begins = character == '#' && (ended.is_some() || !is_tag_character(before));
+                word = begins.then(String::new);
+                let tag = ended.as_deref().unwrap_or_default().trim_end_matches(['.', '/', '-']);
+                if !tag.is_empty() && seen.insert(tag.to_owned()) {
+                    found.push(tag.to_owned());
+                }
+            }
+            before = character;
+        }
+        found
+    }
+
+    /// Returns the characters after `start`; what is escaped or protected is a NUL.
+    fn meaningful(&self, start: usize) -> impl Iterator<Item = (usize, char)> {
+        let mut protected = self.protected.iter().peekable();
+        let mut is_escaped = false;
+        let characters = self.text.get(start..).unwrap_or_default().char_indices();
+        characters.map(move |(offset, character)| {
+            let offset = start + offset;
+            while protected.next_if(|range| range.end <= offset).is_some() {}
+            let is_protected = protected.peek().is_some_and(|range| range.start <= offset);
+            let is_hidden = is_protected || is_escaped;
+            is_escaped = !is_hidden && character == '\\';
+            (offset, if is_hidden { '\0' } else { character })
+        })
+    }
+}
+
+/// Splits `[category] rest`, unless the brackets hold no category.
+fn category(text: &str) -> Option<(&str, &str)> {
+    let after = text.trim_start().strip_prefix('[')?;
+    let end = after.find(['[', ']', '(', ')', '\n'])?;
+    let (category, rest) = after.split_at_checked(end)?;
+    let rest = rest.strip_prefix(']')?;
+    let category = category.trim();
+    let mut characters = category.chars();
+    let is_box = match (characters.next(), characters.next()) {
+        (Some(only), None) => matches!(only, 'x' | 'X') || !only.is_alphanumeric(),
+        (None, _) => true,
+        (Some(_), Some(_)) => is_time_code(category),
+    };
+    (!is_box && rest.starts_with(char::is_whitespace)).then_some((category, rest))
+}
+
+/// Tells whether a text is like `12:30` or `1:02:03.5`.
+fn is_time_code(text: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let text = text.split_once('.').map_or(text, |(whole, _)| whole);
+    text.contains(':') && text.split(':').all(is_part)
+}
+
+/// Returns the kind that stands before a link: one word, or several in quotes.
+fn relation_kind(text: &str) -> Option<&str> {
+    const QUOTES: [(char, char); 3] = [('"', '"'), ('\'', '\''), ('\u{201c}', '\u{201d}')];
+    let quoted = QUOTES.iter().find_map(|(open, close)| {
+        let inside = text.strip_prefix(*open)?.strip_suffix(*close)?;
+        (!inside.contains([*open, *close, '\n'])).then_some(inside)
+    });
+    let kind = match quoted {
+        Some(inside) => inside.trim(),
+        None if text.contains(char::is_whitespace) => return None,
+        None => text.trim_matches('*').trim_end_matches(':').trim_matches('*'),
+    };
+    let is_word = kind.chars().any(char::is_alphanumeric);
+    (is_word && !kind.contains(['[', ']', '`', '\\', '\n'])).then_some(kind)
+}
+
+fn is_tag_character(character: char) -> bool {
+    let is_foreign_sign = matches!(character, '\u{80}'..='\u{bf}' | '\u{2000}'..='\u{206f}'
+        | '\u{3000}'..='\u{303f}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff0f}'
+        | '\u{ff1a}'..='\u{ff20}');
+    character.is_alphanumeric()
+        || matches!(character, '_' | '-' | '/' | '.' | '+')
+        || (!character.is_ascii() && !is_foreign_sign && !character.is_whitespace())
+}
+
+/// Returns a text with its lines joined; paragraphs stand on lines of their own.
+fn flowing(text: &str) -> String {
+    let mut flowing = String::with_capacity(text.len());
+    let mut gap = "";
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() {
+            gap = "\n";
+            continue;
+        }
+        if !flowing.is_empty() {
+            flowing.push_str(gap);
+        }
+        flowing.push_str(line);
+        gap = " ";
+    }
+    flowing
+}

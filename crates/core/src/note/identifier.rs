@@ -1,0 +1,172 @@
+//! What a person, a model or a link can call a memory.
+//!
+//! Which memory it is depends on what the store holds. The order in which to try is: the id, a
+//! path ([`path_candidates`]), a permalink, an exact title (the [`Nearness`] decides between
+//! several), an alias ([`alias_key`]) that only one memory has.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::links::percent_decoded;
+use super::{Glob, Target};
+use crate::model::{Directory, MemoryId, MemoryPath};
+
+const SCHEME: &str = "memory://";
+
+/// What a text calls a memory, or several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identifier {
+    /// The store, if the text names one for certain.
+    pub store: Option<String>,
+    /// What is called.
+    pub reference: Reference,
+    /// Whether the text was a `memory://` URL, whose first segment may name a store.
+    is_url: bool,
+}
+
+/// The kinds of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The id of a memory.
+    Id(MemoryId),
+    /// All paths and permalinks that fit a pattern.
+    Glob(Glob),
+    /// A path, a permalink, a title or an alias.
+    Name(String),
+}
+
+impl Identifier {
+    /// Reads an id, a path, a permalink, a title, a `memory://` URL, a pattern or a wiki link.
+    pub fn parse(text: &str) -> Self {
+        let text = text.trim();
+        let linked = text.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
+        if let Some(target) = linked.and_then(Target::parse) {
+            return Self::of(&target);
+        }
+        match text.get(..SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(SCHEME)) {
+            Some(_) => {
+                let rest = percent_decoded(text.get(SCHEME.len()..).unwrap_or_default());
+                Self { store: None, reference: Reference::parse(&rest), is_url: true }
+            }
+            None => Self { store: None, reference: Reference::parse(text), is_url: false },
+        }
+    }
+
+    /// Returns what the target of a link is called.
+    pub fn of(target: &Target) -> Self {
+        let named = Self::parse(&target.name);
+        Self { store: target.store.clone().or(named.store), ..named }
+    }
+
+    /// Splits a URL into the store that its first segment may name, and what is called in it.
+    ///
+    /// Whether there is such a store decides which reading is right; `None` if there is only one.
+    pub fn with_store(&self) -> Option<(&str, Reference)> {
+        let text = match &self.reference {
+            Reference::Id(_) => return None,
+            Reference::Glob(glob) => glob.as_str(),
+            Reference::Name(name) => name,
+        };
+        let (store, rest) = text.split_once('/')?;
+        (self.is_url && !store.is_empty() && !store.contains(['*', '?']) && !rest.is_empty())
+            .then(|| (store, Reference::parse(rest)))
+    }
+}
+
+impl Reference {
+    fn parse(text: &str) -> Self {
+        if let Ok(id) = text.parse() {
+            Self::Id(id)
+        } else if text.contains('*') {
+            Self::Glob(Glob::new(text))
+        } else {
+            Self::Name(text.to_owned())
+        }
+    }
+}
+
+/// Returns the paths that a name can mean, seen from a directory, the likeliest first.
+///
+/// `./` and `../` are seen from the directory and then from the root, anything else from the root
+/// only; each as it is and with `.md`.
+pub fn path_candidates(name: &str, from: Option<&Directory>) -> Vec<MemoryPath> {
+    let is_relative = name.starts_with("./") || name.starts_with("../");
+    let near = from.filter(|_| is_relative).and_then(|from| walked(from.as_str(), name));
+    let rooted = walked("/", name);
+    let mut found = Vec::new();
+    for path in near.into_iter().chain(rooted) {
+        for path in [MemoryPath::parse(&path), MemoryPath::parse(&format!("{path}.md"))] {
+            found.extend(path.ok().filter(|path| !found.contains(path)));
+        }
+    }
+    found
+}
+
+/// Goes from a directory along a path; `None` above the root.
+fn walked(from: &str, path: &str) -> Option<String> {
+    let start = if path.starts_with('/') { "/" } else { from };
+    let mut segments: Vec<&str> = start.split('/').filter(|it| !it.is_empty()).collect();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()?),
+            name => segments.push(name),
+        }
+    }
+    (!segments.is_empty()).then(|| format!("/{}", segments.join("/")).nfc().collect())
+}
+
+/// Returns what a name is when case, `_`, `-` and spaces make no difference.
+pub fn alias_key(name: &str) -> String {
+    let mut key = String::with_capacity(name.len());
+    for character in name.nfc().flat_map(char::to_lowercase) {
+        match character {
+            '_' | '-' => push_gap(&mut key),
+            space if space.is_whitespace() => push_gap(&mut key),
+            other => key.push(other),
+        }
+    }
+    key.truncate(key.trim_end_matches('-').len());
+    key
+}
+
+fn push_gap(key: &mut String) {
+    if !key.is_empty() && !key.ends_with('-') {
+        key.push('-');
+    }
+}
+
+/// How near a memory is to a place; the smallest is the nearest.
+///
+/// The same folder comes first, then the folders above, those below, all others; in each the
+/// shortest path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nearness {
+    zone: Zone,
+    path_size: usize,
+    path: MemoryPath,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Zone {
+    Same,
+    Above,
+    Below,
+    Elsewhere,
+}
+
+impl Nearness {
+    /// Measures how near a path is to a directory.
+    pub fn new(from: &Directory, path: &MemoryPath) -> Self {
+        let parent = path.parent();
+        let zone = if parent == *from {
+            Zone::Same
+        } else if parent.contains_directory(from) {
+            Zone::Above
+        } else if from.contains_directory(&parent) {
+            Zone::Below
+        } else {
+            Zone::Elsewhere
+        };
+        Self { zone, path_size: path.as_str().len(), path: path.clone() }
+    }
+}

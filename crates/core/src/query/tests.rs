@@ -1,0 +1,136 @@
+//! The language of searches, rule by rule.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Shows a query as one line: `wanted !unwanted field=values`.
+fn shown(text: &str) -> String {
+    let query = Query::parse(text);
+    let mut parts: Vec<String> = query.wanted.iter().map(expression).collect();
+    parts.extend(query.unwanted.iter().map(|it| format!("!{}", expression(it))));
+    parts.extend(query.filters.iter().map(|filter| {
+        let sign = if filter.sense == Sense::Must { "=" } else { "!=" };
+        format!("{:?}{sign}{}", filter.field, filter.values.join(","))
+    }));
+    parts.join(" ")
+}
+
+fn expression(it: &Expression) -> String {
+    let list = |parts: &[Expression], by: &str| {
+        format!("({})", parts.iter().map(expression).collect::<Vec<_>>().join(by))
+    };
+    match it {
+        Expression::Term(Term::Word(text)) => text.clone(),
+        Expression::Term(Term::Prefix(text)) => format!("{text}*"),
+        Expression::Term(Term::Phrase(text)) => format!("\"{text}\""),
+        Expression::Together(parts) => list(parts, " "),
+        Expression::All(parts) => list(parts, " & "),
+        Expression::Any(parts) => list(parts, " | "),
+        Expression::Except(wanted, not) => {
+            format!("({} - {})", expression(wanted), expression(not))
+        }
+    }
+}
+
+#[track_caller]
+fn check(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(shown(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn words_phrases_and_beginnings() {
+    check(&[
+        ("tea", "tea"),
+        ("green  tea", "(green tea)"),
+        ("\"green tea\" pot*", "(\"green tea\" pot*)"),
+        ("\u{201c}green\n tea\u{201d}", "\"green tea\""),
+        ("foo-bar a/b.rs v1.2 C++", "(foo-bar a/b.rs v1.2 C++)"),
+        ("日本語 お茶*", "(日本語 お茶*)"),
+        ("", ""),
+        (" * \"\" !? ", ""),
+    ]);
+}
+
+#[test]
+fn operators_in_capitals_combine() {
+    check(&[
+        ("a AND b", "(a & b)"),
+        ("a OR b c", "(a | (b c))"),
+        ("a b AND c OR d", "(((a b) & c) | d)"),
+        ("a NOT b", "a !b"),
+        ("a NOT b NOT \"c d\"", "a !b !\"c d\""),
+        ("(a OR b) AND c", "((a | b) & c)"),
+        ("(a NOT b) OR c", "((a - b) | c)"),
+        ("a and b or not c", "(a and b or not c)"),
+    ]);
+}
+
+#[test]
+fn filters_narrow_down() {
+    check(&[
+        ("tea tag:green", "tea Tag=green"),
+        ("TAG:#green Type:note path:/docs/*", "Tag=green Type=note Path=/docs/*"),
+        ("tag:\"green tea\" a", "a Tag=green tea"),
+        ("tea NOT tag:green", "tea Tag!=green"),
+        ("tag:a OR tag:b", "Tag=a,b"),
+        ("tag:a tag:b", "Tag=a Tag=b"),
+        ("NOT tag:a", "Tag!=a"),
+        ("(tag:a OR tag:b) tea", "tea Tag=a,b"),
+        ("tag: tea", "(tag: tea)"),
+        ("color:green http://x", "(color:green http://x)"),
+    ]);
+}
+
+#[test]
+fn what_is_not_understood_is_words() {
+    check(&[
+        ("\"green tea", "(green tea)"),
+        ("a \"b c\" \"d e", "(a \"b c\" d e)"),
+        ("AND a OR", "a"),
+        ("a OR OR b", "(a | b)"),
+        ("a AND AND b", "(a & b)"),
+        ("NOT a", "a"),
+        ("NOT", ""),
+        ("((a)", "a"),
+        ("a) b", "(a b)"),
+        ("main() x", "(main x)"),
+        ("f(x, y)", "(f x, y)"),
+        ("a\0b \u{7}c", "(a b c)"),
+        ("title MATCH 'x' NEAR(a b, 5) {c} ^d", "(title MATCH 'x' NEAR a b, 5 {c} ^d)"),
+    ]);
+}
+
+#[test]
+fn too_much_is_left_out() {
+    let many = Query::parse(&"word ".repeat(10_000));
+    assert_eq!(many.wanted_terms().len(), TERMS_MAX);
+    assert_eq!(many.left_out, 10_000 - TERMS_MAX);
+
+    let deep = format!("{}a OR b{}", "(".repeat(50_000), ")".repeat(50_000));
+    assert_eq!(shown(&deep), "(a | b)");
+    assert_eq!(shown(&"\"".repeat(100_000)), "");
+    assert_eq!(shown(&"a \"".repeat(3)), "(a \"a\" a)");
+}
+
+#[test]
+fn terms_come_in_the_order_of_typing() {
+    let query = Query::parse("(a OR \"b c\") AND d* NOT e");
+    let texts: Vec<_> = query.wanted_terms().into_iter().map(Term::text).collect();
+    assert_eq!(texts, ["a", "b c", "d"]);
+}
+
+proptest! {
+    #[test]
+    fn no_query_is_wrong(text in r#"[ab ()"*:]{0,40}|(AND |OR |NOT |\(|\)|"|a |tag:|b\* ){0,30}|.{0,30}"#) {
+        let query = Query::parse(&text);
+        let terms = query.wanted_terms();
+        prop_assert!(terms.len() <= TERMS_MAX);
+        prop_assert!(terms.iter().all(|term| !term.text().trim().is_empty()));
+        if text.contains('a') {
+            prop_assert!(!query.is_empty() || text.contains(['"', ':']) || text.contains("NOT"));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The MCP server: memories for every host that speaks the Model Context Protocol.
+//!
+//! `docs/mcp.md` describes it. The protocol itself is the official SDK's work; here are the tools
+//! ([`tools`], listed in [`catalog`]), the prompts, the resources with their notifications, and who
+//! may do what ([`access`]). A connection is a [`handler::Handler`]; the same one serves stdio and HTTP.
+
+mod access;
+mod answer;
+mod arguments;
+mod catalog;
+mod changes;
+mod completion;
+mod handler;
+mod http;
+mod instructions;
+mod log;
+mod place;
+mod prompts;
+mod resources;
+mod sessions;
+mod stdio;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_core::Engine;
+use quipu_core::backend::Sequence;
+use quipu_core::model::Access;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use catalog::{ToolSet, UnknownTool};
+pub use http::Hosts;
+pub(crate) use http::service;
+pub use stdio::{Reach, StdioError, serve};
+
+use crate::tool::ToolSettings;
+use sessions::Sessions;
+
+/// How the server behaves.
+#[derive(Clone, Debug, Default)]
+pub struct McpSettings {
+    /// Which tools are offered.
+    pub tools: ToolSet,
+    /// Whether everything that changes something is refused.
+    pub access: Access,
+    /// What models are told about their memory, in place of Quipu's own short protocol.
+    pub instructions: Option<String>,
+    /// The store that tools use when none is named, by name or id.
+    pub store: Option<String>,
+    /// How the memory tool behaves.
+    pub tool: ToolSettings,
+}
+
+/// The store of the `memory` tool.
+pub const MEMORY_STORE: &str = "memories";
+
+/// How long a connection over HTTP may be silent. Clients cope badly with one that is gone.
+const IDLE_MAX: Duration = Duration::from_hours(4);
+
+/// What all connections share.
+#[derive(Clone, Debug)]
+pub(crate) struct Mcp(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    engine: Engine,
+    settings: McpSettings,
+    sessions: Sessions,
+    /// The connections over HTTP.
+    connections: Arc<LocalSessionManager>,
+    newest: watch::Receiver<Sequence>,
+    /// When this is cancelled, subscriptions end.
+    stop: CancellationToken,
+}
+
+impl Mcp {
+    /// Makes a server over an engine; `newest` follows the change feed, and `stop` ends
+    /// subscriptions.
+    pub(crate) fn new(
+        engine: Engine,
+        settings: McpSettings,
+        newest: watch::Receiver<Sequence>,
+        stop: CancellationToken,
+    ) -> Self {
+        let mut connections = LocalSessionManager::default();
+        connections.session_config.keep_alive = Some(IDLE_MAX);
+        Self(Arc::new(Shared {
+            engine,
+            settings,
+            sessions: Sessions::default(),
+            connections: Arc::new(connections),
+            newest,
+            stop,
+        }))
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    fn settings(&self) -> &McpSettings {
+        &self.0.settings
+    }
+}

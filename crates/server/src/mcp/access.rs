@@ -1,0 +1,279 @@
+//! Which stores a client reaches, what it may do there, and which store it means.
+
+use quipu_core::backend::{Archived, Span, StoreQuery};
+use quipu_core::engine::{NewStore, Principal};
+use quipu_core::model::{
+    Access, Actor, Description, Key, Name, Role, Session, Store, StoreId, WorkspaceId, slug,
+};
+use quipu_core::{Engine, Error, ErrorKind};
+
+use super::{MEMORY_STORE, McpSettings};
+
+/// The store for notes that is made when there is none.
+const NOTES_STORE: &str = "notes";
+
+/// Whoever is at the other end, for one request.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) engine: Engine,
+    pub(super) workspace: WorkspaceId,
+    pub(super) grant: Grant,
+    pub(super) settings: McpSettings,
+}
+
+/// What a client may do.
+#[derive(Clone, Debug)]
+pub(super) enum Grant {
+    /// Everything in the workspace: it runs on the owner's own machine.
+    Everything,
+    /// What a key opens.
+    Key(Box<Key>),
+    /// What is attached to a session.
+    Session(Box<Session>),
+}
+
+impl From<Principal> for Grant {
+    fn from(principal: Principal) -> Self {
+        match principal {
+            Principal::Key(key) => Self::Key(Box::new(key)),
+            Principal::Session(session) => Self::Session(Box::new(session)),
+        }
+    }
+}
+
+impl Grant {
+    /// Returns the actor that the client is, if it has an identity of its own already.
+    pub(super) fn session(&self) -> Option<Actor> {
+        match self {
+            Self::Session(session) => Some(Actor::Session(session.id)),
+            Self::Everything | Self::Key(_) => None,
+        }
+    }
+
+    fn access(&self, store: StoreId) -> Option<Access> {
+        match self {
+            Self::Everything => Some(Access::ReadWrite),
+            Self::Key(key) => key.opens(store).then_some(match key.role {
+                Role::ReadOnly => Access::ReadOnly,
+                Role::ReadWrite | Role::Admin => Access::ReadWrite,
+            }),
+            Self::Session(session) => session.attachment(store).map(|attachment| attachment.access),
+        }
+    }
+
+    /// Returns what the agent should do with an attached store; empty when nobody said.
+    pub(super) fn instructions(&self, store: StoreId) -> &str {
+        match self {
+            Self::Session(session) => {
+                session.attachment(store).map_or("", |attachment| attachment.instructions.as_str())
+            }
+            Self::Everything | Self::Key(_) => "",
+        }
+    }
+
+    fn manages_stores(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Key(key) => key.role == Role::Admin && key.stores.is_none(),
+            Self::Session(_) => false,
+        }
+    }
+
+    /// Tells whether the client may write anywhere.
+    fn writes(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Key(key) => key.role != Role::ReadOnly,
+            Self::Session(session) => {
+                session.attachments.iter().any(|attached| attached.access == Access::ReadWrite)
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Tells whether anything can be changed, anywhere.
+    pub(super) fn writes(&self) -> bool {
+        self.settings.access == Access::ReadWrite && self.grant.writes()
+    }
+
+    /// Returns what may be done in a store, if it can be reached at all.
+    pub(super) fn access(&self, store: StoreId) -> Option<Access> {
+        let granted = self.grant.access(store)?;
+        let is_limited = self.settings.access == Access::ReadOnly;
+        Some(if is_limited { Access::ReadOnly } else { granted })
+    }
+
+    /// Fails unless stores may be created and deleted.
+    pub(super) fn require_management(&self) -> Result<(), Error> {
+        if self.settings.access == Access::ReadWrite && self.grant.manages_stores() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::AccessDenied, "you may not create or delete stores here")
+            .with_hint("use the stores that list_memory_projects shows"))
+    }
+
+    /// Fails unless the store may be written to.
+    pub(super) fn require_writing(&self, store: &Store) -> Result<(), Error> {
+        match self.access(store.id) {
+            Some(Access::ReadWrite) => Ok(()),
+            Some(Access::ReadOnly) | None => Err(Error::new(
+                ErrorKind::AccessDenied,
+                format!("the store `{}` is read only here", store.name),
+            )
+            .with_hint("nothing was written; do not retry in this store")),
+        }
+    }
+
+    /// Returns the stores that can be reached: attached ones in their order, others by age.
+    pub(super) fn stores(&self) -> Result<Vec<Store>, Error> {
+        if let Grant::Session(session) = &self.grant {
+            let attached = session.attachments.iter().map(|attached| attached.store);
+            return Ok(attached.filter_map(|id| self.engine.store(id).ok()).collect());
+        }
+        let query = StoreQuery {
+            workspace: self.workspace,
+            archived: Archived::Hide,
+            created: Span::default(),
+            before: None,
+            limit: usize::MAX,
+        };
+        let mut stores = self.engine.stores(&query)?.items;
+        stores.retain(|store| self.access(store.id).is_some());
+        stores.reverse();
+        Ok(stores)
+    }
+
+    /// Returns the store that an id, a name or a slug means.
+    pub(super) fn store(&self, wanted: &str) -> Result<Store, Error> {
+        let stores = self.stores()?;
+        let fits: [&dyn Fn(&Store) -> bool; 4] = [
+            &|store| store.id.to_string() == wanted,
+            &|store| store.name.as_str() == wanted,
+            &|store| store.name.as_str().eq_ignore_ascii_case(wanted),
+            &|store| slug(&store.name) == wanted,
+        ];
+        for fits in fits {
+            let found: Vec<_> = stores.iter().filter(|store| fits(store)).collect();
+            match found.as_slice() {
+                [] => {}
+                [store] => return Ok((*store).clone()),
+                several => return Err(ambiguous(wanted, several)),
+            }
+        }
+        Err(Error::not_found(format!("no store is named `{wanted}`"))
+            .with_hint(format!("the stores are: {}", names(&stores))))
+    }
+
+    /// Returns the store that is used when none is named; `None` if there is no rule for one.
+    pub(super) fn default_store(&self) -> Result<Option<Store>, Error> {
+        let mut stores = self.stores()?;
+        if let Grant::Session(_) = self.grant {
+            return Ok(stores.into_iter().next());
+        }
+        if let Some(wanted) = &self.settings.store {
+            return match self.store(wanted) {
+                Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
+                found => found.map(Some),
+            };
+        }
+        if let Some(notes) = stores.iter().find(|store| store.name.as_str() == NOTES_STORE) {
+            return Ok(Some(notes.clone()));
+        }
+        stores.retain(|store| store.name.as_str() != MEMORY_STORE);
+        Ok(if stores.len() == 1 { stores.pop() } else { None })
+    }
+
+    /// Returns the store to write notes to: the one named, or the default one, which is made if
+    /// there is no store for notes at all.
+    pub(super) fn store_for_notes(&self, wanted: Option<&str>) -> Result<Store, Error> {
+        if let Some(wanted) = wanted {
+            return self.store(wanted);
+        }
+        if let Some(store) = self.default_store()? {
+            return Ok(store);
+        }
+        if let Some(wanted) = &self.settings.store {
+            return self.created(wanted, "");
+        }
+        let others = self.stores()?;
+        let is_choice = others.iter().any(|store| store.name.as_str() != MEMORY_STORE);
+        if is_choice {
+            return Err(Error::new(ErrorKind::Ambiguous, "there is no default store")
+                .with_hint(format!("name one as `project`: {}", names(&others))));
+        }
+        self.created(NOTES_STORE, "Notes.")
+    }
+
+    /// Returns the stores to look in: the one named, or the default one and that of the memory
+    /// tool, or all if there is no default.
+    pub(super) fn stores_to_read(&self, wanted: Option<&str>) -> Result<Vec<Store>, Error> {
+        if let Some(wanted) = wanted {
+            return Ok(vec![self.store(wanted)?]);
+        }
+        let mut all = self.stores()?;
+        if let Some(default) = self.default_store()? {
+            all.retain(|store| store.name.as_str() == MEMORY_STORE && store.id != default.id);
+            all.insert(0, default);
+        }
+        Ok(all)
+    }
+
+    /// Returns the store of the memory tool, which is made at its first use.
+    pub(super) fn memory_store(&self) -> Result<Store, Error> {
+        let stores = self.stores()?;
+        let own = stores.iter().find(|store| store.name.as_str() == MEMORY_STORE);
+        match (own.or_else(|| self.first_attached(&stores)), &self.grant) {
+            (Some(store), _) => Ok(store.clone()),
+            (None, Grant::Session(_)) => Err(Error::not_found("no store is attached")),
+            (None, Grant::Everything | Grant::Key(_)) => {
+                self.created(MEMORY_STORE, "What agents remember through the memory tool.")
+            }
+        }
+    }
+
+    fn first_attached<'s>(&self, stores: &'s [Store]) -> Option<&'s Store> {
+        match self.grant {
+            Grant::Session(_) => stores.first(),
+            Grant::Everything | Grant::Key(_) => None,
+        }
+    }
+
+    fn created(&self, name: &str, description: &str) -> Result<Store, Error> {
+        let is_allowed = self.writes()
+            && match &self.grant {
+                Grant::Everything => true,
+                Grant::Key(key) => key.stores.is_none(),
+                Grant::Session(_) => false,
+            };
+        if !is_allowed {
+            return Err(Error::not_found(format!("there is no store `{name}` yet"))
+                .with_hint("it is made with the first text that somebody writes to it"));
+        }
+        let description = Description::new(description)?;
+        let new = NewStore { description, ..NewStore::named(Name::new(name)?) };
+        self.engine.ensure_store(self.workspace, &new)
+    }
+
+    /// Returns the shortest name that [`Client::store`] takes for this store.
+    pub(super) fn short_name(&self, store: &Store) -> String {
+        let short = slug(&store.name);
+        match self.store(&short) {
+            Ok(found) if found.id == store.id => short,
+            Ok(_) | Err(_) => store.id.to_string(),
+        }
+    }
+}
+
+fn names(stores: &[Store]) -> String {
+    if stores.is_empty() {
+        return "none yet".to_owned();
+    }
+    stores.iter().map(|store| format!("`{}`", store.name)).collect::<Vec<_>>().join(", ")
+}
+
+fn ambiguous(wanted: &str, several: &[&Store]) -> Error {
+    let ids: Vec<_> = several.iter().map(|store| format!("`{}`", store.id)).collect();
+    Error::new(ErrorKind::Ambiguous, format!("{} stores are named `{wanted}`", several.len()))
+        .with_hint(format!("use an id instead: {}", ids.join(" or ")))
+}

@@ -1,0 +1,161 @@
+//! The tools that are offered, with their schemas.
+//!
+//! They are written by hand in `tools.json`: a model pays for every byte of it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use rmcp::model::Tool;
+
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("tools.json")).expect("a test reads the same text")
+});
+
+/// The tool with the schema of the memory tool.
+pub(super) const MEMORY: &str = "memory";
+
+/// Which tools are offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSet(Option<BTreeSet<String>>);
+
+/// Says that a word names no tool and no group of tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTool(String);
+
+impl fmt::Display for UnknownTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = TOOLS.iter().map(|tool| &*tool.name).collect();
+        write!(f, "`{}` is not a tool; choose from all, read, notes, {}", self.0, names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownTool {}
+
+impl FromStr for ToolSet {
+    type Err = UnknownTool;
+
+    /// Reads names of tools and of groups, with commas in between.
+    fn from_str(text: &str) -> Result<Self, UnknownTool> {
+        let mut names = BTreeSet::new();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let before = names.len();
+            let chosen = TOOLS.iter().filter(|tool| match word {
+                "all" => true,
+                "read" => reads_only(tool),
+                "notes" => tool.name != MEMORY,
+                name => tool.name == name,
+            });
+            let chosen: Vec<_> = chosen.map(|tool| tool.name.to_string()).collect();
+            let is_known = !chosen.is_empty();
+            names.extend(chosen);
+            if !is_known && names.len() == before {
+                return Err(UnknownTool(word.to_owned()));
+            }
+        }
+        Ok(Self((!names.is_empty()).then_some(names)))
+    }
+}
+
+impl fmt::Display for ToolSet {
+    /// Writes what [`ToolSet::from_str`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("all"),
+            Some(names) => f.write_str(&names.iter().cloned().collect::<Vec<_>>().join(",")),
+        }
+    }
+}
+
+impl ToolSet {
+    fn offers(&self, tool: &Tool) -> bool {
+        self.0.as_ref().is_none_or(|names| names.contains(&*tool.name))
+    }
+
+    /// Returns the tools for a client that may write or may not.
+    pub(super) fn tools(&self, writing: Writing) -> impl Iterator<Item = &'static Tool> {
+        TOOLS.iter().filter(move |tool| {
+            let is_possible =
+                writing == Writing::Possible || reads_only(tool) || tool.name == MEMORY;
+            self.offers(tool) && is_possible
+        })
+    }
+}
+
+/// Whether a client may change anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    Possible,
+    Refused,
+}
+
+fn reads_only(tool: &Tool) -> bool {
+    tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true)
+}
+
+/// Returns a tool, whether or not it is offered.
+pub(super) fn tool(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model reads the whole list in every conversation.
+    const LIST_SIZE_BYTES_MAX: usize = 24 * 1024;
+
+    fn names(set: &str, writing: Writing) -> Vec<&'static str> {
+        set.parse::<ToolSet>().unwrap().tools(writing).map(|tool| &*tool.name).collect()
+    }
+
+    #[test]
+    fn the_list_is_small() {
+        let list = serde_json::to_vec(&*TOOLS).unwrap();
+        assert!(list.len() < LIST_SIZE_BYTES_MAX, "{} bytes", list.len());
+    }
+
+    #[test]
+    fn every_tool_has_a_title_a_description_and_hints() {
+        assert_eq!(TOOLS.len(), 15);
+        for tool in &*TOOLS {
+            assert!(tool.title.is_some() && tool.description.is_some(), "{}", tool.name);
+            let hints = tool.annotations.as_ref().unwrap();
+            assert!(hints.read_only_hint.is_some(), "{}", tool.name);
+            assert_eq!(hints.open_world_hint, Some(false), "{}", tool.name);
+            let is_complete = hints.destructive_hint.is_some() && hints.idempotent_hint.is_some();
+            assert!(is_complete || reads_only(tool), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn required_arguments_are_described() {
+        for tool in &*TOOLS {
+            let properties = tool.input_schema.get("properties").unwrap().as_object().unwrap();
+            let required = tool.input_schema.get("required").and_then(|list| list.as_array());
+            for name in required.into_iter().flatten() {
+                assert!(properties.contains_key(name.as_str().unwrap()), "{}: {name}", tool.name);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_and_names_choose_tools() {
+        assert_eq!(names("memory", Writing::Possible), ["memory"]);
+        assert_eq!(names("", Writing::Possible).len(), TOOLS.len());
+        assert_eq!(names("all", Writing::Possible).len(), TOOLS.len());
+        assert!(!names("notes", Writing::Possible).contains(&"memory"));
+        assert_eq!(names("memory, read_note", Writing::Possible), ["memory", "read_note"]);
+        assert!(names("read", Writing::Possible).contains(&"search_notes"));
+        assert!(!names("read", Writing::Possible).contains(&"write_note"));
+        assert!("reed".parse::<ToolSet>().unwrap_err().to_string().starts_with("`reed`"));
+    }
+
+    #[test]
+    fn without_writing_only_reading_tools_and_the_memory_tool_remain() {
+        let names = names("", Writing::Refused);
+        assert!(names.contains(&"memory") && names.contains(&"read_note"));
+        assert!(!names.contains(&"write_note") && !names.contains(&"delete_project"));
+    }
+}

@@ -1,0 +1,51 @@
+//! What a host's model is told about its memory when a connection begins.
+
+use quipu_core::Error;
+use quipu_core::model::{Access, Store};
+
+use super::access::Client;
+
+const PROTOCOL: &str = "\
+You have a memory that outlives this conversation: stores of markdown notes, shared with other \
+agents and people. Everything else is forgotten when the conversation ends.
+
+- Look first: before you start on a task, look for what is known (search_notes, build_context, \
+recent_activity, or `view` of the memory tool) and build on it.
+- Record as you go: decisions and their reasons, what works, what failed, what comes next.
+- Assume interruption: whoever continues knows only what is in memory.
+- Write notes that connect: observations `- [category] fact #tag`, relations \
+`- relation_type [[Other note]]`.
+- Keep it tidy: edit a note rather than adding a similar one, correct what is no longer true, never \
+store secrets. Every change is a version; note_history and restore_note undo mistakes.";
+
+/// Returns the instructions for a client: the protocol, and the stores that it can use.
+pub(super) fn text(client: &Client) -> Result<String, Error> {
+    let protocol = client.settings.instructions.as_deref().unwrap_or(PROTOCOL);
+    let default = client.default_store()?;
+    let is_default = |store: &Store| default.as_ref().is_some_and(|default| default.id == store.id);
+    let lines: Vec<_> = client
+        .stores()?
+        .iter()
+        .map(|store| entry(client, store, if is_default(store) { "default, " } else { "" }))
+        .collect();
+    if lines.is_empty() {
+        return Ok(protocol.trim().to_owned());
+    }
+    Ok(format!("{}\n\nStores (`project` of the tools):\n{}", protocol.trim(), lines.join("\n")))
+}
+
+fn entry(client: &Client, store: &Store, prefix: &str) -> String {
+    let access = match client.access(store.id) {
+        Some(Access::ReadWrite) => "read and write",
+        Some(Access::ReadOnly) | None => "read only",
+    };
+    let attached = client.grant.instructions(store.id);
+    let purpose = [store.description.as_str(), attached]
+        .map(|text| text.trim().replace('\n', "\n  "))
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let head = format!("- {} ({prefix}{access})", store.name);
+    if purpose.is_empty() { head } else { format!("{head}: {purpose}") }
+}

@@ -1,0 +1,90 @@
+//! `memory://` URLs: how memories are named across stores.
+
+use quipu_core::Error;
+use quipu_core::model::{MemoryPath, Store};
+
+use super::access::Client;
+
+const SCHEME: &str = "memory://";
+
+/// Returns the URL of a memory in a store that is called by its short name.
+pub(super) fn url_in(store: &str, path: &MemoryPath) -> String {
+    format!("{SCHEME}{store}{}", encoded(path.as_str()))
+}
+
+/// Returns the memory's place that a URL of the form `memory://store/path` names.
+pub(super) fn place(client: &Client, url: &str) -> Result<(Store, MemoryPath), Error> {
+    let wrong = || {
+        Error::invalid(format!("`{url}` is not the URL of a memory"))
+            .with_hint("it has the form memory://store/path")
+    };
+    let rest = url.strip_prefix(SCHEME).ok_or_else(wrong)?;
+    let (store, path) = rest.split_once('/').ok_or_else(wrong)?;
+    let store = client.store(&decoded(store))?;
+    let path = MemoryPath::parse(&format!("/{}", decoded(path)))?;
+    Ok((store, path))
+}
+
+/// Reads a path as models write it: a slash at its beginning may be missing, one at its end is
+/// dropped.
+pub(super) fn path(text: &str) -> Result<MemoryPath, Error> {
+    let inner = text.trim().trim_matches('/');
+    Ok(MemoryPath::parse(&format!("/{inner}"))?)
+}
+
+fn encoded(text: &str) -> String {
+    let mut url = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    url
+}
+
+/// Decodes percent signs; what is no valid code stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.first_chunk::<2>().and_then(|code| {
+            let digit = |byte: &u8| char::from(*byte).to_digit(16);
+            let [high, low] = code;
+            u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+        });
+        match code {
+            Some(byte) if first == b'%' => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            Some(_) | None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded_to_the_same() {
+        for text in ["/a/b.md", "/tea time/été.md", "/100%/#1?.md", "/日本.md"] {
+            let url = encoded(text);
+            assert!(url.is_ascii() && !url.contains(' '), "{url}");
+            assert_eq!(decoded(&url), text);
+        }
+    }
+
+    #[test]
+    fn broken_codes_stay() {
+        for text in ["100%", "%zz", "%f", "%ff"] {
+            assert_eq!(decoded(text), text);
+        }
+    }
+}

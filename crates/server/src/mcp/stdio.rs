@@ -1,0 +1,101 @@
+//! MCP over standard input and output: the host starts this process and talks to it.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::thread;
+
+use quipu_core::Engine;
+use quipu_core::backend::Sequence;
+use quipu_core::engine::NewAttachment;
+use quipu_core::model::WorkspaceId;
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::{Door, Handler};
+use super::{Mcp, McpSettings};
+use crate::feed;
+
+/// Which stores the host reaches.
+#[derive(Clone, Debug)]
+pub enum Reach {
+    /// All of a workspace.
+    Everything(WorkspaceId),
+    /// Only these; the first is the default.
+    Attached(WorkspaceId, Vec<NewAttachment>),
+}
+
+/// Says why serving ended before its time.
+#[derive(Debug)]
+pub struct StdioError(String);
+
+impl fmt::Display for StdioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StdioError {}
+
+/// The standard input, which tells when it ends: subscriptions would go on for ever otherwise.
+struct Input<R> {
+    inner: R,
+    ended: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let filled_before = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let is_end = match &read {
+            Poll::Ready(Ok(())) => buffer.filled().len() == filled_before,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if is_end {
+            self.ended.cancel();
+        }
+        read
+    }
+}
+
+/// A host asks one thing at a time, or a few.
+const BLOCKING_THREADS_MAX: usize = 8;
+
+/// Serves one host until it closes the standard input.
+pub fn serve(engine: &Engine, settings: McpSettings, reach: Reach) -> Result<(), StdioError> {
+    let failed = |error: &dyn fmt::Display| StdioError(error.to_string());
+    let newest = watch::Sender::new(Sequence(0));
+    let stop = CancellationToken::new();
+    let mcp = Mcp::new(engine.clone(), settings, newest.subscribe(), stop.clone());
+    let followed = engine.clone();
+    // It ends with the process.
+    thread::spawn(move || feed::follow(&followed, &newest, || false));
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build()
+        .map_err(|error| failed(&error))?;
+    let served = runtime.block_on(async {
+        let handler = Handler::new(mcp, Door::Stdio(reach));
+        let (input, output) = rmcp::transport::stdio_pipes();
+        match handler.serve((Input { inner: input, ended: stop }, output)).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(|error| failed(&error)),
+            // The host went away before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(failed(&error)),
+        }
+    });
+    // A thread may still wait for input that never comes.
+    runtime.shutdown_background();
+    served
+}

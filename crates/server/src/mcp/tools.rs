@@ -1,0 +1,142 @@
+//! The tools: each is a call or two of the engine, and an answer.
+
+mod context;
+mod directory;
+mod edit;
+mod found;
+mod history;
+mod memory;
+mod moving;
+mod notes;
+mod recent;
+mod search;
+mod shown;
+mod stores;
+
+use quipu_core::model::{Actor, SessionId, Store};
+use quipu_core::{Engine, Error};
+use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::Mcp;
+use super::access::Client;
+use super::answer::Answer;
+use super::arguments::Arguments;
+
+/// Others may write faster than the index grows; after so many batches the search begins.
+const BATCHES_MAX: u32 = 1000;
+
+/// One call of a tool.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) client: Client,
+    pub(super) mcp: Mcp,
+    /// The session of the connection, if there is a connection.
+    pub(super) session: Option<SessionId>,
+    /// What the client calls itself.
+    pub(super) title: String,
+    pub(super) cancelled: CancellationToken,
+    pub(super) progress: Progress,
+}
+
+/// Tells a client that asked for it how far a call has come.
+#[derive(Debug)]
+pub(super) struct Progress(Option<(Peer<RoleServer>, ProgressToken)>);
+
+impl Progress {
+    pub(super) fn new(context: &RequestContext<RoleServer>) -> Self {
+        let token = context.meta.get_progress_token();
+        Self(token.map(|token| (context.peer.clone(), token)))
+    }
+
+    /// Says that so many of all steps are done. Called where blocking is allowed.
+    fn step(&self, done: f64, all: f64, message: &str) {
+        let Some((peer, token)) = &self.0 else { return };
+        let param = ProgressNotificationParam::new(token.clone(), done)
+            .with_total(all)
+            .with_message(message);
+        if let Err(error) = Handle::current().block_on(peer.notify_progress(param)) {
+            tracing::debug!(%error, "a client does not listen");
+        }
+    }
+}
+
+impl Call {
+    fn engine(&self) -> &Engine {
+        &self.client.engine
+    }
+
+    /// Returns who makes the changes of this call.
+    fn actor(&self) -> Result<Actor, Error> {
+        match (self.client.grant.session(), self.session) {
+            (Some(actor), _) => Ok(actor),
+            (None, Some(session)) => Ok(Actor::Session(session)),
+            (None, None) => self.mcp.0.sessions.of(&self.client, &self.title),
+        }
+    }
+
+    /// Returns who makes changes in this store, if that is allowed and still wanted.
+    fn writer(&self, store: &Store) -> Result<Actor, Error> {
+        self.client.require_writing(store)?;
+        self.require_wanted()?;
+        self.actor()
+    }
+
+    /// Brings the index up to date, batch by batch, for a client that wants to hear of it; it can
+    /// cancel in between. The search would do the same, but in silence.
+    fn catch_up(&self) -> Result<(), Error> {
+        if self.progress.0.is_none() {
+            return Ok(());
+        }
+        for batch in 0..BATCHES_MAX {
+            // It comes nearer to 1 with each batch; nobody knows how many there are.
+            let done = f64::from(batch) / f64::from(batch + 1);
+            self.progress.step(done, 2.0, "bringing the index up to date");
+            if self.engine().index_pending()? == 0 {
+                break;
+            }
+            self.require_wanted()?;
+        }
+        Ok(())
+    }
+
+    /// Fails if the client has cancelled the call.
+    fn require_wanted(&self) -> Result<(), Error> {
+        if self.cancelled.is_cancelled() {
+            return Err(Error::invalid("the call was cancelled; nothing was changed"));
+        }
+        Ok(())
+    }
+}
+
+/// Carries out a call.
+pub(super) fn run(call: &Call, name: &str, arguments: &Arguments) -> Result<CallToolResult, Error> {
+    if name == "memory" {
+        return memory::run(call, arguments);
+    }
+    let format = arguments.format()?;
+    Ok(answer(call, name, arguments)?.into_result(format))
+}
+
+/// Returns the answer of a tool other than `memory`.
+pub(super) fn answer(call: &Call, name: &str, arguments: &Arguments) -> Result<Answer, Error> {
+    match name {
+        "write_note" => notes::write_note(call, arguments),
+        "read_note" => notes::read_note(call, arguments),
+        "edit_note" => edit::edit_note(call, arguments),
+        "move_note" => moving::move_note(call, arguments),
+        "delete_note" => moving::delete_note(call, arguments),
+        "search_notes" => search::search_notes(call, arguments),
+        "build_context" => context::build_context(call, arguments),
+        "recent_activity" => recent::recent_activity(call, arguments),
+        "list_directory" => directory::list(call, arguments),
+        "list_memory_projects" => stores::list(call),
+        "create_memory_project" => stores::create(call, arguments),
+        "delete_project" => stores::delete(call, arguments),
+        "note_history" => history::note_history(call, arguments),
+        "restore_note" => history::restore_note(call, arguments),
+        other => Err(Error::not_found(format!("there is no tool `{other}`"))),
+    }
+}

@@ -1,0 +1,236 @@
+//! `note_history` and `restore_note`: who changed what, and undo.
+
+use quipu_core::backend::{VersionFilter, VersionQuery};
+use quipu_core::model::{
+    Content, MemoryId, MemoryPath, Operation, Store, Version, VersionId, View,
+};
+use quipu_core::note::{Identifier, Reference, path_candidates};
+use quipu_core::{Error, ErrorKind};
+use serde_json::{Value, json};
+
+use super::Call;
+use super::found;
+use super::shown::{self, Actors};
+use crate::mcp::answer::Answer;
+use crate::mcp::arguments::Arguments;
+
+/// A note that lives or lived.
+struct Subject {
+    store: Store,
+    memory: MemoryId,
+}
+
+pub(super) fn note_history(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
+    let subject = subject(call, arguments)?;
+    if let Some(version) = arguments.word("version")? {
+        return one_version(call, &subject, &version);
+    }
+    let paging = arguments.paging(10, 100)?;
+    let with_diffs = arguments.flag("include_diffs")?.unwrap_or(true);
+    let query = VersionQuery {
+        filter: VersionFilter { memory: Some(subject.memory), ..VersionFilter::default() },
+        before: None,
+        limit: paging.offset().saturating_add(paging.page_size),
+        view: View::Basic,
+    };
+    let page = call.engine().versions(subject.store.id, &query)?;
+    let has_more = page.next.is_some();
+    let actors = Actors::new(call.engine());
+    let mut texts = Vec::new();
+    let mut versions = Vec::new();
+    for version in page.items.iter().skip(paging.offset()) {
+        call.require_wanted()?;
+        let diff = if with_diffs { change(call, version)? } else { None };
+        texts.push(line(version, &actors) + &diff.as_deref().map_or_else(String::new, indented));
+        versions.push(shape(version, &actors, diff.as_deref()));
+    }
+    if has_more {
+        texts.push(format!("more with page={}", paging.page + 1));
+    }
+    let data = json!({
+        "project": subject.store.name.as_str(),
+        "id": subject.memory.to_string(),
+        "versions": versions,
+        "page": paging.page,
+        "has_more": has_more,
+    });
+    Ok(Answer::new(texts.join("\n"), data))
+}
+
+fn one_version(call: &Call, subject: &Subject, id: &str) -> Result<Answer, Error> {
+    let version = call.engine().version(subject.store.id, version_id(id)?, View::Full)?;
+    if version.memory != subject.memory {
+        return Err(Error::not_found(format!("`{id}` is a version of another note")));
+    }
+    let actors = Actors::new(call.engine());
+    let content = version.content.as_ref().map(Content::as_str);
+    let mut data = shape(&version, &actors, None);
+    if let Value::Object(fields) = &mut data {
+        fields.insert("content".to_owned(), json!(content));
+    }
+    let text = format!("{}\n\n{}", line(&version, &actors), content.unwrap_or("(no text)"));
+    Ok(Answer::new(text, data))
+}
+
+fn indented(diff: &str) -> String {
+    let lines: Vec<_> = diff.lines().map(|line| format!("\n    {line}")).collect();
+    lines.concat()
+}
+
+fn line(version: &Version, actors: &Actors<'_>) -> String {
+    let path = version.path.as_ref().map_or("(redacted)", |path| path.as_str());
+    format!(
+        "{} {} {} {path} by {}",
+        version.id,
+        version.created_at,
+        version.operation,
+        actors.name(&version.actor)
+    )
+}
+
+fn shape(version: &Version, actors: &Actors<'_>, diff: Option<&str>) -> Value {
+    json!({
+        "version_id": version.id.to_string(),
+        "operation": version.operation.as_str(),
+        "file_path": version.path.as_ref().map(MemoryPath::as_str),
+        "created_at": version.created_at.to_string(),
+        "actor": actors.data(&version.actor),
+        "checksum": version.hash.map(|hash| hash.to_string()),
+        "size_bytes": version.size_bytes,
+        "is_redacted": version.redaction.is_some(),
+        "diff": diff,
+    })
+}
+
+/// Returns what a version changed; `None` if a text that it takes is redacted or given up.
+fn change(call: &Call, version: &Version) -> Result<Option<String>, Error> {
+    let before = call.engine().previous_version(version, View::Full)?;
+    let now = call.engine().version(version.store, version.id, View::Full)?;
+    let is_known =
+        |version: &Version| version.content.is_some() || version.operation == Operation::Deleted;
+    let has_base = match &before {
+        Some(before) => is_known(before),
+        None => version.operation == Operation::Created,
+    };
+    if !has_base || !is_known(&now) || now.redaction.is_some() {
+        return Ok(None);
+    }
+    let text = |version: Option<&Version>| {
+        version
+            .and_then(|version| version.content.clone())
+            .map(|content| content.as_str().to_owned())
+    };
+    let (old, new) = (text(before.as_ref()), text(Some(&now)));
+    Ok(Some(shown::diff(&old.unwrap_or_default(), &new.unwrap_or_default())))
+}
+
+pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
+    let subject = subject(call, arguments)?;
+    let version = match arguments.word("version")? {
+        Some(id) => {
+            let version = call.engine().version(subject.store.id, version_id(&id)?, View::Basic)?;
+            if version.memory != subject.memory {
+                return Err(Error::not_found(format!("`{id}` is a version of another note")));
+            }
+            version
+        }
+        None => undone(call, &subject)?,
+    };
+    let actor = call.writer(&subject.store)?;
+    let written = call.engine().restore(&actor, subject.store.id, version.id, None)?;
+    let memory = &written.memory;
+    let data = json!({
+        "action": "restored",
+        "project": subject.store.name.as_str(),
+        "file_path": memory.path.as_str(),
+        "id": memory.id.to_string(),
+        "restored_version_id": version.id.to_string(),
+        "version_id": memory.version.to_string(),
+        "checksum": memory.hash.to_string(),
+    });
+    let text = format!(
+        "`{}` holds again what it held in {} ({}); the version before stays in its history.",
+        memory.path, version.id, version.created_at
+    );
+    Ok(Answer::new(text + &shown::findings(&written), data))
+}
+
+/// Returns the version before the last change.
+fn undone(call: &Call, subject: &Subject) -> Result<Version, Error> {
+    let query = VersionQuery {
+        filter: VersionFilter { memory: Some(subject.memory), ..VersionFilter::default() },
+        before: None,
+        limit: 2,
+        view: View::Basic,
+    };
+    let mut newest = call.engine().versions(subject.store.id, &query)?.items.into_iter();
+    match (newest.next(), newest.next()) {
+        (Some(_), Some(before)) => Ok(before),
+        (Some(only), None) if only.operation != Operation::Created => {
+            Err(Error::not_found("the version before the last change is no longer kept"))
+        }
+        (Some(_), None) => Err(Error::invalid("the note has had no change yet")
+            .with_hint("delete_note takes it away again")),
+        (None, _) => Err(Error::not_found("the note has no versions")),
+    }
+}
+
+/// Finds a note that lives or, by its path, one that is deleted.
+fn subject(call: &Call, arguments: &Arguments) -> Result<Subject, Error> {
+    let identifier = arguments.required("identifier")?;
+    let missing = match found::exact(call, &identifier, arguments) {
+        Ok(found) => return Ok(Subject { store: found.store, memory: found.memory.id }),
+        Err(error) if *error.kind() == ErrorKind::NotFound => error,
+        Err(error) => return Err(error),
+    };
+    for scope in found::scopes(call, arguments)? {
+        let store = call.engine().store(scope.home)?;
+        let (store, reference) = named(call, store, &identifier);
+        if let Some(memory) = deleted(call, &store, &reference)? {
+            return Ok(Subject { store, memory });
+        }
+    }
+    Err(missing)
+}
+
+/// Returns the store that an identifier names, or else the one to begin with, and what is called.
+fn named(call: &Call, home: Store, identifier: &str) -> (Store, Reference) {
+    let identifier = Identifier::parse(identifier);
+    if let Some((name, rest)) = identifier.with_store()
+        && let Ok(store) = call.client.store(name)
+    {
+        return (store, rest);
+    }
+    let store = identifier.store.as_deref().and_then(|name| call.client.store(name).ok());
+    (store.unwrap_or(home), identifier.reference)
+}
+
+fn deleted(call: &Call, store: &Store, reference: &Reference) -> Result<Option<MemoryId>, Error> {
+    match reference {
+        Reference::Id(id) => {
+            let filter = VersionFilter { memory: Some(*id), ..VersionFilter::default() };
+            let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
+            let is_kept = !call.engine().versions(store.id, &query)?.items.is_empty();
+            Ok(is_kept.then_some(*id))
+        }
+        Reference::Name(name) => {
+            for path in path_candidates(name, None) {
+                match call.engine().history(store.id, &path, 1) {
+                    Ok(versions) => return Ok(versions.first().map(|version| version.memory)),
+                    Err(error) if *error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(None)
+        }
+        Reference::Glob(_) => Ok(None),
+    }
+}
+
+fn version_id(text: &str) -> Result<VersionId, Error> {
+    match text.parse() {
+        Ok(id) => Ok(id),
+        Err(_) => Err(Error::invalid(format!("`{text}` is not the id of a version"))
+            .with_hint("note_history lists them")),
+    }
+}

@@ -1,0 +1,42 @@
+//! `memory`: the memory tool of the Messages API, word for word.
+
+use quipu_core::Error;
+use quipu_core::model::{Access, Actor};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::mcp::arguments::Arguments;
+use crate::tool::{MemoryTool, ToolSettings};
+
+/// The arguments that are paths.
+const PATHS: [&str; 3] = ["path", "old_path", "new_path"];
+const ROOT: &str = "memories";
+
+pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, Error> {
+    let mut input = arguments.as_value();
+    for name in PATHS {
+        if let Some(Value::String(path)) = input.get_mut(name)
+            && (path == ROOT || path.starts_with("memories/"))
+        {
+            path.insert(0, '/');
+        }
+    }
+    let store = call.client.memory_store()?;
+    let access = call.client.access(store.id).unwrap_or(Access::ReadOnly);
+    call.require_wanted()?;
+    // A look needs no author, so no session is made for somebody who only looks.
+    let is_look = input.get("command").and_then(Value::as_str) == Some("view");
+    let actor = if is_look || access == Access::ReadOnly { Actor::expiry() } else { call.actor()? };
+    let settings = ToolSettings { access, ..call.client.settings.tool };
+    let tool = MemoryTool::new(call.engine().clone(), store.id, actor, settings);
+    let answer = tool.call(&input);
+    let content = vec![ContentBlock::text(answer.content.clone())];
+    let mut result = if answer.is_error {
+        CallToolResult::error(content)
+    } else {
+        CallToolResult::success(content)
+    };
+    result.structured_content = Some(json!({"result": answer.content}));
+    Ok(result)
+}

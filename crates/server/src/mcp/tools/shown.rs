@@ -1,0 +1,86 @@
+//! How things look in answers.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use quipu_core::Engine;
+use quipu_core::diff::Diff;
+use quipu_core::engine::Written;
+use quipu_core::model::{Actor, SessionId};
+use serde_json::{Value, json};
+
+/// How many lines of a diff are shown at most.
+const DIFF_LINES_MAX: usize = 80;
+const DIFF_CONTEXT: usize = 2;
+
+/// Says who an actor is, in words: sessions by the name of their host.
+#[derive(Debug)]
+pub(super) struct Actors<'e> {
+    engine: &'e Engine,
+    titles: RefCell<HashMap<SessionId, String>>,
+}
+
+impl<'e> Actors<'e> {
+    pub(super) fn new(engine: &'e Engine) -> Self {
+        Self { engine, titles: RefCell::default() }
+    }
+
+    /// Returns the title of the actor's session; empty for others and for deleted sessions.
+    pub(super) fn title(&self, actor: &Actor) -> String {
+        let Actor::Session(id) = actor else { return String::new() };
+        let title = || self.engine.session(*id).map(|session| session.title).unwrap_or_default();
+        self.titles.borrow_mut().entry(*id).or_insert_with(title).clone()
+    }
+
+    /// Returns the name for people: `Claude Code 2.1 (sesn_…)`, or the id alone.
+    pub(super) fn name(&self, actor: &Actor) -> String {
+        match self.title(actor).as_str() {
+            "" => actor.to_string(),
+            title => format!("{title} ({actor})"),
+        }
+    }
+
+    /// Returns the actor as data.
+    pub(super) fn data(&self, actor: &Actor) -> Value {
+        match self.title(actor).as_str() {
+            "" => json!({"id": actor.to_string()}),
+            title => json!({"id": actor.to_string(), "title": title}),
+        }
+    }
+}
+
+/// Returns a number with what it counts.
+pub(super) fn counted(count: impl Into<u64>, what: &str) -> String {
+    match count.into() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// Returns a short unified diff of two texts.
+pub(super) fn diff(old: &str, new: &str) -> String {
+    let diff = Diff::new(old, new);
+    let mut lines = Vec::new();
+    for hunk in diff.hunks(DIFF_CONTEXT) {
+        lines.push(hunk.header());
+        lines.extend(hunk.lines.iter().map(ToString::to_string));
+    }
+    let left_out = lines.len().saturating_sub(DIFF_LINES_MAX);
+    lines.truncate(DIFF_LINES_MAX);
+    if left_out > 0 {
+        lines.push(format!("… {left_out} more lines"));
+    }
+    lines.join("\n")
+}
+
+/// Returns a warning for each credential that was found in a text; empty if there is none.
+pub(super) fn findings(written: &Written) -> String {
+    let warning = |finding: &quipu_core::screen::Finding| {
+        format!(
+            "\nNote: line {} of the text holds a credential ({}). Memory is read by many; keep \
+             credentials out of it.",
+            finding.line, finding.kind
+        )
+    };
+    written.findings.iter().map(warning).collect()
+}

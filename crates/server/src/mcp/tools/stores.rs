@@ -1,0 +1,92 @@
+//! Stores, which other servers call projects.
+
+use quipu_core::Error;
+use quipu_core::engine::NewStore;
+use quipu_core::model::{Access, Description, Name, Store};
+use serde_json::{Value, json};
+
+use super::Call;
+use super::shown::counted;
+use crate::mcp::answer::Answer;
+use crate::mcp::arguments::Arguments;
+
+pub(super) fn list(call: &Call) -> Result<Answer, Error> {
+    let client = &call.client;
+    let default = client.default_store()?.map(|store| store.id);
+    let mut lines = Vec::new();
+    let mut projects = Vec::new();
+    for store in client.stores()? {
+        let usage = call.engine().usage(store.id)?;
+        let access = client.access(store.id).unwrap_or(Access::ReadOnly);
+        let is_default = default == Some(store.id);
+        lines.push(format!(
+            "- {}{}: {}, {access}{}",
+            store.name,
+            if is_default { " (default)" } else { "" },
+            counted(usage.memories_count, "note"),
+            described(&store),
+        ));
+        projects.push(json!({
+            "name": store.name.as_str(),
+            "id": store.id.to_string(),
+            "description": store.description.as_str(),
+            "is_default": is_default,
+            "access": access.as_str(),
+            "notes_count": usage.memories_count,
+            "size_bytes": usage.size_bytes,
+            "url": format!("memory://{}/", client.short_name(&store)),
+        }));
+    }
+    let text = if lines.is_empty() {
+        "There are no stores yet; the first note that you write makes one.".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    Ok(Answer::new(text, json!({ "projects": projects })))
+}
+
+fn described(store: &Store) -> String {
+    match store.description.as_str().trim() {
+        "" => String::new(),
+        text => format!(". {text}"),
+    }
+}
+
+pub(super) fn create(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
+    call.client.require_management()?;
+    let name = name(arguments)?;
+    let new = NewStore {
+        description: Description::new(arguments.word("description")?.unwrap_or_default())?,
+        ..NewStore::named(Name::new(name.as_str())?)
+    };
+    let existing = call.client.stores()?;
+    if let Some(store) = existing.iter().find(|store| store.name == new.name) {
+        let data = shown(store, "unchanged");
+        return Ok(Answer::new(format!("The store `{name}` exists already."), data));
+    }
+    call.require_wanted()?;
+    let store = call.engine().ensure_store(call.client.workspace, &new)?;
+    Ok(Answer::new(format!("Created the store `{name}`."), shown(&store, "created")))
+}
+
+pub(super) fn delete(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
+    call.client.require_management()?;
+    let store = call.client.store(&name(arguments)?)?;
+    let count = call.engine().usage(store.id)?.memories_count;
+    call.require_wanted()?;
+    call.engine().delete_store(store.id)?;
+    let notes = counted(count, "note");
+    let text = format!("Deleted the store `{}` with {notes} and all history.", store.name);
+    Ok(Answer::new(text, shown(&store, "deleted")))
+}
+
+fn name(arguments: &Arguments) -> Result<String, Error> {
+    match arguments.first_word(&["project_name", "name", "project"])? {
+        Some(name) => Ok(name),
+        None => arguments.required("project_name"),
+    }
+}
+
+fn shown(store: &Store, action: &str) -> Value {
+    json!({"name": store.name.as_str(), "id": store.id.to_string(), "action": action})
+}

@@ -1,0 +1,307 @@
+//! What the document says is held against what the server answers.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use http_body_util::BodyExt as _;
+use quipu_core::settings::Limits;
+use quipu_server::http::HttpSettings;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::document::{Document, object};
+use crate::rest::{Reply, Server, server, server_with};
+
+/// Sends requests, checks each answer, and remembers which ones were seen.
+struct Witness {
+    document: Document,
+    server: Server,
+    /// What stands for the names in the paths.
+    ids: Vec<(&'static str, String)>,
+    seen: BTreeSet<(String, String, bool)>,
+}
+
+impl Witness {
+    fn new(server: Server) -> Self {
+        Self { document: Document::load(), server, ids: Vec::new(), seen: BTreeSet::new() }
+    }
+
+    fn set(&mut self, name: &'static str, id: &Value) {
+        self.ids.retain(|(known, _)| *known != name);
+        self.ids.push((name, id.as_str().expect("an id").to_owned()));
+    }
+
+    fn address(&self, path: &str) -> String {
+        let replaced =
+            |path: String, (name, id): &(&str, String)| path.replace(&format!("{{{name}}}"), id);
+        self.ids.iter().fold(path.to_owned(), replaced)
+    }
+
+    /// Sends a request to a path of the document, perhaps with a query after it.
+    async fn call(&mut self, method: Method, path: &str, body: Value) -> Value {
+        let uri = self.address(path);
+        let reply = self.server.call_as(&self.server.key, method.clone(), &uri, body).await;
+        self.check(&method, path, &reply);
+        assert_eq!(reply.status, 200, "{method} {uri}: {}", reply.body);
+        reply.body
+    }
+
+    async fn refused(&mut self, status: u16, method: Method, path: &str, body: Value) {
+        let uri = self.address(path);
+        let reply = self.server.call_as(&self.server.key, method.clone(), &uri, body).await;
+        self.check(&method, path, &reply);
+        assert_eq!(reply.status, status, "{method} {uri}: {}", reply.body);
+    }
+
+    /// Checks that an answer is one of those that the document has for it.
+    fn check(&mut self, method: &Method, path: &str, reply: &Reply) {
+        let path = path.split('?').next().unwrap_or_default();
+        let place = format!("{method} {path} {}", reply.status);
+        let document = &self.document;
+        let operations = document.operations();
+        let operation = operations
+            .iter()
+            .find(|operation| operation.method == method.as_str() && operation.path == path)
+            .unwrap_or_else(|| panic!("{place} is not documented"));
+        let responses = object(&operation.fields["responses"]);
+        let response = responses
+            .get(&reply.status.to_string())
+            .unwrap_or_else(|| panic!("{place} is not documented: {}", reply.body));
+        let response = document.resolve(response);
+        let sent = reply.headers["content-type"].to_str().expect("a text");
+        let media_type = sent.split(';').next().unwrap_or_default();
+        let media = response["content"]
+            .get(media_type)
+            .unwrap_or_else(|| panic!("{place} has the undocumented type {media_type}"));
+        let problems = document.problems(&media["schema"], &reply.body);
+        assert!(problems.is_empty(), "{place}: {problems:#?}\n{}", reply.body);
+        for (name, header) in object(&response["headers"]) {
+            let header = document.resolve(header);
+            match reply.headers.get(name) {
+                Some(value) => {
+                    let value = json!(value.to_str().expect("a text"));
+                    let problems = document.problems(&header["schema"], &value);
+                    assert!(problems.is_empty(), "{place} {name}: {problems:#?}");
+                }
+                None => assert_ne!(header["required"], true, "{place} has no {name}"),
+            }
+        }
+        self.seen.insert((method.to_string(), path.to_owned(), reply.status < 400));
+    }
+
+    fn assert_seen(&self, is_success: IsSuccess) {
+        for operation in self.document.operations() {
+            let key =
+                (operation.method.clone(), operation.path.to_owned(), is_success == IsSuccess::Yes);
+            assert!(self.seen.contains(&key), "{} {}", operation.method, operation.path);
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsSuccess {
+    Yes,
+    No,
+}
+
+const STORES: &str = "/v1/memory_stores";
+const STORE: &str = "/v1/memory_stores/{store}";
+const ARCHIVE: &str = "/v1/memory_stores/{store}/archive";
+const MEMORIES: &str = "/v1/memory_stores/{store}/memories";
+const MEMORY: &str = "/v1/memory_stores/{store}/memories/{memory}";
+const VERSIONS: &str = "/v1/memory_stores/{store}/memory_versions";
+const VERSION: &str = "/v1/memory_stores/{store}/memory_versions/{version}";
+const REDACT: &str = "/v1/memory_stores/{store}/memory_versions/{version}/redact";
+const SESSIONS: &str = "/v1/sessions";
+const SESSION: &str = "/v1/sessions/{session}";
+const TOOL: &str = "/quipu/stores/{store}/tool";
+const TOOL_SESSION: &str = "/quipu/stores/{store}/tool/session";
+const CONTEXT: &str = "/quipu/stores/{store}/context";
+const RECENT: &str = "/quipu/stores/{store}/recent";
+const LINKS: &str = "/quipu/stores/{store}/links";
+const POLICY: &str = "/quipu/stores/{store}/policy";
+const RESTORE: &str = "/quipu/stores/{store}/restore";
+
+#[tokio::test]
+async fn every_operation_succeeds_as_documented() {
+    let mut witness = Witness::new(server());
+    use_stores(&mut witness).await;
+    use_memories(&mut witness).await;
+    use_knowledge(&mut witness).await;
+    use_sessions(&mut witness).await;
+    for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/quipu/docs"] {
+        witness.call(Method::GET, path, Value::Null).await;
+    }
+    follow_events(&mut witness).await;
+    witness.call(Method::POST, ARCHIVE, Value::Null).await;
+    witness.call(Method::GET, &format!("{STORES}?include_archived=true"), Value::Null).await;
+    witness.call(Method::DELETE, STORE, Value::Null).await;
+    witness.assert_seen(IsSuccess::Yes);
+}
+
+async fn use_stores(witness: &mut Witness) {
+    let body = json!({"name": "notes", "description": "d", "metadata": {"team": "tea"}});
+    let store = witness.call(Method::POST, STORES, body).await;
+    witness.set("store", &store["id"]);
+    witness.call(Method::POST, STORES, json!({"name": "other"})).await;
+    witness.call(Method::GET, &format!("{STORES}?limit=1"), Value::Null).await;
+    witness.call(Method::GET, STORE, Value::Null).await;
+    witness.call(Method::POST, STORE, json!({"metadata": {"team": null}})).await;
+    witness.call(Method::PATCH, STORE, json!({"name": "new", "description": ""})).await;
+    witness.call(Method::GET, POLICY, Value::Null).await;
+    witness.call(Method::POST, POLICY, json!({"secrets": "off", "expire_after_days": 9})).await;
+}
+
+async fn use_memories(witness: &mut Witness) {
+    let memory = witness.call(Method::POST, MEMORIES, json!({"path": "/a", "content": "x"})).await;
+    witness.set("memory", &memory["id"]);
+    witness.set("version", &memory["memory_version_id"]);
+    let body = json!({"path": "/d/b", "content": ""});
+    witness.call(Method::POST, &format!("{MEMORIES}?view=full"), body).await;
+    for query in ["", "?depth=1&view=full", "?limit=1", "?path_prefix=/d/"] {
+        witness.call(Method::GET, &format!("{MEMORIES}{query}"), Value::Null).await;
+    }
+    witness.call(Method::GET, MEMORY, Value::Null).await;
+    witness.call(Method::POST, MEMORY, json!({"content": "y"})).await;
+    witness.call(Method::PATCH, MEMORY, json!({"path": "/c"})).await;
+    witness.refused(400, Method::POST, MEMORY, json!({})).await;
+    witness.refused(409, Method::POST, MEMORY, json!({"path": "/d"})).await;
+    let precondition = json!({"type": "content_sha256", "content_sha256": "0".repeat(64)});
+    let body = json!({"content": "z", "precondition": precondition});
+    witness.refused(409, Method::PATCH, MEMORY, body).await;
+    witness.refused(409, Method::POST, MEMORIES, json!({"path": "/c/d", "content": "x"})).await;
+    let stale = format!("{MEMORY}?expected_content_sha256={}", "0".repeat(64));
+    witness.refused(409, Method::DELETE, &stale, Value::Null).await;
+    let version = witness.address("{version}");
+    witness.call(Method::POST, RESTORE, json!({"memory_version_id": version})).await;
+    witness.call(Method::GET, VERSION, Value::Null).await;
+    witness.call(Method::POST, REDACT, Value::Null).await;
+    witness.refused(400, Method::POST, RESTORE, json!({"memory_version_id": version})).await;
+    witness.call(Method::DELETE, MEMORY, Value::Null).await;
+    for query in ["", "?view=full&limit=3", "?operation=deleted"] {
+        witness.call(Method::GET, &format!("{VERSIONS}{query}"), Value::Null).await;
+    }
+    let create = json!({"command": "create", "path": "/memories/tool.md", "file_text": "x"});
+    witness.call(Method::POST, TOOL, create.clone()).await;
+    witness.call(Method::POST, &format!("{TOOL}?strings=python"), create.clone()).await;
+    witness.call(Method::POST, TOOL_SESSION, json!({"title": "a run"})).await;
+    witness.call(Method::POST, STORES, json!({"name": "twice"})).await;
+    witness.call(Method::POST, STORES, json!({"name": "twice"})).await;
+    let store = witness.address("{store}");
+    witness.set("store", &json!("twice"));
+    witness.refused(409, Method::POST, TOOL, create).await;
+    witness.refused(409, Method::POST, TOOL_SESSION, json!({})).await;
+    witness.set("store", &json!(store));
+}
+
+async fn use_knowledge(witness: &mut Witness) {
+    let text =
+        "---\ntags: [hot]\nstatus: open\n---\n# Tea\n- [fact] green #tea (yes)\n- needs [[Cup]]";
+    let body = json!({"path": "/tea.md", "content": text});
+    witness.call(Method::POST, MEMORIES, body).await;
+    witness.call(Method::POST, MEMORIES, json!({"path": "/k.md", "content": "[[Tea]]"})).await;
+    witness.call(Method::POST, MEMORIES, json!({"path": "/alone.md", "content": "x"})).await;
+    for query in ["?query=green", "?type=observation", "?type=relation&limit=1", "?tag=hot"] {
+        witness.call(Method::GET, &format!("/quipu/search{query}"), Value::Null).await;
+    }
+    witness.refused(400, Method::GET, "/quipu/search?type=x", Value::Null).await;
+    witness.call(Method::GET, &format!("{CONTEXT}?url=Tea&depth=2"), Value::Null).await;
+    witness.refused(400, Method::GET, CONTEXT, Value::Null).await;
+    witness.call(Method::GET, RECENT, Value::Null).await;
+    for query in ["?memory=Tea", "?memory=Tea&direction=incoming", "?direction=unresolved"] {
+        witness.call(Method::GET, &format!("{LINKS}{query}"), Value::Null).await;
+    }
+    witness.call(Method::GET, &format!("{LINKS}?direction=none"), Value::Null).await;
+}
+
+async fn use_sessions(witness: &mut Witness) {
+    let store = witness.address("{store}");
+    let resource =
+        json!({"type": "memory_store", "memory_store_id": store, "instructions": "look"});
+    let model = json!({"id": "agent_1", "version": 3, "model": {"id": "m"}});
+    let body = json!({"agent": model, "environment_id": "env_1", "resources": [resource]});
+    witness.call(Method::POST, SESSIONS, body).await;
+    let body = json!({"agent": "agent_1", "environment_id": "env_1", "title": "a run"});
+    let session = witness.call(Method::POST, SESSIONS, body).await;
+    witness.set("session", &session["id"]);
+    witness.call(Method::GET, &format!("{SESSIONS}?limit=1&statuses=idle"), Value::Null).await;
+    witness.call(Method::GET, SESSION, Value::Null).await;
+    witness.call(Method::POST, SESSION, json!({"title": "new"})).await;
+    witness.call(Method::PATCH, SESSION, json!({"metadata": {"a": "b"}})).await;
+    witness.call(Method::GET, "/quipu/sessions/{session}/prompt", Value::Null).await;
+    witness.call(Method::POST, "/quipu/sessions/{session}/token", Value::Null).await;
+    witness.call(Method::POST, "/v1/sessions/{session}/archive", Value::Null).await;
+    witness.call(Method::DELETE, SESSION, Value::Null).await;
+}
+
+/// Takes the first piece of the stream, which has no end.
+async fn follow_events(witness: &mut Witness) {
+    const EVENTS: &str = "/quipu/events";
+    let request =
+        Request::get(format!("{EVENTS}?after=0")).header("x-api-key", &witness.server.key);
+    let request = request.body(Body::empty()).expect("a request");
+    let response = witness.server.app.router().oneshot(request).await.expect("the router answers");
+    let (parts, mut body) = response.into_parts();
+    let frame = body.frame().await.expect("a piece").expect("a whole piece");
+    let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("UTF-8");
+    let schema = json!({"$ref": "#/components/schemas/Change"});
+    let events: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert!(events.len() > 5, "{text}");
+    for event in events {
+        let event: Value = serde_json::from_str(event).expect("JSON");
+        assert_eq!(witness.document.problems(&schema, &event), [""; 0], "{event}");
+    }
+    let reply = Reply { status: parts.status.as_u16(), headers: parts.headers, body: json!(text) };
+    witness.check(&Method::GET, EVENTS, &reply);
+}
+
+#[tokio::test]
+async fn every_operation_fails_as_documented() {
+    let none = "1".repeat(22);
+    let ids =
+        [("store", "memstore"), ("memory", "mem"), ("version", "memver"), ("session", "sesn")];
+    let everything = |witness: &Witness| -> Vec<(Method, String, bool)> {
+        let operations = witness.document.operations();
+        let is_open = |fields: &Value| fields.get("security").is_some();
+        operations
+            .iter()
+            .map(|operation| {
+                let method = operation.method.parse().expect("a method");
+                (method, operation.path.to_owned(), is_open(operation.fields))
+            })
+            .collect()
+    };
+    let settings = HttpSettings { requests_max: 0, ..HttpSettings::default() };
+    for (server, wanted) in
+        [(server_with(settings, Limits::default()), 529), (server(), 401), (server(), 404)]
+    {
+        let mut witness = Witness::new(server);
+        for (name, prefix) in ids {
+            witness.set(name, &json!(format!("{prefix}_01{none}")));
+        }
+        if wanted == 401 {
+            witness.server.key = "wrong".to_owned();
+        }
+        for (method, path, is_open) in everything(&witness) {
+            let needs_id = path.contains('{');
+            match wanted {
+                401 if is_open => {}
+                404 if !needs_id => {}
+                _ => witness.refused(wanted, method, &path, body_for(&path)).await,
+            }
+        }
+        if wanted == 529 {
+            witness.assert_seen(IsSuccess::No);
+        }
+    }
+}
+
+/// Returns a body that is right for a path as far as its shape is concerned.
+fn body_for(path: &str) -> Value {
+    match path {
+        TOOL => json!({"command": "view", "path": "/memories"}),
+        RESTORE => json!({"memory_version_id": "x"}),
+        _ => json!({}),
+    }
+}

@@ -1,0 +1,103 @@
+//! Search, context, recent activity and links over HTTP.
+
+use axum::http::Method;
+use quipu_core::model::{Role, StoreId};
+use serde_json::{Value, json};
+
+use super::{Server, server};
+
+/// Makes a store and returns the uri of its own routes, and its id.
+async fn store(server: &Server, name: &str) -> (String, StoreId) {
+    let uri = server.store(name).await;
+    let id = uri.rsplit('/').next().expect("an id").parse().expect("a store's id");
+    (uri.replace("/v1/memory_stores", "/quipu/stores"), id)
+}
+
+async fn put(server: &Server, store: &str, path: &str, text: &str) {
+    let uri = store.replace("/quipu/stores", "/v1/memory_stores");
+    server.post(&format!("{uri}/memories"), json!({"path": path, "content": text})).await.ok();
+}
+
+fn paths(body: &Value) -> Vec<&str> {
+    let results = body["results"].as_array().expect("a list").iter();
+    results.map(|hit| hit["path"].as_str().expect("a path")).collect()
+}
+
+#[tokio::test]
+async fn search_finds_and_filters() {
+    let server = server();
+    let (notes, _) = store(&server, "notes").await;
+    let tea = "---\nstatus: open\ntags: hot\n---\n# Tea\n\n- [fact] needs a kettle";
+    put(&server, &notes, "/tea.md", tea).await;
+    put(&server, &notes, "/docs/kettle.md", "# Kettle").await;
+    let find = async |query: &str| server.get(&format!("/quipu/search?{query}")).await.ok();
+    let found = find("q=kettles").await;
+    assert_eq!(paths(&found), ["/docs/kettle.md", "/tea.md"]);
+    assert_eq!(found["results"][1]["created_by"]["type"], "api_actor");
+    assert_eq!(found["results"][1]["metadata"], json!({"status": "open"}));
+    assert_eq!(paths(&find("q=kettle&store=notes&tag=hot").await), ["/tea.md"]);
+    assert_eq!(paths(&find("query=kettle&path_prefix=docs").await), ["/docs/kettle.md"]);
+    assert_eq!(paths(&find("q=kettle&type=observation").await), ["/tea.md"]);
+    assert_eq!(paths(&find("q=tea&search_type=title").await), ["/tea.md"]);
+    let filter =
+        "q=kettle&metadata_filters=%7B%22status%22%3A%7B%22%24in%22%3A%5B%22open%22%5D%7D%7D";
+    assert_eq!(paths(&find(filter).await), ["/tea.md"]);
+    assert_eq!(find("q=kettle&limit=1").await["has_more"], true);
+    for wrong in
+        ["type=x", "search_type=x", "after=soon", "metadata_filters=x", "limit=0", "offset=x"]
+    {
+        server.get(&format!("/quipu/search?q=a&{wrong}")).await.invalid();
+    }
+    server.get("/quipu/search?q=a&store=unknown").await.error(404, "not_found_error");
+}
+
+#[tokio::test]
+async fn context_recent_and_links_are_answered() {
+    let server = server();
+    let (notes, _) = store(&server, "notes").await;
+    put(&server, &notes, "/tea.md", "# Tea\n\n- [fact] hot\n- needs [[Kettle]]\n- needs [[Cup]]")
+        .await;
+    put(&server, &notes, "/kettle.md", "# Kettle").await;
+    let get = async |rest: &str| server.get(&format!("{notes}/{rest}")).await;
+    let context = get("context?url=memory://tea&depth=2").await.ok();
+    let item = &context["results"][0];
+    assert_eq!(item["primary_result"]["path"], "/tea.md");
+    assert_eq!(item["observations"][0]["category"], "fact");
+    assert_eq!(item["related_results"][0]["note"]["title"], "Kettle");
+    assert_eq!(item["related_results"][1]["note"], Value::Null);
+    get("context").await.invalid();
+    get("context?url=nothing").await.error(404, "not_found_error");
+    let recent = get("recent?limit=1").await.ok();
+    assert_eq!(recent["data"][0]["path"], "/kettle.md");
+    let page = recent["next_page"].as_str().expect("there is more");
+    assert_eq!(get(&format!("recent?page={page}")).await.ok()["data"][0]["title"], "Tea");
+    let links = get("links?memory=Tea").await.ok();
+    assert_eq!(links["data"][0]["to"]["path"], "/kettle.md");
+    let back = get("links?memory=kettle&direction=incoming").await.ok();
+    assert_eq!(back["data"][0]["from"]["path"], "/tea.md");
+    assert_eq!(get("links?direction=unresolved").await.ok()["data"][0]["target"], "Cup");
+    assert_eq!(get("links?direction=none").await.ok(), json!({"data": [], "total": 0}));
+    get("links").await.invalid();
+}
+
+#[tokio::test]
+async fn nobody_finds_what_they_may_not_read() {
+    let server = server();
+    let (open, open_id) = store(&server, "open").await;
+    let (closed, _) = store(&server, "closed").await;
+    put(&server, &open, "/a.md", "kettle [[closed::b]]").await;
+    put(&server, &closed, "/b.md", "kettle").await;
+    let key = server.new_key(Role::ReadOnly, Some(vec![open_id]));
+    let get = async |uri: &str| server.call_as(&key, Method::GET, uri, Value::Null).await;
+    assert_eq!(paths(&get("/quipu/search?q=kettle").await.ok()), ["/a.md"]);
+    get("/quipu/search?q=kettle&store=closed").await.error(403, "permission_error");
+    get(&format!("{closed}/recent")).await.error(403, "permission_error");
+    get(&format!("{closed}/context?url=b")).await.error(403, "permission_error");
+    get(&format!("{closed}/links?memory=b")).await.error(403, "permission_error");
+    let links = get(&format!("{open}/links?memory=a")).await.ok();
+    assert_eq!(links["data"][0]["to"], Value::Null, "a link must not lead out of the key's stores");
+    let all = server.get(&format!("{open}/links?memory=a")).await.ok();
+    assert_eq!(all["data"][0]["to"]["path"], "/b.md");
+    let uri = "/quipu/search?q=kettle";
+    server.call_as("wrong", Method::GET, uri, Value::Null).await.error(401, "authentication_error");
+}

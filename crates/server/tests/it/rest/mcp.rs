@@ -1,0 +1,272 @@
+//! `/mcp`: the MCP server over HTTP, with the keys and tokens of the REST API.
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::model::{Access, Actor, Instructions, Name, Role, View};
+use quipu_core::settings::Limits;
+use quipu_server::http::HttpSettings;
+use quipu_server::mcp::Hosts;
+use serde_json::{Value, json};
+
+use super::{Reply, Server, server, server_with};
+
+/// A client that has shaken hands.
+struct Client<'s> {
+    server: &'s Server,
+    key: String,
+    session: String,
+}
+
+fn message(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri("/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request = request.header("host", "127.0.0.1:8420");
+    }
+    if !key.is_empty() {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::from(body.to_string())).expect("a request")
+}
+
+fn greeting() -> Value {
+    let about = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "web", "version": "3"},
+    });
+    message("initialize", &about)
+}
+
+/// Returns the message in a stream of events.
+fn event(reply: &Reply) -> Value {
+    let text = reply.body.as_str().unwrap_or_default();
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let messages = data.filter_map(|data| serde_json::from_str(data).ok());
+    let found = messages.rev().find(|it: &Value| it.get("id").is_some());
+    found.unwrap_or_else(|| reply.body.clone())
+}
+
+impl<'s> Client<'s> {
+    async fn new(server: &'s Server, key: &str) -> Self {
+        let reply = server.send(request(key, &[], &greeting())).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let session = reply.headers["mcp-session-id"].to_str().expect("a text").to_owned();
+        let client = Self { server, key: key.to_owned(), session };
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(client.send(&ready).await.status, 202);
+        client
+    }
+
+    async fn send(&self, body: &Value) -> Reply {
+        let headers = [("mcp-session-id", self.session.as_str())];
+        self.server.send(request(&self.key, &headers, body)).await
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let reply = self.send(&message("tools/call", &params)).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        event(&reply)["result"].clone()
+    }
+
+    async fn tools(&self) -> Vec<String> {
+        let reply = self.send(&message("tools/list", &json!({}))).await;
+        let tools = event(&reply)["result"]["tools"].clone();
+        super::texts(tools.as_array().expect("a list"), "name")
+    }
+}
+
+fn tea() -> Value {
+    json!({"title": "Tea", "content": "green"})
+}
+
+#[tokio::test]
+async fn a_client_with_a_key_writes_as_a_session_of_its_own() {
+    let server = server();
+    let client = Client::new(&server, &server.key).await;
+    let written = client.call("write_note", tea()).await;
+    assert_eq!(written["isError"], false, "{written}");
+    let store = server.engine.find_store(server.workspace, "notes").expect("a store");
+    let id = written["structuredContent"]["version_id"].as_str().expect("an id");
+    let id = id.parse().expect("the id of a version");
+    let version = server.engine.version(store.id, id, View::Basic).expect("a version");
+    let Actor::Session(session) = version.actor else { panic!("{:?}", version.actor) };
+    assert_eq!(server.engine.session(session).expect("a session").title, "web 3");
+}
+
+#[tokio::test]
+async fn nobody_comes_in_without_a_credential() {
+    let server = server();
+    for key in ["", "wrong"] {
+        let reply = server.send(request(key, &[], &greeting())).await;
+        reply.error(401, "authentication_error");
+        assert!(reply.headers.contains_key("www-authenticate"));
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_one_key_is_closed_to_another() {
+    let server = server();
+    let client = Client::new(&server, &server.key).await;
+    let other = server.new_key(Role::Admin, None);
+    let thief = Client { server: &server, key: other, session: client.session.clone() };
+    let reply = thief.send(&message("tools/list", &json!({}))).await;
+    assert!(event(&reply).get("error").is_some(), "{}", reply.body);
+    assert!(!client.tools().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_revoked_key_stops_at_once() {
+    let server = server();
+    let key = server.new_key(Role::ReadWrite, None);
+    let client = Client::new(&server, &key).await;
+    let keys = server.engine.keys(server.workspace).expect("keys");
+    let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
+    server.engine.revoke_key(id).expect("it is revoked");
+    let reply = client.send(&message("tools/list", &json!({}))).await;
+    reply.error(401, "authentication_error");
+}
+
+#[tokio::test]
+async fn a_reading_key_is_offered_no_writing_tools() {
+    let server = server();
+    Client::new(&server, &server.key).await.call("write_note", tea()).await;
+    let key = server.new_key(Role::ReadOnly, None);
+    let client = Client::new(&server, &key).await;
+    let tools = client.tools().await;
+    assert!(
+        tools.contains(&"search_notes".to_owned()) && !tools.contains(&"write_note".to_owned())
+    );
+    let denied = client.call("memory", json!({"command": "delete", "path": "/memories/x"})).await;
+    assert_eq!(denied["isError"], true);
+    let read = client.call("read_note", json!({"identifier": "Tea"})).await;
+    assert_eq!(read["content"][0]["text"], "green");
+}
+
+#[tokio::test]
+async fn a_key_of_some_stores_knows_of_no_other() {
+    let server = server();
+    let admin = Client::new(&server, &server.key).await;
+    admin.call("create_memory_project", json!({"project_name": "open"})).await;
+    admin.call("create_memory_project", json!({"project_name": "closed"})).await;
+    admin.call("write_note", json!({"title": "S", "content": "secret", "project": "closed"})).await;
+    let open = server.engine.find_store(server.workspace, "open").expect("a store").id;
+    let key = server.new_key(Role::ReadWrite, Some(vec![open]));
+    let client = Client::new(&server, &key).await;
+    let stores = client.call("list_memory_projects", json!({})).await;
+    assert!(!stores.to_string().contains("closed"), "{stores}");
+    for (tool, arguments) in [
+        ("read_note", json!({"identifier": "S", "project": "closed"})),
+        ("read_note", json!({"identifier": "memory://closed/S"})),
+        ("search_notes", json!({"query": "secret", "projects": ["closed"]})),
+        ("create_memory_project", json!({"project_name": "new"})),
+        ("delete_project", json!({"project_name": "open"})),
+    ] {
+        let answer = client.call(tool, arguments).await;
+        assert_eq!(answer["isError"], true, "{tool}: {answer}");
+    }
+    let all = client.call("search_notes", json!({"query": "secret", "all": true})).await;
+    assert_eq!(all["structuredContent"]["results"], json!([]));
+}
+
+#[tokio::test]
+async fn a_token_opens_what_is_attached_to_its_session() {
+    let server = server();
+    let admin = Client::new(&server, &server.key).await;
+    for name in ["own", "shared", "other"] {
+        admin.call("create_memory_project", json!({"project_name": name})).await;
+    }
+    let attached = |name: &str, access| NewAttachment {
+        store: server.engine.find_store(server.workspace, name).expect("a store").id,
+        access,
+        instructions: Instructions::new("Read it first.").expect("a text"),
+    };
+    let attachments =
+        vec![attached("own", Access::ReadWrite), attached("shared", Access::ReadOnly)];
+    let new = NewSession::titled("agent", attachments, TokenWish::Issue);
+    let (session, token) = server.engine.create_session(server.workspace, &new).expect("a session");
+    let token = token.expect("a token");
+    let client = Client::new(&server, token.reveal()).await;
+    let written = client.call("write_note", tea()).await;
+    assert_eq!(written["structuredContent"]["project"], "own");
+    let history = client.call("note_history", json!({"identifier": "Tea"})).await;
+    let actor = &history["structuredContent"]["versions"][0]["actor"];
+    assert_eq!(actor["id"], session.id.to_string());
+    for project in ["shared", "other"] {
+        let note = json!({"title": "X", "content": "x", "project": project});
+        assert_eq!(client.call("write_note", note).await["isError"], true, "{project}");
+    }
+}
+
+#[tokio::test]
+async fn workspaces_stay_apart() {
+    let server = server();
+    let admin = Client::new(&server, &server.key).await;
+    admin.call("write_note", tea()).await;
+    let name = Name::new("other").expect("a name");
+    let other = server.engine.create_workspace(&name).expect("a workspace").id;
+    let key = server.new_key_in(other, Role::Admin, None);
+    let client = Client::new(&server, &key).await;
+    let missing = client.call("read_note", json!({"identifier": "Tea"})).await;
+    assert_eq!(missing["isError"], true);
+    let listed = client.send(&message("resources/list", &json!({}))).await;
+    assert_eq!(event(&listed)["result"]["resources"], json!([]));
+}
+
+#[tokio::test]
+async fn the_newest_revision_needs_no_connection() {
+    let server = server();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "Newest", "version": "9"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for title in ["One", "Two"] {
+        let arguments = json!({"title": title, "content": "x"});
+        let params = json!({"name": "write_note", "arguments": arguments, "_meta": meta});
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "write_note"),
+        ];
+        let body = message("tools/call", &params);
+        let reply = server.send(request(&server.key, &headers, &body)).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert_eq!(event(&reply)["result"]["isError"], false, "{}", reply.body);
+    }
+    let sessions = server.get("/v1/sessions").await.ok();
+    assert_eq!(super::texts(sessions["data"].as_array().expect("a list"), "title"), ["Newest 9"]);
+}
+
+#[tokio::test]
+async fn strange_hosts_and_origins_are_refused() {
+    let refused = |reply: &Reply| (400..500).contains(&reply.status);
+    let loopback = server();
+    for header in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")]
+    {
+        let reply = loopback.send(request(&loopback.key, &[header], &greeting())).await;
+        assert!(refused(&reply), "{header:?}: {}", reply.body);
+    }
+    for header in [("host", "localhost:1"), ("origin", "http://localhost:3000")] {
+        let reply = loopback.send(request(&loopback.key, &[header], &greeting())).await;
+        assert_eq!(reply.status, 200, "{header:?}: {}", reply.body);
+    }
+    let hosts = Hosts::Only(vec!["memory.example".to_owned()]);
+    let public = server_with(HttpSettings { hosts, ..HttpSettings::default() }, Limits::default());
+    let named = [("host", "memory.example"), ("origin", "https://memory.example")];
+    assert_eq!(public.send(request(&public.key, &named, &greeting())).await.status, 200);
+    let strange = [("host", "evil.example")];
+    assert!(refused(&public.send(request(&public.key, &strange, &greeting())).await));
+}

@@ -1,0 +1,353 @@
+//! What names and links mean.
+
+use quipu_core::ErrorKind;
+use quipu_core::engine::{ContextRequest, Direction, RecentRequest, Scope};
+use quipu_core::model::{Operation, Timestamp, View};
+
+use super::{Library, actor, at, new_store, put};
+use crate::conformance::Fixture;
+
+impl Library {
+    fn resolved(&self, identifier: &str) -> Result<String, ErrorKind> {
+        let found = self.engine.resolve(&self.scope(), identifier, View::Basic);
+        found.map(|memory| memory.path.to_string()).map_err(|error| error.kind().clone())
+    }
+
+    /// Returns the paths that the links of a memory mean, `?` for none.
+    fn links_of(&self, path: &str, scope: &Scope) -> Vec<String> {
+        let memory = self.engine.memory_at(self.store, &at(path), View::Basic).expect("it exists");
+        let links = self.engine.links(scope, memory.id, 100).expect("they are listed");
+        let to = |link: &quipu_core::engine::NoteLink| {
+            link.to.as_ref().map_or_else(|| "?".to_owned(), |to| to.path.to_string())
+        };
+        links.iter().map(to).collect()
+    }
+
+    fn backlinks_of(&self, path: &str) -> Vec<String> {
+        let memory = self.engine.memory_at(self.store, &at(path), View::Basic).expect("it exists");
+        let links = self.engine.backlinks(&self.scope(), memory.id, 100).expect("they are listed");
+        let mut from: Vec<_> = links.iter().map(|link| link.from.path.to_string()).collect();
+        from.sort();
+        from
+    }
+}
+
+/// Id, path, permalink, title, alias.
+pub fn names_mean_memories_in_a_strict_order(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    let tea = library.put("/docs/Tea House.md", "# The Tea House");
+    library.put("/other.md", "---\ntitle: docs/tea-house\npermalink: special/name\n---\n");
+    let tea_path = Ok("/docs/Tea House.md".to_owned());
+    let other = Ok("/other.md".to_owned());
+    for name in [
+        &tea.id.to_string(),
+        "/docs/Tea House.md",
+        "docs/Tea House",
+        "docs/tea-house",
+        "The Tea House",
+        "the_tea-house",
+        "tea house",
+        "memory://docs/tea-house",
+        "memory://tests/docs/tea-house",
+        "memory://docs/Tea%20House.md",
+        "[[The Tea House]]",
+        "[[tests::The Tea House]]",
+    ] {
+        assert_eq!(library.resolved(name), tea_path, "{name}");
+    }
+    // The permalink of one comes before the title of the other.
+    assert_eq!(library.resolved("docs/tea-house"), tea_path);
+    for name in ["other", "special/name", "memory://special/name", "memory://spec*"] {
+        assert_eq!(library.resolved(name), other, "{name}");
+    }
+    for name in ["nothing", "", "/", "../..", "memory://", "[[none::The Tea House]]"] {
+        assert_eq!(library.resolved(name), Err(ErrorKind::NotFound), "{name}");
+    }
+}
+
+/// "never a silent pick"
+pub fn names_that_several_have_are_reported(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/a/x.md", "# Tea");
+    library.put("/b/y.md", "# Tea");
+    let error = library.engine.resolve(&library.scope(), "Tea", View::Basic).expect_err("refused");
+    assert_eq!(*error.kind(), ErrorKind::Ambiguous);
+    let hint = error.hint().expect("a hint");
+    assert!(hint.contains("/a/x.md") && hint.contains("/b/y.md"), "{hint}");
+    assert_eq!(library.resolved("tea"), Err(ErrorKind::Ambiguous));
+    assert_eq!(library.resolved("a/x"), Ok("/a/x.md".to_owned()));
+}
+
+/// A miss tells what is near.
+pub fn a_miss_suggests_near_names(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/projects/tea-house.md", "# Opening the tea house");
+    library.put("/unrelated.md", "# Something else");
+    let error =
+        library.engine.resolve(&library.scope(), "tea hou", View::Basic).expect_err("refused");
+    assert!(error.hint().is_some_and(|hint| hint.contains("/projects/tea-house.md")), "{error:?}");
+    let near = library.engine.suggest(&library.scope(), "tea-houses.md", 5).expect("suggestions");
+    assert_eq!(near[0].path.as_str(), "/projects/tea-house.md");
+    assert_eq!(library.engine.suggest(&library.scope(), "!?", 5).expect("none"), []);
+}
+
+/// "A frontmatter permalink wins if free; a taken one gets `-1`, `-2`."
+pub fn taken_permalinks_get_numbers(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    for path in ["/one.md", "/two.md", "/three.md"] {
+        library.put(path, "---\npermalink: same\n---\n");
+    }
+    library.put("/same.md", "made of its path");
+    library.put("/same-1.md", "a number that is taken");
+    let permalink = |path: &str| {
+        let memory = library.engine.memory_at(library.store, &at(path), View::Basic).expect("it");
+        library.engine.card(library.store, memory.id).expect("a card").permalink
+    };
+    assert_eq!(permalink("/one.md"), "same");
+    assert_eq!(permalink("/same-1.md"), "same-1");
+    assert_eq!(permalink("/two.md"), "same-2");
+    assert_eq!(permalink("/three.md"), "same-3");
+    assert_eq!(permalink("/same.md"), "same-4");
+    for (name, path) in [("same-2", "/two.md"), ("same-3", "/three.md"), ("same-1", "/same-1.md")] {
+        assert_eq!(library.resolved(&format!("memory://{name}")), Ok(path.to_owned()), "{name}");
+    }
+    library.delete("/one.md");
+    assert_eq!(permalink("/two.md"), "same");
+}
+
+/// "Unresolved targets are kept and resolve when the target appears; they become unresolved again
+/// when it goes."
+pub fn links_resolve_when_their_target_appears_and_not_when_it_goes(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/a.md", "- needs [[Hot Water]]\n\nsee [[b|the other]] and [[b#Section]]");
+    let scope = library.scope();
+    assert_eq!(library.links_of("/a.md", &scope), ["?", "?", "?"]);
+    library.put("/water.md", "# Hot Water");
+    library.put("/b.md", "x");
+    assert_eq!(library.links_of("/a.md", &scope), ["/water.md", "/b.md", "/b.md"]);
+    assert_eq!(library.backlinks_of("/water.md"), ["/a.md"]);
+    library.engine.rename(&actor(), library.store, &at("/b.md"), &at("/c/b.md")).expect("it moves");
+    assert_eq!(library.links_of("/a.md", &scope), ["/water.md", "/c/b.md", "/c/b.md"]);
+    library.put("/water.md", "# Cold Water");
+    assert_eq!(library.links_of("/a.md", &scope), ["?", "/c/b.md", "/c/b.md"]);
+    library.delete("/c/b.md");
+    assert_eq!(library.links_of("/a.md", &scope), ["?", "?", "?"]);
+}
+
+/// "same folder first, then ancestors, descendants, elsewhere; ties: shortest path"
+pub fn links_are_seen_from_their_folder(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    let scope = library.scope();
+    library.put("/x/y/from.md", "[[Tea]] [[./near.md]] [[../up]] [n](near.md)");
+    library.put("/elsewhere/long/t.md", "# Tea");
+    assert_eq!(library.links_of("/x/y/from.md", &scope)[0], "/elsewhere/long/t.md");
+    library.put("/else/t.md", "# Tea");
+    assert_eq!(library.links_of("/x/y/from.md", &scope)[0], "/else/t.md");
+    library.put("/x/y/deep/t.md", "# Tea");
+    assert_eq!(library.links_of("/x/y/from.md", &scope)[0], "/x/y/deep/t.md");
+    library.put("/x/t.md", "# Tea");
+    assert_eq!(library.links_of("/x/y/from.md", &scope)[0], "/x/t.md");
+    library.put("/x/y/t.md", "# Tea");
+    assert_eq!(library.links_of("/x/y/from.md", &scope)[0], "/x/y/t.md");
+    library.put("/x/y/near.md", "near");
+    library.put("/x/up.md", "up");
+    let links = library.links_of("/x/y/from.md", &scope);
+    assert_eq!(&links[1..3], ["/x/y/near.md", "/x/up.md"]);
+}
+
+/// `[[store::Note]]`
+pub fn links_lead_into_other_stores_in_scope_only(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    let other = new_store(&library.engine, "Other Store");
+    let target = put(&library.engine, other, "/t.md", "# Target");
+    library.put("/a.md", "[[Other Store::Target]] [[other-store::t]] [[Target]]");
+    let both = Scope::new(library.store, [other]);
+    assert_eq!(library.links_of("/a.md", &both), ["/t.md", "/t.md", "?"]);
+    assert_eq!(library.links_of("/a.md", &library.scope()), ["?", "?", "?"]);
+    let from_other = Scope::new(other, [library.store]);
+    let back = library.engine.backlinks(&from_other, target.id, 10).expect("they are listed");
+    assert_eq!(back.len(), 2);
+    assert!(back.iter().all(|link| link.from.path.as_str() == "/a.md"));
+}
+
+/// However a link is written, it is found from its target.
+pub fn backlinks_find_every_way_to_write_a_link(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    let target = library.put("/docs/Tea House.md", "# The Tea House");
+    library.put("/docs/twin.md", "---\npermalink: docs/tea-house\n---\n");
+    let ways = [
+        format!("[[{}]]", target.id),
+        "[[/docs/Tea House.md]]".to_owned(),
+        "[[docs/Tea House]]".to_owned(),
+        "[[The Tea House]]".to_owned(),
+        "[[the-tea_HOUSE]]".to_owned(),
+        "[[Tea House#Opening|hours]]".to_owned(),
+        "![[Tea House]]".to_owned(),
+        "[x](</docs/Tea House.md>)".to_owned(),
+        "- part_of [[The Tea House]] (since today)".to_owned(),
+        "[[docs/tea-house-1]]".to_owned(),
+    ];
+    for (number, way) in ways.iter().enumerate() {
+        library.put(&format!("/from/{number:02}.md"), way);
+    }
+    library.put("/docs/near.md", "[[./Tea House.md]]");
+    library.put("/from/zz.md", "[[../docs/Tea House]]");
+    let mut expected: Vec<_> = (0..ways.len()).map(|n| format!("/from/{n:02}.md")).collect();
+    expected.extend(["/docs/near.md".to_owned(), "/from/zz.md".to_owned()]);
+    expected.sort();
+    assert_eq!(library.backlinks_of("/docs/Tea House.md"), expected);
+}
+
+/// What is missing, and what nobody links.
+pub fn unresolved_links_and_orphans_are_listed(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/a.md", "[[b]] [[Missing]]");
+    library.put("/b.md", "text");
+    library.put("/alone.md", "[[Missing]] and itself [[alone]]");
+    let unresolved = library.engine.unresolved(&library.scope(), 10).expect("they are listed");
+    let unresolved: Vec<_> =
+        unresolved.iter().map(|it| (it.from.path.as_str(), it.link.target.name.as_str())).collect();
+    assert_eq!(unresolved, [("/a.md", "Missing"), ("/alone.md", "Missing")]);
+    let orphans = library.engine.orphans(&library.scope(), 10).expect("they are listed");
+    assert_eq!(orphans.total_count, 1);
+    assert_eq!(orphans.notes[0].path.as_str(), "/alone.md");
+}
+
+/// Depth, kinds, time and budget.
+pub fn context_walks_the_graph(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/old.md", "# Old\n\n[[A]]");
+    let moment = library.put("/a.md", "# A\n\n- [fact] one\n- needs [[B]]\n- likes [[Nobody]]");
+    library.put("/b.md", "# B\n\n- needs [[C]]");
+    library.put("/c.md", "# C");
+    let context = |request: ContextRequest| {
+        let context = library.engine.context(&library.scope(), "A", &request).expect("it walks");
+        assert_eq!(context.items.len(), 1);
+        let item = context.items.into_iter().next().expect("one item");
+        assert_eq!(item.observations.len(), 1);
+        let name = |it: &quipu_core::engine::Related| {
+            it.note.as_ref().map_or_else(|| "?".to_owned(), |note| note.title.clone())
+        };
+        let related: Vec<_> =
+            item.related.iter().map(|it| (name(it), it.depth, it.direction)).collect();
+        (related, item.is_cut)
+    };
+    let request = ContextRequest::default;
+    let (out, back) = (Direction::Outgoing, Direction::Incoming);
+    let step = |name: &str, depth, direction| (name.to_owned(), depth, direction);
+    let near = vec![step("B", 1, out), step("?", 1, out), step("Old", 1, back)];
+    assert_eq!(context(request()), (near.clone(), false));
+    assert_eq!(context(ContextRequest { depth: 0, ..request() }), (vec![], false));
+    let far = [near.clone(), vec![step("C", 2, out)]].concat();
+    assert_eq!(context(ContextRequest { depth: 2, ..request() }), (far.clone(), false));
+    assert_eq!(context(ContextRequest { depth: 99, ..request() }), (far, false));
+    let kinds = vec!["needs".to_owned()];
+    let needed = vec![step("B", 1, out), step("C", 2, out)];
+    assert_eq!(context(ContextRequest { depth: 2, kinds, ..request() }), (needed, false));
+    let changed_after = Some(moment.updated_at);
+    let new = vec![step("B", 1, out), step("?", 1, out)];
+    assert_eq!(context(ContextRequest { changed_after, ..request() }), (new, false));
+    let first = vec![step("B", 1, out)];
+    assert_eq!(context(ContextRequest { related_max: 1, ..request() }), (first, true));
+}
+
+/// Cycles end, and a memory that everything links is no trouble.
+pub fn context_is_bounded_in_cycles_and_crowds(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/a.md", "[[b]] [[a]]");
+    library.put("/b.md", "[[a]] [[b]]");
+    for number in 0..300 {
+        library.put(&format!("/crowd/{number}.md"), "[[hub]] [[a]]");
+    }
+    library
+        .put("/hub.md", &(0..300).map(|n| format!("[[crowd/{n}]]")).collect::<Vec<_>>().join(" "));
+    let request = ContextRequest { depth: 5, related_max: 1000, ..ContextRequest::default() };
+    let context = library.engine.context(&library.scope(), "hub", &request).expect("it walks");
+    let item = &context.items[0];
+    assert!((100..=200).contains(&item.related.len()), "{}", item.related.len());
+    assert!(item.is_cut);
+    let request = ContextRequest { depth: 5, related_max: 50, ..ContextRequest::default() };
+    let context = library.engine.context(&library.scope(), "/b.md", &request).expect("it walks");
+    let mut seen: Vec<_> = context.items[0].related.iter().map(|it| it.note.clone()).collect();
+    let count = seen.len();
+    seen.dedup();
+    assert_eq!((seen.len(), count), (50, 50));
+}
+
+/// Everything that can be asked for.
+pub fn context_takes_patterns_directories_and_urls(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    for path in ["/docs/a.md", "/docs/b.md", "/docs/deep/c.md", "/other.md"] {
+        library.put(path, "text");
+    }
+    let count = |identifier: &str| {
+        let request = ContextRequest::default();
+        let context = library.engine.context(&library.scope(), identifier, &request);
+        context.map(|context| context.items.len()).map_err(|error| error.kind().clone())
+    };
+    assert_eq!(count("memory://docs/*"), Ok(3));
+    assert_eq!(count("docs"), Ok(3));
+    assert_eq!(count("/docs/deep/"), Ok(1));
+    assert_eq!(count("memory://tests/docs/a"), Ok(1));
+    assert_eq!(count("*"), Ok(4));
+    assert_eq!(count("nothing/*"), Err(ErrorKind::NotFound));
+    let request = ContextRequest { offset: 2, limit: 2, ..ContextRequest::default() };
+    let page = library.engine.context(&library.scope(), "docs/*", &request).expect("it walks");
+    assert_eq!((page.items.len(), page.total_count, page.has_more), (1, 3, false));
+}
+
+/// "what changed, newest first, with operation and actor (deleted memories too)"
+pub fn recent_activity_has_deleted_memories_too(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/a.md", "# Tea\n\none");
+    library.put("/b.md", "---\ntype: recipe\n---\n");
+    library.put("/a.md", "# Tea\n\ntwo");
+    library.put("/gone.md", "x");
+    library.delete("/gone.md");
+    let request = |since, before, limit| RecentRequest {
+        stores: vec![library.store],
+        since,
+        kinds: Vec::new(),
+        before,
+        limit,
+    };
+    let all = library.engine.recent(&request(Timestamp::MIN, None, 10)).expect("it lists");
+    let lines: Vec<_> = all
+        .items
+        .iter()
+        .map(|it| (it.title.as_str(), it.version.operation, it.changes_count))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            ("gone.md", Operation::Deleted, 2),
+            ("Tea", Operation::Modified, 2),
+            ("b", Operation::Created, 1)
+        ]
+    );
+    assert!(all.items.iter().all(|it| it.version.actor == actor()));
+    let first = library.engine.recent(&request(Timestamp::MIN, None, 2)).expect("it lists");
+    let rest = library.engine.recent(&request(Timestamp::MIN, first.next, 2)).expect("it lists");
+    assert_eq!((first.items.len(), rest.items.len(), rest.next), (2, 1, None));
+    let late = all.items[0].version.created_at;
+    assert_eq!(library.engine.recent(&request(late, None, 9)).expect("it lists").items.len(), 1);
+    let kinds = vec!["recipe".to_owned()];
+    let recipes = RecentRequest { kinds, ..request(Timestamp::MIN, None, 9) };
+    assert_eq!(library.engine.recent(&recipes).expect("it lists").items.len(), 1);
+}
+
+/// Nodes and edges, and no more than asked for.
+pub fn the_graph_has_every_note_and_link(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/a.md", "- needs [[b]]\n\n[[c]] [[missing]]");
+    library.put("/b.md", "[[a]]");
+    library.put("/c.md", "x");
+    let graph = library.engine.graph(library.store, 10).expect("it draws");
+    let paths: Vec<_> = graph.notes.iter().map(|note| note.path.as_str()).collect();
+    assert_eq!(paths, ["/a.md", "/b.md", "/c.md"]);
+    let link = |from, to, kind: &str| (from, to, kind.to_owned());
+    let links = [link(0, 1, "needs"), link(0, 2, "links_to"), link(1, 0, "links_to")];
+    assert_eq!(graph.links, links);
+    let part = library.engine.graph(library.store, 2).expect("it draws");
+    assert_eq!((part.notes.len(), part.links.len(), part.is_cut), (2, 2, true));
+}

@@ -1,0 +1,11 @@
+//! Any text is a query.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use quipu_core::query::{Query, TERMS_MAX};
+
+fuzz_target!(|text: &str| {
+    let query = Query::parse(text);
+    assert!(query.wanted_terms().len() <= TERMS_MAX);
+});
