@@ -4,6 +4,8 @@ mod access;
 mod history;
 mod knowledge;
 mod mcp;
+mod mount;
+mod sync;
 mod transfer;
 mod upkeep;
 
@@ -22,6 +24,8 @@ pub(crate) use knowledge::{
     SearchIn, SearchWhat,
 };
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
+pub(crate) use mount::{MountArguments, UnmountArguments};
+pub(crate) use sync::SyncArguments;
 pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
 pub(crate) use upkeep::{BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
 
@@ -80,6 +84,20 @@ pub(crate) enum Command {
     /// The store is `memories` unless `--store` names another one; it is created if it does not
     /// exist. Every run is a session, which the history names as the author.
     Tool(ToolArguments),
+    /// Keep a folder and a store equal, in both directions
+    ///
+    /// What only one side changed is done on the other side, and lines that both changed are merged;
+    /// if they contradict each other, the folder's text wins and the store's stays in the history.
+    /// Hidden files and those that a `.gitignore` names are left out.
+    Sync(SyncArguments),
+    /// Mount stores as directories, so that any program can use them: `--store NAME[:ro]`, or
+    /// `--session` for those of a session
+    ///
+    /// Runs until it is told to stop, everything is unmounted or the process that started it ends.
+    /// Every run is a session, which the history names as the author.
+    Mount(MountArguments),
+    /// Unmount what `quipu mount` has mounted
+    Unmount(UnmountArguments),
     /// Lay down what a project of many agent sessions needs: progress log, checklist, start-up notes
     ///
     /// Memories that exist already are left as they are.
@@ -348,6 +366,10 @@ pub(crate) struct PromptArguments {
     /// For the stores attached to this session, where a mount shows them
     #[arg(long, value_name = "ID", conflicts_with = "access")]
     pub(crate) session: Option<SessionId>,
+    /// The directory below which the stores are mounted [default: /mnt/memory; also
+    /// `QUIPU_MOUNT_ROOT`]
+    #[arg(long, value_name = "DIR", requires = "session", value_hint = ValueHint::DirPath)]
+    pub(crate) root: Option<PathBuf>,
     /// What the agent may do in the store
     #[arg(long, default_value = "read_write")]
     pub(crate) access: Access,

@@ -7,10 +7,13 @@ mod keys;
 mod knowledge;
 mod mcp;
 mod memories;
+#[cfg_attr(not(target_os = "linux"), path = "commands/mount_elsewhere.rs")]
+mod mount;
 mod project;
 mod serve;
 mod sessions;
 mod stores;
+mod sync;
 mod tool;
 mod upkeep;
 
@@ -24,6 +27,9 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(context, &arguments),
         Command::Mcp(arguments) => mcp::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
+        Command::Sync(arguments) => sync::run(context, &arguments),
+        Command::Mount(arguments) => mount::run(context, &arguments),
+        Command::Unmount(arguments) => mount::unmount(context, &arguments),
         Command::InitProject(arguments) => project::init(context, &arguments),
         Command::Store(command) => stores::run(context, command),
         Command::Ls(arguments) => memories::ls(context, &arguments),

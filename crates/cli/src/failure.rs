@@ -58,6 +58,11 @@ impl Failure {
         Self { code: UNSOUND, message, hint: None, cause: None }
     }
 
+    /// Returns a failure that the user has been told about already.
+    pub(crate) fn reported(code: u8) -> Self {
+        Self { code, message: String::new(), hint: None, cause: None }
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -65,8 +70,8 @@ impl Failure {
 
     /// Tells the user and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        if self.code == 0 {
-            return ExitCode::SUCCESS;
+        if self.message.is_empty() {
+            return ExitCode::from(self.code);
         }
         let bold = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         let mut text = format!("{bold}error{bold:#}: {}\n", self.message);
@@ -100,7 +105,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         // Whoever reads the output has seen enough, as in `quipu log | head`.
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self { code: 0, message: String::new(), hint: None, cause: None };
+            return Self::reported(0);
         }
         Self::other(error.to_string())
     }

@@ -29,6 +29,9 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// Where mounts are.
     pub(crate) mount_root: String,
+    /// Which file names are special in a mount.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
+    pub(crate) mount: MountTable,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_max_chars: Option<usize>,
     /// How `quipu mcp` behaves, and `/mcp` of `quipu serve`.
@@ -57,9 +60,20 @@ struct File {
     mount_root: Option<String>,
     limits: LimitsTable,
     tool: ToolTable,
+    mount: MountTable,
     mcp: McpTable,
     serve: ServeTable,
     webhooks: Vec<WebhookTable>,
+}
+
+/// Which file names are special in a mount; see `docs/mount.md`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
+pub(crate) struct MountTable {
+    pub(crate) scratch: Option<Vec<String>>,
+    pub(crate) temporary: Option<Vec<String>>,
+    pub(crate) backup: Option<Vec<String>>,
 }
 
 /// How the MCP server behaves.
@@ -192,6 +206,7 @@ impl Settings {
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
+            mount: file.mount,
             view_max_chars: file.tool.view_max_chars,
             mcp: file.mcp,
             serve: file.serve,

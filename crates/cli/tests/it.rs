@@ -14,6 +14,8 @@ mod mcp;
 mod serve;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/sync.rs"]
+mod sync;
 #[path = "it/tidy.rs"]
 mod tidy;
 #[path = "it/tool.rs"]

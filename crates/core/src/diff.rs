@@ -38,18 +38,13 @@ pub enum Line<'a> {
 }
 
 impl Diff {
-    /// Compares two texts. Takes time about linear in their length, whatever they hold.
+    /// Compares two texts.
+    ///
+    /// Where more than about 16,000 lines became about as many others, which no written text does,
+    /// they are one change: comparing them would take seconds if they repeat each other.
     pub fn new(old: &str, new: &str) -> Self {
-        let input = InternedInput::new(old, new);
-        let mut diff = imara_diff::Diff::compute(Algorithm::Histogram, &input);
-        diff.postprocess_lines(&input);
-        let range = |range: Range<u32>| range.start as usize..range.end as usize;
         let lines = |text: &str| text.split_inclusive('\n').map(str::to_owned).collect();
-        Self {
-            old: lines(old),
-            new: lines(new),
-            changes: diff.hunks().map(|hunk| (range(hunk.before), range(hunk.after))).collect(),
-        }
+        Self { old: lines(old), new: lines(new), changes: changes(old, new) }
     }
 
     /// Tells whether the texts are equal.
@@ -65,6 +60,21 @@ impl Diff {
     /// Returns how many lines the old text has that the new one has not.
     pub fn removed_count(&self) -> usize {
         self.changes.iter().map(|(old, _)| old.len()).sum()
+    }
+
+    /// Returns which lines of the old text became which lines of the new one, in order.
+    pub(crate) fn changes(&self) -> &[(Range<usize>, Range<usize>)] {
+        &self.changes
+    }
+
+    /// Returns those of the given lines of the old text that exist.
+    pub(crate) fn old_lines(&self, range: Range<usize>) -> impl Iterator<Item = &str> {
+        lines_in(&self.old, range.start..range.end.min(self.old.len()))
+    }
+
+    /// Returns those of the given lines of the new text that exist.
+    pub(crate) fn new_lines(&self, range: Range<usize>) -> impl Iterator<Item = &str> {
+        lines_in(&self.new, range.start..range.end.min(self.new.len()))
     }
 
     /// Returns the changes with up to `context` unchanged lines around each.
@@ -102,6 +112,26 @@ impl Diff {
         lines.extend(lines_in(&self.old, position..old.end).map(Line::Kept));
         Some(Hunk { old, new, lines })
     }
+}
+
+/// How many pairs of lines are compared at most, apart from equal beginnings and endings.
+const COMPARED_PAIRS_MAX: usize = 16_384 * 16_384;
+
+fn changes(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    let input = InternedInput::new(old, new);
+    let (before, after) = (&input.before, &input.after);
+    let same = |(old, new): &(_, _)| old == new;
+    let lead = before.iter().zip(after).take_while(same).count();
+    let rests = before.iter().skip(lead).rev().zip(after.iter().skip(lead).rev());
+    let tail = rests.take_while(same).count();
+    let middle = (lead..before.len() - tail, lead..after.len() - tail);
+    if middle.0.len().saturating_mul(middle.1.len()) > COMPARED_PAIRS_MAX {
+        return vec![middle];
+    }
+    let mut diff = imara_diff::Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let range = |range: Range<u32>| range.start as usize..range.end as usize;
+    diff.hunks().map(|hunk| (range(hunk.before), range(hunk.after))).collect()
 }
 
 fn lines_in(lines: &[String], range: Range<usize>) -> impl Iterator<Item = &str> {
@@ -179,6 +209,15 @@ mod tests {
     fn creation_and_deletion_have_an_empty_side() {
         assert_eq!(unified("", "a\n"), "@@ -0,0 +1 @@\n+a\n");
         assert_eq!(unified("a\n", ""), "@@ -1 +0,0 @@\n-a\n");
+    }
+
+    #[test]
+    fn very_many_changed_lines_are_one_change() {
+        let old = format!("first\n{}last\n", "a\n".repeat(40_000));
+        let new = format!("first\n{}last\n", "b\na\n".repeat(20_000));
+        let diff = Diff::new(&old, &new);
+        // The last of the repeated lines is equal as well.
+        assert_eq!(diff.changes, [(1..40_000, 1..40_000)]);
     }
 
     proptest! {

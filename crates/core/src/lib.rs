@@ -13,6 +13,7 @@ pub mod edit;
 pub mod engine;
 pub mod error;
 pub mod index;
+pub mod merge;
 pub mod model;
 pub mod note;
 pub mod prompt;

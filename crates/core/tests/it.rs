@@ -16,8 +16,12 @@ mod keys;
 mod listing;
 #[path = "it/memories.rs"]
 mod memories;
+#[path = "it/merging.rs"]
+mod merging;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/places.rs"]
+mod places;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/screening.rs"]

@@ -1,1 +1,43 @@
 //! Memories as files.
+//!
+//! [`Tree`] is a store as a tree of files; it knows no kernel and is tested without one. [`Mounts`]
+//! puts trees where programs find them. Both exist on Linux only.
+
+#[cfg(target_os = "linux")]
+mod linux {
+    pub use crate::error::TreeError;
+    pub use crate::look::Sharing;
+    pub use crate::mount::{MountError, Mounts, StoreMount};
+    pub use crate::names::{Making, NameRules};
+    pub use crate::nodes::{Ino, Maker, ROOT};
+    pub use crate::places::{clear_stale, mounted_below, unmount_below};
+    pub use crate::tree::{
+        Attributes, DirectoryEntry, Kind, NewFile, Notice, OpenMode, Opened, Overwrite, Tree,
+        TreeSettings, Usage, Writing,
+    };
+}
+
+#[cfg(target_os = "linux")]
+mod error;
+#[cfg(target_os = "linux")]
+mod fuse;
+#[cfg(target_os = "linux")]
+mod look;
+#[cfg(target_os = "linux")]
+mod mount;
+#[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
+mod nodes;
+#[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod root;
+pub mod sync;
+#[cfg(target_os = "linux")]
+mod tree;
+
+#[cfg(target_os = "linux")]
+pub use linux::*;

@@ -45,6 +45,7 @@ impl Gate {
                 result => break result?,
             }
         }
+        self.require_present()?;
         // One that was left odd was left by a writer that died inside.
         let inside = (read_number(&self.file)? | 1).wrapping_add(2);
         let counted = write_number(&self.file, inside);
@@ -52,6 +53,17 @@ impl Gate {
             self.unlock();
         }
         counted
+    }
+
+    /// Fails if somebody has removed the data directory. The database would still take writes,
+    /// but they would be gone with the process.
+    fn require_present(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&self.file.metadata()?) == 0 {
+            self.unlock();
+            return Err(io::Error::new(ErrorKind::NotFound, "the data directory is gone"));
+        }
+        Ok(())
     }
 
     /// Lets the next writer in.

@@ -208,7 +208,7 @@ fn announce(url: &str, key: Option<&KeySecret>) -> Result<(), Failure> {
 }
 
 /// Is ready when the process is told to end.
-async fn stopped() {
+pub(super) async fn stopped() {
     #[cfg(unix)]
     {
         let terminated = signal::unix::signal(signal::unix::SignalKind::terminate());

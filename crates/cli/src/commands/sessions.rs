@@ -36,7 +36,11 @@ pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Fail
 }
 
 /// Reads `NAME` or `NAME:ro`.
-fn attachment(data: &Data, text: &str, instructions: &str) -> Result<NewAttachment, Failure> {
+pub(super) fn attachment(
+    data: &Data,
+    text: &str,
+    instructions: &str,
+) -> Result<NewAttachment, Failure> {
     let (name, access) = match text.strip_suffix(":ro") {
         Some(name) => (name, Access::ReadOnly),
         None => (text, Access::ReadWrite),
@@ -126,7 +130,8 @@ pub(super) fn prompt(context: &Context, arguments: PromptArguments) -> Result<()
     let stores = match arguments.session {
         Some(id) => {
             let session = data.engine.session(id)?;
-            let root = &context.settings.mount_root;
+            let chosen = arguments.root.map(|root| root.display().to_string());
+            let root = chosen.as_ref().unwrap_or(&context.settings.mount_root);
             session.attachments.iter().map(|store| PromptStore::mounted(store, root)).collect()
         }
         None => vec![PromptStore::in_tool(&data.store()?, arguments.access)],

@@ -47,6 +47,18 @@ fn only_the_owner_can_read_the_data() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_removed_data_directory_takes_no_writes() {
+    let bench = bench();
+    bench.put("/a", "text");
+    fs::remove_dir_all(bench.directory.path()).unwrap();
+    let target = (&path("/a"), &content("this would be gone with the process"));
+    let none = quipu_core::engine::Precondition::None;
+    let error = bench.engine.put(&actor(), bench.store, target, none).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::StorageUnavailable, "{error:?}");
+}
+
 #[test]
 fn an_acknowledged_write_has_reached_the_disk() {
     let bench = bench();

@@ -1,0 +1,286 @@
+//! `quipu mount` and `quipu unmount`.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::model::{Access, Actor, Attachment, Instructions, Session};
+use quipu_mount::{
+    MountError, Mounts, NameRules, Sharing, StoreMount, Tree, TreeSettings, unmount_below,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, getppid, pidfd_open, setsid};
+use serde::Serialize;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
+
+use super::sessions::attachment;
+use crate::args::{MountArguments, UnmountArguments};
+use crate::context::{Context, Data};
+use crate::failure::Failure;
+use crate::print::{Form, answer};
+use crate::settings::MountTable;
+
+/// What is said when everything is mounted.
+#[derive(Serialize)]
+struct Ready {
+    session: String,
+    root: String,
+    stores: Vec<ReadyStore>,
+}
+
+#[derive(Serialize)]
+struct ReadyStore {
+    name: String,
+    path: String,
+    access: &'static str,
+}
+
+/// Who must live for the mounts to live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tie {
+    Parent,
+    Nobody,
+}
+
+pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), Failure> {
+    if arguments.detach {
+        return detach();
+    }
+    let tie = if arguments.detached { Tie::Nobody } else { Tie::Parent };
+    if tie == Tie::Nobody {
+        // A process that leads a session already needs no other one.
+        setsid().map(drop).unwrap_or_default();
+    }
+    init_log();
+    let data = context.open()?;
+    let session = session(&data, arguments)?;
+    let root = root(context, arguments.root.as_deref());
+    let mut stores = Vec::new();
+    for attachment in &session.attachments {
+        stores.push(store_mount(&data, &session, attachment, rules(&context.settings.mount))?);
+    }
+    let sharing = if arguments.allow_other { Sharing::Everyone } else { Sharing::Owner };
+
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // Signals are caught before anything is mounted, so that none can leave a mount behind.
+    let ending = {
+        let _entered = runtime.enter();
+        Ending::new(tie)?
+    };
+    let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explained(&error))?;
+    let told = announce(context.form, &session, &root, &data);
+    if told.is_ok() {
+        if tie == Tie::Nobody {
+            silence()?;
+        }
+        let gone = mounts.waiter();
+        runtime.block_on(ending.wait(gone));
+    }
+    mounts.unmount();
+    runtime.shutdown_background();
+    told
+}
+
+fn init_log() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+}
+
+fn root(context: &Context, wanted: Option<&Path>) -> PathBuf {
+    wanted.map_or_else(|| PathBuf::from(&context.settings.mount_root), Path::to_owned)
+}
+
+/// Returns the session that is named, or a new one with the stores that are named.
+fn session(data: &Data, arguments: &MountArguments) -> Result<Session, Failure> {
+    if let Some(id) = arguments.session {
+        let session = data.engine.session(id)?;
+        if session.archived_at.is_some() {
+            return Err(Failure::usage(format!("the session `{id}` is archived"))
+                .with_hint("start another one with `quipu session create`"));
+        }
+        return Ok(session);
+    }
+    let attachments = if data.named.is_empty() {
+        vec![NewAttachment {
+            store: data.store()?.id,
+            access: Access::ReadWrite,
+            instructions: Instructions::default(),
+        }]
+    } else {
+        data.named.iter().map(|text| attachment(data, text, "")).collect::<Result<_, _>>()?
+    };
+    let new = NewSession::titled(&arguments.title, attachments, TokenWish::None);
+    Ok(data.engine.create_session(data.workspace, &new)?.0)
+}
+
+fn store_mount(
+    data: &Data,
+    session: &Session,
+    attachment: &Attachment,
+    names: NameRules,
+) -> Result<StoreMount, Failure> {
+    let (tree, notices) = Tree::new(
+        data.engine.clone(),
+        TreeSettings {
+            store: attachment.store,
+            actor: Actor::Session(session.id),
+            access: access(data, attachment)?,
+            names,
+        },
+    );
+    Ok(StoreMount { name: attachment.slug.clone(), tree, notices })
+}
+
+fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
+    let is_archived = data.engine.store(attachment.store)?.archived_at.is_some();
+    Ok(if is_archived { Access::ReadOnly } else { attachment.access })
+}
+
+fn rules(table: &MountTable) -> NameRules {
+    let default = NameRules::default();
+    NameRules {
+        scratch: table.scratch.clone().unwrap_or(default.scratch),
+        temporary: table.temporary.clone().unwrap_or(default.temporary),
+        backup: table.backup.clone().unwrap_or(default.backup),
+    }
+}
+
+/// Says in one line that everything is mounted.
+fn announce(form: Form, session: &Session, root: &Path, data: &Data) -> Result<(), Failure> {
+    let mut stores = Vec::new();
+    for attachment in &session.attachments {
+        stores.push(ReadyStore {
+            name: attachment.name.as_str().to_owned(),
+            path: root.join(&attachment.slug).display().to_string(),
+            access: access(data, attachment)?.as_str(),
+        });
+    }
+    let ready = Ready { session: session.id.to_string(), root: root.display().to_string(), stores };
+    if form == Form::Json {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, &ready)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    let places: Vec<_> =
+        ready.stores.iter().map(|store| format!("{} ({})", store.path, store.access)).collect();
+    answer(form, &ready, |out| writeln!(out, "mounted {} as {}", places.join(", "), ready.session))
+}
+
+/// What ends a mount.
+struct Ending {
+    interrupted: tokio::signal::unix::Signal,
+    terminated: tokio::signal::unix::Signal,
+    hung_up: tokio::signal::unix::Signal,
+    parent: Option<OwnedFd>,
+}
+
+impl Ending {
+    fn new(tie: Tie) -> Result<Self, Failure> {
+        let parent = getppid().filter(|_| tie == Tie::Parent);
+        Ok(Self {
+            interrupted: signal(SignalKind::interrupt())?,
+            terminated: signal(SignalKind::terminate())?,
+            hung_up: signal(SignalKind::hangup())?,
+            parent: parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok()),
+        })
+    }
+
+    /// Waits for a signal, for the end of the parent, or until `gone` returns.
+    async fn wait(mut self, gone: impl FnOnce() + Send + 'static) {
+        let parent_ended = async {
+            match self.parent {
+                Some(parent) => drop(spawn_blocking(move || ended(&parent)).await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => {}
+            _ = self.hung_up.recv() => {}
+            () = parent_ended => {}
+            _ = spawn_blocking(gone) => {}
+        }
+    }
+}
+
+/// Waits until a process has ended.
+fn ended(process: &OwnedFd) {
+    while poll(&mut [PollFd::new(process, PollFlags::IN)], None) == Err(Errno::INTR) {}
+}
+
+/// Starts this command again in the background, and returns when it is ready.
+fn detach() -> Result<(), Failure> {
+    let arguments = std::env::args_os().skip(1);
+    let arguments =
+        arguments.map(|text| if text == "--detach" { "--detached".into() } else { text });
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line)?;
+    }
+    if line.ends_with('\n') {
+        return crate::print::raw(&line);
+    }
+    let code = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
+    Err(Failure::reported(code.unwrap_or(1)))
+}
+
+/// Lets go of the terminal.
+fn silence() -> Result<(), Failure> {
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nothing).map_err(io::Error::from)?;
+    rustix::stdio::dup2_stderr(&nothing).map_err(io::Error::from)?;
+    Ok(())
+}
+
+fn explained(error: &MountError) -> Failure {
+    const SYNC: &str = "`quipu sync` keeps a plain directory and a store equal, without mounting";
+    match error {
+        MountError::NoFuse => {
+            Failure::other("this host has no /dev/fuse, so nothing can be mounted")
+                .with_hint(format!("load the kernel's `fuse` module or pass the device on; {SYNC}"))
+        }
+        MountError::NotAllowed => Failure::other("you may not mount file systems on this host")
+            .with_hint(format!("be root, or install `fusermount3` (package fuse3); {SYNC}")),
+        MountError::InUse(point) => {
+            Failure::other(format!("{} is mounted already", point.display()))
+                .with_hint("unmount it with `quipu unmount`, or choose another `--root`")
+        }
+        MountError::NotEmpty(point) => {
+            Failure::other(format!("{} holds files that a mount would hide", point.display()))
+                .with_hint("move them away, or choose another `--root`")
+        }
+        MountError::Other(point, error) => {
+            Failure::other(format!("{} cannot be mounted: {error}", point.display()))
+                .with_hint(format!("choose another `--root`; {SYNC}"))
+        }
+    }
+}
+
+pub(super) fn unmount(context: &Context, arguments: &UnmountArguments) -> Result<(), Failure> {
+    let root = root(context, arguments.root.as_deref());
+    let points = unmount_below(&root).map_err(|error| {
+        Failure::other(format!("{} cannot be unmounted: {error}", root.display()))
+            .with_hint("end the programs that use it, among them shells that stand in it")
+    })?;
+    let points: Vec<_> = points.iter().map(|point| point.display().to_string()).collect();
+    answer(context.form, &serde_json::json!({ "unmounted": points }), |out| match points.len() {
+        0 => writeln!(out, "nothing was mounted below {}", root.display()),
+        _ => writeln!(out, "unmounted {}", points.join(", ")),
+    })
+}

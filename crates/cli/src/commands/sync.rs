@@ -1,0 +1,251 @@
+//! `quipu sync`: a folder and a store, kept equal.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use quipu_mount::sync::{
+    Deed, DeedKind, FolderSync, LeftOut, MassDeletion, Progress, Report, Side, Start, Watch,
+};
+use serde::Serialize;
+
+use crate::args::SyncArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::print::{Form, answer, count};
+
+use super::serve::stopped;
+
+/// So many lines tell what was done; more of them nobody reads.
+const LINES_MAX: usize = 50;
+
+pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let store = data.store()?;
+    let mass_deletion =
+        if arguments.allow_mass_deletion { MassDeletion::Allow } else { MassDeletion::Refuse };
+    let sync = FolderSync::new(data.engine, store.id, &arguments.folder, mass_deletion)?;
+    if arguments.dry_run {
+        return show(context, &sync.preview()?, "would be ");
+    }
+    if arguments.watch {
+        let place = arguments.folder.display();
+        let ready = format!("watching {place} and the store `{}`", store.name);
+        return watch(context, &sync, &ready);
+    }
+    let report = sync.lock()?.run(&Bar::default())?;
+    show(context, &report, "")?;
+    match report.failed.len() {
+        0 => Ok(()),
+        failed_count => {
+            let files = count(failed_count, "file", "files");
+            Err(Failure::other(format!("{files} could not be synced"))
+                .with_hint("the reasons are above; the rest is in sync"))
+        }
+    }
+}
+
+fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failure> {
+    let locked = sync.lock()?;
+    let watch = Watch::default();
+    let stopper = watch.stopper();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::spawn(move || {
+        runtime.block_on(stopped());
+        stopper.stop();
+    });
+    let stopper = watch.stopper();
+    let (mut printed, mut left_out) = (Ok(()), None);
+    watch.run(&locked, &Bar::default(), |report| {
+        let is_first = left_out.is_none();
+        // What is left out is said again only when it is not the same.
+        let known = left_out.replace(report.left_out.clone());
+        let mut report = report.clone();
+        report.left_out.retain(|file| known.as_ref().is_none_or(|known| !known.contains(file)));
+        printed = tell(context.form, &report, is_first.then_some(ready));
+        if printed.is_err() {
+            stopper.stop();
+        }
+    })?;
+    printed
+}
+
+/// Prints what one sync of a watch did; the first one also says that the watch has begun.
+fn tell(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure> {
+    let is_news = [report.deeds.len(), report.left_out.len(), report.failed.len()] != [0; 3];
+    if !is_news && ready.is_none() {
+        return Ok(());
+    }
+    let mut out = anstream::stdout().lock();
+    match form {
+        Form::Json => {
+            serde_json::to_writer(&mut out, &ReportBody::from(report))?;
+            writeln!(out)?;
+        }
+        Form::Text => {
+            write_text(&mut out, report, "")?;
+            if let Some(ready) = ready {
+                writeln!(out, "{ready}")?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn show(context: &Context, report: &Report, mood: &str) -> Result<(), Failure> {
+    answer(context.form, &ReportBody::from(report), |out| write_text(out, report, mood))
+}
+
+fn write_text(out: &mut dyn Write, report: &Report, mood: &str) -> io::Result<()> {
+    match report.start {
+        Start::Known => {}
+        Start::First => {
+            writeln!(out, "folder and store meet for the first time: nothing is deleted")?;
+        }
+        Start::StoreWentBack => {
+            writeln!(out, "the store is older than at the last sync: nothing is deleted")?;
+        }
+    }
+    let matters =
+        |deed: &&Deed| matches!(deed.kind, DeedKind::Conflict { .. } | DeedKind::Revived(_));
+    let shown: Vec<_> = if report.deeds.len() > LINES_MAX {
+        report.deeds.iter().filter(matters).collect()
+    } else {
+        report.deeds.iter().collect()
+    };
+    for deed in shown {
+        writeln!(out, "{deed}")?;
+    }
+    for left_out in &report.left_out {
+        writeln!(out, "left out  {left_out}")?;
+    }
+    for failed in &report.failed {
+        writeln!(out, "failed    {failed}")?;
+    }
+    writeln!(out, "{}", summary(report, mood))
+}
+
+fn summary(report: &Report, mood: &str) -> String {
+    let number = |wanted: fn(&DeedKind) -> bool| {
+        report.deeds.iter().filter(|deed| wanted(&deed.kind)).count()
+    };
+    let to_store = number(|kind| kind.side() == Some(Side::Store));
+    let to_folder = number(|kind| kind.side() == Some(Side::Folder));
+    let merged = number(|kind| *kind == DeedKind::Merged);
+    let conflicts = number(|kind| matches!(kind, DeedKind::Conflict { .. }));
+    let mut parts = vec![count(report.in_sync_count, "file", "files") + " in sync"];
+    for (number, what) in [
+        (to_store, "changed in the store"),
+        (to_folder, "changed in the folder"),
+        (merged, "merged"),
+        (conflicts, "settled in favor of the folder"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{number} {mood}{what}"));
+        }
+    }
+    for (number, what) in [(report.left_out.len(), "left out"), (report.failed.len(), "failed")] {
+        if number > 0 {
+            parts.push(format!("{number} {what}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// A bar on the terminal; nothing if the errors go elsewhere.
+#[derive(Default)]
+struct Bar(OnceLock<ProgressBar>);
+
+/// Fewer things than this are done before anybody could read a bar.
+const BAR_COUNT_MIN: usize = 200;
+
+impl Progress for Bar {
+    fn begin(&self, count: usize) {
+        if count < BAR_COUNT_MIN || !io::stderr().is_terminal() {
+            return;
+        }
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len}, {eta} left")
+            .expect("the template is valid");
+        let bar = self.0.get_or_init(|| ProgressBar::new(0).with_style(style));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar.set_length(u64::try_from(count).unwrap_or(u64::MAX));
+        bar.set_position(0);
+    }
+
+    fn advance(&self) {
+        let Some(bar) = self.0.get() else { return };
+        bar.inc(1);
+        if bar.length().is_some_and(|length| bar.position() >= length) {
+            bar.disable_steady_tick();
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ReportBody<'a> {
+    start: &'static str,
+    in_sync: usize,
+    changes: Vec<DeedBody<'a>>,
+    left_out: Vec<LeftOutBody<'a>>,
+    failed: Vec<LeftOutBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct DeedBody<'a> {
+    path: &'a str,
+    kind: &'static str,
+    side: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_version: Option<String>,
+}
+
+#[derive(Serialize)]
+struct LeftOutBody<'a> {
+    path: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> From<&'a Report> for ReportBody<'a> {
+    fn from(report: &'a Report) -> Self {
+        let left_out = |list: &'a [LeftOut]| {
+            list.iter().map(|LeftOut { path, reason }| LeftOutBody { path, reason }).collect()
+        };
+        Self {
+            start: match report.start {
+                Start::Known => "known",
+                Start::First => "first",
+                Start::StoreWentBack => "store_went_back",
+            },
+            in_sync: report.in_sync_count,
+            changes: report.deeds.iter().map(DeedBody::from).collect(),
+            left_out: left_out(&report.left_out),
+            failed: left_out(&report.failed),
+        }
+    }
+}
+
+impl<'a> From<&'a Deed> for DeedBody<'a> {
+    fn from(deed: &'a Deed) -> Self {
+        let (from, store_version) = match &deed.kind {
+            DeedKind::Moved { from, .. } => (Some(from.as_str()), None),
+            DeedKind::Conflict { version } => (None, Some(version.to_string())),
+            DeedKind::Created(_)
+            | DeedKind::Changed(_)
+            | DeedKind::Deleted(_)
+            | DeedKind::Revived(_)
+            | DeedKind::Merged => (None, None),
+        };
+        Self {
+            path: deed.path.as_str(),
+            kind: deed.kind.as_str(),
+            side: deed.kind.side().map_or("both", Side::as_str),
+            from,
+            store_version,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Mounting and unmounting.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{Mount, can_mount, errno, eventually, home, is_mounted, mounted, quipu, run};
+
+#[test]
+fn each_store_is_a_directory_below_the_root() {
+    let mount = mounted!("--store", "notes", "--store", "team:ro");
+    mount.put("/tea.md", "green");
+    assert_eq!(mount.read("tea.md"), "green");
+    let names = fs::read_dir(mount.root()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["notes", "team"]);
+}
+
+#[test]
+fn nothing_can_be_put_in_the_root() {
+    let mount = mounted!();
+    assert_eq!(errno(fs::write(mount.root().join("x"), "x")), Errno::ROFS);
+    assert_eq!(errno(fs::create_dir(mount.root().join("x"))), Errno::ROFS);
+    assert!(errno(fs::remove_dir(mount.root().join("notes"))) != Errno::NOENT);
+}
+
+#[test]
+fn one_line_says_that_everything_is_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let mut command = quipu(home.path(), &["mount", "-s", "notes", "-s", "team:ro", "--detach"]);
+    command.stdin(Stdio::null());
+    let ran = run(command, b"");
+    let place = |name| home.path().join("memory").join(name).display().to_string();
+    let expected =
+        format!("mounted {} (read_write), {} (read_only) as sesn_", place("notes"), place("team"));
+    assert!(ran.out.starts_with(&expected), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 1, "{ran:?}");
+    assert_eq!(run(quipu(home.path(), &["unmount"]), b"").code, 0);
+}
+
+#[test]
+fn a_signal_unmounts_everything() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut mount = mounted!("--store", "notes", "--store", "team");
+        kill_process(mount.pid(), signal).unwrap();
+        assert_eq!(mount.ended(), Some(0));
+        assert!(!is_mounted(&mount.root().join("notes")));
+        assert!(!is_mounted(&mount.root()));
+    }
+    let mut mount = mounted!();
+    let mut open = fs::File::create(mount.at("tea.md")).unwrap();
+    open.write_all(b"not closed").unwrap();
+    kill_process(mount.pid(), Signal::TERM).unwrap();
+    assert_eq!(mount.ended(), Some(0));
+    assert!(!is_mounted(&mount.root()));
+    assert_eq!(mount.stored("tea.md"), "not closed");
+}
+
+#[test]
+fn a_mount_ends_with_its_parent() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let root = home.path().join("memory");
+    let mut shell = Command::new("bash");
+    let binary = quipu(home.path(), &[]);
+    shell.env("HOME", home.path()).env("QUIPU_MOUNT_ROOT", &root);
+    shell.env("QUIPU_DATA", home.path().join("data"));
+    let script = "\"$0\" mount --store notes & read -r";
+    shell.args(["-c", script]).arg(binary.get_program()).stdin(Stdio::piped());
+    let mut shell = shell.stdout(Stdio::null()).spawn().unwrap();
+    eventually("it is mounted", || is_mounted(&root.join("notes")));
+    drop(shell.stdin.take());
+    shell.wait().unwrap();
+    eventually("it is unmounted", || !is_mounted(&root));
+}
+
+#[test]
+fn a_detached_mount_outlives_its_parent() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let arguments = ["--json", "mount", "--store", "notes", "--detach"];
+    let ran = run(quipu(home.path(), &arguments), b"");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ready: Value = serde_json::from_str(&ran.out).unwrap();
+    let place = ready["stores"][0]["path"].as_str().unwrap();
+    fs::write(format!("{place}/tea.md"), "green").unwrap();
+    let stored = run(quipu(home.path(), &["-s", "notes", "cat", "tea.md"]), b"");
+    assert_eq!(stored.out, "green");
+    let ran = run(quipu(home.path(), &["unmount"]), b"");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!is_mounted(&home.path().join("memory")));
+}
+
+#[test]
+fn unmounting_ends_the_process() {
+    let mut mount = mounted!("--store", "notes", "--store", "team");
+    mount.quipu(&["unmount"]);
+    assert_eq!(mount.ended(), Some(0));
+    assert!(!is_mounted(&mount.root()));
+}
+
+#[test]
+fn what_is_in_use_is_not_unmounted() {
+    let mount = mounted!();
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    let open = fs::File::open(mount.at("tea.md")).unwrap();
+    let ran = run(quipu(mount.home.path(), &["unmount"]), b"");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("end the programs that use it"), "{ran:?}");
+    assert_eq!(mount.read("tea.md"), "green");
+    drop(open);
+}
+
+#[test]
+fn what_a_crash_left_behind_is_cleared() {
+    let mut mount = mounted!("--store", "notes", "--store", "team");
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    kill_process(mount.pid(), Signal::KILL).unwrap();
+    mount.ended();
+    assert_eq!(errno(fs::read(mount.at("other.md"))), Errno::NOTCONN);
+    let home = std::mem::replace(&mut mount.home, tempfile::tempdir().unwrap());
+    mount.process = None;
+    let again = Mount::start(home, &["--store", "notes"]);
+    assert_eq!(again.read("tea.md"), "green");
+    assert!(!again.root().join("team").exists());
+}
+
+#[test]
+fn a_root_that_is_in_use_is_refused() {
+    let mount = mounted!();
+    let ran = run(quipu(mount.home.path(), &["mount", "--store", "team"]), b"");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("is mounted already"), "{ran:?}");
+    fs::write(mount.at("tea.md"), "green").unwrap();
+}
+
+#[test]
+fn a_directory_that_holds_files_is_not_covered() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let root = home.path().join("memory");
+    fs::create_dir_all(root.join("notes")).unwrap();
+    fs::write(root.join("mine.txt"), "mine").unwrap();
+    let ran = run(quipu(home.path(), &["mount", "--store", "notes"]), b"");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("holds files that a mount would hide"), "{ran:?}");
+    fs::remove_file(root.join("mine.txt")).unwrap();
+    let mount = Mount::start(home, &["--store", "notes"]);
+    fs::write(mount.at("tea.md"), "green").unwrap();
+}
+
+#[test]
+fn eight_stores_fit_in_one_process() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let names: Vec<_> = (1..=8).map(|number| format!("s{number}")).collect();
+    let mut arguments = Vec::new();
+    for name in &names {
+        assert_eq!(run(quipu(home.path(), &["store", "create", name]), b"").code, 0);
+        arguments.extend(["--store", name]);
+    }
+    let mount = Mount::start(home, &arguments);
+    for name in &names {
+        fs::write(mount.root().join(name).join("tea.md"), name).unwrap();
+        assert_eq!(mount.quipu(&["-s", name, "cat", "tea.md"]), *name);
+    }
+}
+
+#[test]
+fn without_fuse_another_way_is_named() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let binary = quipu(home.path(), &[]);
+    let mut hidden = Command::new("unshare");
+    let script = "mount -t tmpfs none /dev && exec \"$0\" \"$@\"";
+    hidden.args(["--mount", "bash", "-c", script]).arg(binary.get_program());
+    hidden.arg("--data").arg(home.path().join("data")).args(["mount", "--store", "notes"]);
+    let ran = run(hidden, b"");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("no /dev/fuse"), "{ran:?}");
+    assert!(ran.err.contains("quipu sync"), "{ran:?}");
+}
+
+#[test]
+fn programs_cannot_be_run_from_a_mount() {
+    let mount = mounted!();
+    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    let line = table
+        .lines()
+        .find(|line| line.contains(mount.at("").to_str().unwrap().trim_end_matches('/')));
+    for option in ["nosuid", "nodev", "noexec"] {
+        assert!(line.unwrap().contains(option), "{line:?}");
+    }
+    fs::write(mount.at("run.sh"), "#!/bin/sh\necho ran\n").unwrap();
+    assert_eq!(mount.bash("chmod +x run.sh; ./run.sh").code, 126);
+}
+
+#[test]
+fn only_its_user_may_use_a_mount() {
+    let mount = mounted!();
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    mount.ok("chmod a+x ../.. ../../..");
+    const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let other = mount.bash(&format!("{AS_NOBODY} cat tea.md"));
+    assert_ne!(other.code, 0, "{other:?}");
+    let open = mounted!("--store", "notes", "--allow-other");
+    open.ok("chmod a+x ../.. ../../..");
+    open.ok(&format!("{AS_NOBODY} bash -c 'echo black > tea.md; cat tea.md'"));
+    assert_eq!(open.stored("tea.md"), "black\n");
+}
+
+#[test]
+fn every_version_names_the_session() {
+    let mount = mounted!("--store", "notes", "--title", "the gardener");
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    fs::rename(mount.at("tea.md"), mount.at("cha.md")).unwrap();
+    fs::remove_file(mount.at("cha.md")).unwrap();
+    let session = mount.ready["session"].as_str().unwrap();
+    let actors = mount.actors();
+    assert_eq!(actors.len(), 3);
+    assert!(actors.iter().all(|actor| actor.contains("session_actor") && actor.contains(session)));
+    let log = mount.quipu(&["-s", "notes", "log"]);
+    assert!(log.contains("the gardener"), "{log}");
+}
+
+#[test]
+fn the_stores_of_a_session_can_be_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let arguments =
+        ["--json", "session", "create", "-s", "notes", "-s", "team:ro", "--title", "gardener"];
+    let ran = run(quipu(home.path(), &arguments), b"");
+    let session: Value = serde_json::from_str(&ran.out).unwrap();
+    let id = session["id"].as_str().unwrap().to_owned();
+    let mount = Mount::start(home, &["--session", &id]);
+    assert_eq!(mount.ready["session"].as_str(), Some(id.as_str()));
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    assert!(mount.actors()[0].contains(&id));
+    assert_eq!(errno(fs::write(mount.root().join("team/x"), "x")), Errno::ROFS);
+}
+
+#[test]
+fn the_prompt_names_the_mounts() {
+    let home = home();
+    let ok = |arguments: &[&str]| {
+        let ran = run(quipu(home.path(), arguments), b"");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out
+    };
+    ok(&["store", "update", "notes", "--description", "What the team drinks."]);
+    let arguments = ["--json", "session", "create", "-s", "notes", "-s", "team:ro"];
+    let session = ok(&[&arguments[..], &["--instructions", "Read it first."]].concat());
+    let session: Value = serde_json::from_str(&session).unwrap();
+    let id = session["id"].as_str().unwrap();
+    let place = home.path().join("memory").display().to_string();
+    for (prompt, root) in [
+        (ok(&["prompt", "--session", id]), place.as_str()),
+        (ok(&["prompt", "--session", id, "--root", "/elsewhere"]), "/elsewhere"),
+    ] {
+        let notes = format!(
+            "`{root}/notes`: notes (you may read and write). What the team drinks. Read it first."
+        );
+        let team = format!("`{root}/team`: team (read only, writes are refused). Read it first.");
+        assert!(prompt.contains(&notes) && prompt.contains(&team), "{prompt}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Why a call on the tree failed, in the words of a file system.
+
+use quipu_core::model::{ContentError, PathError};
+use quipu_core::{Error, ErrorKind};
+
+/// What a caller is told; each is one errno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeError {
+    /// `ENOENT`: nothing is there.
+    NotFound,
+    /// `EEXIST`: something is there already.
+    Exists,
+    /// `ENOTDIR`: it is a file.
+    NotDirectory,
+    /// `EISDIR`: it is a directory.
+    IsDirectory,
+    /// `ENOTEMPTY`: the directory holds something.
+    NotEmpty,
+    /// `EINVAL`: the path breaks a rule, or the call makes no sense.
+    Invalid,
+    /// `ENAMETOOLONG`: the path is too long.
+    NameTooLong,
+    /// `EILSEQ`: the text or the name is not UTF-8, or the text holds a NUL.
+    NotText,
+    /// `EFBIG`: the text is longer than a memory may be.
+    TooLarge,
+    /// `EDQUOT`: the store is full.
+    StoreFull,
+    /// `ENOSPC`: the disk is full.
+    DiskFull,
+    /// `EROFS`: the mount is read only or the store archived.
+    ReadOnly,
+    /// `EPERM`: memories cannot be this kind of thing.
+    NotPermitted,
+    /// `EACCES`: the store refuses this text.
+    Refused,
+    /// `EBADF`: the handle is not open, or not for this.
+    BadHandle,
+    /// `ESTALE`: the store was deleted, or the file is no longer what was opened.
+    Stale,
+    /// `EIO`: the storage does not work.
+    Storage,
+}
+
+impl TreeError {
+    /// Returns another error in the place of this one, which means something else here.
+    pub(crate) fn instead_of(self, this: Self, other: Self) -> Self {
+        if self == this { other } else { self }
+    }
+}
+
+impl From<Error> for TreeError {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::Ambiguous => Self::Invalid,
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::PathConflict { .. } => Self::Exists,
+            ErrorKind::PreconditionFailed => Self::Stale,
+            ErrorKind::StoreArchived => Self::ReadOnly,
+            ErrorKind::ContentTooLarge => Self::TooLarge,
+            ErrorKind::LimitReached => Self::StoreFull,
+            ErrorKind::SecretRefused | ErrorKind::AccessDenied => Self::Refused,
+            ErrorKind::StorageFull => Self::DiskFull,
+            ErrorKind::HeadNotRedactable
+            | ErrorKind::EraseIncomplete
+            | ErrorKind::StorageUnavailable
+            | ErrorKind::StorageUnusable => {
+                tracing::error!(%error, source = ?std::error::Error::source(&error), "storage failed");
+                Self::Storage
+            }
+        }
+    }
+}
+
+impl From<PathError> for TreeError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::TooLong => Self::NameTooLong,
+            PathError::NotAbsolute
+            | PathError::NotADirectory
+            | PathError::EmptySegment
+            | PathError::DotSegment
+            | PathError::TooDeep
+            | PathError::ForbiddenCharacter
+            | PathError::NotNfc => Self::Invalid,
+        }
+    }
+}
+
+impl From<ContentError> for TreeError {
+    fn from(_: ContentError) -> Self {
+        Self::NotText
+    }
+}

@@ -1,0 +1,470 @@
+//! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
+};
+use quipu_core::model::{Access, Timestamp};
+use rustix::fs::{FileType as ModeType, OFlags};
+
+use crate::error::TreeError;
+use crate::look::{BLOCK_SIZE_BYTES, Look};
+use crate::names::Making;
+use crate::nodes::Maker;
+use crate::tree::{Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Tree, Writing};
+
+/// A tree as the kernel sees it.
+#[derive(Debug)]
+pub(crate) struct Adapter {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) look: Look,
+    /// Whom to tell that the tree is not mounted any more.
+    pub(crate) ended: Sender<()>,
+}
+
+/// The kernel keeps what it knows until it is told otherwise.
+const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
+const NAME_SIZE_BYTES_MAX: u32 = 1023;
+/// A directory begins with `.` and `..`, which the tree does not list.
+const DOTS_COUNT: u64 = 2;
+/// A memory is smaller than this, so one request is enough.
+const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
+
+impl Adapter {
+    fn shown(&self, attributes: &Attributes) -> FileAttr {
+        let changed_at = system_time(attributes.changed_at);
+        match attributes.kind {
+            Kind::Directory => self.look.directory(attributes.ino, changed_at, attributes.access),
+            Kind::File => FileAttr {
+                size: attributes.size_bytes,
+                blocks: attributes.size_bytes.div_ceil(512),
+                ..self.look.file(attributes.ino, changed_at, attributes.access)
+            },
+        }
+    }
+
+    fn reply_entry(&self, found: Result<Attributes, TreeError>, reply: ReplyEntry) {
+        match found {
+            Ok(attributes) => reply.entry(&KEPT_FOR, &self.shown(&attributes), Generation(0)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn set(&self, ino: u64, size: Option<u64>, writer: Maker) -> Result<Attributes, TreeError> {
+        match size {
+            Some(size_bytes) => self.tree.truncate(ino, size_bytes, writer)?,
+            None => self.tree.accept_attributes(ino)?,
+        }
+        self.tree.attributes(ino)
+    }
+}
+
+fn system_time(at: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))
+}
+
+fn open_mode(flags: OFlags) -> OpenMode {
+    if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) && !flags.contains(OFlags::TRUNC) {
+        return OpenMode::Read;
+    }
+    OpenMode::Write(if flags.contains(OFlags::TRUNC) {
+        Writing::Emptied
+    } else if flags.contains(OFlags::APPEND) {
+        Writing::AtEnd
+    } else {
+        Writing::Anywhere
+    })
+}
+
+fn o_flags(flags: i32) -> OFlags {
+    OFlags::from_bits_retain(flags.cast_unsigned())
+}
+
+fn open_flags(opened: Opened, mode: OpenMode) -> FopenFlags {
+    let mut flags = FopenFlags::empty();
+    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
+    // The close of a reader stores nothing, so the kernel need not tell.
+    flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
+    flags
+}
+
+fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+/// Returns the errno for an error. `docs/mount.md` lists them.
+pub(crate) fn errno(error: TreeError) -> Errno {
+    match error {
+        TreeError::NotFound => Errno::ENOENT,
+        TreeError::Exists => Errno::EEXIST,
+        TreeError::NotDirectory => Errno::ENOTDIR,
+        TreeError::IsDirectory => Errno::EISDIR,
+        TreeError::NotEmpty => Errno::ENOTEMPTY,
+        TreeError::Invalid => Errno::EINVAL,
+        TreeError::NameTooLong => Errno::ENAMETOOLONG,
+        TreeError::NotText => Errno::EILSEQ,
+        TreeError::TooLarge => Errno::EFBIG,
+        TreeError::StoreFull => Errno::EDQUOT,
+        TreeError::DiskFull => Errno::ENOSPC,
+        TreeError::ReadOnly => Errno::EROFS,
+        TreeError::NotPermitted => Errno::EPERM,
+        TreeError::Refused => Errno::EACCES,
+        TreeError::BadHandle => Errno::EBADF,
+        TreeError::Stale => Errno::ESTALE,
+        TreeError::Storage => Errno::EIO,
+    }
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_ASYNC_DIO;
+        let available = wanted & config.capabilities();
+        // Only capabilities that the kernel offers are asked for, so none can be refused.
+        config.add_capabilities(available).unwrap_or_default();
+        config.set_max_write(WRITE_SIZE_BYTES_MAX).map(drop).unwrap_or_default();
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        // Nobody may be interested.
+        self.ended.send(()).unwrap_or_default();
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.tree.lookup(parent.0, name) {
+            Err(TreeError::NotFound) => {
+                // A node of number 0 lets the kernel remember that nothing is there.
+                let nothing = self.look.file(0, UNIX_EPOCH, Access::ReadOnly);
+                reply.entry(&KEPT_FOR, &nothing, Generation(0));
+            }
+            found => self.reply_entry(found, reply),
+        }
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
+        self.tree.forget(ino.0, lookups);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.tree.attributes(ino.0) {
+            Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match self.set(ino.0, size, Maker(request.pid())) {
+            Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        if ModeType::from_raw_mode(mode) == ModeType::RegularFile {
+            self.reply_entry(self.tree.make_file(parent.0, name), reply);
+        } else {
+            reply.error(Errno::EPERM);
+        }
+    }
+
+    fn mkdir(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        self.reply_entry(self.tree.make_directory(parent.0, name), reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply_empty(self.tree.remove_file(parent.0, name), reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply_empty(self.tree.remove_directory(parent.0, name), reply);
+    }
+
+    fn symlink(
+        &self,
+        _: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _target: &std::path::Path,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn link(&self, _: &Request, _ino: INodeNo, _parent: INodeNo, _name: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let overwrite = if flags.is_empty() {
+            Overwrite::Yes
+        } else if flags == RenameFlags::RENAME_NOREPLACE {
+            Overwrite::No
+        } else {
+            return reply.error(Errno::EINVAL);
+        };
+        let (from, to) = ((parent.0, name), (new_parent.0, new_name));
+        reply_empty(self.tree.rename(from, to, overwrite, Maker(request.pid())), reply);
+    }
+
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let mode = open_mode(o_flags(flags.0));
+        match self.tree.open(ino.0, mode, Maker(request.pid())) {
+            Ok(opened) => reply.opened(FileHandle(opened.handle), open_flags(opened, mode)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.tree.read(ino.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let writer = if is_mapped { Maker::UNKNOWN } else { Maker(request.pid()) };
+        match self.tree.write(handle.0, offset, bytes, writer) {
+            Ok(()) => reply.written(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn flush(
+        &self,
+        request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        reply_empty(self.tree.flush(handle.0, Maker(request.pid())), reply);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.tree.release(handle.0);
+        reply.ok();
+    }
+
+    fn fsync(
+        &self,
+        _: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply_empty(self.tree.sync(handle.0), reply);
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let kept = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        match self.tree.open_directory(ino.0) {
+            Ok(handle) => reply.opened(FileHandle(handle), kept),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let dot = self.look.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
+        for (name, place) in [".", ".."].iter().zip(0..) {
+            if place >= offset {
+                // They always fit, and the kernel does not count them as looked up.
+                reply.add(ino, place + 1, name, &Duration::ZERO, &dot, Generation(0));
+            }
+        }
+        let entries = match self.tree.read_directory(handle.0, offset.saturating_sub(DOTS_COUNT)) {
+            Ok(entries) => entries,
+            Err(error) => return reply.error(errno(error)),
+        };
+        for entry in entries {
+            let shown = self.shown(&entry.attributes);
+            let (ino, next) = (INodeNo(entry.attributes.ino), entry.next + DOTS_COUNT);
+            if reply.add(ino, next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
+                break;
+            }
+            self.tree.told(ino.0);
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.tree.release_directory(handle.0);
+        reply.ok();
+    }
+
+    fn fsyncdir(
+        &self,
+        _: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        // Renames and removals are durable when they return.
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        let usage = match self.tree.usage() {
+            Ok(usage) => usage,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let blocks = |size_bytes: u64| size_bytes / u64::from(BLOCK_SIZE_BYTES);
+        let free = blocks(usage.size_bytes_free);
+        reply.statfs(
+            blocks(usage.size_bytes_max),
+            free,
+            free,
+            usage.memories_max,
+            usage.memories_free,
+            BLOCK_SIZE_BYTES,
+            NAME_SIZE_BYTES_MAX,
+            BLOCK_SIZE_BYTES,
+        );
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let flags = o_flags(flags);
+        let is_exclusive = flags.contains(OFlags::EXCL);
+        let is_private = is_exclusive && mode.trailing_zeros() >= 6;
+        let new = NewFile {
+            mode: open_mode(flags),
+            making: if is_private { Making::Privately } else { Making::Openly },
+            is_exclusive,
+            maker: Maker(request.pid()),
+        };
+        match self.tree.create(parent.0, name, new) {
+            Ok((attributes, opened)) => reply.created(
+                &KEPT_FOR,
+                &self.shown(&attributes),
+                Generation(0),
+                FileHandle(opened.handle),
+                open_flags(opened, new.mode),
+            ),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _offset: u64,
+        _length: u64,
+        _mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::ENOTSUP);
+    }
+}

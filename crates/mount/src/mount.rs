@@ -1,0 +1,331 @@
+//! Putting trees where programs find them, and taking them away.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use fuser::{
+    BackgroundSession, Config, Filesystem, INodeNo, MountOption, Notifier, Session, SessionACL,
+};
+use quipu_core::backend::Sequence;
+use quipu_core::model::Access;
+use rustix::process::{getgid, getuid};
+
+use crate::fuse::Adapter;
+use crate::look::{Look, Sharing};
+use crate::places;
+use crate::root::RootDirectory;
+use crate::tree::{Notice, Tree};
+
+/// Mounted stores. They stay until [`Mounts::unmount`].
+#[derive(Debug)]
+pub struct Mounts {
+    root: PathBuf,
+    root_session: Option<BackgroundSession>,
+    stores: Vec<MountedStore>,
+    stop: Arc<AtomicBool>,
+    ended: (Sender<()>, Option<Receiver<()>>),
+}
+
+/// A store to mount.
+#[derive(Debug)]
+pub struct StoreMount {
+    /// The name of its directory.
+    pub name: String,
+    /// What the directory shows.
+    pub tree: Tree,
+    /// What the tree has to say.
+    pub notices: Receiver<Notice>,
+}
+
+#[derive(Debug)]
+struct MountedStore {
+    place: PathBuf,
+    tree: Arc<Tree>,
+    session: BackgroundSession,
+}
+
+/// Why stores could not be mounted.
+#[derive(Debug)]
+pub enum MountError {
+    /// The host has no FUSE.
+    NoFuse,
+    /// The user may not mount, and there is no `fusermount3` to help.
+    NotAllowed,
+    /// Something of Quipu's is mounted there already.
+    InUse(PathBuf),
+    /// Something is in the way there.
+    NotEmpty(PathBuf),
+    /// Anything else.
+    Other(PathBuf, io::Error),
+}
+
+/// How many requests of one store are worked on at the same time.
+const WORKERS_COUNT: usize = 4;
+/// How long the feed is waited for; the wait ends early for every change.
+const PATIENCE: Duration = Duration::from_hours(1);
+/// How long to wait before asking a storage again that does not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+const CHANGES_MAX: usize = 1000;
+
+impl Mounts {
+    /// Mounts stores below a directory, which is made if it does not exist.
+    ///
+    /// What a crashed process has left there is cleared away first.
+    pub fn new(root: &Path, stores: Vec<StoreMount>, sharing: Sharing) -> Result<Self, MountError> {
+        if !Path::new("/dev/fuse").exists() {
+            return Err(MountError::NoFuse);
+        }
+        let other = |error| MountError::Other(root.to_owned(), error);
+        places::clear_stale(root).map_err(other)?;
+        if let Some(point) = places::mounted_below(root).map_err(other)?.pop() {
+            return Err(MountError::InUse(point));
+        }
+        let (ended, told) = channel();
+        let mut mounts = Self {
+            root: root.to_owned(),
+            root_session: None,
+            stores: Vec::new(),
+            stop: Arc::default(),
+            ended: (ended, Some(told)),
+        };
+        let mounted = mounts.mount(stores, sharing);
+        if let Err(error) = mounted {
+            mounts.unmount();
+            return Err(error);
+        }
+        Ok(mounts)
+    }
+
+    fn mount(&mut self, stores: Vec<StoreMount>, sharing: Sharing) -> Result<(), MountError> {
+        let look = Look { user: getuid().as_raw(), group: getgid().as_raw(), sharing };
+        let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
+        fs::create_dir_all(&self.root)
+            .map_err(|error| MountError::Other(self.root.clone(), error))?;
+        require_empty(&self.root)?;
+        if getuid().is_root() {
+            let directory = RootDirectory { names, look };
+            let session = start(directory, &self.root, &config(Access::ReadOnly, sharing, 1))?;
+            self.root_session = Some(session.spawned(&self.root)?);
+        } else {
+            make_points(&self.root, &names)?;
+        }
+        for store in stores {
+            let place = self.root.join(&store.name);
+            self.stores.push(self.mount_store(store, &place, look)?);
+        }
+        Ok(())
+    }
+
+    fn mount_store(
+        &self,
+        store: StoreMount,
+        place: &Path,
+        look: Look,
+    ) -> Result<MountedStore, MountError> {
+        let tree = Arc::new(store.tree);
+        // From before the kernel knows anything, so that no change is missed.
+        let seen = tree.engine().newest_sequence().map_err(|error| {
+            MountError::Other(place.to_owned(), io::Error::other(error.to_string()))
+        })?;
+        let adapter = Adapter { tree: Arc::clone(&tree), look, ended: self.ended.0.clone() };
+        let config = config(tree.settings().access, look.sharing, WORKERS_COUNT);
+        let session = start(adapter, place, &config)?;
+        let notifier = session.0.notifier();
+        let session = session.spawned(place)?;
+        {
+            let tree = Arc::clone(&tree);
+            thread::spawn(move || tell(&tree, &store.notices, &notifier));
+        }
+        {
+            let (tree, stop) = (Arc::clone(&tree), Arc::clone(&self.stop));
+            thread::spawn(move || follow(&tree, seen, &stop));
+        }
+        Ok(MountedStore { place: place.to_owned(), tree, session })
+    }
+
+    /// Returns where the stores are.
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
+        self.stores.iter().map(|store| store.place.as_path())
+    }
+
+    /// Returns a call that waits until somebody else has unmounted all stores. It can be had once.
+    pub fn waiter(&mut self) -> impl FnOnce() + Send + 'static {
+        let (told, stores_count) = (self.ended.1.take(), self.stores.len());
+        move || {
+            let told = told.iter().flat_map(Receiver::iter);
+            told.take(stores_count).for_each(drop);
+        }
+    }
+
+    /// Takes everything away. What is still in use is stored as far as it was written, and
+    /// disappears from the tree at once.
+    pub fn unmount(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for store in self.stores.into_iter().rev() {
+            if store.session.umount_and_join().is_err() {
+                store.tree.close();
+                places::detach(&store.place).unwrap_or_default();
+            } else {
+                store.tree.close();
+            }
+        }
+        match self.root_session {
+            Some(session) => {
+                if session.umount_and_join().is_err() {
+                    places::detach(&self.root).unwrap_or_default();
+                }
+            }
+            None => set_mode(&self.root, 0o755),
+        }
+    }
+}
+
+/// A session that is mounted but does not answer yet.
+struct Started<F: Filesystem>(Session<F>);
+
+impl<F: Filesystem> Started<F> {
+    fn spawned(self, place: &Path) -> Result<BackgroundSession, MountError> {
+        self.0.spawn().map_err(|error| MountError::Other(place.to_owned(), error))
+    }
+}
+
+/// Two mounts at the same time would confuse the helper program that mounts for other users.
+static MOUNTING: Mutex<()> = Mutex::new(());
+
+fn start<F: Filesystem>(
+    filesystem: F,
+    place: &Path,
+    config: &Config,
+) -> Result<Started<F>, MountError> {
+    let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    Session::new(filesystem, place, config).map(Started).map_err(|error| {
+        // The second is how a missing `fusermount3` is reported.
+        let refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::NotFound];
+        if refused.contains(&error.kind()) && place.exists() {
+            return MountError::NotAllowed;
+        }
+        MountError::Other(place.to_owned(), error)
+    })
+}
+
+fn config(access: Access, sharing: Sharing, workers_count: usize) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("quipu".to_owned()),
+        MountOption::Subtype("quipu".to_owned()),
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::NoExec,
+        MountOption::NoAtime,
+        match access {
+            Access::ReadWrite => MountOption::RW,
+            Access::ReadOnly => MountOption::RO,
+        },
+    ];
+    config.acl = match sharing {
+        Sharing::Owner => SessionACL::Owner,
+        Sharing::Everyone => SessionACL::All,
+    };
+    config.n_threads = Some(workers_count);
+    config
+}
+
+/// Fails if a mount would hide anything but empty directories.
+fn require_empty(root: &Path) -> Result<(), MountError> {
+    let is_empty = |entry: io::Result<fs::DirEntry>| -> io::Result<bool> {
+        let entry = entry?;
+        Ok(entry.file_type()?.is_dir() && fs::read_dir(entry.path())?.next().is_none())
+    };
+    let holds_nothing = || -> io::Result<bool> {
+        fs::read_dir(root)?.try_fold(true, |all, entry| Ok(all && is_empty(entry)?))
+    };
+    match holds_nothing() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(MountError::NotEmpty(root.to_owned())),
+        Err(error) => Err(MountError::Other(root.to_owned(), error)),
+    }
+}
+
+/// Makes the directories to mount on, for users who cannot mount over the whole root, and lets
+/// nobody put anything beside them.
+fn make_points(root: &Path, names: &[String]) -> Result<(), MountError> {
+    set_mode(root, 0o755);
+    for name in names {
+        let point = root.join(name);
+        fs::create_dir_all(&point).map_err(|error| MountError::Other(point, error))?;
+    }
+    set_mode(root, 0o555);
+    Ok(())
+}
+
+fn set_mode(directory: &Path, mode: u32) {
+    // Whoever may make directories here without owning the place must live with its mode.
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap_or_default();
+}
+
+/// Tells the kernel what the tree says, until the tree is gone, and settles what is parked.
+///
+/// This runs in a thread of its own: the kernel may let it wait for a request that is being
+/// worked on, so no worker must ever wait for it, nor may it hold the tree's lock.
+fn tell(tree: &Tree, notices: &Receiver<Notice>, notifier: &Notifier) {
+    loop {
+        let pause = tree.settle_due().unwrap_or(PATIENCE);
+        match notices.recv_timeout(pause) {
+            // An error means that the kernel knows nothing about it, or that it is unmounted.
+            Ok(notice) => send(&notice, notifier).unwrap_or_default(),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn send(notice: &Notice, notifier: &Notifier) -> io::Result<()> {
+    match notice {
+        Notice::Entry { parent, name } => {
+            // A name that the kernel has never asked for still is missing in the list that it keeps.
+            let known = notifier.inval_entry(INodeNo(*parent), name.as_ref());
+            notifier.inval_inode(INodeNo(*parent), 0, 0).and(known)
+        }
+        Notice::Content(ino) => notifier.inval_inode(INodeNo(*ino), 0, 0),
+        Notice::Attributes(ino) => notifier.inval_inode(INodeNo(*ino), -1, 0),
+        Notice::Later => Ok(()),
+    }
+}
+
+/// Tells the tree what others changed.
+fn follow(tree: &Tree, seen: Sequence, stop: &AtomicBool) {
+    let mut seen = seen;
+    while !stop.load(Ordering::Relaxed) {
+        match observe_new(tree, seen) {
+            Ok(reached) => seen = reached,
+            Err(error) => {
+                tracing::error!(%error, "the changes of others cannot be followed now");
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn observe_new(tree: &Tree, seen: Sequence) -> Result<Sequence, quipu_core::Error> {
+    let engine = tree.engine();
+    engine.wait(seen, PATIENCE)?;
+    let changes = engine.changes(seen, CHANGES_MAX)?;
+    if changes.first().is_some_and(|first| first.sequence.0 != seen.0 + 1) {
+        tree.observe_everything();
+    }
+    let mut reached = seen;
+    for change in &changes {
+        if tree.observe(change).is_err() {
+            tree.observe_everything();
+        }
+        reached = change.sequence;
+    }
+    Ok(reached)
+}

@@ -1,0 +1,355 @@
+//! The files and directories that the kernel knows or that live in the mount only.
+//!
+//! A node stands for a place in the tree, not for a memory: when an editor renames a new file over
+//! an old one, the new node takes over the memory. This table decides nothing; it keeps parents
+//! and children consistent.
+
+use std::collections::{BTreeMap, HashMap};
+
+use quipu_core::model::{Content, MemoryId, MemoryPath, Timestamp};
+
+use crate::error::TreeError;
+
+/// The number of a node; never used twice.
+pub type Ino = u64;
+
+/// The node of the whole store.
+pub const ROOT: Ino = 1;
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Where it is; `None` for the root and for what was removed while somebody had it open.
+    pub(crate) place: Option<(Ino, String)>,
+    pub(crate) what: What,
+    /// How often the kernel was told about it, minus how often it forgot.
+    pub(crate) lookups: u64,
+    /// How many handles are open.
+    pub(crate) handles: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    Directory(DirectoryNode),
+    File(FileNode),
+}
+
+#[derive(Debug)]
+pub(crate) struct DirectoryNode {
+    /// Whether it stays although no memory lies in it.
+    pub(crate) kept: bool,
+    pub(crate) changed_at: Timestamp,
+    pub(crate) children: BTreeMap<String, Ino>,
+}
+
+#[derive(Debug)]
+pub(crate) struct FileNode {
+    /// The memory that this is; `None` if the file lives in the mount only.
+    pub(crate) memory: Option<MemoryId>,
+    /// The stored text, while somebody has the file open.
+    pub(crate) text: Option<Content>,
+    /// What was or may be written.
+    pub(crate) buffer: Option<Buffer>,
+    /// Whether its name keeps it from becoming a memory.
+    pub(crate) is_scratch: bool,
+    /// Which process made the memory, and until when that matters.
+    pub(crate) maker: Option<(Maker, Timestamp)>,
+    /// How many of the handles may write.
+    pub(crate) writers: u64,
+    /// Whether the kernel's copy of the text is not what we hold.
+    pub(crate) is_outdated: bool,
+}
+
+/// A process, as the kernel names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maker(pub u32);
+
+impl Maker {
+    /// Somebody whom the kernel does not name.
+    pub const UNKNOWN: Self = Self(0);
+}
+
+/// The text of a file that is open for writing or lives in the mount only.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) bytes: Vec<u8>,
+    /// The stored text that it began with.
+    pub(crate) base: Option<Content>,
+    pub(crate) state: BufferState,
+    pub(crate) blank: Blank,
+    pub(crate) extent: Extent,
+    /// Whether a write did not fit.
+    pub(crate) overflowed: bool,
+    pub(crate) changed_at: Timestamp,
+    /// Who changed it since it was last stored.
+    pub(crate) writers: Vec<Maker>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BufferState {
+    /// It is what is stored, or nobody wants it stored.
+    Clean,
+    /// It must be stored.
+    Dirty,
+    /// It could not be stored, and nothing was written since.
+    Failed(TreeError),
+}
+
+/// Whether a file was emptied by being opened, and nothing was written since.
+///
+/// A shell does this, closes one descriptor of two, and only then writes, so the first close of a
+/// blank file stores nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blank {
+    No,
+    Yes,
+    ClosedOnce,
+}
+
+/// How the text differs from its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Something was added to its end by writers that can do nothing else, if at all.
+    Appended,
+    /// In any way.
+    Rewritten,
+}
+
+impl Buffer {
+    pub(crate) fn stored(content: &Content, changed_at: Timestamp) -> Self {
+        Self {
+            bytes: content.as_str().as_bytes().to_vec(),
+            base: Some(content.clone()),
+            state: BufferState::Clean,
+            blank: Blank::No,
+            extent: Extent::Appended,
+            overflowed: false,
+            changed_at,
+            writers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn new(changed_at: Timestamp) -> Self {
+        Self {
+            bytes: Vec::new(),
+            base: None,
+            state: BufferState::Dirty,
+            blank: Blank::Yes,
+            extent: Extent::Rewritten,
+            overflowed: false,
+            changed_at,
+            writers: Vec::new(),
+        }
+    }
+}
+
+impl FileNode {
+    pub(crate) fn of(memory: MemoryId) -> Self {
+        Self {
+            memory: Some(memory),
+            text: None,
+            buffer: None,
+            is_scratch: false,
+            maker: None,
+            writers: 0,
+            is_outdated: false,
+        }
+    }
+
+    pub(crate) fn new(buffer: Buffer) -> Self {
+        Self {
+            memory: None,
+            text: None,
+            buffer: Some(buffer),
+            is_scratch: false,
+            maker: None,
+            writers: 0,
+            is_outdated: false,
+        }
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.state != BufferState::Clean)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    all: HashMap<Ino, Node>,
+    next: Ino,
+}
+
+impl Nodes {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        let mut nodes = Self { all: HashMap::new(), next: ROOT };
+        let root = DirectoryNode { kept: true, changed_at: now, children: BTreeMap::new() };
+        nodes.insert(None, What::Directory(root));
+        nodes
+    }
+
+    fn insert(&mut self, place: Option<(Ino, String)>, what: What) -> Ino {
+        let ino = self.next;
+        self.next += 1;
+        self.all.insert(ino, Node { place, what, lookups: 0, handles: 0 });
+        ino
+    }
+
+    pub(crate) fn get(&self, ino: Ino) -> Result<&Node, TreeError> {
+        self.all.get(&ino).ok_or(TreeError::Stale)
+    }
+
+    pub(crate) fn get_mut(&mut self, ino: Ino) -> Result<&mut Node, TreeError> {
+        self.all.get_mut(&ino).ok_or(TreeError::Stale)
+    }
+
+    pub(crate) fn directory(&self, ino: Ino) -> Result<&DirectoryNode, TreeError> {
+        match &self.get(ino)?.what {
+            What::Directory(directory) => Ok(directory),
+            What::File(_) => Err(TreeError::NotDirectory),
+        }
+    }
+
+    pub(crate) fn directory_mut(&mut self, ino: Ino) -> Result<&mut DirectoryNode, TreeError> {
+        match &mut self.get_mut(ino)?.what {
+            What::Directory(directory) => Ok(directory),
+            What::File(_) => Err(TreeError::NotDirectory),
+        }
+    }
+
+    pub(crate) fn file(&self, ino: Ino) -> Result<&FileNode, TreeError> {
+        match &self.get(ino)?.what {
+            What::File(file) => Ok(file),
+            What::Directory(_) => Err(TreeError::IsDirectory),
+        }
+    }
+
+    pub(crate) fn file_mut(&mut self, ino: Ino) -> Result<&mut FileNode, TreeError> {
+        match &mut self.get_mut(ino)?.what {
+            What::File(file) => Ok(file),
+            What::Directory(_) => Err(TreeError::IsDirectory),
+        }
+    }
+
+    /// Returns the buffer of a file that must have one.
+    pub(crate) fn buffer_mut(&mut self, ino: Ino) -> Result<&mut Buffer, TreeError> {
+        self.file_mut(ino)?.buffer.as_mut().ok_or(TreeError::Stale)
+    }
+
+    pub(crate) fn child(&self, parent: Ino, name: &str) -> Option<Ino> {
+        self.directory(parent).ok()?.children.get(name).copied()
+    }
+
+    /// Puts a new node at a place, in the stead of the one that may be there.
+    pub(crate) fn put(&mut self, parent: Ino, name: &str, what: What) -> Result<Ino, TreeError> {
+        if let Some(old) = self.child(parent, name) {
+            self.detach(old);
+        }
+        let ino = self.insert(Some((parent, name.to_owned())), what);
+        self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
+        Ok(ino)
+    }
+
+    /// Moves a node to another place, in the stead of the one that may be there.
+    pub(crate) fn relocate(&mut self, ino: Ino, parent: Ino, name: &str) -> Result<(), TreeError> {
+        if let Some(old) = self.child(parent, name).filter(|&old| old != ino) {
+            self.detach(old);
+        }
+        self.unlink(ino);
+        self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
+        self.get_mut(ino)?.place = Some((parent, name.to_owned()));
+        Ok(())
+    }
+
+    /// Takes a node out of the tree. Whoever has it open keeps it.
+    pub(crate) fn detach(&mut self, ino: Ino) {
+        let parent = self.unlink(ino);
+        if let Ok(directory) = self.directory_mut(ino) {
+            directory.kept = false;
+            let children = std::mem::take(&mut directory.children);
+            for child in children.into_values() {
+                if let Ok(node) = self.get_mut(child) {
+                    node.place = None;
+                }
+                self.detach(child);
+            }
+        }
+        self.drop_unused(ino);
+        if let Some(parent) = parent {
+            self.drop_unused(parent);
+        }
+    }
+
+    /// Takes a node out of its parent and returns that.
+    fn unlink(&mut self, ino: Ino) -> Option<Ino> {
+        let (parent, name) = self.all.get_mut(&ino)?.place.take()?;
+        if let Ok(directory) = self.directory_mut(parent) {
+            directory.children.remove(&name);
+        }
+        Some(parent)
+    }
+
+    /// Forgets a node that nobody knows and that holds nothing of its own, and then perhaps the
+    /// directories above it.
+    pub(crate) fn drop_unused(&mut self, ino: Ino) {
+        let Some(node) = self.all.get(&ino) else { return };
+        let is_needed = match &node.what {
+            What::Directory(directory) => directory.kept || !directory.children.is_empty(),
+            What::File(file) => file.memory.is_none() && node.place.is_some(),
+        };
+        if ino == ROOT || is_needed || node.lookups > 0 || node.handles > 0 {
+            return;
+        }
+        let parent = self.unlink(ino);
+        self.all.remove(&ino);
+        if let Some(parent) = parent {
+            self.drop_unused(parent);
+        }
+    }
+
+    /// Returns the path of a node as the text before a child's `/`: empty for the root.
+    fn prefix(&self, ino: Ino) -> Result<String, TreeError> {
+        let mut names = Vec::new();
+        let mut at = ino;
+        while at != ROOT {
+            let (parent, name) = self.get(at)?.place.as_ref().ok_or(TreeError::Stale)?;
+            names.push(name.as_str());
+            at = *parent;
+        }
+        let parts = names.iter().rev();
+        Ok(parts.fold(String::new(), |path, name| path + "/" + name))
+    }
+
+    /// Returns the path of a node, `None` for the root.
+    pub(crate) fn path(&self, ino: Ino) -> Result<Option<MemoryPath>, TreeError> {
+        let prefix = self.prefix(ino)?;
+        if prefix.is_empty() { Ok(None) } else { Ok(Some(MemoryPath::parse(&prefix)?)) }
+    }
+
+    /// Returns the path that a child of a directory has or would have.
+    pub(crate) fn child_path(&self, parent: Ino, name: &str) -> Result<MemoryPath, TreeError> {
+        Ok(MemoryPath::parse(&format!("{}/{name}", self.prefix(parent)?))?)
+    }
+
+    /// Returns the files that are a memory.
+    pub(crate) fn files_of(&self, memory: MemoryId) -> Vec<Ino> {
+        let is_it = |node: &Node| match &node.what {
+            What::File(file) => file.memory == Some(memory),
+            What::Directory(_) => false,
+        };
+        self.all.iter().filter(|(_, node)| is_it(node)).map(|(ino, _)| *ino).collect()
+    }
+
+    pub(crate) fn inos(&self) -> Vec<Ino> {
+        self.all.keys().copied().collect()
+    }
+
+    /// Returns how many bytes live in the mount only.
+    pub(crate) fn scratch_size_bytes(&self) -> usize {
+        let size = |node: &Node| match &node.what {
+            What::File(file) if file.memory.is_none() => {
+                file.buffer.as_ref().map_or(0, |buffer| buffer.bytes.len())
+            }
+            What::File(_) | What::Directory(_) => 0,
+        };
+        self.all.values().map(size).sum()
+    }
+}

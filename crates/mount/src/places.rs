@@ -1,0 +1,128 @@
+//! What is mounted where.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+
+/// Returns the mount points of Quipu's at or below a directory, in the order of mounting.
+pub fn mounted_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let root = absolute(root)?;
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    let points = table.lines().filter_map(quipu_point);
+    Ok(points.filter(|point| point.starts_with(&root)).collect())
+}
+
+/// Takes away mounts of Quipu's whose process is gone, and returns where they were.
+pub fn clear_stale(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut points = mounted_below(root)?;
+    points.retain(|point| is_stale(point));
+    points.reverse();
+    for point in &points {
+        detach(point)?;
+    }
+    Ok(points)
+}
+
+/// Unmounts what Quipu has mounted at or below a directory, and returns where that was.
+///
+/// What is in use makes this fail, unless nobody answers for it any more.
+pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut cleared = clear_stale(root)?;
+    let mut points = mounted_below(root)?;
+    points.reverse();
+    for point in &points {
+        match unmount(point, UnmountFlags::empty()) {
+            Err(Errno::PERM) => helper(point, "-u")?,
+            // It went away with its process, which saw the first of its mounts go.
+            Err(Errno::INVAL) => {}
+            done => done?,
+        }
+    }
+    cleared.append(&mut points);
+    Ok(cleared)
+}
+
+/// Takes a mount out of the tree at once; whoever uses it keeps what it has open.
+pub(crate) fn detach(point: &Path) -> io::Result<()> {
+    match unmount(point, UnmountFlags::DETACH) {
+        Err(Errno::PERM) => helper(point, "-uz"),
+        // A mount above it was taken away, and this one with it.
+        Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// Unmounts for a user who may not do it alone.
+fn helper(point: &Path, how: &str) -> io::Result<()> {
+    let mut command = Command::new("fusermount3");
+    let status = command.arg(how).arg("--").arg(point).stderr(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(Errno::BUSY.into()) }
+}
+
+/// Tells whether the process behind a mount is gone.
+fn is_stale(point: &Path) -> bool {
+    matches!(rustix::fs::stat(point), Err(Errno::NOTCONN))
+}
+
+/// Returns the path without links, as far as it exists and answers.
+fn absolute(root: &Path) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(root)?;
+    let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
+        return Ok(absolute);
+    };
+    Ok(parent.canonicalize().map_or(absolute.clone(), |parent| parent.join(name)))
+}
+
+/// Returns the mount point in a line of the mount table, if it is one of Quipu's.
+fn quipu_point(line: &str) -> Option<PathBuf> {
+    let (mount, file_system) = line.split_once(" - ")?;
+    // The kind is `fuse.quipu` if a helper program has mounted it.
+    let is_ours =
+        ["fuse quipu ", "fuse.quipu quipu "].iter().any(|ours| file_system.starts_with(ours));
+    is_ours.then_some(())?;
+    Some(unescaped(mount.split(' ').nth(4)?))
+}
+
+/// Undoes the table's escapes, such as `\040` for a space.
+fn unescaped(text: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = (byte == b'\\').then(|| after.split_at_checked(3)).flatten();
+        let escaped = digits.and_then(|(digits, after)| {
+            let digits = str::from_utf8(digits).ok()?;
+            Some((u8::from_str_radix(digits, 8).ok()?, after))
+        });
+        let (byte, after) = escaped.unwrap_or((byte, after));
+        bytes.push(byte);
+        rest = after;
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mounts_of_quipu_are_found() {
+        let ours = "36 35 0:40 / /mnt/my\\040memory rw,nosuid - fuse.quipu quipu rw,user_id=0";
+        assert_eq!(quipu_point(ours), Some(PathBuf::from("/mnt/my memory")));
+        let ours = "36 35 0:40 / /mnt/memory rw,nosuid - fuse quipu rw,user_id=0";
+        assert_eq!(quipu_point(ours), Some(PathBuf::from("/mnt/memory")));
+        let other = "36 35 0:40 / /mnt/x rw - fuse.sshfs quipu rw";
+        assert_eq!(quipu_point(other), None);
+        assert_eq!(quipu_point("nonsense"), None);
+    }
+
+    #[test]
+    fn a_backslash_that_escapes_nothing_stays() {
+        assert_eq!(unescaped("/a\\134b"), PathBuf::from("/a\\b"));
+        assert_eq!(unescaped("/a\\9"), PathBuf::from("/a\\9"));
+    }
+}

@@ -1,0 +1,77 @@
+//! Which processes belong together.
+
+use crate::nodes::Maker;
+
+/// Tells whether one process started the other or both were started by the same one, as a shell
+/// script and the tools that it runs are.
+///
+/// A process that has ended already is taken for a relative: a tool that made a file is usually
+/// gone when the next one moves it.
+pub(crate) fn are_relatives(one: Maker, other: Maker) -> bool {
+    if one == other {
+        return true;
+    }
+    let (Some(parent), Some(other_parent)) = (parent(one), parent(other)) else { return true };
+    parent == other_parent || parent == other.0 || other_parent == one.0
+}
+
+/// Tells whether a process that closes a file has nothing to do with what was written to it.
+///
+/// A program that starts another one hands it copies of its descriptors, which are closed there
+/// at once or when it ends. That says nothing about the text, as long as one of its writers runs.
+pub(crate) fn is_bystander(closer: Maker, writers: &[Maker]) -> bool {
+    if closer == Maker::UNKNOWN || writers.contains(&closer) || writers.contains(&Maker::UNKNOWN) {
+        return false;
+    }
+    let Some(closer) = status(closer, "Tgid:") else { return false };
+    let mut running = writers.iter().filter_map(|&writer| status(writer, "Tgid:")).peekable();
+    running.peek().is_some() && running.all(|writer| writer != closer)
+}
+
+/// Returns the parent of a process that still runs.
+fn parent(process: Maker) -> Option<u32> {
+    status(process, "PPid:")
+}
+
+/// Returns a number out of the status of a process or thread that still runs.
+fn status(process: Maker, key: &str) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.0)).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn me() -> Maker {
+        Maker(std::process::id())
+    }
+
+    #[test]
+    fn a_child_that_wrote_nothing_is_a_bystander_while_its_parent_runs() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let other = Maker(child.id());
+        assert!(is_bystander(other, &[me()]));
+        assert!(!is_bystander(me(), &[me(), other]));
+        assert!(!is_bystander(other, &[me(), other]));
+        assert!(!is_bystander(other, &[me(), Maker::UNKNOWN]));
+        assert!(!is_bystander(Maker::UNKNOWN, &[me()]));
+        assert!(are_relatives(other, me()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_bystander(me(), &[other]));
+        assert!(are_relatives(other, me()));
+    }
+
+    #[test]
+    fn another_thread_of_the_writer_is_no_bystander() {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        for task in tasks {
+            let number = task.unwrap().file_name().into_string().unwrap().parse().unwrap();
+            assert!(!is_bystander(Maker(number), &[me()]));
+        }
+    }
+}

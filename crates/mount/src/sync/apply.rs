@@ -1,0 +1,424 @@
+//! Carrying out a plan.
+//!
+//! The store is changed first, then the folder, and only then is the agreement noted. Every change
+//! holds only if the thing is still what the plan was made from; otherwise the step is planned anew.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use quipu_core::engine::{MemoryUpdate, NewAttachment, NewSession, Precondition, TokenWish};
+use quipu_core::merge::{Merged, merge};
+use quipu_core::model::{
+    Access, Actor, Content, Instructions, Memory, MemoryPath, Store, VersionId, View,
+};
+use quipu_core::{Engine, Error, ErrorKind};
+
+use super::Progress;
+use super::files::{Folder, Obstacle};
+use super::plan::{Join, Place, Plan, Step, Task, TextFrom};
+use super::report::{Deed, DeedKind, LeftOut, Side};
+use super::state::Agreed;
+
+/// So many writers commit together; more of them only queue.
+const THREADS_COUNT: usize = 16;
+
+/// Changes store and folder.
+#[derive(Debug)]
+pub(super) struct Hands<'a> {
+    engine: &'a Engine,
+    store: &'a Store,
+    folder: &'a Folder,
+    /// What to call the session, and the session itself once it has something to do.
+    title: &'a str,
+    actor: &'a Mutex<Option<Actor>>,
+}
+
+/// What became of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    pub(super) agreed: Vec<Agreed>,
+    pub(super) deeds: Vec<Deed>,
+    pub(super) failed: Vec<LeftOut>,
+    /// What changed while it was looked at.
+    pub(super) again: Vec<LeftOut>,
+}
+
+/// Why a step was not done.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Something changed in the meantime; look again.
+    Again(String),
+    /// A rule or the folder is against it.
+    Failed(String),
+    /// Nothing works any more.
+    Fatal(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound
+            | ErrorKind::PathConflict { .. }
+            | ErrorKind::PreconditionFailed => Self::Again(error.message().to_owned()),
+            ErrorKind::InvalidInput
+            | ErrorKind::ContentTooLarge
+            | ErrorKind::LimitReached
+            | ErrorKind::SecretRefused => Self::Failed(error.message().to_owned()),
+            ErrorKind::Ambiguous
+            | ErrorKind::StoreArchived
+            | ErrorKind::HeadNotRedactable
+            | ErrorKind::AccessDenied
+            | ErrorKind::EraseIncomplete
+            | ErrorKind::StorageFull
+            | ErrorKind::StorageUnavailable
+            | ErrorKind::StorageUnusable => Self::Fatal(error),
+        }
+    }
+}
+
+impl From<Obstacle> for Stop {
+    fn from(obstacle: Obstacle) -> Self {
+        match obstacle {
+            Obstacle::Changed => Self::Again("it changed while it was synced".to_owned()),
+            Obstacle::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                Self::Fatal(super::failure::folder_error("the folder's disk is full", error))
+            }
+            Obstacle::Io(error) => Self::Failed(error.kind().to_string()),
+        }
+    }
+}
+
+/// What a step left behind.
+#[derive(Debug, Default)]
+struct Done {
+    agreed: Option<Agreed>,
+    deeds: Vec<DeedKind>,
+    /// A file that can only be written when all others have left their places.
+    file: Option<Content>,
+}
+
+impl<'a> Hands<'a> {
+    pub(super) fn new(
+        engine: &'a Engine,
+        store: &'a Store,
+        folder: &'a Folder,
+        session: (&'a str, &'a Mutex<Option<Actor>>),
+    ) -> Self {
+        Self { engine, store, folder, title: session.0, actor: session.1 }
+    }
+
+    /// Does what the plan says: deletions first, then moves, then the rest.
+    pub(super) fn apply(&self, plan: Plan, progress: &dyn Progress) -> Result<Applied, Error> {
+        let mut applied = Applied { agreed: plan.frozen, ..Applied::default() };
+        let mut phases = [Vec::new(), Vec::new(), Vec::new()];
+        let [deletions, moves, rest] = &mut phases;
+        for step in plan.steps {
+            match &step.task {
+                Task::DeleteMemory(_) | Task::DeleteFile(_) => deletions.push(step),
+                Task::Join(join) if join.changes_nothing() => {
+                    applied.agreed.push(unchanged(join));
+                }
+                Task::Join(join) if join.moves_file() => moves.push(step),
+                Task::Join(_) | Task::CreateMemory(_) | Task::CreateFile(_) => rest.push(step),
+            }
+        }
+        progress.begin(phases.iter().map(Vec::len).sum());
+        for steps in phases {
+            let done = in_parallel(steps, |step| {
+                let done = self.step(&step);
+                progress.advance();
+                (step, done)
+            });
+            let files = applied.take_in(done)?;
+            let written = in_parallel(files, |(step, done)| {
+                let written = self.write_moved(&step, done);
+                (step, written)
+            });
+            applied.take_in(written)?;
+        }
+        Ok(applied)
+    }
+
+    fn step(&self, step: &Step) -> Result<Done, Stop> {
+        let is_known = step.agreed.is_some();
+        match &step.task {
+            Task::DeleteMemory(memory) => {
+                let precondition = Precondition::ContentIs(memory.hash);
+                self.engine.delete(&self.actor()?, self.store.id, memory.id, precondition)?;
+                Ok(Done { deeds: vec![DeedKind::Deleted(Side::Store)], ..Done::default() })
+            }
+            Task::DeleteFile(place) => {
+                self.folder.remove(&place.path, place.file.hash)?;
+                Ok(Done { deeds: vec![DeedKind::Deleted(Side::Folder)], ..Done::default() })
+            }
+            Task::CreateMemory(place) => {
+                let content = self.folder.read(&place.path, place.file.hash)?;
+                let actor = self.actor()?;
+                let written = self.engine.create(&actor, self.store.id, &place.path, &content)?;
+                let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
+                let agreed = agreed(&written.memory, place);
+                Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Store)], file: None })
+            }
+            Task::CreateFile(memory) => {
+                let content = self.text_of(memory)?;
+                self.folder.create(&memory.path, &content)?;
+                let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
+                let place = self.placed(&memory.path, &content)?;
+                let agreed = agreed(memory, &place);
+                Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Folder)], file: None })
+            }
+            Task::Join(join) => self.join(join),
+        }
+    }
+
+    fn join(&self, join: &Join) -> Result<Done, Stop> {
+        let Join { memory, place, path, .. } = join;
+        let (text, deed) = self.decided(join)?;
+        let mut deeds: Vec<_> = deed.into_iter().collect();
+        let update = MemoryUpdate {
+            content: text.clone().filter(|text| text.hash() != memory.hash),
+            path: (*path != memory.path).then(|| path.clone()),
+            precondition: Precondition::ContentIs(memory.hash),
+        };
+        let mut memory = memory.clone();
+        if update.content.is_some() || update.path.is_some() {
+            if update.path.is_some() {
+                deeds.push(DeedKind::Moved { side: Side::Store, from: memory.path.clone() });
+            }
+            let actor = self.actor()?;
+            memory = self.engine.update(&actor, self.store.id, memory.id, &update)?.memory;
+        }
+        if join.moves_file() {
+            let text = match text {
+                Some(text) => text,
+                None => self.folder.read(&place.path, place.file.hash)?,
+            };
+            self.folder.remove(&place.path, place.file.hash)?;
+            deeds.push(DeedKind::Moved { side: Side::Folder, from: place.path.clone() });
+            let place = Place { path: path.clone(), ..place.clone() };
+            return Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file: Some(text) });
+        }
+        let place = match text.filter(|text| text.hash() != place.file.hash) {
+            Some(text) => {
+                self.folder.replace(&place.path, place.file.hash, &text)?;
+                self.placed(&place.path, &text)?
+            }
+            None => place.clone(),
+        };
+        Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file: None })
+    }
+
+    fn write_moved(&self, step: &Step, done: Done) -> Result<Done, Stop> {
+        let (Task::Join(join), Some(text), Some(before)) = (&step.task, &done.file, done.agreed)
+        else {
+            return Ok(Done::default());
+        };
+        self.folder.create(&join.path, text)?;
+        let Place { path, file } = self.placed(&join.path, text)?;
+        let agreed = Agreed { path, folder_hash: file.hash, identity: file.identity, ..before };
+        Ok(Done { agreed: Some(agreed), deeds: done.deeds, file: None })
+    }
+
+    /// Returns the text that both sides should have, unless each keeps its own, and what that means.
+    fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
+        let ours = || self.folder.read(&join.place.path, join.place.file.hash);
+        match join.text {
+            TextFrom::Same => Ok((None, None)),
+            TextFrom::Folder => Ok((Some(ours()?), Some(DeedKind::Changed(Side::Store)))),
+            TextFrom::Store => {
+                Ok((Some(self.text_of(&join.memory)?), Some(DeedKind::Changed(Side::Folder))))
+            }
+            TextFrom::Merge(base) => {
+                let (text, deed) = self.merged(base, &join.memory, ours()?)?;
+                Ok((Some(text), Some(deed)))
+            }
+        }
+    }
+
+    fn merged(
+        &self,
+        base: Option<VersionId>,
+        memory: &Memory,
+        ours: Content,
+    ) -> Result<(Content, DeedKind), Stop> {
+        let theirs = self.text_of(memory)?;
+        // What was pruned or redacted cannot help to merge.
+        let base = base.map(|id| self.engine.version(self.store.id, id, View::Full));
+        let base = base.and_then(Result::ok).and_then(|version| version.content);
+        let base = base.as_ref().map_or("", Content::as_str);
+        if let Merged::Clean(text) = merge(base, ours.as_str(), theirs.as_str()) {
+            let text = Content::new(text).map_err(Error::from)?;
+            if text.size_bytes() <= self.engine.limits().content_size_bytes_max {
+                return Ok((text, DeedKind::Merged));
+            }
+        }
+        Ok((ours, DeedKind::Conflict { version: memory.version }))
+    }
+
+    /// Returns the text of a memory that has not changed.
+    fn text_of(&self, memory: &Memory) -> Result<Content, Stop> {
+        let now = self.engine.memory(self.store.id, memory.id, View::Full)?;
+        match now.content {
+            Some(content) if now.hash == memory.hash && now.path == memory.path => Ok(content),
+            Some(_) | None => Err(Stop::Again("it changed while it was synced".to_owned())),
+        }
+    }
+
+    /// Returns the file that has just been written.
+    fn placed(&self, path: &MemoryPath, text: &Content) -> Result<Place, Stop> {
+        let mut file = self.folder.found(path)?;
+        // If somebody has been quick, the change is seen as one the next time.
+        if file.hash != text.hash() {
+            file.hash = text.hash();
+            file.identity = None;
+        }
+        Ok(Place { path: path.clone(), file })
+    }
+
+    /// Returns the session of this sync, which begins with its first change of the store.
+    fn actor(&self) -> Result<Actor, Stop> {
+        let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(actor) = &*actor {
+            return Ok(actor.clone());
+        }
+        let attachment = NewAttachment {
+            store: self.store.id,
+            access: Access::ReadWrite,
+            instructions: Instructions::default(),
+        };
+        let new = NewSession::titled(self.title, vec![attachment], TokenWish::None);
+        let created = self.engine.create_session(self.store.workspace, &new);
+        let (session, _) = created.map_err(Stop::Fatal)?;
+        let session = Actor::Session(session.id);
+        *actor = Some(session.clone());
+        Ok(session)
+    }
+
+    /// Returns what a plan would do.
+    pub(super) fn foresee(&self, plan: &Plan) -> Result<Applied, Error> {
+        let mut applied = Applied::default();
+        for step in &plan.steps {
+            match self.foreseen(step) {
+                Ok(deeds) => applied.note(step, deeds),
+                Err(stop) => applied.note_stop(step, stop)?,
+            }
+        }
+        Ok(applied)
+    }
+
+    fn foreseen(&self, step: &Step) -> Result<Vec<DeedKind>, Stop> {
+        let came = if step.agreed.is_some() { DeedKind::Revived } else { DeedKind::Created };
+        Ok(match &step.task {
+            Task::DeleteMemory(_) => vec![DeedKind::Deleted(Side::Store)],
+            Task::DeleteFile(_) => vec![DeedKind::Deleted(Side::Folder)],
+            Task::CreateMemory(_) => vec![came(Side::Store)],
+            Task::CreateFile(_) => vec![came(Side::Folder)],
+            Task::Join(join) => {
+                let mut deeds: Vec<_> = self.decided(join)?.1.into_iter().collect();
+                if join.path != join.memory.path {
+                    let from = join.memory.path.clone();
+                    deeds.push(DeedKind::Moved { side: Side::Store, from });
+                }
+                if join.moves_file() {
+                    let from = join.place.path.clone();
+                    deeds.push(DeedKind::Moved { side: Side::Folder, from });
+                }
+                deeds
+            }
+        })
+    }
+}
+
+impl Applied {
+    /// Takes the results in and returns those that have a file to write.
+    fn take_in(
+        &mut self,
+        results: Vec<(Step, Result<Done, Stop>)>,
+    ) -> Result<Vec<(Step, Done)>, Error> {
+        let mut unfinished = Vec::new();
+        for (step, result) in results {
+            match result {
+                Ok(done) if done.file.is_some() => unfinished.push((step, done)),
+                Ok(done) => {
+                    self.note(&step, done.deeds);
+                    self.agreed.extend(done.agreed);
+                }
+                Err(stop) => {
+                    self.note_stop(&step, stop)?;
+                    // What was agreed before still is what both sides have in common.
+                    self.agreed.extend(step.agreed);
+                }
+            }
+        }
+        Ok(unfinished)
+    }
+
+    fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
+        let path = step.path();
+        self.deeds.extend(deeds.into_iter().map(|kind| Deed { path: path.clone(), kind }));
+    }
+
+    fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
+        let left_out = |reason| LeftOut { path: step.path().to_string(), reason };
+        match stop {
+            Stop::Again(reason) => self.again.push(left_out(reason)),
+            Stop::Failed(reason) => self.failed.push(left_out(reason)),
+            Stop::Fatal(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    /// Returns the path that the step leads to.
+    fn path(&self) -> &MemoryPath {
+        match &self.task {
+            Task::DeleteMemory(memory) | Task::CreateFile(memory) => &memory.path,
+            Task::DeleteFile(place) | Task::CreateMemory(place) => &place.path,
+            Task::Join(join) => &join.path,
+        }
+    }
+}
+
+fn unchanged(join: &Join) -> Agreed {
+    agreed(&join.memory, &join.place)
+}
+
+fn agreed(memory: &Memory, place: &Place) -> Agreed {
+    Agreed {
+        memory: memory.id,
+        path: place.path.clone(),
+        version: memory.version,
+        store_hash: memory.hash,
+        folder_hash: place.file.hash,
+        identity: place.file.identity,
+    }
+}
+
+/// Does the work for every item, in several threads; after a fatal stop no more are begun.
+fn in_parallel<T: Send>(
+    items: Vec<T>,
+    work: impl Fn(T) -> (Step, Result<Done, Stop>) + Sync,
+) -> Vec<(Step, Result<Done, Stop>)> {
+    let threads_count = THREADS_COUNT.min(items.len());
+    let items = Mutex::new(items.into_iter());
+    let results = Mutex::new(Vec::new());
+    let is_over = AtomicBool::new(false);
+    let worker = || {
+        while !is_over.load(Ordering::Relaxed) {
+            let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = item else { return };
+            let result = work(item);
+            if matches!(result.1, Err(Stop::Fatal(_))) {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads_count {
+            scope.spawn(worker);
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

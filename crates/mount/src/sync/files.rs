@@ -1,0 +1,411 @@
+//! Changes in the folder that lose nothing.
+//!
+//! A file appears complete or not at all, and what is replaced or removed is looked at after it is
+//! out of the way: if somebody has changed it in the meantime, it is put back.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use quipu_core::model::{Content, ContentHash, MemoryPath};
+use tempfile::{NamedTempFile, TempPath};
+
+use super::scan::{self, FoundFile, Unfit};
+
+/// The folder, as the sync changes it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+    scratch: PathBuf,
+    size_bytes_max: u64,
+    /// Directories whose entries have changed since they were last brought to the disk.
+    unsynced: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// Why a change of the folder was not made.
+#[derive(Debug)]
+pub(super) enum Obstacle {
+    /// The file is not what it was when the folder was read.
+    Changed,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Obstacle {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Folder {
+    pub(super) fn new(root: &Path, scratch: PathBuf, size_bytes_max: u64) -> Self {
+        Self { root: root.to_owned(), scratch, size_bytes_max, unsynced: Mutex::default() }
+    }
+
+    fn place(&self, path: &MemoryPath) -> PathBuf {
+        self.root.join(path.as_str().trim_start_matches('/'))
+    }
+
+    /// Reads a file that has this hash.
+    pub(super) fn read(&self, path: &MemoryPath, hash: ContentHash) -> Result<Content, Obstacle> {
+        let (found, content) = self.look(&self.place(path))?;
+        if found.hash == hash { Ok(content) } else { Err(Obstacle::Changed) }
+    }
+
+    /// Returns what is at a path now.
+    pub(super) fn found(&self, path: &MemoryPath) -> Result<FoundFile, Obstacle> {
+        self.look(&self.place(path)).map(|(found, _)| found)
+    }
+
+    fn look(&self, file: &Path) -> Result<(FoundFile, Content), Obstacle> {
+        scan::read(file, self.size_bytes_max).map_err(|unfit| match unfit {
+            Unfit::Io(error) if error.kind() != io::ErrorKind::NotFound => Obstacle::Io(error),
+            Unfit::Io(_) | Unfit::Rule(_) => Obstacle::Changed,
+        })
+    }
+
+    /// Makes a file where none is; one with the same text is as good.
+    pub(super) fn create(&self, path: &MemoryPath, text: &Content) -> Result<(), Obstacle> {
+        if cfg!(windows) && is_reserved_on_windows(path) {
+            let message = "Windows does not allow a file of this name";
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, message).into());
+        }
+        let place = self.place(path);
+        self.make_parents(&place)?;
+        remove_empty_directories(&place);
+        match self.complete(text)?.persist_noclobber(&place) {
+            Ok(_) => {
+                self.note(&place);
+                Ok(())
+            }
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                self.read(path, text.hash()).map(drop)
+            }
+            Err(error) => Err(error.error.into()),
+        }
+    }
+
+    /// Replaces the text of a file that has this hash.
+    pub(super) fn replace(
+        &self,
+        path: &MemoryPath,
+        hash: ContentHash,
+        text: &Content,
+    ) -> Result<(), Obstacle> {
+        let place = self.place(path);
+        self.read(path, hash)?;
+        let new = self.complete(text)?;
+        make_alike(new.as_file(), &place)?;
+        let new = new.into_temp_path();
+        match exchange(&new, &place) {
+            Ok(()) => {
+                // Now the scratch file is the old one, which may have changed until this moment.
+                if self.look(&new).is_ok_and(|(found, _)| found.hash == hash) {
+                    self.note(&place);
+                    return Ok(());
+                }
+                exchange(&new, &place)?;
+                if !self.look(&new).is_ok_and(|(found, _)| found.hash == text.hash()) {
+                    // In between another edit was saved, so now there are two of them.
+                    put_back(new, &place)?;
+                }
+                Err(Obstacle::Changed)
+            }
+            Err(error) if is_unsupported(&error) => {
+                self.read(path, hash)?;
+                new.persist(&place).map_err(|error| error.error)?;
+                self.note(&place);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes a file that has this hash out of the folder; directories that it leaves empty go, too.
+    pub(super) fn remove(&self, path: &MemoryPath, hash: ContentHash) -> Result<(), Obstacle> {
+        let place = self.place(path);
+        let aside = NamedTempFile::new_in(&self.scratch)?.into_temp_path();
+        match fs::rename(&place, &aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Obstacle::Changed),
+            moved => moved?,
+        }
+        if !self.look(&aside).is_ok_and(|(found, _)| found.hash == hash) {
+            put_back(aside, &place)?;
+            return Err(Obstacle::Changed);
+        }
+        aside.close()?;
+        self.note(&place);
+        self.remove_empty_parents(&place);
+        Ok(())
+    }
+
+    /// Writes a complete file that has no name in the folder yet.
+    fn complete(&self, text: &Content) -> io::Result<NamedTempFile> {
+        let mut builder = tempfile::Builder::new();
+        make_ordinary(&mut builder);
+        let mut file = builder.tempfile_in(&self.scratch)?;
+        file.write_all(text.as_str().as_bytes())?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    }
+
+    fn make_parents(&self, place: &Path) -> io::Result<()> {
+        let Some(parent) = place.parent() else { return Ok(()) };
+        if parent.is_dir() {
+            return Ok(());
+        }
+        for above in parent.ancestors().take_while(|above| above.starts_with(&self.root)) {
+            self.note(above);
+        }
+        fs::create_dir_all(parent)
+    }
+
+    fn remove_empty_parents(&self, place: &Path) {
+        let inside = |above: &&Path| **above != self.root && above.starts_with(&self.root);
+        for above in place.ancestors().skip(1).take_while(inside) {
+            if fs::remove_dir(above).is_err() {
+                return;
+            }
+            self.note(above);
+        }
+    }
+
+    /// Notes that the entry of a file in its directory has changed.
+    fn note(&self, place: &Path) {
+        if let Some(parent) = place.parent() {
+            let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+            unsynced.insert(parent.to_owned());
+        }
+    }
+
+    /// Brings every change of names to the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        for directory in std::mem::take(&mut *unsynced) {
+            match File::open(directory) {
+                Ok(directory) if cfg!(unix) => directory.sync_all()?,
+                // A directory that is gone needs no care, and other systems have no such call.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Asks for the permissions that any program asks for; the user's mask takes away what it should.
+#[cfg(unix)]
+fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt as _;
+    builder.permissions(fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn make_ordinary(_: &mut tempfile::Builder<'_, '_>) {}
+
+/// Gives a file the permissions and, as far as that is allowed, the owner of another one.
+fn make_alike(new: &File, old: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(old)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        fchown(new, Some(metadata.uid()), Some(metadata.gid())).unwrap_or_default();
+    }
+    new.set_permissions(metadata.permissions())
+}
+
+/// Puts a file back to where it was, unless another one is there already: then both are kept.
+fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
+    let Err(error) = aside.persist_noclobber(place) else { return Ok(()) };
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let copy = (1..).map(|number: u32| place.with_file_name(format!("{name}.{number}")));
+    let mut aside = error.path;
+    for copy in copy {
+        match aside.persist_noclobber(copy) {
+            Ok(()) => break,
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => aside = error.path,
+            Err(error) => {
+                // The text stays in the scratch directory rather than nowhere.
+                error.path.keep().map_err(|error| error.error)?;
+                return Err(error.error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory that holds nothing but directories that hold nothing.
+///
+/// Stores have no empty directories, so where a memory belongs one is only in the way.
+fn remove_empty_directories(place: &Path) {
+    let is_directory = place.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    if is_directory {
+        let inside = fs::read_dir(place).into_iter().flatten().flatten();
+        inside.for_each(|entry| remove_empty_directories(&entry.path()));
+        // A directory that is not empty stays.
+        fs::remove_dir(place).unwrap_or_default();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(new: &Path, old: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Tells whether a file system cannot exchange two files.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+}
+
+/// Tells whether Windows reserves one of the names in a path, or a character in it.
+fn is_reserved_on_windows(path: &MemoryPath) -> bool {
+    path.as_str().split('/').skip(1).any(|name| {
+        let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+        let is_device = match stem.as_str() {
+            "CON" | "PRN" | "AUX" | "NUL" => true,
+            _ => {
+                let number = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
+                number.is_some_and(|n| matches!(n.as_bytes(), [b'1'..=b'9']))
+            }
+        };
+        is_device
+            || name.ends_with([' ', '.'])
+            || name.contains(['<', '>', ':', '"', '|', '?', '*', '\\'])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        folder: Folder,
+        home: tempfile::TempDir,
+    }
+
+    fn bench() -> Bench {
+        let home = tempfile::tempdir().unwrap();
+        let scratch = home.path().join(".quipu");
+        fs::create_dir(&scratch).unwrap();
+        Bench { folder: Folder::new(home.path(), scratch, 100), home }
+    }
+
+    fn path(text: &str) -> MemoryPath {
+        MemoryPath::parse(text).unwrap()
+    }
+
+    fn content(text: &str) -> Content {
+        Content::new(text).unwrap()
+    }
+
+    impl Bench {
+        fn text(&self) -> String {
+            fs::read_to_string(self.home.path().join("a")).unwrap()
+        }
+
+        fn put(&self, text: &str) {
+            fs::write(self.home.path().join("a"), text).unwrap();
+        }
+
+        #[track_caller]
+        fn assert_tidy(&self) {
+            assert_eq!(fs::read_dir(self.home.path().join(".quipu")).unwrap().count(), 0);
+            self.folder.sync().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_in_the_way_is_kept() {
+        let bench = bench();
+        bench.put("edited");
+        assert!(matches!(bench.folder.create(&path("/a"), &content("b")), Err(Obstacle::Changed)));
+        assert_eq!(bench.text(), "edited");
+        bench.folder.create(&path("/a"), &content("edited")).unwrap();
+        bench.folder.create(&path("/d/e/f"), &content("x")).unwrap();
+        bench.assert_tidy();
+    }
+
+    #[test]
+    fn an_edit_that_comes_before_a_replacement_is_kept() {
+        let bench = bench();
+        bench.put("edited");
+        let replaced =
+            bench.folder.replace(&path("/a"), content("scanned").hash(), &content("new"));
+        assert!(matches!(replaced, Err(Obstacle::Changed)));
+        assert_eq!(bench.text(), "edited");
+        bench.folder.replace(&path("/a"), content("edited").hash(), &content("new")).unwrap();
+        assert_eq!(bench.text(), "new");
+        bench.assert_tidy();
+    }
+
+    #[test]
+    fn of_an_edit_and_a_replacement_at_the_same_time_neither_is_lost() {
+        let bench = bench();
+        for _ in 0..200 {
+            bench.put("scanned");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let scratch = bench.home.path().join("edit");
+                    fs::write(&scratch, "edited").unwrap();
+                    fs::rename(&scratch, bench.home.path().join("a")).unwrap();
+                });
+                let known = content("scanned").hash();
+                drop(bench.folder.replace(&path("/a"), known, &content("from the store")));
+            });
+            // The editor's last word counts, whoever came first.
+            assert_eq!(bench.text(), "edited");
+        }
+        bench.assert_tidy();
+    }
+
+    #[test]
+    fn an_edit_that_comes_before_a_removal_is_kept() {
+        let bench = bench();
+        bench.put("edited");
+        let removed = bench.folder.remove(&path("/a"), content("scanned").hash());
+        assert!(matches!(removed, Err(Obstacle::Changed)));
+        assert_eq!(bench.text(), "edited");
+        bench.folder.remove(&path("/a"), content("edited").hash()).unwrap();
+        assert!(!bench.home.path().join("a").exists());
+        bench.assert_tidy();
+    }
+
+    #[test]
+    fn what_is_put_back_never_overwrites() {
+        let bench = bench();
+        let aside = NamedTempFile::new_in(bench.home.path()).unwrap().into_temp_path();
+        fs::write(&aside, "old").unwrap();
+        bench.put("new");
+        put_back(aside, &bench.home.path().join("a")).unwrap();
+        assert_eq!(bench.text(), "new");
+        assert_eq!(fs::read_to_string(bench.home.path().join("a.1")).unwrap(), "old");
+    }
+
+    #[test]
+    fn empty_directories_give_way_and_full_ones_do_not() {
+        let bench = bench();
+        fs::create_dir_all(bench.home.path().join("a/b/c")).unwrap();
+        bench.folder.create(&path("/a"), &content("x")).unwrap();
+        assert_eq!(bench.text(), "x");
+        fs::create_dir_all(bench.home.path().join("d/e")).unwrap();
+        fs::write(bench.home.path().join("d/e/.kept"), "").unwrap();
+        assert!(bench.folder.create(&path("/d"), &content("x")).is_err());
+        assert!(bench.home.path().join("d/e/.kept").exists());
+    }
+
+    #[test]
+    fn names_that_windows_reserves_are_known() {
+        for name in ["/CON", "/a/nul.txt", "/com1.md", "/a:b", "/x ", "/x./y", "/a\\b", "/lpt9"] {
+            assert!(is_reserved_on_windows(&path(name)), "{name}");
+        }
+        for name in ["/console", "/a.b", "/com", "/com10", "/.con"] {
+            assert!(!is_reserved_on_windows(&path(name)), "{name}");
+        }
+    }
+}

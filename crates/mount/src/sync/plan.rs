@@ -1,0 +1,272 @@
+//! What to do, worked out from what both sides hold and what they last agreed on.
+//!
+//! A pure function: it reads nothing and changes nothing. Every step can be repeated, and whatever
+//! part of a plan was carried out, the next plan leads to the same end.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use quipu_core::model::{Memory, MemoryId, MemoryPath, VersionId};
+
+use super::scan::{FoundFile, Identity, Scan};
+use super::state::Agreed;
+
+/// What to do, and what stays as it is.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    /// Agreements about things that nobody can look at now.
+    pub(super) frozen: Vec<Agreed>,
+    /// Memories that have no place in the folder, because of what is there.
+    pub(super) obstructed: Vec<MemoryPath>,
+}
+
+/// One thing to do, and what was agreed about it before.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) agreed: Option<Agreed>,
+    pub(super) task: Task,
+}
+
+#[derive(Debug)]
+pub(super) enum Task {
+    /// The file is gone and the memory is what it was.
+    DeleteMemory(Memory),
+    /// The memory is gone and the file is what it was.
+    DeleteFile(Place),
+    /// There is only a file.
+    CreateMemory(Place),
+    /// There is only a memory.
+    CreateFile(Memory),
+    /// There are both.
+    Join(Join),
+}
+
+/// A file and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) path: MemoryPath,
+    pub(super) file: FoundFile,
+}
+
+/// A memory and a file that are to be one.
+#[derive(Debug)]
+pub(super) struct Join {
+    pub(super) memory: Memory,
+    pub(super) place: Place,
+    /// Where both should be.
+    pub(super) path: MemoryPath,
+    pub(super) text: TextFrom,
+}
+
+/// Where the text of both sides comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextFrom {
+    /// Each side keeps what it has.
+    Same,
+    Folder,
+    Store,
+    /// From both; this version is what they have in common.
+    Merge(Option<VersionId>),
+}
+
+impl Join {
+    pub(super) fn moves_file(&self) -> bool {
+        self.path != self.place.path
+    }
+
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.text == TextFrom::Same && !self.moves_file() && self.path == self.memory.path
+    }
+}
+
+/// Works out what makes both sides equal.
+pub(super) fn plan(agreed: Vec<Agreed>, scan: &Scan, memories: Vec<Memory>) -> Plan {
+    let mut planner = Planner {
+        scan,
+        agreed_paths: agreed.iter().map(|entry| entry.path.clone()).collect(),
+        occupied: memories.iter().map(|memory| memory.path.clone()).collect(),
+        files: scan.files.iter().map(|(path, file)| (path.clone(), *file)).collect(),
+        memories: memories.into_iter().map(|memory| (memory.id, memory)).collect(),
+        plan: Plan::default(),
+    };
+    let mut matched = planner.match_files(agreed);
+    planner.match_renames(&mut matched);
+    let strangers = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
+    let strangers = strangers.collect();
+    for entry in matched {
+        planner.decide(entry, &strangers);
+    }
+    planner.join_strangers();
+    planner.plan
+}
+
+struct Planner<'a> {
+    scan: &'a Scan,
+    agreed_paths: HashSet<MemoryPath>,
+    /// Where memories live.
+    occupied: HashSet<MemoryPath>,
+    /// Files that belong to nothing yet.
+    files: BTreeMap<MemoryPath, FoundFile>,
+    /// Memories that belong to nothing yet.
+    memories: HashMap<MemoryId, Memory>,
+    plan: Plan,
+}
+
+/// An agreement with what is left of it on both sides.
+struct Matched {
+    agreed: Agreed,
+    memory: Option<Memory>,
+    place: Option<Place>,
+}
+
+impl Planner<'_> {
+    /// Finds the memory of every agreement by its id, and its file by its path.
+    fn match_files(&mut self, agreed: Vec<Agreed>) -> Vec<Matched> {
+        let mut matched = Vec::new();
+        for agreed in agreed {
+            let memory = self.memories.remove(&agreed.memory);
+            let is_obscure = |path: &MemoryPath| self.scan.blocks(path);
+            if is_obscure(&agreed.path) || memory.as_ref().is_some_and(|m| is_obscure(&m.path)) {
+                self.files.remove(&agreed.path);
+                self.plan.frozen.push(agreed);
+                continue;
+            }
+            let place = self.place_of(&agreed, memory.as_ref());
+            matched.push(Matched { agreed, memory, place });
+        }
+        matched
+    }
+
+    fn place_of(&mut self, agreed: &Agreed, memory: Option<&Memory>) -> Option<Place> {
+        let home = self.files.get(&agreed.path).copied();
+        let is_new_path = |path: &&MemoryPath| !self.agreed_paths.contains(*path);
+        let new_path = memory.map(|memory| &memory.path).filter(is_new_path);
+        let there = new_path.and_then(|path| self.files.get(path).copied());
+        let home_is_same = home.is_none_or(|file| file.hash == agreed.folder_hash);
+        if let (Some(path), Some(file), true) = (new_path, there, home_is_same) {
+            // The file has followed the memory, or half of the way: the old one is a left-over.
+            self.files.remove(path);
+            if let Some(file) = self.files.remove(&agreed.path) {
+                let place = Place { path: agreed.path.clone(), file };
+                self.add(None, Task::DeleteFile(place));
+            }
+            return Some(Place { path: path.clone(), file });
+        }
+        let file = self.files.remove(&agreed.path)?;
+        Some(Place { path: agreed.path.clone(), file })
+    }
+
+    /// Looks for files that are gone under another name.
+    fn match_renames(&mut self, matched: &mut [Matched]) {
+        let is_free = |(path, _): &(&MemoryPath, &FoundFile)| !self.occupied.contains(*path);
+        let free: Vec<_> = self.files.iter().filter(is_free).collect();
+        let by_identity: HashMap<Identity, MemoryPath> = free
+            .iter()
+            .filter_map(|(path, file)| Some((file.identity?, (*path).clone())))
+            .collect();
+        let mut by_hash: HashMap<_, Vec<MemoryPath>> = HashMap::new();
+        for (path, file) in free.iter().rev().filter(|(_, file)| file.size_bytes > 0) {
+            by_hash.entry(*file.hash.as_bytes()).or_default().push((*path).clone());
+        }
+        for entry in matched.iter_mut().filter(|entry| entry.place.is_none()) {
+            let path = entry.agreed.identity.and_then(|identity| by_identity.get(&identity));
+            entry.place = path.and_then(|path| self.take(path));
+        }
+        for entry in matched.iter_mut().filter(|entry| entry.place.is_none()) {
+            let paths = by_hash.get_mut(entry.agreed.folder_hash.as_bytes());
+            let Some(paths) = paths else { continue };
+            while entry.place.is_none() {
+                let Some(path) = paths.pop() else { break };
+                entry.place = self.take(&path);
+            }
+        }
+    }
+
+    fn take(&mut self, path: &MemoryPath) -> Option<Place> {
+        let file = self.files.remove(path)?;
+        Some(Place { path: path.clone(), file })
+    }
+
+    /// Decides about an agreement, knowing where memories are that were never in sync.
+    fn decide(&mut self, matched: Matched, strangers: &HashMap<MemoryPath, MemoryId>) {
+        let Matched { agreed, memory, place } = matched;
+        match (memory, place) {
+            (None, None) => {}
+            (Some(memory), None) => {
+                let is_same = memory.hash == agreed.store_hash && memory.path == agreed.path;
+                let task =
+                    if is_same { Task::DeleteMemory(memory) } else { Task::CreateFile(memory) };
+                self.add(Some(agreed), task);
+            }
+            (None, Some(place)) => {
+                let heir = strangers.get(&place.path).and_then(|id| self.memories.remove(id));
+                self.without_memory(agreed, place, heir);
+            }
+            (Some(memory), Some(place)) => {
+                let text = text_from(&agreed, &memory, &place.file);
+                let has_moved_file = place.path != agreed.path;
+                let is_taken = self.files.contains_key(&memory.path);
+                let path = if has_moved_file || is_taken { &place.path } else { &memory.path };
+                let path = path.clone();
+                self.add(Some(agreed), Task::Join(Join { memory, place, path, text }));
+            }
+        }
+    }
+
+    /// Decides about a file whose memory is gone; another one may have taken its path.
+    fn without_memory(&mut self, agreed: Agreed, place: Place, heir: Option<Memory>) {
+        let is_same = place.file.hash == agreed.folder_hash;
+        if let Some(heir) = heir {
+            let text = if heir.hash == place.file.hash {
+                TextFrom::Same
+            } else if is_same {
+                TextFrom::Store
+            } else {
+                TextFrom::Merge(None)
+            };
+            let path = place.path.clone();
+            self.add(None, Task::Join(Join { memory: heir, place, path, text }));
+        } else if is_same {
+            self.add(Some(agreed), Task::DeleteFile(place));
+        } else {
+            self.add(Some(agreed), Task::CreateMemory(place));
+        }
+    }
+
+    /// Decides about files and memories that were never in sync.
+    fn join_strangers(&mut self) {
+        let mut memories: Vec<_> = self.memories.drain().map(|(_, memory)| memory).collect();
+        memories.sort_by(|left, right| left.path.cmp(&right.path));
+        for memory in memories {
+            if self.scan.blocks(&memory.path) {
+                self.plan.obstructed.push(memory.path);
+            } else if let Some(place) = self.take(&memory.path) {
+                let is_same = place.file.hash == memory.hash;
+                let text = if is_same { TextFrom::Same } else { TextFrom::Merge(None) };
+                let path = place.path.clone();
+                self.add(None, Task::Join(Join { memory, place, path, text }));
+            } else {
+                self.add(None, Task::CreateFile(memory));
+            }
+        }
+        for (path, file) in std::mem::take(&mut self.files) {
+            self.add(None, Task::CreateMemory(Place { path, file }));
+        }
+    }
+
+    fn add(&mut self, agreed: Option<Agreed>, task: Task) {
+        self.plan.steps.push(Step { agreed, task });
+    }
+}
+
+fn text_from(agreed: &Agreed, memory: &Memory, file: &FoundFile) -> TextFrom {
+    let store_changed = memory.hash != agreed.store_hash;
+    let folder_changed = file.hash != agreed.folder_hash;
+    match (folder_changed, store_changed) {
+        _ if file.hash == memory.hash => TextFrom::Same,
+        (false, false) => TextFrom::Same,
+        (true, false) => TextFrom::Folder,
+        (false, true) => TextFrom::Store,
+        (true, true) => TextFrom::Merge(Some(agreed.version)),
+    }
+}

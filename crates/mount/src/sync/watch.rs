@@ -1,0 +1,178 @@
+//! Syncing again whenever one of the sides changes. Waiting uses no processor time.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use quipu_core::backend::Sequence;
+use quipu_core::model::StoreId;
+use quipu_core::{Engine, Error, ErrorKind};
+
+use super::report::Report;
+use super::{LockedSync, Progress};
+
+/// Programs change files in several steps; this long must nothing happen before a sync.
+const QUIET: Duration = Duration::from_millis(100);
+/// But so long after the first change it begins in any case.
+const PATIENCE_MAX: Duration = Duration::from_secs(2);
+/// How long to wait for the store in one go.
+const STORE_WAIT: Duration = Duration::from_hours(1);
+/// How many changes are looked through for one of the store.
+const CHANGES_MAX: usize = 1000;
+
+enum Wake {
+    Changed,
+    Failed(Error),
+    Stop,
+}
+
+/// A watch on a folder and a store.
+#[derive(Debug)]
+pub struct Watch {
+    sender: Sender<Wake>,
+    receiver: Receiver<Wake>,
+}
+
+/// Ends a [`Watch`].
+#[derive(Clone, Debug)]
+pub struct Stopper(Sender<Wake>);
+
+impl Stopper {
+    /// Ends the watch as soon as it has done what it is doing.
+    pub fn stop(&self) {
+        // A watch that has ended already needs nothing.
+        self.0.send(Wake::Stop).unwrap_or_default();
+    }
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self { sender, receiver }
+    }
+}
+
+impl Watch {
+    /// Returns what ends the watch.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.sender.clone())
+    }
+
+    /// Syncs now and after every change, until it is stopped, and tells of each sync.
+    pub fn run(
+        self,
+        sync: &LockedSync<'_>,
+        progress: &dyn Progress,
+        mut told: impl FnMut(&Report),
+    ) -> Result<(), Error> {
+        // What happens from here on is not missed, though it may be seen twice.
+        let _watcher = watch_folder(&sync.sync.folder, self.sender.clone())?;
+        let (engine, store) = (sync.sync.engine.clone(), sync.sync.store.id);
+        let seen = engine.newest_sequence()?;
+        let sender = self.sender.clone();
+        thread::spawn(move || follow_store(&engine, store, seen, &sender));
+        loop {
+            told(&sync.run(progress)?);
+            if let Next::End = self.next()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for a change and until nothing more happens.
+    fn next(&self) -> Result<Next, Error> {
+        let mut wake = self.receiver.recv().unwrap_or(Wake::Stop);
+        let since = Instant::now();
+        loop {
+            match wake {
+                Wake::Changed => {}
+                Wake::Failed(error) => return Err(error),
+                Wake::Stop => return Ok(Next::End),
+            }
+            if since.elapsed() > PATIENCE_MAX {
+                return Ok(Next::Sync);
+            }
+            wake = match self.receiver.recv_timeout(QUIET) {
+                Ok(wake) => wake,
+                Err(RecvTimeoutError::Timeout) => return Ok(Next::Sync),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
+            };
+        }
+    }
+}
+
+enum Next {
+    Sync,
+    End,
+}
+
+fn watch_folder(folder: &Path, sender: Sender<Wake>) -> Result<RecommendedWatcher, Error> {
+    let root = folder.to_owned();
+    let happened = move |event: notify::Result<notify::Event>| {
+        // An error may mean that events were lost, so it is a reason to look as well.
+        if event.map_or(true, |event| matters(&event, &root)) {
+            sender.send(Wake::Changed).unwrap_or_default();
+        }
+    };
+    let watched = notify::recommended_watcher(happened).and_then(|mut watcher| {
+        watcher.watch(folder, RecursiveMode::Recursive)?;
+        Ok(watcher)
+    });
+    watched.map_err(|error| {
+        Error::new(ErrorKind::StorageUnavailable, "the folder cannot be watched")
+            .with_hint(
+                "sync without `--watch` from time to time; on Linux, `fs.inotify.max_user_watches` \
+                 limits how many directories can be watched",
+            )
+            .with_source(error)
+    })
+}
+
+/// Tells whether an event may be about something that takes part in the sync.
+fn matters(event: &notify::Event, folder: &Path) -> bool {
+    // The sync reads files itself: that must not wake it.
+    let written = AccessKind::Close(AccessMode::Write);
+    let is_reading = matches!(event.kind, EventKind::Access(kind) if kind != written);
+    let is_hidden = |path: &Path| {
+        let inside = path.strip_prefix(folder).unwrap_or(path);
+        let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();
+        let is_rules = names.last().is_some_and(|name| name == ".gitignore");
+        let hidden_count = names.iter().filter(|name| name.starts_with('.')).count();
+        hidden_count > usize::from(is_rules)
+    };
+    let is_all_hidden = !event.paths.is_empty() && event.paths.iter().all(|path| is_hidden(path));
+    // That the marker goes away is worth a look, too.
+    let is_marker = event.kind.is_remove() || matches!(event.kind, EventKind::Modify(_));
+    let names_marker = event.paths.iter().any(|path| path.ends_with(super::state::MARKER));
+    !is_reading && (!is_all_hidden || (is_marker && names_marker))
+}
+
+fn follow_store(engine: &Engine, store: StoreId, mut seen: Sequence, sender: &Sender<Wake>) {
+    loop {
+        let wake = match newer(engine, store, seen) {
+            Ok((newest, is_ours)) => {
+                seen = newest;
+                if !is_ours {
+                    continue;
+                }
+                Wake::Changed
+            }
+            Err(error) => Wake::Failed(error),
+        };
+        let is_over = matches!(wake, Wake::Failed(_));
+        if sender.send(wake).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+/// Waits for changes and tells whether some of them are the store's.
+fn newer(engine: &Engine, store: StoreId, seen: Sequence) -> Result<(Sequence, bool), Error> {
+    let newest = engine.wait(seen, STORE_WAIT)?;
+    let changes = engine.changes(seen, CHANGES_MAX)?;
+    let is_ours = changes.iter().any(|change| change.store == store);
+    Ok((newest, is_ours || changes.len() == CHANGES_MAX))
+}

@@ -1,0 +1,233 @@
+//! New files and directories, and removing them.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use quipu_core::ErrorKind;
+use quipu_core::engine::Precondition;
+use quipu_core::model::MemoryPath;
+
+use super::files::{OpenMode, Opened, Writing};
+use super::places::{Attributes, Kind};
+use super::{Tree, Turn, valid_name};
+use crate::error::TreeError;
+use crate::names::Making;
+use crate::nodes::{Buffer, FileNode, Ino, Maker, What};
+
+/// How a file is made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFile {
+    /// What it is opened for.
+    pub mode: OpenMode,
+    /// Whether it must not exist yet, and for whom it is.
+    pub making: Making,
+    /// Whether one that exists already is an error.
+    pub is_exclusive: bool,
+    /// Which process makes it.
+    pub maker: Maker,
+}
+
+/// How long a file counts as made just now.
+const JUST_MADE: Duration = Duration::from_secs(10);
+
+impl Tree {
+    /// Makes a file and opens it. It becomes a memory when it is closed.
+    pub fn create(
+        &self,
+        parent: Ino,
+        name: &OsStr,
+        new: NewFile,
+    ) -> Result<(Attributes, Opened), TreeError> {
+        let mut turn = self.turn()?;
+        turn.require_writable()?;
+        let name = valid_name(name)?;
+        let (ino, mode) = match turn.find(parent, name) {
+            Ok(_) if new.is_exclusive => return Err(TreeError::Exists),
+            Ok(ino) => (ino, new.mode),
+            Err(TreeError::NotFound) => {
+                // Closing the handle makes the memory, even if nothing can be written through it.
+                let mode = match new.mode {
+                    OpenMode::Read => OpenMode::Write(Writing::Anywhere),
+                    OpenMode::Write(_) => new.mode,
+                };
+                (turn.new_file(parent, name, new.making)?, mode)
+            }
+            Err(error) => return Err(error),
+        };
+        let opened = turn.open(ino, mode, new.maker)?;
+        if let Ok(buffer) = turn.state.nodes.buffer_mut(ino) {
+            buffer.writers.push(new.maker);
+        }
+        turn.state.nodes.get_mut(ino)?.lookups += 1;
+        Ok((turn.attributes(ino)?, opened))
+    }
+
+    /// Makes an empty file that is a memory at once, without opening it.
+    pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
+        let mut turn = self.turn()?;
+        turn.require_writable()?;
+        let name = valid_name(name)?;
+        turn.require_free(parent, name)?;
+        let ino = turn.new_file(parent, name, Making::Openly)?;
+        if let Err(error) = turn.store_buffer(ino, Maker::UNKNOWN) {
+            turn.state.nodes.detach(ino);
+            return Err(error);
+        }
+        turn.state.nodes.get_mut(ino)?.lookups += 1;
+        turn.attributes(ino)
+    }
+
+    /// Makes a directory. It lives in the mount until something is put in it.
+    pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
+        let mut turn = self.turn()?;
+        turn.require_writable()?;
+        let name = valid_name(name)?;
+        turn.require_free(parent, name)?;
+        let path = turn.state.nodes.child_path(parent, name)?;
+        turn.settle_below(&path)?;
+        let ino = turn.directory_node(parent, name)?;
+        turn.state.nodes.directory_mut(ino)?.kept = true;
+        turn.entries_changed(parent);
+        turn.state.nodes.get_mut(ino)?.lookups += 1;
+        turn.attributes(ino)
+    }
+
+    /// Accepts a change of mode, owner or times, which memories do not have.
+    pub fn accept_attributes(&self, ino: Ino) -> Result<(), TreeError> {
+        let mut turn = self.turn()?;
+        turn.require_writable()?;
+        turn.state.nodes.get(ino).map(|_| ())
+    }
+
+    /// Removes a file. Whoever has it open can go on, but nothing of that is stored.
+    pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
+        let mut turn = self.turn()?;
+        turn.require_writable()?;
+        let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
+        turn.state.nodes.file(ino)?;
+        turn.take_over_parked(ino)?;
+        turn.remove(ino)?;
+        turn.keep_if_empty(parent)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_directory(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
+        let mut turn = self.turn()?;
+        turn.require_writable()?;
+        let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
+        turn.state.nodes.directory(ino)?;
+        turn.require_empty(ino)?;
+        turn.state.nodes.detach(ino);
+        turn.keep_if_empty(parent)
+    }
+}
+
+impl Turn<'_> {
+    fn require_free(&mut self, parent: Ino, name: &str) -> Result<(), TreeError> {
+        match self.find(parent, name) {
+            Ok(_) => Err(TreeError::Exists),
+            Err(TreeError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn new_file(&mut self, parent: Ino, name: &str, making: Making) -> Result<Ino, TreeError> {
+        self.state.nodes.child_path(parent, name)?;
+        let is_scratch = self.names().is_scratch(name, making);
+        if !is_scratch {
+            let usage = self.engine().usage(self.store())?;
+            if usage.memories_count >= self.engine().limits().memories_per_store_max {
+                return Err(TreeError::StoreFull);
+            }
+        }
+        let file = FileNode { is_scratch, ..FileNode::new(Buffer::new(self.now())) };
+        let ino = self.state.nodes.put(parent, name, What::File(file))?;
+        self.entries_changed(parent);
+        Ok(ino)
+    }
+
+    pub(super) fn note_maker(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
+        let until = self.now().plus(JUST_MADE);
+        self.state.nodes.file_mut(ino)?.maker = Some((maker, until));
+        Ok(())
+    }
+
+    /// Notes that what a directory holds has changed.
+    pub(super) fn entries_changed(&mut self, directory: Ino) {
+        self.state.changes_count += 1;
+        let now = self.now();
+        if let Ok(directory) = self.state.nodes.directory_mut(directory) {
+            directory.changed_at = now;
+        }
+    }
+
+    /// Takes a file out of the store and out of the tree.
+    pub(super) fn remove(&mut self, ino: Ino) -> Result<(), TreeError> {
+        if let Some(id) = self.state.nodes.file(ino)?.memory {
+            self.keep_readable(ino);
+            match self.engine().delete(self.actor(), self.store(), id, Precondition::None) {
+                Ok(version) => {
+                    self.state.own.insert(version.id);
+                }
+                Err(error) if *error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.orphan(ino);
+        Ok(())
+    }
+
+    /// Takes a file that is no memory any more out of the tree.
+    pub(super) fn orphan(&mut self, ino: Ino) {
+        if let Ok(file) = self.state.nodes.file_mut(ino) {
+            file.memory = None;
+        }
+        self.state.nodes.detach(ino);
+    }
+
+    /// Makes sure that whoever has a file open can read on after it is removed.
+    pub(super) fn keep_readable(&mut self, ino: Ino) {
+        if self.state.nodes.get(ino).is_ok_and(|node| node.handles > 0) {
+            // Another door may have removed the text already; then there is nothing to keep.
+            self.load_buffer(ino).unwrap_or_default();
+        }
+    }
+
+    /// Keeps a directory that this mount has emptied, as a file system does.
+    pub(super) fn keep_if_empty(&mut self, directory: Ino) -> Result<(), TreeError> {
+        self.entries_changed(directory);
+        if let Ok(Some(path)) = self.state.nodes.path(directory)
+            && self.stored(&path)?.is_none()
+        {
+            self.state.nodes.directory_mut(directory)?.kept = true;
+        }
+        Ok(())
+    }
+
+    /// Fails if a directory holds anything.
+    pub(super) fn require_empty(&mut self, ino: Ino) -> Result<(), TreeError> {
+        let path = self.state.nodes.path(ino)?.ok_or(TreeError::NotPermitted)?;
+        self.settle_below(&path)?;
+        let holds = |child: &Ino| {
+            self.lives_in_mount_only(*child)
+                || self.state.nodes.directory(*child).is_ok_and(|directory| directory.kept)
+        };
+        let in_mount = self.state.nodes.directory(ino)?.children.values().any(holds);
+        if in_mount || self.holds_memories(&path)? {
+            return Err(TreeError::NotEmpty);
+        }
+        Ok(())
+    }
+
+    fn holds_memories(&self, path: &MemoryPath) -> Result<bool, TreeError> {
+        Ok(self.stored(path)?.is_some())
+    }
+
+    /// Returns what a node is.
+    pub(super) fn kind(&self, ino: Ino) -> Result<Kind, TreeError> {
+        Ok(match self.state.nodes.get(ino)?.what {
+            What::Directory(_) => Kind::Directory,
+            What::File(_) => Kind::File,
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The tree without a kernel, over the in-memory backend.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+#[path = "it/faults.rs"]
+mod faults;
+#[path = "it/following.rs"]
+mod following;
+#[path = "it/random.rs"]
+mod random;
+#[path = "it/saving.rs"]
+mod saving;
+#[path = "it/support.rs"]
+mod support;
+#[path = "it/writing.rs"]
+mod writing;

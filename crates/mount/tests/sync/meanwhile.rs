@@ -1,0 +1,75 @@
+//! Edits on both sides while syncs run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use quipu_mount::sync::MassDeletion;
+
+use crate::support::{Bench, bench};
+
+const FILES_COUNT: usize = 5;
+const EDITS_COUNT: usize = 300;
+
+fn name(number: usize) -> String {
+    format!("/f{}.md", number % FILES_COUNT)
+}
+
+/// Saves a file in one of the ways of editors, and returns its text.
+fn save(bench: &Bench, number: usize) -> String {
+    let text = format!("folder {number}\n");
+    let file = bench.file(&name(number));
+    if number.is_multiple_of(2) {
+        fs::write(file, &text).unwrap();
+    } else {
+        let scratch = bench.file(&format!("/.scratch{number}"));
+        fs::write(&scratch, &text).unwrap();
+        fs::rename(scratch, file).unwrap();
+    }
+    text
+}
+
+#[test]
+fn edits_during_syncs_are_never_lost() {
+    let bench = bench();
+    let is_over = AtomicBool::new(false);
+    let last_saved = thread::scope(|scope| {
+        let editor = scope.spawn(|| {
+            let saved: Vec<_> = (0..EDITS_COUNT).map(|number| save(&bench, number)).collect();
+            // Each file is saved many times; only its last text must be somewhere for certain.
+            saved[EDITS_COUNT - FILES_COUNT..].to_vec()
+        });
+        let writer = scope.spawn(|| {
+            for number in 0..EDITS_COUNT {
+                bench.put(&name(number), &format!("store {number}\n"));
+            }
+        });
+        let syncer = scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                // What keeps changing is reported as failed and tried again next time.
+                bench.sync_with(MassDeletion::Refuse).unwrap();
+            }
+        });
+        let last_saved = editor.join().unwrap();
+        writer.join().unwrap();
+        is_over.store(true, Ordering::SeqCst);
+        syncer.join().unwrap();
+        last_saved
+    });
+    bench.sync();
+    bench.assert_equal();
+    assert_eq!(bench.sync(), [""; 0]);
+    let versions = bench.versions();
+    let kept: BTreeSet<_> = versions
+        .iter()
+        .filter_map(|version| version.content.as_ref())
+        .map(|content| content.as_str().to_owned())
+        .collect();
+    for text in last_saved {
+        assert!(kept.contains(&text), "{text:?} is lost");
+    }
+    for number in 0..EDITS_COUNT {
+        assert!(kept.contains(&format!("store {number}\n")));
+    }
+}
