@@ -207,7 +207,9 @@ fn a_mount_works_beside_other_doors() {
     for round in 0..10 {
         mount.put("/outside.md", &format!("round {round}"));
     }
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    for writer in writers {
+        writer.join().unwrap();
+    }
     assert_eq!(mount.history().len(), 4 * 20 + 10);
     let check = run(crate::support::quipu(mount.home.path(), &["check"]), b"");
     assert_eq!(check.code, 0, "{check:?}");

@@ -215,10 +215,10 @@ fn programs_cannot_be_run_from_a_mount() {
 
 #[test]
 fn only_its_user_may_use_a_mount() {
+    const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
     let mount = mounted!();
     fs::write(mount.at("tea.md"), "green").unwrap();
     mount.ok("chmod a+x ../.. ../../..");
-    const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
     let other = mount.bash(&format!("{AS_NOBODY} cat tea.md"));
     assert_ne!(other.code, 0, "{other:?}");
     let open = mounted!("--store", "notes", "--allow-other");

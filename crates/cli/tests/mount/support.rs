@@ -57,7 +57,8 @@ macro_rules! needs {
 
 pub(crate) use {mounted, needs};
 
-/// Says loudly that a test was skipped; the test harness does not capture this.
+/// Says loudly that a test was skipped.
+#[expect(clippy::explicit_write, reason = "the test harness would capture the macro's output")]
 fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     writeln!(io::stderr(), "SKIPPED {test}: {why}").unwrap();
