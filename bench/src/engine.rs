@@ -42,9 +42,9 @@ pub(crate) fn run(arguments: &Arguments) {
 }
 
 pub(crate) struct Opened {
-    engine: Engine,
+    pub(crate) engine: Engine,
     pub(crate) store: StoreId,
-    actor: Actor,
+    pub(crate) actor: Actor,
     pub(crate) directory: TempDir,
 }
 
@@ -77,6 +77,19 @@ impl Opened {
         let target = (&path(memory), &Content::new(text).expect("a text"));
         let written = self.engine.put(&self.actor, self.store, target, Precondition::None);
         written.expect("it is written").memory.id
+    }
+
+    /// Makes another store, to which memories are put from now on.
+    pub(crate) fn add_store(&mut self, name: &str) {
+        let workspace = self.engine.default_workspace().expect("a workspace").id;
+        let new = NewStore::named(Name::new(name).expect("a name"));
+        self.store = self.engine.create_store(workspace, &new).expect("a store").id;
+    }
+
+    pub(crate) fn stored(&self, memory: u64) -> String {
+        let stored = self.engine.memory_at(self.store, &path(memory), View::Full);
+        let content = stored.expect("it is there").content.expect("it was asked for");
+        content.as_str().to_owned()
     }
 }
 

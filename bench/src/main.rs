@@ -10,6 +10,8 @@ mod engine;
 mod knowledge;
 mod load;
 mod mcp;
+#[cfg(target_os = "linux")]
+mod mount;
 mod rest;
 mod retrieval;
 mod table;
@@ -32,6 +34,9 @@ enum Subject {
     Knowledge(knowledge::Arguments),
     /// The MCP server over stdio: start, memory, notes, searches; against another one if named.
     Mcp(mcp::Arguments),
+    /// The mount against a plain directory, a FUSE pass-through and bare SQLite.
+    #[cfg(target_os = "linux")]
+    Mount(mount::Arguments),
     /// How well search finds the notes that answer questions.
     Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
@@ -48,6 +53,8 @@ fn main() {
         Subject::Engine(arguments) => engine::run(&arguments),
         Subject::Knowledge(arguments) => knowledge::run(&arguments),
         Subject::Mcp(arguments) => mcp::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Subject::Mount(arguments) => mount::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
         Subject::Rest(arguments) => rest::run(&arguments),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{self, fill, open, text};
 use crate::load::{Client, Load, Request, load};
-use crate::table::{median, number, print, row};
+use crate::table::{median, number, print, row, spent};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
@@ -100,22 +100,6 @@ impl Server {
         let id = store.get("id").and_then(Value::as_str).expect("an id");
         format!("/v1/memory_stores/{id}/memories")
     }
-
-    /// Returns the processor time that it has used, and its resident memory in MB.
-    fn spent(&self) -> (Duration, f64) {
-        let process = PathBuf::from(format!("/proc/{}", self.child.id()));
-        let threads = std::fs::read_dir(process.join("task")).expect("it runs, on Linux");
-        let nanos = threads
-            .filter_map(|thread| {
-                std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()
-            })
-            .filter_map(|spent| spent.split(' ').next()?.parse::<u64>().ok())
-            .sum();
-        let status = std::fs::read_to_string(process.join("status")).expect("it runs, on Linux");
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let resident = resident.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        (Duration::from_nanos(nanos), resident.unwrap_or(f64::NAN) / 1024.0)
-    }
 }
 
 /// Serves what stands on the standard input, in the way of `axum`'s own examples.
@@ -149,10 +133,10 @@ fn reads(arguments: &Arguments) {
     let bare = Server::bare(&body);
     let span = Duration::from_secs(arguments.seconds);
     let measure = |server: &Server| {
-        let (before, _) = server.spent();
+        let (before, _) = spent(server.child.id());
         let request = |connection, turn| get_request(line(connection, turn));
         let load = load(&server.address, READERS, span, request);
-        let (after, _) = server.spent();
+        let (after, _) = spent(server.child.id());
         Load { cpu: Some(after.saturating_sub(before).div_f64(load.answers)), ..load }
     };
     let (mut peer, mut ours) = (Vec::new(), Vec::new());
@@ -215,7 +199,7 @@ fn growth(arguments: &Arguments) {
             opened.store
         );
         server.ask(&line, &Value::Null);
-        let (spent, resident) = server.spent();
+        let (spent, resident) = spent(server.child.id());
         let span = Duration::from_secs(arguments.seconds);
         let listed = load(&server.address, 1, span, |_, _| get_request(line.clone()));
         rows.push(row(&[

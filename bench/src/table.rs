@@ -1,6 +1,7 @@
 //! Tables of measurements.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -46,6 +47,20 @@ pub(crate) fn processor_time(work: impl FnOnce()) -> Duration {
     let start = now();
     work();
     now().saturating_sub(start)
+}
+
+/// Returns the processor time that a process has used, and its resident memory in MB.
+pub(crate) fn spent(process: u32) -> (Duration, f64) {
+    let process = PathBuf::from(format!("/proc/{process}"));
+    let threads = std::fs::read_dir(process.join("task")).expect("it runs, on Linux");
+    let nanos = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok())
+        .filter_map(|spent| spent.split(' ').next()?.parse::<u64>().ok())
+        .sum();
+    let status = std::fs::read_to_string(process.join("status")).expect("it runs, on Linux");
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident = resident.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+    (Duration::from_nanos(nanos), resident.unwrap_or(f64::NAN) / 1024.0)
 }
 
 /// Returns how many in a second so many in a span are.

@@ -1,0 +1,437 @@
+//! The mount against a plain directory, a FUSE pass-through and bare SQLite, and how soon it shows
+//! what others have changed.
+
+mod process;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use quipu_core::model::Access;
+use quipu_mount::{Mounts, NameRules, Sharing, StoreMount, Tree, TreeSettings};
+use rustix::process::getuid;
+use tempfile::TempDir;
+
+use self::process::{Mounted, is_available, kind_of, wait_until};
+use crate::bare::{Bare, Rows};
+use crate::engine::{Opened, fill, open, scratch, text};
+use crate::table::{median, micros_each, number, print, row, spent, time};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// The binary to measure
+    #[arg(long, default_value = "target/release/quipu")]
+    binary: PathBuf,
+    /// How many files there are to read
+    #[arg(long, default_value_t = 2000)]
+    files: u32,
+    /// How many files are written in each round
+    #[arg(long, default_value_t = 200)]
+    writes: u32,
+    /// How often each measurement is repeated; the median is shown
+    #[arg(long, default_value_t = 11)]
+    rounds: usize,
+    /// How many changes by others are waited for
+    #[arg(long, default_value_t = 300)]
+    changes: u64,
+    /// How long the idle mount is watched, in seconds
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+}
+
+const STORES_COUNT: u64 = 8;
+/// How many memories each of the stores has that are mounted together.
+const MEMORIES_EACH: u64 = 250;
+/// How many memories others change in turns.
+const CHANGED: u64 = 50;
+const LINE: &str = "- [fact] one more line that is appended\n";
+
+pub(crate) fn run(arguments: &Arguments) {
+    if !getuid().is_root() || !Path::new("/dev/fuse").exists() {
+        println!("SKIPPED: nothing was measured. The mount needs root and /dev/fuse.");
+        return;
+    }
+    let sides = Sides::new(arguments);
+    println!(
+        "Files of 2 KB. The plain directory is on {}, bindfs shows it a second time.",
+        kind_of(sides.plain.path())
+    );
+    if sides.bindfs.is_none() {
+        println!("bindfs is not installed and could not be, so its columns are empty.");
+    }
+    reads(arguments, &sides);
+    writes(arguments, &sides);
+    changes(arguments, &sides);
+    let idle = idle(arguments, "1 store, after all of this", &sides.quipu);
+    drop(sides);
+    many_stores(arguments, idle);
+}
+
+/// The same files in three file systems.
+struct Sides {
+    quipu: Mounted,
+    bindfs: Option<Mounted>,
+    opened: Opened,
+    plain: TempDir,
+    roots: TempDir,
+}
+
+/// What stays written after which call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durable {
+    AfterSync,
+    AfterClose,
+}
+
+/// The same measurement in each file system.
+struct Figures {
+    plain: f64,
+    bindfs: Option<f64>,
+    quipu: f64,
+}
+
+impl Sides {
+    fn new(arguments: &Arguments) -> Self {
+        let (opened, plain, roots) = (open(), scratch(), scratch());
+        fill(&opened, 0, arguments.files.into());
+        fs::create_dir(plain.path().join("notes")).expect("it can be made");
+        for memory in 0..arguments.files.into() {
+            fs::write(note(plain.path(), memory), text(memory)).expect("it can be written");
+        }
+        let (bound, memory) = (roots.path().join("bindfs"), roots.path().join("memory"));
+        fs::create_dir(&bound).expect("it can be made");
+        let stores = ["bench".to_owned()];
+        let data = opened.directory.path();
+        let (quipu, _) = Mounted::quipu(&arguments.binary, data, &memory, &stores);
+        let bindfs = Mounted::bindfs(plain.path(), &bound);
+        Self { quipu, bindfs, opened, plain, roots }
+    }
+
+    fn quipu_path(&self) -> PathBuf {
+        self.roots.path().join("memory/bench")
+    }
+
+    fn bindfs_path(&self) -> Option<PathBuf> {
+        self.bindfs.is_some().then(|| self.roots.path().join("bindfs"))
+    }
+
+    /// Measures in turns, after one turn that does not count.
+    fn in_turns(&self, rounds: usize, mut measure: impl FnMut(&Path, Durable) -> f64) -> Figures {
+        let (quipu, bindfs) = (self.quipu_path(), self.bindfs_path());
+        let mut turn = || {
+            let plain = measure(self.plain.path(), Durable::AfterSync);
+            let bound = bindfs.as_ref().map(|path| measure(path, Durable::AfterSync));
+            (plain, bound, measure(&quipu, Durable::AfterClose))
+        };
+        turn();
+        let turns: Vec<_> = (0..rounds).map(|_| turn()).collect();
+        let bound: Vec<f64> = turns.iter().filter_map(|turn| turn.1).collect();
+        Figures {
+            plain: median(turns.iter().map(|turn| turn.0).collect()),
+            bindfs: (!bound.is_empty()).then(|| median(bound)),
+            quipu: median(turns.iter().map(|turn| turn.2).collect()),
+        }
+    }
+}
+
+fn note(root: &Path, memory: u64) -> PathBuf {
+    root.join(format!("notes/{memory:06}.md"))
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), number)
+}
+
+fn reads(arguments: &Arguments, sides: &Sides) {
+    let heading = ["warm", "plain", "bindfs", "Quipu", "of plain", "of bindfs", "goal"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let mut line = |name: &str, goal: &str, figures: &Figures| {
+        rows.push(row(&[
+            &name,
+            &number(figures.plain),
+            &shown(figures.bindfs),
+            &number(figures.quipu),
+            &number(figures.quipu / figures.plain),
+            &shown(figures.bindfs.map(|bindfs| figures.quipu / bindfs)),
+            &goal,
+        ]));
+    };
+    let files = arguments.files;
+    if is_available("rg", "ripgrep") {
+        let figures = sides.in_turns(arguments.rounds, |root, _| ripgrep(root, files));
+        line(&format!("rg over {files} files, ms"), "2.00 of plain", &figures);
+    } else {
+        println!("rg is not installed and could not be, so it is not measured.");
+    }
+    let figures = sides.in_turns(arguments.rounds, |root, _| {
+        micros_each(files, |file| {
+            fs::metadata(note(root, file.into())).expect("it is there");
+        })
+    });
+    line("stat, µs", "", &figures);
+    let figures = sides.in_turns(arguments.rounds, |root, _| {
+        micros_each(files, |file| {
+            assert!(
+                !fs::read(note(root, file.into())).expect("it is there").is_empty(),
+                "it has a text"
+            );
+        })
+    });
+    line("open, read, close, µs", "", &figures);
+    print("Reading", &rows);
+}
+
+/// Returns how many milliseconds a search takes that reads every file and finds nothing.
+fn ripgrep(root: &Path, files: u32) -> f64 {
+    let searched = root.join("notes");
+    let search = |word: &str| {
+        let mut command = Command::new("rg");
+        command.args(["--no-ignore-parent", "--files-with-matches", word]).arg(&searched);
+        command.output().expect("it runs")
+    };
+    let mut found = Vec::new();
+    let elapsed = time(|| found = search("unheardof").stdout);
+    assert!(found.is_empty(), "no file has that word");
+    let found = search("kettle").stdout;
+    let lines = found.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+    assert_eq!(u32::try_from(lines), Ok(files), "every file is searched");
+    elapsed.as_secs_f64() * 1e3
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    Create,
+    Overwrite,
+    Append,
+}
+
+impl Writing {
+    /// Returns the number of the memory to write in a turn: another one each time, or an old one.
+    fn memory(self, turn: u64, file: u32) -> u64 {
+        match self {
+            Self::Create => turn * 1_000_000 + u64::from(file),
+            Self::Overwrite | Self::Append => file.into(),
+        }
+    }
+
+    /// Writes a text, or appends a line, and returns when it is durable.
+    fn write(self, path: &Path, text: &str, durable: Durable) {
+        let (opened, text) = match self {
+            Self::Create => (File::create_new(path), text),
+            Self::Overwrite => (File::create(path), text),
+            Self::Append => (OpenOptions::new().append(true).open(path), LINE),
+        };
+        let mut file = opened.expect("it opens");
+        file.write_all(text.as_bytes()).expect("it takes the text");
+        if durable == Durable::AfterSync {
+            file.sync_all().expect("it becomes durable");
+        }
+    }
+}
+
+/// Returns a text that no other turn writes.
+fn text_of(turn: u64, file: u32) -> String {
+    text(turn * 1_000_000 + u64::from(file))
+}
+
+fn writes(arguments: &Arguments, sides: &Sides) {
+    let heading = [
+        "durable, one writer",
+        "plain, fsync",
+        "bindfs, fsync",
+        "bare SQLite",
+        "the engine",
+        "Quipu, close",
+        "of plain",
+        "of bare SQLite",
+    ];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let (directory, alone) = (scratch(), open());
+    let bare = Bare::open(directory.path(), Rows::SameAsQuipu);
+    for (name, writing) in [
+        ("create 2 KB, µs", Writing::Create),
+        ("overwrite 2 KB, µs", Writing::Overwrite),
+        ("append a line to 2 KB, µs", Writing::Append),
+    ] {
+        let mut turn = 0;
+        let figures = sides.in_turns(arguments.rounds, |root, durable| {
+            turn += 1;
+            micros_each(arguments.writes, |file| {
+                let path = note(root, writing.memory(turn, file));
+                writing.write(&path, &text_of(turn, file), durable);
+            })
+        });
+        assert_stored(sides, writing.memory(turn, 0));
+        let versions = |write: &dyn Fn(u64, String)| {
+            let round = |turn| {
+                micros_each(arguments.writes, |file| {
+                    write(writing.memory(turn, file), text_of(turn, file));
+                })
+            };
+            median((0..arguments.rounds).zip(1..).map(|(_, turn)| round(turn)).collect())
+        };
+        let bare = versions(&|memory, text| bare.write(memory, &text));
+        let engine = versions(&|memory, text| {
+            alone.put(memory, text);
+        });
+        rows.push(row(&[
+            &name,
+            &number(figures.plain),
+            &shown(figures.bindfs),
+            &number(bare),
+            &number(engine),
+            &number(figures.quipu),
+            &number(figures.quipu / figures.plain),
+            &number(figures.quipu / bare),
+        ]));
+    }
+    print("Writing", &rows);
+}
+
+/// Fails unless the store has the text that the mount shows.
+fn assert_stored(sides: &Sides, memory: u64) {
+    let shown = fs::read_to_string(note(&sides.quipu_path(), memory)).expect("it is there");
+    assert_eq!(sides.opened.stored(memory), shown, "a closed file is stored");
+}
+
+/// How long changes take until they are seen, in milliseconds.
+struct Delays(Vec<f64>);
+
+impl Delays {
+    fn at(&self, share: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() * share / 100).copied().unwrap_or(f64::NAN)
+    }
+}
+
+fn changes(arguments: &Arguments, sides: &Sides) {
+    let heading = ["until a change shows, ms", "p50", "p99", "worst", "goal of p99"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let mut line = |name: &str, goal: u32, delays: &Delays| {
+        let (p50, p99, worst) = (delays.at(50), delays.at(99), delays.0.iter().copied());
+        let worst = worst.fold(0.0, f64::max);
+        rows.push(row(&[&name, &number(p50), &number(p99), &number(worst), &goal]));
+    };
+    let mount = sides.quipu_path();
+    line("by another process, read", 100, &delays(arguments, &sides.opened, &mount, Seen::Text));
+    line("by another process, stat", 100, &delays(arguments, &sides.opened, &mount, Seen::Size));
+
+    let here = MountedHere::new();
+    let mount = here.root.path().join("memory/bench");
+    line("by the same process, read", 10, &delays(arguments, &here.opened, &mount, Seen::Text));
+    line("by the same process, stat", 10, &delays(arguments, &here.opened, &mount, Seen::Size));
+    print("Changes by other doors", &rows);
+}
+
+/// What shows a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// The text of the file, opened again for every look.
+    Text,
+    /// Its size, which the kernel answers by itself until it is told that it has changed.
+    Size,
+}
+
+/// Measures from when a change is durable until a file in a mount, known to the kernel, shows it.
+fn delays(arguments: &Arguments, opened: &Opened, mount: &Path, seen: Seen) -> Delays {
+    let delay = |turn: u64| {
+        let (memory, path) = (turn % CHANGED, note(mount, turn % CHANGED));
+        fs::read(&path).expect("it is there");
+        // Pauses of many lengths, so that no rhythm of the mount is met by chance.
+        sleep(Duration::from_millis(turn * 7 % 40));
+        let length = fs::metadata(&path).expect("it is there").len();
+        let length = usize::try_from(length).expect("it is short") % 2000 + 1;
+        let mut written = text(turn);
+        written.truncate(length);
+        opened.put(memory, written.clone());
+        let start = Instant::now();
+        wait_until("the mount shows the change", || match seen {
+            Seen::Text => fs::read(&path).is_ok_and(|read| read == written.as_bytes()),
+            Seen::Size => fs::metadata(&path).is_ok_and(|found| found.len() == length as u64),
+        });
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    Delays((0..arguments.changes).map(delay).collect())
+}
+
+/// A mount that this process serves itself.
+struct MountedHere {
+    mounts: Option<Mounts>,
+    opened: Opened,
+    root: TempDir,
+}
+
+impl MountedHere {
+    fn new() -> Self {
+        let (opened, root) = (open(), scratch());
+        fill(&opened, 0, CHANGED);
+        let settings = TreeSettings {
+            store: opened.store,
+            actor: opened.actor.clone(),
+            access: Access::ReadWrite,
+            names: NameRules::default(),
+        };
+        let (tree, notices) = Tree::new(opened.engine.clone(), settings);
+        let store = StoreMount { name: "bench".to_owned(), tree, notices };
+        let mounts = Mounts::new(&root.path().join("memory"), vec![store], Sharing::Owner);
+        Self { mounts: Some(mounts.expect("it can be mounted")), opened, root }
+    }
+}
+
+impl Drop for MountedHere {
+    fn drop(&mut self) {
+        if let Some(mounts) = self.mounts.take() {
+            mounts.unmount();
+        }
+    }
+}
+
+/// Returns a row about a mount that nobody uses.
+fn idle(arguments: &Arguments, name: &str, mounted: &Mounted) -> Vec<String> {
+    let span = Duration::from_secs(arguments.seconds);
+    let (before, _) = spent(mounted.id());
+    sleep(span);
+    let (after, resident) = spent(mounted.id());
+    let percent = after.saturating_sub(before).as_secs_f64() / span.as_secs_f64() * 100.0;
+    row(&[&name, &format!("{percent:.3}"), &number(resident)])
+}
+
+fn many_stores(arguments: &Arguments, idle_row: Vec<String>) {
+    let mut opened = open();
+    let names: Vec<_> = (1..=STORES_COUNT).map(|number| format!("bench-{number}")).collect();
+    for name in &names {
+        opened.add_store(name);
+        fill(&opened, 0, MEMORIES_EACH);
+    }
+    let root = scratch();
+    let memory = root.path().join("memory");
+    let mount = || Mounted::quipu(&arguments.binary, opened.directory.path(), &memory, &names);
+    let taken: Vec<_> = (0..arguments.rounds).map(|_| mount().1.as_secs_f64() * 1e3).collect();
+    let worst = taken.iter().copied().fold(0.0, f64::max);
+    let rows = vec![
+        row(&[&"start until ready, ms", &"median", &"worst", &"goal"]),
+        row(&[
+            &format!("{STORES_COUNT} stores of {MEMORIES_EACH} memories in one process"),
+            &number(median(taken)),
+            &number(worst),
+            &200,
+        ]),
+    ];
+    print("Starting", &rows);
+
+    let (mounted, _) = mount();
+    for name in &names {
+        fs::metadata(note(&memory.join(name), 0)).expect("it is there");
+    }
+    let rows = vec![
+        row(&[&"nobody uses the mount", &"CPU, %", &"memory, MB"]),
+        idle_row,
+        idle(arguments, &format!("{STORES_COUNT} stores"), &mounted),
+    ];
+    print("Idling", &rows);
+}
