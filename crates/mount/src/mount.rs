@@ -66,8 +66,9 @@ pub enum MountError {
     Other(PathBuf, io::Error),
 }
 
-/// How many requests of one store are worked on at the same time.
-const WORKERS_COUNT: usize = 4;
+/// How many requests of one store are worked on at the same time. The tree does one thing at a time,
+/// so more workers would only wake each other: opening a file would take three times as long.
+const WORKERS_COUNT: usize = 1;
 /// How long the feed is waited for; the wait ends early for every change.
 const PATIENCE: Duration = Duration::from_hours(1);
 /// How long to wait before asking a storage again that does not answer.
