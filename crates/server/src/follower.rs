@@ -8,14 +8,15 @@ use quipu_core::{Engine, Error};
 
 /// How long one wait for changes lasts; in between it is asked whether to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest rest between two steps.
-const REST_MAX: Duration = Duration::from_millis(500);
+/// How much longer than a step the rest after it is, and how long at most.
+const REST_SHARE: u32 = 9;
+const REST_MAX: Duration = Duration::from_secs(1);
 
 /// Brings the index further whenever something changes, until `stop` says so. Blocks its thread.
 ///
 /// Searches are right without it, since they bring the index up to date themselves; with it they
-/// find little to do. It rests as long as it works, so that writers keep the better part of the
-/// time.
+/// find little to do. It rests much longer than it works, so that writers keep the better part of
+/// the time.
 pub fn follow_index(engine: &Engine, stop: impl Fn() -> bool) {
     let mut seen = Sequence(0);
     while !stop() {
@@ -35,7 +36,7 @@ fn index(engine: &Engine, stop: &impl Fn() -> bool) -> Result<(), Error> {
         if engine.index_pending()? == 0 {
             break;
         }
-        thread::sleep(start.elapsed().min(REST_MAX));
+        thread::sleep((start.elapsed() * REST_SHARE).min(REST_MAX));
     }
     Ok(())
 }

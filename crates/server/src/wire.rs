@@ -8,6 +8,7 @@ mod object;
 mod own;
 mod requests;
 mod sessions;
+mod text;
 
 use std::collections::BTreeMap;
 
@@ -116,7 +117,8 @@ pub struct MemoryBody {
     /// Where it lives.
     pub path: String,
     /// Its text, in the full view.
-    pub content: Option<String>,
+    #[serde(serialize_with = "text::text")]
+    pub content: Option<model::Content>,
     /// The length of its text.
     pub content_size_bytes: u64,
     /// The hash of its text.
@@ -135,7 +137,7 @@ impl From<&model::Memory> for MemoryBody {
             id: memory.id.to_string(),
             memory_store_id: memory.store.to_string(),
             path: memory.path.to_string(),
-            content: memory.content.as_ref().map(|content| content.as_str().to_owned()),
+            content: memory.content.clone(),
             content_size_bytes: memory.size_bytes,
             content_sha256: memory.hash.to_string(),
             memory_version_id: memory.version.to_string(),

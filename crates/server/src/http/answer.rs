@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 
 use super::choices;
 
+/// Room for most bodies, so that writing them seldom needs more.
+const BODY_SIZE_BYTES: usize = 4096;
+
 /// What a handler returns.
 pub(super) type Answer = Result<Response, Failure>;
 
@@ -18,7 +21,8 @@ pub(super) fn json(body: &impl Serialize) -> Response {
 }
 
 fn with_status(status: StatusCode, body: &impl Serialize) -> Response {
-    let bytes = serde_json::to_vec(body).expect("our shapes can be written as JSON");
+    let mut bytes = Vec::with_capacity(BODY_SIZE_BYTES);
+    serde_json::to_writer(&mut bytes, body).expect("our shapes can be written as JSON");
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
