@@ -31,6 +31,8 @@ pub(crate) struct Arguments {
 
 const KEY: &str = "a key that was chosen to measure with";
 const READERS: usize = 8;
+/// How many memories are read again and again.
+const READ: u64 = 1000;
 const WRITERS: usize = 32;
 
 pub(crate) fn run(arguments: &Arguments) {
@@ -122,7 +124,7 @@ fn get_request(line: String) -> Request {
 
 fn reads(arguments: &Arguments) {
     let opened = open();
-    let ids = fill(&opened, 0, 10_000);
+    let ids = fill(&opened, 0, READ);
     let server = Server::quipu(&arguments.binary, opened.directory.path());
     let memories = format!("/v1/memory_stores/{}/memories", opened.store);
     let line = |connection: usize, turn: usize| {
@@ -150,7 +152,7 @@ fn reads(arguments: &Arguments) {
         line_of("a bare axum handler, same bytes", &peer, 1.0),
         line_of("Quipu", &middle(&ours), middle(&ours).rate / peer.rate),
     ];
-    print(&format!("Reads by id, {READERS} connections"), &rows);
+    print(&format!("Reads by id, {READ} memories, {READERS} connections"), &rows);
 }
 
 fn creates(arguments: &Arguments) {

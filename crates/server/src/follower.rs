@@ -8,15 +8,19 @@ use quipu_core::{Engine, Error};
 
 /// How long one wait for changes lasts; in between it is asked whether to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How much longer than a step the rest after it is, and how long at most.
-const REST_SHARE: u32 = 9;
-const REST_MAX: Duration = Duration::from_secs(1);
+/// The longest rest between two steps.
+const REST_MAX: Duration = Duration::from_millis(500);
+/// Whoever makes so many changes in this time is left alone.
+const BUSY_CHANGES_COUNT: u64 = 50;
+const BUSY_SPAN: Duration = Duration::from_millis(100);
+/// But not for longer than so many spans.
+const BUSY_SPANS_MAX: usize = 100;
 
 /// Brings the index further whenever something changes, until `stop` says so. Blocks its thread.
 ///
 /// Searches are right without it, since they bring the index up to date themselves; with it they
-/// find little to do. It rests much longer than it works, so that writers keep the better part of
-/// the time.
+/// find little to do. It waits while many write, and rests as long as it works, so that writers keep
+/// the better part of the time.
 pub fn follow_index(engine: &Engine, stop: impl Fn() -> bool) {
     let mut seen = Sequence(0);
     while !stop() {
@@ -32,11 +36,23 @@ pub fn follow_index(engine: &Engine, stop: impl Fn() -> bool) {
 
 fn index(engine: &Engine, stop: &impl Fn() -> bool) -> Result<(), Error> {
     while !stop() {
+        wait_for_quiet(engine)?;
         let start = Instant::now();
         if engine.index_pending()? == 0 {
             break;
         }
-        thread::sleep((start.elapsed() * REST_SHARE).min(REST_MAX));
+        thread::sleep(start.elapsed().min(REST_MAX));
+    }
+    Ok(())
+}
+
+fn wait_for_quiet(engine: &Engine) -> Result<(), Error> {
+    for _ in 0..BUSY_SPANS_MAX {
+        let before = engine.newest_sequence()?;
+        thread::sleep(BUSY_SPAN);
+        if engine.newest_sequence()?.0.saturating_sub(before.0) < BUSY_CHANGES_COUNT {
+            break;
+        }
     }
     Ok(())
 }

@@ -8,12 +8,11 @@ mod object;
 mod own;
 mod requests;
 mod sessions;
-mod text;
 
 use std::collections::BTreeMap;
 
 use quipu_core::model;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use knowledge::{
     ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
@@ -117,7 +116,7 @@ pub struct MemoryBody {
     /// Where it lives.
     pub path: String,
     /// Its text, in the full view.
-    #[serde(serialize_with = "text::text")]
+    #[serde(serialize_with = "text")]
     pub content: Option<model::Content>,
     /// The length of its text.
     pub content_size_bytes: u64,
@@ -145,6 +144,11 @@ impl From<&model::Memory> for MemoryBody {
             updated_at: memory.updated_at.to_string(),
         }
     }
+}
+
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+fn text<S: Serializer>(content: &Option<model::Content>, serializer: S) -> Result<S::Ok, S::Error> {
+    content.as_ref().map(model::Content::as_str).serialize(serializer)
 }
 
 /// One line of a listing.
