@@ -1,6 +1,6 @@
 //! The JSON shapes of the Memory Stores contract, and a few of Quipu's own.
 //!
-//! Field names, types and nulls are part of the contract; `docs/rest.md` lists them. The core
+//! Field names, types and nulls are part of the contract; `openapi.json` lists them. The core
 //! knows nothing of JSON, so the conversions stand here.
 
 mod knowledge;
