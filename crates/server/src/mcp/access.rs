@@ -240,15 +240,9 @@ impl Client {
     }
 
     fn created(&self, name: &str, description: &str) -> Result<Store, Error> {
-        let is_allowed = self.writes()
-            && match &self.grant {
-                Grant::Everything => true,
-                Grant::Key(key) => key.stores.is_none(),
-                Grant::Session(_) => false,
-            };
-        if !is_allowed {
+        if self.require_management().is_err() {
             return Err(Error::not_found(format!("there is no store `{name}` yet"))
-                .with_hint("it is made with the first text that somebody writes to it"));
+                .with_hint(format!("ask an admin to make it: `quipu store create {name}`")));
         }
         let description = Description::new(description)?;
         let new = NewStore { description, ..NewStore::named(Name::new(name)?) };

@@ -156,6 +156,21 @@ async fn a_reading_key_is_offered_no_writing_tools() {
 }
 
 #[tokio::test]
+async fn only_an_admin_makes_stores_by_writing_too() {
+    let server = server();
+    let key = server.new_key(Role::ReadWrite, None);
+    let client = Client::new(&server, &key).await;
+    let refused = client.call("write_note", tea()).await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(refused.to_string().contains("quipu store create notes"), "{refused}");
+    assert!(server.engine.find_store(server.workspace, "notes").is_err());
+    Client::new(&server, &server.key).await.call("write_note", tea()).await;
+    let overwritten = json!({"overwrite": true, "title": "Tea", "content": "black"});
+    let written = client.call("write_note", overwritten).await;
+    assert_eq!(written["isError"], false, "{written}");
+}
+
+#[tokio::test]
 async fn a_key_of_some_stores_knows_of_no_other() {
     let server = server();
     let admin = Client::new(&server, &server.key).await;
