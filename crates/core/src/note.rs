@@ -178,6 +178,19 @@ impl Note {
     /// Reads a memory's text as a note.
     pub fn parse(path: &MemoryPath, text: &str) -> Self {
         let lines = Lines::new(text);
+        let mut note = Self::parse_header(text);
+        for block in block::blocks(text, note.body.clone()) {
+            grammar::read(&block, &lines, &mut note);
+        }
+        if note.title.is_empty() {
+            let first = note.headings.iter().find(|it| it.level == 1 && !it.text.is_empty());
+            note.title = first.map_or_else(|| stem(path).to_owned(), |it| it.text.clone());
+        }
+        note
+    }
+
+    /// Reads only the frontmatter of a memory's text, and where the rest begins.
+    pub(crate) fn parse_header(text: &str) -> Self {
         let frontmatter = Frontmatter::parse(text);
         let mut note = Self {
             title: String::new(),
@@ -195,13 +208,6 @@ impl Note {
             remarks: frontmatter.remarks,
         };
         note.take_fields(frontmatter.fields);
-        for block in block::blocks(text, note.body.clone()) {
-            grammar::read(&block, &lines, &mut note);
-        }
-        if note.title.is_empty() {
-            let first = note.headings.iter().find(|it| it.level == 1 && !it.text.is_empty());
-            note.title = first.map_or_else(|| stem(path).to_owned(), |it| it.text.clone());
-        }
         note
     }
 

@@ -259,7 +259,10 @@ fn shown(
         return Ok(None);
     };
     let text = version.content.as_ref().map_or("", |content| content.as_str());
-    let note = Note::parse(&row.path, text);
+    let note = match what {
+        What::Memories => Note::parse_header(text),
+        What::Observations | What::Relations => Note::parse(&row.path, text),
+    };
     let phrases = plan.phrases();
     let (found, snippet) = match what {
         What::Memories => {

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Phrase, terms};
+use super::Phrase;
+use super::terms::terms_like;
 
 /// A part of a text with the matches in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +28,19 @@ pub fn snippet(text: &str, phrases: &[&Phrase]) -> Snippet {
     let start = best.map_or(0, |at| back(text, at, LEAD_CHARS));
     let end = forward(text, start, CHARS_MAX);
     let shown = found.iter().filter(|found| found.range.start >= start && found.range.end <= end);
-    let ranges: Vec<_> = shown.map(|found| found.range.clone()).collect();
-    on_one_line(text, start..end, &ranges)
+    on_one_line(text, start..end, &united(shown.map(|found| &found.range)))
+}
+
+/// Makes one range of those that overlap, which phrases with a word in common do.
+fn united<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<Range<usize>> {
+    let mut united: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match united.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            Some(_) | None => united.push(range.clone()),
+        }
+    }
+    united
 }
 
 struct Found {
@@ -40,7 +52,9 @@ fn matches(text: &str, phrases: &[&Phrase]) -> Vec<Found> {
     if phrases.is_empty() {
         return Vec::new();
     }
-    let all = terms(text);
+    let initials: Vec<u8> =
+        phrases.iter().flat_map(|it| &it.terms).filter_map(|term| term.bytes().next()).collect();
+    let all = terms_like(text, |initial| initials.contains(&initial));
     let words: Vec<&str> = all.iter().map(|term| term.text.as_str()).collect();
     let mut found = Vec::new();
     for (number, phrase) in phrases.iter().enumerate() {
@@ -158,6 +172,12 @@ mod tests {
         let found = of("# Tea\n\nWe   like brewing\nGreen Teas here", &["tea", "brew"]);
         assert_eq!(found.text, "# Tea We like brewing Green Teas here");
         assert_eq!(marked(&found), ["Tea", "brewing", "Teas"]);
+    }
+
+    #[test]
+    fn matches_do_not_overlap() {
+        assert_eq!(marked(&of("green tea", &["tea", "green-tea", "teas"])), ["green tea"]);
+        assert_eq!(marked(&of("日本語", &["日本", "本語"])), ["日本語"]);
     }
 
     #[test]

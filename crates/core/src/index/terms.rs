@@ -28,10 +28,22 @@ pub struct Term {
 
 /// Returns the terms of a text in their order.
 pub fn terms(text: &str) -> Vec<Term> {
+    terms_like(text, |_| true)
+}
+
+/// Returns the terms of a text in their order. Of a word whose first letter is not wanted, only the
+/// place is told: making its term takes longer than everything else.
+pub(super) fn terms_like(text: &str, is_wanted: impl Fn(u8) -> bool) -> Vec<Term> {
     let mut found = Vec::with_capacity(text.len() / 6);
     each_run(text, |run, range| match run {
         Run::Word => {
-            let term = term_of(text.get(range.clone()).unwrap_or_default());
+            let written = text.get(range.clone()).unwrap_or_default();
+            // The term of an ASCII word begins with its first letter, in lower case.
+            let first = written.bytes().next().filter(|_| written.is_ascii());
+            if first.is_some_and(|first| !is_wanted(first.to_ascii_lowercase())) {
+                return found.push(Term { text: String::new(), range });
+            }
+            let term = term_of(written);
             if !term.is_empty() {
                 found.push(Term { text: term, range });
             }
@@ -287,6 +299,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_term_begins_with_the_first_letter_of_its_word(word in "[a-zA-Z0-9]([a-zA-Z0-9']{0,8}[a-z0-9])?") {
+            let term = term_of(&word);
+            prop_assert_eq!(term.bytes().next(), word.to_ascii_lowercase().bytes().next());
+        }
+
         #[test]
         fn terms_hold_nothing_that_separates_words(text in "\\PC{0,40}") {
             for term in terms(&text).iter().map(|term| &term.text) {

@@ -24,7 +24,7 @@ pub(super) struct Plan {
 
 /// So many documents are ranked when not all words need to be there, unless the rarest word alone
 /// has more.
-const LOOSE_MAX: usize = 2000;
+const LOOSE_MAX: usize = 500;
 /// So many documents of a word are counted.
 const LOOSE_COUNTED_MAX: usize = 1000;
 /// So many words are counted.
@@ -79,8 +79,9 @@ impl Plan {
         IndexQuery { paths: self.paths.clone(), ..query }
     }
 
-    /// Returns the query for what has some of the words: the rarest ones, because a word that
-    /// nearly everything has tells little and takes long to rank.
+    /// Returns the query for what has some of the words. One of the rarest must be there, because a
+    /// word that nearly everything has tells little and takes long to rank; the others count where
+    /// they are.
     pub(super) fn loose_query(
         &self,
         reader: &dyn Reader,
@@ -98,17 +99,21 @@ impl Plan {
         }
         counted.sort_by_key(|(count, _)| *count);
         let mut sum = 0;
-        let mut chosen = Vec::new();
+        let (mut rare, mut common) = (Vec::new(), Vec::new());
         for (count, part) in counted {
             sum += count;
-            if chosen.is_empty() || sum <= LOOSE_MAX {
-                chosen.push(part.clone());
-            }
+            let is_rare = rare.is_empty() || sum <= LOOSE_MAX;
+            if is_rare { &mut rare } else { &mut common }.push(part.clone());
         }
-        if chosen.is_empty() {
+        if rare.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.query_for(request, what, Some(TermQuery::Or(chosen)), limit)))
+        let mut wanted = vec![TermQuery::Or(rare)];
+        if !common.is_empty() {
+            common.push(TermQuery::mark(Mark::Any));
+            wanted.push(TermQuery::Or(common));
+        }
+        Ok(Some(self.query_for(request, what, Some(TermQuery::And(wanted)), limit)))
     }
 
     /// Returns the phrases that snippets show.

@@ -1,8 +1,7 @@
 //! Searching: which documents fit, and which of them fit best.
 //!
 //! FTS5 computes the rank of every match, and that takes longer than everything else. So if very
-//! many documents fit, those with a word in their title come first and then the newest ones, each
-//! ranked among themselves.
+//! many documents fit, only the newest ones are ranked, and those with a word in their title.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -19,10 +18,10 @@ use super::expression::{Expression, titled};
 use super::{RELATIONS_START, STORE_SPAN, Terms, facts_start, store_number};
 use crate::rows::columns::{Columns as _, limit};
 
-/// So many matches are ranked at most, in a store.
-const RANKED_MAX: usize = 500;
-/// So many matches are counted at most, in a store.
-const COUNTED_MAX: usize = 2000;
+/// So many matches are ranked and counted at most, in a store.
+const RANKED_MAX: usize = 1000;
+/// So many of the others are ranked besides, because a word is in their title.
+const TITLED_MAX: usize = 200;
 
 /// A document by its number, with its score.
 struct Scored {
@@ -66,7 +65,7 @@ pub(in crate::rows) fn count(connection: &Connection, query: &IndexQuery) -> Res
     let mut count = 0;
     for &store in &query.stores {
         if let Some(question) = Question::new(connection, store, query)? {
-            count += question.newest(connection, query.limit - count)?.len();
+            count += question.count(connection, query.limit - count)?;
         }
     }
     Ok(count)
@@ -102,51 +101,42 @@ impl<'q> Question<'q> {
         let expression = match &self.expression {
             Expression::Some(expression) if !phrases.is_empty() => expression,
             Expression::Some(_) | Expression::All | Expression::Nothing => {
-                let newest = self.newest(connection, self.query.limit.max(COUNTED_MAX + 1))?;
+                let newest = self.newest(connection, self.query.limit.max(RANKED_MAX + 1))?;
                 return Ok((self.latest(&newest), total(newest.len())));
             }
         };
-        let newest = self.matching(connection, expression, RANKED_MAX + 1)?;
-        let Some(&floor) = newest.last() else { return Ok((Vec::new(), total(0))) };
-        if newest.len() <= RANKED_MAX {
-            return Ok((self.ranked(connection, expression, floor)?, total(newest.len())));
+        let mut best = self.ranked(connection, expression, RANKED_MAX + 1)?;
+        let total = total(best.len());
+        if !total.is_lower_bound {
+            best.truncate(self.query.limit);
+            return Ok((best, total));
         }
-        let count = self.counted(connection, expression)?;
-        // A word in the title outweighs any number in the text, so these come first.
-        let mut best = Vec::new();
+        // Older ones are ranked only if a word is in their title, which outweighs much in the text.
         if let Some(titled) = titled(&phrases) {
             let both = format!("{titled} AND {expression}");
-            if let Some(&floor) = self.matching(connection, &both, RANKED_MAX)?.last() {
-                best = self.ranked(connection, &both, floor)?;
-            }
+            let titled = self.ranked(connection, &both, TITLED_MAX)?;
+            let known: HashSet<i64> = titled.iter().map(|document| document.num).collect();
+            best.retain(|document| !known.contains(&document.num));
+            best.extend(titled);
+            sort(&mut best);
         }
-        if best.len() < self.query.limit {
-            let known: HashSet<i64> = best.iter().map(|document| document.num).collect();
-            let more = self.ranked(connection, expression, floor)?;
-            best.extend(more.into_iter().filter(|document| !known.contains(&document.num)));
-            best.truncate(self.query.limit);
-        }
-        // The order of those in the title and the others must not depend on the limit.
-        let mut score = f64::INFINITY;
-        for document in &mut best {
-            document.score = document.score.min(score);
-            score = document.score;
-        }
-        Ok((best, total(count)))
+        best.truncate(self.query.limit);
+        Ok((best, total))
     }
 
-    /// Returns how many documents an expression selects, up to one more than are counted.
-    fn counted(&self, connection: &Connection, expression: &str) -> Result<usize> {
+    /// Counts the documents that fit, up to so many.
+    fn count(&self, connection: &Connection, at_most: usize) -> Result<usize> {
+        let Expression::Some(expression) = &self.expression else {
+            return Ok(self.newest(connection, at_most)?.len());
+        };
         let table = self.terms.table();
         let condition = self.condition();
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM {table}
                 WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 {condition} LIMIT ?4)"
         );
-        let mut values = self.values(expression, self.range.start);
-        values.push(limit(COUNTED_MAX + 1).into());
-        values.extend(self.condition_values());
-        connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))
+        let values = params_from_iter(self.values(expression, at_most));
+        connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))
     }
 
     /// Returns the first documents of a list, without a score.
@@ -185,15 +175,19 @@ impl<'q> Question<'q> {
             "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3
                 {condition} ORDER BY rowid DESC LIMIT ?4"
         );
-        let mut values = self.values(expression, self.range.start);
-        values.push(limit(at_most).into());
-        values.extend(self.condition_values());
+        let values = self.values(expression, at_most);
         let mut statement = connection.prepare_cached(&sql)?;
         statement.query_map(params_from_iter(values), |row| row.get(0))?.collect()
     }
 
-    /// Ranks the documents that an expression selects, from a number on.
-    fn ranked(&self, connection: &Connection, expression: &str, floor: i64) -> Result<Vec<Scored>> {
+    /// Ranks up to so many of the documents that an expression selects, those with the highest
+    /// numbers.
+    fn ranked(
+        &self,
+        connection: &Connection,
+        expression: &str,
+        at_most: usize,
+    ) -> Result<Vec<Scored>> {
         let table = self.terms.table();
         let weights: Vec<_> =
             Column::ALL.iter().map(|column| column.weight().to_string()).collect();
@@ -201,19 +195,23 @@ impl<'q> Question<'q> {
         let sql = format!(
             "SELECT rowid, bm25({table}, {}) FROM {table}
                 WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 {condition}
-                ORDER BY 2, rowid DESC LIMIT ?4",
+                ORDER BY rowid DESC LIMIT ?4",
             weights.join(", ")
         );
-        let mut values = self.values(expression, floor);
-        values.push(limit(self.query.limit).into());
-        values.extend(self.condition_values());
         // The best have the lowest values.
         let scored = |row: &Row<'_>| Ok(Scored { num: row.get(0)?, score: -row.get::<_, f64>(1)? });
-        connection.prepare_cached(&sql)?.query_map(params_from_iter(values), scored)?.collect()
+        let values = self.values(expression, at_most);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let found = statement.query_map(params_from_iter(values), scored)?;
+        let mut found = found.collect::<Result<Vec<_>>>()?;
+        sort(&mut found);
+        Ok(found)
     }
 
-    fn values(&self, expression: &str, floor: i64) -> Vec<Value> {
-        vec![expression.to_owned().into(), floor.into(), self.range.end.into()]
+    fn values(&self, expression: &str, at_most: usize) -> Vec<Value> {
+        let Range { start, end } = self.range;
+        let values = [expression.to_owned().into(), start.into(), end.into(), limit(at_most).into()];
+        values.into_iter().chain(self.condition_values()).collect()
     }
 
     /// Returns what else must hold for a document, as SQL.
@@ -329,8 +327,15 @@ fn allowed_by_paths(
     Ok(Some(passing))
 }
 
+/// Puts the best first, and of equal ones the newest.
+fn sort(documents: &mut [Scored]) {
+    documents.sort_by(|left, right| {
+        right.score.total_cmp(&left.score).then(right.num.cmp(&left.num))
+    });
+}
+
 fn total(count: usize) -> Total {
-    Total { count: count.min(COUNTED_MAX), is_lower_bound: count > COUNTED_MAX }
+    Total { count: count.min(RANKED_MAX), is_lower_bound: count > RANKED_MAX }
 }
 
 /// Returns the notes of a store whose fields fit all filters; `None` if there is no filter.
