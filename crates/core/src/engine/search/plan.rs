@@ -25,8 +25,9 @@ pub(super) struct Plan {
 /// So many documents are ranked when not all words need to be there, unless the rarest word alone
 /// has more.
 const LOOSE_MAX: usize = 500;
-/// So many documents of a word are counted.
-const LOOSE_COUNTED_MAX: usize = 1000;
+/// So many documents of a word are counted. A word that still more have is left out, unless there
+/// is no rarer one.
+const LOOSE_COUNTED_MAX: usize = 2000;
 /// So many words are counted.
 const LOOSE_WORDS_MAX: usize = 24;
 
@@ -102,8 +103,11 @@ impl Plan {
         let (mut rare, mut common) = (Vec::new(), Vec::new());
         for (count, part) in counted {
             sum += count;
-            let is_rare = rare.is_empty() || sum <= LOOSE_MAX;
-            if is_rare { &mut rare } else { &mut common }.push(part.clone());
+            if rare.is_empty() || sum <= LOOSE_MAX {
+                rare.push(part.clone());
+            } else if count < LOOSE_COUNTED_MAX {
+                common.push(part.clone());
+            }
         }
         if rare.is_empty() {
             return Ok(None);
