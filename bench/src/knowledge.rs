@@ -118,7 +118,7 @@ fn scrambled(number: u64) -> u64 {
 const VOCABULARY: u64 = 30_000;
 
 /// Returns the word of a rank: made of syllables, the common ones short.
-fn word(rank: u64) -> String {
+pub(crate) fn word(rank: u64) -> String {
     const SYLLABLES: [&str; 40] = [
         "ba", "ke", "li", "mo", "nu", "pa", "re", "si", "to", "vu", "cha", "dro", "fle", "gri",
         "hu", "jo", "ka", "lem", "min", "nor", "ost", "pel", "qua", "rin", "sor", "tam", "ul",
@@ -145,7 +145,8 @@ fn rank(seed: u64) -> u64 {
     rank
 }
 
-fn note(number: u64) -> String {
+/// Returns a note of about 1.5 KB.
+pub(crate) fn note(number: u64) -> String {
     let words = |from: u64, count: u64| {
         let seeds = (from..from + count).map(|place| number * 1000 + place);
         seeds.map(|seed| word(rank(seed))).collect::<Vec<_>>().join(" ")

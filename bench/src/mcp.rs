@@ -1,5 +1,6 @@
-//! The MCP server over stdio: how soon it answers, how much memory it takes, how long a note and a
-//! search take. A peer that speaks MCP and has the same tools is measured with the same calls.
+//! The MCP server over stdio: how soon it answers, how much memory it takes, how long an import, a
+//! note and a search take. A peer that speaks MCP and has the same tools is measured with the same
+//! calls.
 //!
 //! Basic Memory as the peer (it needs Python 3.12):
 //!
@@ -15,27 +16,33 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::table::{median, number, print, row};
+use crate::knowledge::{note, word};
+use crate::table::{median, number, print, row, spent};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     /// The binary to measure
     #[arg(long, default_value = "target/release/quipu")]
     binary: PathBuf,
-    /// How many notes are written before searches are measured
-    #[arg(long, default_value_t = 1000)]
-    notes: usize,
+    /// The numbers of notes to measure at
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
+    sizes: Vec<u64>,
+    /// How often each call is made
+    #[arg(long, default_value_t = 50)]
+    calls: u64,
     /// The command line of another server to measure with the same calls
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
     /// How many notes the peer gets
     #[arg(long, default_value_t = 50)]
-    peer_notes: usize,
+    peer_notes: u64,
 }
 
-/// How often short things are repeated.
-const ROUNDS: usize = 20;
+/// How often the server is started.
+const STARTS: usize = 20;
+const PEER_STARTS: usize = 2;
 /// A note that is not found after this time never will be.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -43,92 +50,135 @@ const PATIENCE: Duration = Duration::from_mins(1);
 struct Subject {
     command: String,
     arguments: Vec<String>,
-    notes: usize,
+    /// How many notes there are.
+    notes: u64,
     starts: usize,
+    calls: u64,
 }
 
-/// What was measured, in milliseconds and megabytes.
+/// A figure with its name and goal.
 #[derive(Debug)]
-struct Measured {
-    start: f64,
-    resident: f64,
-    write: f64,
-    until_found: f64,
-    search: f64,
-    context: f64,
+struct Figure {
+    name: &'static str,
+    goal: &'static str,
+    value: f64,
 }
 
 pub(crate) fn run(arguments: &Arguments) {
-    let binary = fs::canonicalize(&arguments.binary).expect("the binary is built in release mode");
-    let ours = Subject {
-        command: binary.to_string_lossy().into_owned(),
-        arguments: vec!["mcp".to_owned()],
-        notes: arguments.notes,
-        starts: ROUNDS,
-    };
-    let ours = measured(&ours);
+    println!("Notes of about 1.5 KB with words of natural frequency, links and tags.");
     let peer = arguments.peer.as_ref().map(|line| {
         let mut words = line.split_whitespace().map(str::to_owned);
-        let command = words.next().expect("the peer has a command");
-        let arguments_of_peer = words.collect();
-        measured(&Subject {
-            command,
-            arguments: arguments_of_peer,
+        let subject = Subject {
+            command: words.next().expect("the peer has a command"),
+            arguments: words.collect(),
             notes: arguments.peer_notes,
-            starts: 2,
-        })
+            starts: PEER_STARTS,
+            calls: arguments.calls,
+        };
+        let home = home();
+        let mut host = Host::new(&subject, home.path());
+        (0..subject.notes).for_each(|number| drop(host.call("write_note", &written(number))));
+        drop(host);
+        measured(&subject, home.path())
     });
-    let mut rows = vec![row(&[&"what", &"Quipu", &"goal", &"peer", &"ratio"])];
-    let mut add = |name: &str, goal: &str, value: fn(&Measured) -> f64| {
-        let (ours, peer) = (value(&ours), peer.as_ref().map(value));
-        let shown = peer.map_or_else(|| "-".to_owned(), number);
-        let ratio = peer.map_or_else(|| "-".to_owned(), |peer| number(peer / ours));
-        rows.push(row(&[&name, &number(ours), &goal, &shown, &ratio]));
-    };
-    add("start to first tool answer, ms", "50", |it| it.start);
-    add("resident memory after that work, MB", "30", |it| it.resident);
-    add("write_note, p50 ms", "3", |it| it.write);
-    add("write_note until found by search_notes, p50 ms", "3", |it| it.until_found);
-    add("search_notes, p50 ms", "2", |it| it.search);
-    add("build_context, p50 ms", "-", |it| it.context);
-    print(&format!("MCP over stdio, {} notes", arguments.notes), &rows);
-    if peer.is_none() {
-        println!("\nNo peer was measured; name one with `--peer`.");
-    } else {
-        println!("\nThe peer had {} notes.", arguments.peer_notes);
+    for &size in &arguments.sizes {
+        let ours = ours(arguments, size);
+        let mut rows = vec![row(&[&"what", &"Quipu", &"goal", &"peer", &"ratio"])];
+        for Figure { name, goal, value } in &ours {
+            let peer = peer.iter().flatten().find(|figure| figure.name == *name);
+            let shown = peer.map_or_else(|| "-".to_owned(), |peer| number(peer.value));
+            let ratio = peer.map_or_else(|| "-".to_owned(), |peer| number(peer.value / value));
+            rows.push(row(&[name, &number(*value), goal, &shown, &ratio]));
+        }
+        print(&format!("MCP over stdio, {size} notes; milliseconds, the median"), &rows);
+    }
+    match peer {
+        None => println!("\nNo peer was measured; name one with `--peer`."),
+        Some(_) => println!("\nThe peer had {} notes.", arguments.peer_notes),
     }
 }
 
-fn measured(subject: &Subject) -> Measured {
-    let home = tempfile::tempdir_in("target").expect("a directory can be made in `target`");
-    let start = median((0..subject.starts).map(|_| start(subject, home.path())).collect());
-    let mut host = Host::new(subject, home.path());
-    let mut writes = Vec::new();
-    for number in 0..subject.notes {
-        writes.push(host.timed("write_note", &note(number)));
+fn home() -> TempDir {
+    tempfile::tempdir_in("target").expect("a directory can be made in `target`")
+}
+
+/// Measures Quipu with so many notes, which it imports first.
+fn ours(arguments: &Arguments, size: u64) -> Vec<Figure> {
+    let binary = fs::canonicalize(&arguments.binary).expect("the binary is built in release mode");
+    let (home, folder) = (home(), home());
+    for number in 0..size {
+        let file = folder.path().join(format!("topic{}/note{number}.md", number % 50));
+        fs::create_dir_all(file.parent().expect("it is in a directory")).expect("it can be made");
+        fs::write(file, note(number)).expect("it can be written");
     }
-    let found = (0..ROUNDS.min(subject.notes))
-        .map(|round| until_found(&mut host, subject.notes + round))
-        .collect();
-    let words = ["harbour", "lantern", "meadow", "orchard", "granite"];
-    let queries = words.iter().cycle().take(ROUNDS * words.len());
-    let search = queries
-        .map(|word| host.timed("search_notes", &json!({"query": format!("{word} review")})))
-        .collect();
-    let context = (0..ROUNDS)
-        .map(|round| {
-            let url = format!("memory://bench/note-{}", round % subject.notes.max(1));
-            host.timed("build_context", &json!({ "url": url }))
-        })
-        .collect();
-    Measured {
-        start,
-        resident: host.resident_megabytes(),
-        write: median(writes),
-        until_found: median(found),
-        search: median(search),
-        context: median(context),
-    }
+    let quipu = |words: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.args(words).env("QUIPU_DATA", home.path().join("quipu")).stdout(Stdio::null());
+        command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", i64::MAX.to_string());
+        assert!(command.status().is_ok_and(|status| status.success()), "{words:?} works");
+    };
+    quipu(&["store", "create", "notes"]);
+    let folder = folder.path().to_string_lossy();
+    let begun = Instant::now();
+    quipu(&["import", &folder, "--store", "notes"]);
+    let goal = if size <= 1000 { "2000" } else { "15000" };
+    let name = "import of all notes as files";
+    let mut figures = vec![Figure { name, goal, value: millis(begun) }];
+    let subject = Subject {
+        command: binary.to_string_lossy().into_owned(),
+        arguments: vec!["mcp".to_owned()],
+        notes: size,
+        starts: STARTS,
+        calls: arguments.calls,
+    };
+    figures.extend(measured(&subject, home.path()));
+    figures
+}
+
+/// Measures a server that has its notes already.
+fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
+    // The first search brings the index up to date.
+    Host::new(subject, home).call("search_notes", &json!({"query": "warm"}));
+    let start = median((0..subject.starts).map(|_| start(subject, home)).collect());
+    let mut host = Host::new(subject, home);
+    let mut calls = |call: &mut dyn FnMut(&mut Host, u64) -> f64| {
+        median((0..subject.calls).map(|it| call(&mut host, it)).collect())
+    };
+    let mut search = |words: &dyn Fn(u64) -> String| {
+        calls(&mut |host, it| host.timed("search_notes", &json!({"query": words(it)})))
+    };
+    let goal = if subject.notes <= 1000 { "2" } else { "5" };
+    let searches = [
+        ("search_notes: a rare word", search(&|it| word(5000 + it * 37))),
+        (
+            "search_notes: two words",
+            search(&|it| format!("{} {}", word(50 + it), word(300 + it))),
+        ),
+        (
+            "search_notes: a question of 8 words",
+            search(&|it| {
+                [3, 8, 20, 60, 200, 900, 2500, 7000].map(|rank| word(rank + it)).join(" ")
+            }),
+        ),
+        ("search_notes: a word that most notes have", search(&|it| word(1 + it % 5))),
+    ];
+    let context = calls(&mut |host, it| {
+        let url = format!("memory://note{}", it * 7 % subject.notes);
+        host.timed("build_context", &json!({ "url": url }))
+    });
+    let new = |it: u64| subject.notes + it;
+    let write = calls(&mut |host, it| host.timed("write_note", &written(new(it))));
+    let found = calls(&mut |host, it| until_found(host, new(subject.calls + it)));
+    let resident = spent(host.child.id()).1;
+    let mut figures = vec![
+        Figure { name: "start to first tool answer", goal: "50", value: start },
+        Figure { name: "write_note", goal: "3", value: write },
+        Figure { name: "write_note until found by search_notes", goal: "3", value: found },
+    ];
+    figures.extend(searches.map(|(name, value)| Figure { name, goal, value }));
+    figures.push(Figure { name: "build_context", goal: "-", value: context });
+    figures.push(Figure { name: "resident memory after all, MB", goal: "30", value: resident });
+    figures
 }
 
 /// Returns the time from the start of the process to the answer of its first tool call.
@@ -139,8 +189,8 @@ fn start(subject: &Subject, home: &Path) -> f64 {
     millis(begun)
 }
 
-fn until_found(host: &mut Host, number: usize) -> f64 {
-    let mut note = note(number);
+fn until_found(host: &mut Host, number: u64) -> f64 {
+    let mut note = written(number);
     let word = format!("unique{number}word");
     if let Some(fields) = note.as_object_mut() {
         fields.insert("content".to_owned(), json!(format!("# Note {number}\n- [fact] {word}\n")));
@@ -149,32 +199,17 @@ fn until_found(host: &mut Host, number: usize) -> f64 {
     host.call("write_note", &note);
     loop {
         let found = host.call("search_notes", &json!({ "query": word })).to_string();
-        if found.contains(&format!("Note {number}")) {
+        if found.contains(&format!("note{number}")) {
             return millis(begun);
         }
         assert!(begun.elapsed() < PATIENCE, "note {number} is not found: {found}");
     }
 }
 
-fn note(number: usize) -> Value {
-    let words = ["harbour", "lantern", "meadow", "orchard", "granite", "velvet", "copper"];
-    let word = |step: usize| words.get((number * 7 + step) % words.len()).copied().unwrap_or("x");
-    let body: Vec<_> = (0..10)
-        .map(|line| {
-            format!(
-                "- [fact] The {} and the {} need a review in week {line} #w{line}",
-                word(line),
-                word(line + 3)
-            )
-        })
-        .collect();
-    let content = format!(
-        "# Note {number}\n\n{}\n- follows [[Note {}]]\n- part_of [[Plan {}]]\n",
-        body.join("\n"),
-        number.saturating_sub(1),
-        number % 10
-    );
-    json!({"title": format!("Note {number}"), "content": content, "directory": "bench"})
+/// Returns the arguments that write a note.
+fn written(number: u64) -> Value {
+    let directory = format!("topic{}", number % 50);
+    json!({"title": format!("note{number}"), "content": note(number), "directory": directory})
 }
 
 fn millis(begun: Instant) -> f64 {
@@ -196,6 +231,7 @@ impl Host {
             .args(&subject.arguments)
             .env("HOME", home)
             .env("QUIPU_DATA", home.join("quipu"))
+            .env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", i64::MAX.to_string())
             .env_remove("XDG_DATA_HOME")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -244,15 +280,6 @@ impl Host {
         let begun = Instant::now();
         self.call(tool, arguments);
         millis(begun)
-    }
-
-    /// Returns how much memory the server holds, where the system tells.
-    fn resident_megabytes(&self) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let line = status.unwrap_or_default();
-        let line = line.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-        let kilobytes = line.trim().trim_end_matches("kB").trim().parse::<f64>();
-        kilobytes.map_or(f64::NAN, |kilobytes| kilobytes / 1024.0)
     }
 }
 

@@ -36,6 +36,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// transaction must be repeated, so it must not keep anything from an earlier run.
     fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error>;
 
+    /// Like [`write`](Self::write), for changes that can be made again of what is durable: a power
+    /// failure may undo them.
+    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error>;
+
     /// Waits until a change with a higher sequence than `seen` is committed by any process, or
     /// until `patience` ends, and returns the highest sequence.
     ///

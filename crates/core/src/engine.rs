@@ -129,6 +129,14 @@ impl Engine {
         Ok(answer.expect("a backend runs the work that it is given"))
     }
 
+    /// Changes what follows from the memories, such as the index.
+    fn write_derived(
+        &self,
+        mut work: impl FnMut(&mut Ledger<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.backend.write_derived(&mut |writer| work(&mut Ledger::new(writer, &*self.clock)))
+    }
+
     /// Runs `work` in a transaction on one store.
     fn change<T>(
         &self,

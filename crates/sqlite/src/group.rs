@@ -3,6 +3,9 @@
 //! Each thread runs its own work on the one writing connection. If other threads are about to
 //! write too, the transaction stays open for them; one of them commits for all. Nobody returns
 //! before the commit that holds its work has reached the disk.
+//!
+//! Work that can be done again has transactions of its own without a sync. They reach the disk with
+//! the next commit that has one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,10 +35,20 @@ struct State {
     connection: Connection,
     gate: Gate,
     batch: Option<OpenBatch>,
+    sync: Sync,
     /// How many members the last batch had: so many may be expected again.
     expected_count: usize,
     /// How long the last commit took. To wait so long for others pays if one of them comes.
     commit_time: Duration,
+}
+
+/// When a commit reaches the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sync {
+    /// Before it returns.
+    AtOnce,
+    /// With the next one.
+    Later,
 }
 
 /// A transaction that further threads may join.
@@ -84,6 +97,7 @@ impl GroupCommit {
                 connection,
                 gate,
                 batch: None,
+                sync: Sync::AtOnce,
                 expected_count: 1,
                 commit_time: Duration::ZERO,
             }),
@@ -108,7 +122,7 @@ impl GroupCommit {
         let mut state = self.lock();
         self.waiting_count.fetch_sub(1, Ordering::SeqCst);
 
-        let outcome = state.join()?;
+        let outcome = state.join(Sync::AtOnce)?;
         // A panic must not leave the others' transaction open.
         let ran = catch_unwind(AssertUnwindSafe(|| state.run_member(work)));
         self.look_after(state, &outcome);
@@ -116,6 +130,26 @@ impl GroupCommit {
             Ok(Ok(())) => Ok(outcome.wait()),
             Ok(Err(error)) => Err(error),
             Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Runs `work` in a transaction of its own, which a power failure may undo.
+    pub(crate) fn run_unsynced(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        let mut state = self.lock();
+        if let Some(ended) = state.commit() {
+            self.announce(ended);
+        }
+        let (expected_count, commit_time) = (state.expected_count, state.commit_time);
+        state.join(Sync::Later)?;
+        let ran = catch_unwind(AssertUnwindSafe(|| state.run_member(work)));
+        let ended = state.commit();
+        // This says nothing about the batches of others.
+        (state.expected_count, state.commit_time) = (expected_count, commit_time);
+        drop(state);
+        ran.unwrap_or_else(|panic| resume_unwind(panic))?;
+        match ended.map(|ended| ended.fate) {
+            Some(Fate::Failed(error)) => Err(error),
+            Some(Fate::Committed | Fate::Repeat) | None => Ok(()),
         }
     }
 
@@ -128,6 +162,7 @@ impl GroupCommit {
         if let Some(ended) = state.commit() {
             self.announce(ended);
         }
+        state.set_sync(Sync::AtOnce)?;
         state.gate.enter().or_storage_error()?;
         let result = work(&state.connection);
         state.gate.leave();
@@ -179,10 +214,11 @@ impl GroupCommit {
 
 impl State {
     /// Returns the open batch, or opens one.
-    fn join(&mut self) -> Result<Arc<Outcome>, Error> {
+    fn join(&mut self, sync: Sync) -> Result<Arc<Outcome>, Error> {
         if let Some(batch) = &self.batch {
             return Ok(Arc::clone(&batch.outcome));
         }
+        self.set_sync(sync)?;
         self.gate.enter().or_storage_error()?;
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             self.gate.leave();
@@ -193,6 +229,19 @@ impl State {
             OpenBatch { outcome: Arc::clone(&outcome), members_count: 0, has_lingerer: false };
         self.batch = Some(batch);
         Ok(outcome)
+    }
+
+    /// Says when the next transaction reaches the disk.
+    fn set_sync(&mut self, sync: Sync) -> Result<(), Error> {
+        if self.sync != sync {
+            let level = match sync {
+                Sync::AtOnce => "full",
+                Sync::Later => "normal",
+            };
+            self.connection.pragma_update(None, "synchronous", level).or_storage_error()?;
+            self.sync = sync;
+        }
+        Ok(())
     }
 
     /// Runs one thread's work; when it fails, none of its changes remain.
@@ -263,5 +312,40 @@ impl Outcome {
         let settled = self.settled.wait_while(fate, |fate| fate.is_none());
         let fate = settled.unwrap_or_else(PoisonError::into_inner);
         fate.clone().expect("the wait ends with a fate")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OpenMode, SqliteBackend};
+
+    #[test]
+    fn only_work_that_can_be_done_again_goes_without_a_sync() {
+        let directory = tempfile::tempdir().unwrap();
+        let backend = SqliteBackend::open(directory.path(), OpenMode::Create).unwrap();
+        let group = &backend.writer;
+        let level = |connection: &Connection| -> i64 {
+            connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap()
+        };
+        let (normal, full) = (1, 2);
+        for _ in 0..2 {
+            group.run_unsynced(&mut |_| Ok(())).unwrap();
+            assert_eq!(level(&group.lock().connection), normal);
+            group.run(&mut |_| Ok(())).unwrap();
+            assert_eq!(level(&group.lock().connection), full);
+            group.run_unsynced(&mut |_| Err(Error::invalid("on purpose"))).unwrap_err();
+            assert_eq!(group.alone(|connection| Ok(level(connection))).unwrap(), full);
+        }
+    }
+
+    #[test]
+    fn a_panic_without_a_sync_lets_others_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let backend = SqliteBackend::open(directory.path(), OpenMode::Create).unwrap();
+        let group = &backend.writer;
+        let panicking = || group.run_unsynced(&mut |_| panic!("on purpose"));
+        catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
+        group.run(&mut |_| Ok(())).unwrap();
     }
 }

@@ -83,6 +83,10 @@ impl Backend for SqliteBackend {
         self.writer.run(work)
     }
 
+    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.writer.run_unsynced(work)
+    }
+
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
         self.feed.wait(seen, patience, || self.newest_sequence())
     }

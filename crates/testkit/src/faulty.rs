@@ -55,6 +55,12 @@ impl FaultyBackend {
     pub fn disarm(&self) -> bool {
         self.countdown.0.swap(0, Ordering::SeqCst) > 0
     }
+
+    fn run(&self, work: &mut WriteWork<'_>, writer: &mut dyn Writer) -> Result<(), Error> {
+        work(&mut FaultyWriter { inner: writer, countdown: &self.countdown })?;
+        // The last step is the commit.
+        self.countdown.step()
+    }
 }
 
 impl Backend for FaultyBackend {
@@ -64,11 +70,11 @@ impl Backend for FaultyBackend {
     }
 
     fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.inner.write(&mut |writer| {
-            work(&mut FaultyWriter { inner: writer, countdown: &self.countdown })?;
-            // The last step is the commit.
-            self.countdown.step()
-        })
+        self.inner.write(&mut |writer| self.run(work, writer))
+    }
+
+    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.inner.write_derived(&mut |writer| self.run(work, writer))
     }
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {

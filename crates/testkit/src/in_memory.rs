@@ -62,6 +62,10 @@ impl Backend for InMemoryBackend {
         Ok(())
     }
 
+    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.write(work)
+    }
+
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
         let newest = |state: &State| state.changes.keys().next_back().copied().unwrap_or_default();
         let nothing_new = |state: &mut State| newest(state) <= seen;

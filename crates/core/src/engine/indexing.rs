@@ -150,7 +150,7 @@ impl Engine {
     /// Empties the index and notes that every memory is to be put into it.
     fn start_rebuild(&self) -> Result<(), Error> {
         let token = Sequence(u64::try_from(self.random() >> 66).unwrap_or_default() | 1);
-        self.write(|ledger| {
+        self.write_derived(|ledger| {
             let newest = ledger.reader().newest_change()?.0;
             ledger.writer.clear_index()?;
             ledger.writer.put_cursor(INDEX_CURSOR, newest)?;
@@ -174,12 +174,12 @@ impl Engine {
                 let (tasks, last) =
                     self.read(|reader| unindexed(reader, store.id, start.clone()))?;
                 count += tasks.len();
-                self.write(|ledger| carry_out(ledger, &tasks))?;
+                self.write_derived(|ledger| carry_out(ledger, &tasks))?;
                 let Some(last) = last else { break };
                 start = Bound::Excluded(last);
             }
         }
-        self.write(|ledger| {
+        self.write_derived(|ledger| {
             let is_mine = ledger.reader().cursor(REBUILD_CURSOR)? == Some(token);
             // Another process may have emptied the index once more.
             if is_mine { ledger.writer.put_cursor(REBUILD_CURSOR, Sequence(0)) } else { Ok(()) }
@@ -189,7 +189,7 @@ impl Engine {
 
     /// Carries out the tasks of a part, unless another process has done so.
     fn take_in(&self, from: Sequence, to: Sequence, tasks: &[Task]) -> Result<(), Error> {
-        self.write(|ledger| {
+        self.write_derived(|ledger| {
             if ledger.reader().cursor(INDEX_CURSOR)? != Some(from) {
                 return Ok(());
             }

@@ -18,8 +18,10 @@ use super::expression::{Expression, titled};
 use super::{RELATIONS_START, STORE_SPAN, Terms, facts_start, store_number};
 use crate::rows::columns::{Columns as _, limit};
 
-/// So many matches are ranked and counted at most, in a store.
-const RANKED_MAX: usize = 1000;
+/// So many matches are ranked at most, in a store.
+const RANKED_MAX: usize = 500;
+/// So many matches are counted at most, in a store.
+const COUNTED_MAX: usize = 2000;
 /// So many of the others are ranked besides, because a word is in their title.
 const TITLED_MAX: usize = 200;
 
@@ -101,13 +103,13 @@ impl<'q> Question<'q> {
         let expression = match &self.expression {
             Expression::Some(expression) if !phrases.is_empty() => expression,
             Expression::Some(_) | Expression::All | Expression::Nothing => {
-                let newest = self.newest(connection, self.query.limit.max(RANKED_MAX + 1))?;
+                let newest = self.newest(connection, self.query.limit.max(COUNTED_MAX + 1))?;
                 return Ok((self.latest(&newest), total(newest.len())));
             }
         };
         let mut best = self.ranked(connection, expression, RANKED_MAX + 1)?;
-        let total = total(best.len());
-        if !total.is_lower_bound {
+        if best.len() <= RANKED_MAX {
+            let total = total(best.len());
             best.truncate(self.query.limit);
             return Ok((best, total));
         }
@@ -121,7 +123,7 @@ impl<'q> Question<'q> {
             sort(&mut best);
         }
         best.truncate(self.query.limit);
-        Ok((best, total))
+        Ok((best, total(self.count(connection, COUNTED_MAX + 1)?)))
     }
 
     /// Counts the documents that fit, up to so many.
@@ -335,7 +337,7 @@ fn sort(documents: &mut [Scored]) {
 }
 
 fn total(count: usize) -> Total {
-    Total { count: count.min(RANKED_MAX), is_lower_bound: count > RANKED_MAX }
+    Total { count: count.min(COUNTED_MAX), is_lower_bound: count > COUNTED_MAX }
 }
 
 /// Returns the notes of a store whose fields fit all filters; `None` if there is no filter.
