@@ -150,10 +150,7 @@ fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     let goal = if subject.notes <= 1000 { "2" } else { "5" };
     let searches = [
         ("search_notes: a rare word", search(&|it| word(5000 + it * 37))),
-        (
-            "search_notes: two words",
-            search(&|it| format!("{} {}", word(50 + it), word(300 + it))),
-        ),
+        ("search_notes: two words", search(&|it| format!("{} {}", word(50 + it), word(300 + it)))),
         (
             "search_notes: a question of 8 words",
             search(&|it| {

@@ -1,6 +1,7 @@
-//! The mount against a plain directory, a FUSE pass-through and bare SQLite, and how soon it shows
-//! what others have changed.
+//! The mount against a plain directory, a FUSE pass-through, a FUSE file system that does nothing
+//! and bare SQLite, and how soon it shows what others have changed.
 
+mod nothing;
 mod process;
 
 use std::fs::{self, File, OpenOptions};
@@ -56,7 +57,8 @@ pub(crate) fn run(arguments: &Arguments) {
     }
     let sides = Sides::new(arguments);
     println!(
-        "Files of 2 KB. The plain directory is on {}, bindfs shows it a second time.",
+        "Files of 2 KB. The plain directory is on {}, bindfs shows it a second time; bare FUSE is \
+         the same files from a file system that does nothing.",
         kind_of(sides.plain.path())
     );
     if sides.bindfs.is_none() {
@@ -90,6 +92,7 @@ enum Durable {
 struct Figures {
     plain: f64,
     bindfs: Option<f64>,
+    nothing: Option<f64>,
     quipu: f64,
 }
 
@@ -118,21 +121,29 @@ impl Sides {
         self.bindfs.is_some().then(|| self.roots.path().join("bindfs"))
     }
 
-    /// Measures in turns, after one turn that does not count.
-    fn in_turns(&self, rounds: usize, mut measure: impl FnMut(&Path, Durable) -> f64) -> Figures {
+    /// Measures in turns, after one turn that does not count. What does nothing takes part if it
+    /// is given.
+    fn in_turns(
+        &self,
+        rounds: usize,
+        nothing: Option<&Path>,
+        mut measure: impl FnMut(&Path, Durable) -> f64,
+    ) -> Figures {
         let (quipu, bindfs) = (self.quipu_path(), self.bindfs_path());
         let mut turn = || {
-            let plain = measure(self.plain.path(), Durable::AfterSync);
-            let bound = bindfs.as_ref().map(|path| measure(path, Durable::AfterSync));
-            (plain, bound, measure(&quipu, Durable::AfterClose))
+            let mut synced = |path: &Path| measure(path, Durable::AfterSync);
+            let plain = synced(self.plain.path());
+            let (bound, nothing) = (bindfs.as_deref().map(&mut synced), nothing.map(&mut synced));
+            (plain, bound, nothing, measure(&quipu, Durable::AfterClose))
         };
         turn();
         let turns: Vec<_> = (0..rounds).map(|_| turn()).collect();
-        let bound: Vec<f64> = turns.iter().filter_map(|turn| turn.1).collect();
+        let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(values));
         Figures {
             plain: median(turns.iter().map(|turn| turn.0).collect()),
-            bindfs: (!bound.is_empty()).then(|| median(bound)),
-            quipu: median(turns.iter().map(|turn| turn.2).collect()),
+            bindfs: middle(turns.iter().filter_map(|turn| turn.1).collect()),
+            nothing: middle(turns.iter().filter_map(|turn| turn.2).collect()),
+            quipu: median(turns.iter().map(|turn| turn.3).collect()),
         }
     }
 }
@@ -146,33 +157,39 @@ fn shown(value: Option<f64>) -> String {
 }
 
 fn reads(arguments: &Arguments, sides: &Sides) {
-    let heading = ["warm", "plain", "bindfs", "Quipu", "of plain", "of bindfs", "goal"];
+    let idle_root = scratch();
+    let nothing = nothing::mount(idle_root.path(), arguments.files);
+    let nothing_path = Some(idle_root.path());
+    let heading =
+        ["warm", "plain", "bindfs", "bare FUSE", "Quipu", "of plain", "of bare FUSE", "goal"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let mut line = |name: &str, goal: &str, figures: &Figures| {
         rows.push(row(&[
             &name,
             &number(figures.plain),
             &shown(figures.bindfs),
+            &shown(figures.nothing),
             &number(figures.quipu),
             &number(figures.quipu / figures.plain),
-            &shown(figures.bindfs.map(|bindfs| figures.quipu / bindfs)),
+            &shown(figures.nothing.map(|nothing| figures.quipu / nothing)),
             &goal,
         ]));
     };
     let files = arguments.files;
     if is_available("rg", "ripgrep") {
-        let figures = sides.in_turns(arguments.rounds, |root, _| ripgrep(root, files));
+        let figures =
+            sides.in_turns(arguments.rounds, nothing_path, |root, _| ripgrep(root, files));
         line(&format!("rg over {files} files, ms"), "2.00 of plain", &figures);
     } else {
         println!("rg is not installed and could not be, so it is not measured.");
     }
-    let figures = sides.in_turns(arguments.rounds, |root, _| {
+    let figures = sides.in_turns(arguments.rounds, nothing_path, |root, _| {
         micros_each(files, |file| {
             fs::metadata(note(root, file.into())).expect("it is there");
         })
     });
     line("stat, µs", "", &figures);
-    let figures = sides.in_turns(arguments.rounds, |root, _| {
+    let figures = sides.in_turns(arguments.rounds, nothing_path, |root, _| {
         micros_each(files, |file| {
             assert!(
                 !fs::read(note(root, file.into())).expect("it is there").is_empty(),
@@ -182,6 +199,7 @@ fn reads(arguments: &Arguments, sides: &Sides) {
     });
     line("open, read, close, µs", "", &figures);
     print("Reading", &rows);
+    nothing.umount_and_join().expect("nothing uses it");
 }
 
 /// Returns how many milliseconds a search takes that reads every file and finds nothing.
@@ -258,7 +276,7 @@ fn writes(arguments: &Arguments, sides: &Sides) {
         ("append a line to 2 KB, µs", Writing::Append),
     ] {
         let mut turn = 0;
-        let figures = sides.in_turns(arguments.rounds, |root, durable| {
+        let figures = sides.in_turns(arguments.rounds, None, |root, durable| {
             turn += 1;
             micros_each(arguments.writes, |file| {
                 let path = note(root, writing.memory(turn, file));

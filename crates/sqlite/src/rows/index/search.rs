@@ -23,7 +23,7 @@ const RANKED_MAX: usize = 500;
 /// So many matches are counted at most, in a store.
 const COUNTED_MAX: usize = 2000;
 /// So many of the others are ranked besides, because a word is in their title.
-const TITLED_MAX: usize = 200;
+const TITLED_MAX: usize = 100;
 
 /// A document by its number, with its score.
 struct Scored {
@@ -212,7 +212,8 @@ impl<'q> Question<'q> {
 
     fn values(&self, expression: &str, at_most: usize) -> Vec<Value> {
         let Range { start, end } = self.range;
-        let values = [expression.to_owned().into(), start.into(), end.into(), limit(at_most).into()];
+        let values =
+            [expression.to_owned().into(), start.into(), end.into(), limit(at_most).into()];
         values.into_iter().chain(self.condition_values()).collect()
     }
 
@@ -331,9 +332,8 @@ fn allowed_by_paths(
 
 /// Puts the best first, and of equal ones the newest.
 fn sort(documents: &mut [Scored]) {
-    documents.sort_by(|left, right| {
-        right.score.total_cmp(&left.score).then(right.num.cmp(&left.num))
-    });
+    documents
+        .sort_by(|left, right| right.score.total_cmp(&left.score).then(right.num.cmp(&left.num)));
 }
 
 fn total(count: usize) -> Total {

@@ -1,0 +1,156 @@
+//! A file system that does nothing: what FUSE itself costs on a host, with the same library.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr,
+    ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session,
+};
+
+use crate::engine::text;
+
+/// The same notes as in the other file systems. It answers each request with what it has ready,
+/// knows nothing of stores, handles or changes, and cannot be written.
+struct Nothing {
+    texts: Vec<String>,
+}
+
+const ROOT: u64 = 1;
+const NOTES: u64 = 2;
+/// Where the numbers of the files begin.
+const FIRST: u64 = 3;
+/// The kernel keeps what it is told.
+const KEPT_FOR: Duration = Duration::from_hours(24);
+
+/// Mounts the notes in a directory until the session is dropped.
+pub(super) fn mount(root: &Path, files: u32) -> BackgroundSession {
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName("nothing".to_owned()), MountOption::NoAtime];
+    let nothing = Nothing { texts: (0..files.into()).map(text).collect() };
+    let session = Session::new(nothing, root, &config).expect("it can be mounted");
+    session.spawn().expect("it can be served")
+}
+
+impl Nothing {
+    fn attributes(&self, ino: u64) -> FileAttr {
+        let (kind, perm) = match ino {
+            ROOT | NOTES => (FileType::Directory, 0o755),
+            _ => (FileType::RegularFile, 0o644),
+        };
+        let size = self.text(ino).len().try_into().expect("a text is short");
+        FileAttr {
+            ino: INodeNo(ino),
+            size,
+            blocks: 4,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn text(&self, ino: u64) -> &str {
+        let place = ino.checked_sub(FIRST).and_then(|place| usize::try_from(place).ok());
+        place.and_then(|place| self.texts.get(place)).map_or("", String::as_str)
+    }
+}
+
+impl Filesystem for Nothing {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let wanted = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_PARALLEL_DIROPS;
+        config.add_capabilities(wanted & config.capabilities()).unwrap_or_default();
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.to_str().unwrap_or_default();
+        let file = || name.strip_suffix(".md")?.parse::<u64>().ok().map(|number| FIRST + number);
+        let found = match parent.0 {
+            ROOT => (name == "notes").then_some(NOTES),
+            _ => file(),
+        };
+        match found {
+            Some(ino) => reply.entry(&KEPT_FOR, &self.attributes(ino), Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&KEPT_FOR, &self.attributes(ino.0));
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+        reply.opened(FileHandle(0), flags);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply.ok();
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let text = self.text(ino.0).as_bytes();
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+        let end = start.saturating_add(size as usize).min(text.len());
+        reply.data(text.get(start..end).unwrap_or_default());
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        reply.opened(FileHandle(0), flags);
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let entries: Vec<_> = match ino.0 {
+            ROOT => vec![(NOTES, "notes".to_owned())],
+            _ => (0..self.texts.len() as u64)
+                .map(|number| (FIRST + number, format!("{number:06}.md")))
+                .collect(),
+        };
+        let rest = entries.iter().zip(1..).skip(usize::try_from(offset).unwrap_or(usize::MAX));
+        for ((ino, name), next) in rest {
+            let attributes = self.attributes(*ino);
+            if reply.add(INodeNo(*ino), next, name, &KEPT_FOR, &attributes, Generation(0)) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}
