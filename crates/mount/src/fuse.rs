@@ -40,14 +40,15 @@ const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 impl Adapter {
     fn shown(&self, attributes: &Attributes) -> FileAttr {
         let changed_at = system_time(attributes.changed_at);
-        match attributes.kind {
+        let shown = match attributes.kind {
             Kind::Directory => self.look.directory(attributes.ino, changed_at, attributes.access),
             Kind::File => FileAttr {
                 size: attributes.size_bytes,
                 blocks: attributes.size_bytes.div_ceil(512),
                 ..self.look.file(attributes.ino, changed_at, attributes.access)
             },
-        }
+        };
+        FileAttr { nlink: if attributes.is_removed { 0 } else { shown.nlink }, ..shown }
     }
 
     fn reply_entry(&self, found: Result<Attributes, TreeError>, reply: ReplyEntry) {

@@ -1,14 +1,17 @@
 //! Mounting and unmounting.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::chown;
 use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Mount, can_mount, errno, eventually, home, is_mounted, mounted, quipu, run};
+use crate::support::{
+    Mount, can_mount, errno, eventually, home, is_mounted, mounted, needs, quipu, run,
+};
 
 #[test]
 fn each_store_is_a_directory_below_the_root() {
@@ -27,6 +30,51 @@ fn nothing_can_be_put_in_the_root() {
     assert_eq!(errno(fs::write(mount.root().join("x"), "x")), Errno::ROFS);
     assert_eq!(errno(fs::create_dir(mount.root().join("x"))), Errno::ROFS);
     assert!(errno(fs::remove_dir(mount.root().join("notes"))) != Errno::NOENT);
+}
+
+#[test]
+fn every_user_can_mount() {
+    needs!("fusermount3", "setpriv");
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    // Where the binary was built may be closed to others.
+    let binary = home.path().join("quipu");
+    fs::copy(env!("CARGO_BIN_EXE_quipu"), binary).unwrap();
+    let nobody = Some(65534);
+    chown(home.path(), nobody, nobody).unwrap();
+    let script = "set -e
+        ./quipu store create notes >/dev/null
+        ./quipu mount --store notes --detach >/dev/null
+        cd memory/notes
+        echo green > tea.md
+        sed -i s/green/black/ tea.md
+        cat tea.md
+        stat --format %U:%a tea.md
+        if touch ../x 2>/dev/null; then echo the root can be written; fi
+        echo mounted
+        read -r
+        cd ../..
+        ./quipu unmount >/dev/null
+        ls memory/notes
+        ./quipu -s notes log --json";
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script]);
+    command.current_dir(home.path()).env("HOME", home.path());
+    command.env("QUIPU_DATA", home.path().join("data"));
+    command.env("QUIPU_MOUNT_ROOT", home.path().join("memory"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let shown: Vec<_> = lines.by_ref().take_while(|line| line != "mounted").collect();
+    assert_eq!(shown, ["black", "nobody:644"]);
+    // The mount is the user's own.
+    assert_eq!(errno(fs::read_dir(home.path().join("memory/notes"))), Errno::ACCESS);
+    process.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let log: Value = serde_json::from_str(&lines.collect::<String>()).unwrap();
+    assert_eq!(log["data"].as_array().unwrap().len(), 2, "{log}");
+    assert!(process.wait().unwrap().success());
 }
 
 #[test]

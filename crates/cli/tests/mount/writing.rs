@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use crate::support::{eventually, mounted, needs};
 
@@ -186,6 +186,7 @@ fn a_removed_file_can_be_used_until_it_is_closed() {
     file.read_to_string(&mut text).unwrap();
     assert_eq!(text, "green");
     file.write_all(b" and more").unwrap();
+    assert_eq!(file.metadata().unwrap().nlink(), 0);
     drop(file);
     assert_eq!(mount.history(), ["created /tea.md", "deleted /tea.md"]);
     assert!(!mount.at("tea.md").exists());

@@ -23,6 +23,8 @@ pub struct Attributes {
     pub changed_at: Timestamp,
     /// What may be done with it.
     pub access: Access,
+    /// Whether it is gone, and only those who have it open still see it.
+    pub is_removed: bool,
 }
 
 /// What a node is.
@@ -292,7 +294,9 @@ impl Turn<'_> {
             Standing::Open => self.tree.settings.access,
             Standing::Archived | Standing::Deleted => Access::ReadOnly,
         };
-        Attributes { ino, kind, size_bytes, changed_at, access }
+        let node = self.state.nodes.get(ino);
+        let is_removed = ino != ROOT && node.is_ok_and(|node| node.place.is_none());
+        Attributes { ino, kind, size_bytes, changed_at, access, is_removed }
     }
 
     /// Returns the names in a directory, in byte order.
