@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::Quipu;
+use crate::support::{Quipu, run};
 
 /// Nothing here takes nearly as long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -119,6 +119,37 @@ fn exit_codes_tell_what_is_wrong() {
     assert!(failed.out.contains("failed    /keys.md: the text holds a credential"), "{failed:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_directory_that_cannot_be_read_is_not_a_deletion() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let vault = vault();
+    let closed = vault.folder.join("closed");
+    fs::create_dir(&closed).expect("a folder can be made");
+    vault.write("closed/tea.md", "green\n");
+    vault.write("other.md", "x\n");
+    vault.quipu.ok(&["sync", vault.place()]);
+    let set_mode = |mode| {
+        fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    set_mode(0o000);
+    let mut sync = vault.quipu.command(&["sync", vault.place()]);
+    if fs::read_dir(&closed).is_ok() {
+        // The superuser can read everything, unless it gives that up.
+        let mut without = Command::new("/usr/bin/setpriv");
+        without.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+        without.arg(sync.get_program()).args(sync.get_args()).env_clear();
+        without.env("HOME", vault.quipu.home.path()).env("USER", "ada").env("TZ", "UTC");
+        sync = without;
+    }
+    let ran = run(sync, b"");
+    set_mode(0o755);
+    assert!(!ran.out.contains("deleted"), "{ran:?}");
+    assert!(ran.out.contains("closed"), "{ran:?}");
+    assert_eq!(vault.quipu.ok(&["cat", "/closed/tea.md"]), "green\n");
+    assert_eq!(vault.read("closed/tea.md").as_deref(), Some("green\n"));
+}
+
 #[test]
 fn a_watch_follows_other_processes_and_ends_when_told() {
     let vault = vault();
@@ -138,7 +169,7 @@ fn a_watch_follows_other_processes_and_ends_when_told() {
     assert_eq!(second.code, 4, "only one sync may work on a folder: {second:?}");
 
     let id = child.id().to_string();
-    let told = std::process::Command::new("kill").args(["-TERM", &id]).status();
+    let told = Command::new("kill").args(["-TERM", &id]).status();
     assert!(told.expect("`kill` runs").success());
     assert!(child.wait().expect("it ends").success());
 }

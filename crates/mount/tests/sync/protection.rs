@@ -191,23 +191,6 @@ fn what_is_ignored_is_left_alone_on_both_sides() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_read_is_not_a_deletion() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let bench = in_sync(3);
-    bench.put("/dir/inside.md", "x");
-    bench.sync();
-    let directory = bench.folder().join("dir");
-    fs::set_permissions(&directory, fs::Permissions::from_mode(0o000)).unwrap();
-    // The superuser can read it nevertheless.
-    if fs::read_dir(&directory).is_err() {
-        assert_eq!(bench.sync(), [""; 0]);
-    }
-    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(bench.sync(), [""; 0]);
-    assert_eq!(bench.text("/dir/inside.md").as_deref(), Some("x"));
-}
-
-#[test]
 fn what_the_store_refuses_stays_in_the_folder_and_is_reported() {
     let policy = StorePolicy { secrets: SecretPolicy::Reject, ..StorePolicy::default() };
     let limits = Limits { memories_per_store_max: 2, ..Limits::default() };
