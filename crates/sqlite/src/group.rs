@@ -76,7 +76,7 @@ struct Outcome {
 /// What became of a batch.
 #[derive(Clone)]
 enum Fate {
-    /// It is on the disk.
+    /// It is committed, and on the disk if its members asked for that.
     Committed,
     /// It could not be committed.
     Failed(Error),

@@ -12,5 +12,7 @@ mod model;
 mod opening;
 #[path = "it/recalling.rs"]
 mod recalling;
+#[path = "it/searching.rs"]
+mod searching;
 #[path = "it/support.rs"]
 mod support;

@@ -139,7 +139,7 @@ impl Engine {
                 SearchMode::Permalink => by_permalink(reader, request, &plan, end)?,
                 SearchMode::Text | SearchMode::Title => by_terms(reader, request, &plan, end)?,
             };
-            let has_more = matches.hits.len() > end;
+            let has_more = end < HITS_MAX && matches.hits.len() > end;
             let page = matches.hits.into_iter().take(end).skip(request.offset);
             let mut hits = Vec::new();
             for (what, hit) in page {
@@ -202,9 +202,9 @@ fn by_terms(
     for (_, hit) in &mut further {
         hit.score = (hit.score * LOOSE_SCORE).min(lowest);
     }
-    strict.total.count = strict.total.count.max(loose.total.count);
-    strict.total.is_lower_bound |= loose.total.is_lower_bound;
     strict.hits.extend(further);
+    strict.total.count = strict.hits.len().max(strict.total.count).max(loose.total.count);
+    strict.total.is_lower_bound |= loose.total.is_lower_bound;
     Ok(strict)
 }
 

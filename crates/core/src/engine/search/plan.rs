@@ -25,8 +25,8 @@ pub(super) struct Plan {
 /// So many documents are ranked when not all words need to be there, unless the rarest word alone
 /// has more.
 const LOOSE_MAX: usize = 500;
-/// So many documents of a word are counted. A word that still more have is left out, unless there
-/// is no rarer one.
+/// So many documents of a word are counted. A word that so many have is left out, unless there is no
+/// rarer one.
 const LOOSE_COUNTED_MAX: usize = 2000;
 /// So many words are counted.
 const LOOSE_WORDS_MAX: usize = 24;

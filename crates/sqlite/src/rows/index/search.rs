@@ -1,7 +1,8 @@
 //! Searching: which documents fit, and which of them fit best.
 //!
 //! FTS5 computes the rank of every match, and that takes longer than everything else. So if very
-//! many documents fit, only the newest ones are ranked, and those with a word in their title.
+//! many documents fit, only those with the highest numbers are ranked, which came into the index
+//! last, and of the others some with a word in their title.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -18,12 +19,11 @@ use super::expression::{Expression, titled};
 use super::{RELATIONS_START, STORE_SPAN, Terms, facts_start, store_number};
 use crate::rows::columns::{Columns as _, limit};
 
-/// So many matches are ranked at most, in a store.
+/// So many matches are ranked at most, in a store, and as many of the others if they have a word in
+/// their title.
 const RANKED_MAX: usize = 500;
 /// So many matches are counted at most, in a store.
 const COUNTED_MAX: usize = 2000;
-/// So many of the others are ranked besides, because a word is in their title.
-const TITLED_MAX: usize = 100;
 
 /// A document by its number, with its score.
 struct Scored {
@@ -55,8 +55,9 @@ pub(in crate::rows) fn search(connection: &Connection, query: &IndexQuery) -> Re
         }
     }
     // Those of one store are in their order already, which is the same whatever the limit.
+    let is_ranked = !query.terms.phrases().is_empty();
     found.sort_by(|(left_at, left), (right_at, right)| {
-        let by_time = if left.score == 0.0 { right_at.cmp(left_at) } else { Ordering::Equal };
+        let by_time = if is_ranked { Ordering::Equal } else { right_at.cmp(left_at) };
         right.score.total_cmp(&left.score).then(by_time)
     });
     matches.hits = found.into_iter().map(|(_, hit)| hit).take(query.limit).collect();
@@ -107,23 +108,44 @@ impl<'q> Question<'q> {
                 return Ok((self.latest(&newest), total(newest.len())));
             }
         };
-        let mut best = self.ranked(connection, expression, RANKED_MAX + 1)?;
+        let mut best = self.ranked(connection, expression, &self.range, RANKED_MAX + 1)?;
         if best.len() <= RANKED_MAX {
             let total = total(best.len());
             best.truncate(self.query.limit);
             return Ok((best, total));
         }
-        // Older ones are ranked only if a word is in their title, which outweighs much in the text.
+        let oldest = best.iter().map(|document| document.num).min().unwrap_or(self.range.end);
+        best.retain(|document| document.num != oldest);
+        // Of the others, those with a word in their title may be among the best.
         if let Some(titled) = titled(&phrases) {
-            let both = format!("{titled} AND {expression}");
-            let titled = self.ranked(connection, &both, TITLED_MAX)?;
-            let known: HashSet<i64> = titled.iter().map(|document| document.num).collect();
-            best.retain(|document| !known.contains(&document.num));
-            best.extend(titled);
+            let others = self.range.start..oldest + 1;
+            best.extend(self.ranked_titled(connection, (&titled, expression), &others)?);
             sort(&mut best);
         }
         best.truncate(self.query.limit);
         Ok((best, total(self.count(connection, COUNTED_MAX + 1)?)))
+    }
+
+    /// Ranks those of the documents in a range that have a word in their title, as if the title had
+    /// not been asked for.
+    fn ranked_titled(
+        &self,
+        connection: &Connection,
+        (titled, expression): (&str, &str),
+        range: &Range<i64>,
+    ) -> Result<Vec<Scored>> {
+        let both = format!("{titled} AND {expression}");
+        let mut found = self.ranked(connection, &both, range, RANKED_MAX)?;
+        let Some(oldest) = found.iter().map(|document| document.num).min() else {
+            return Ok(found);
+        };
+        // BM25 is a sum over all that is asked for, so one part of it can be taken off again.
+        let added = self.ranked(connection, titled, &(oldest..range.end), usize::MAX)?;
+        let added: HashMap<_, _> = added.iter().map(|it| (it.num, it.score)).collect();
+        for document in &mut found {
+            document.score -= added.get(&document.num).copied().unwrap_or_default();
+        }
+        Ok(found)
     }
 
     /// Counts the documents that fit, up to so many.
@@ -137,7 +159,7 @@ impl<'q> Question<'q> {
             "SELECT count(*) FROM (SELECT 1 FROM {table}
                 WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 {condition} LIMIT ?4)"
         );
-        let values = params_from_iter(self.values(expression, at_most));
+        let values = params_from_iter(self.values(expression, &self.range, at_most));
         connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))
     }
 
@@ -177,17 +199,18 @@ impl<'q> Question<'q> {
             "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3
                 {condition} ORDER BY rowid DESC LIMIT ?4"
         );
-        let values = self.values(expression, at_most);
+        let values = self.values(expression, &self.range, at_most);
         let mut statement = connection.prepare_cached(&sql)?;
         statement.query_map(params_from_iter(values), |row| row.get(0))?.collect()
     }
 
-    /// Ranks up to so many of the documents that an expression selects, those with the highest
-    /// numbers.
+    /// Ranks up to so many of the documents in a range that an expression selects, those with the
+    /// highest numbers.
     fn ranked(
         &self,
         connection: &Connection,
         expression: &str,
+        range: &Range<i64>,
         at_most: usize,
     ) -> Result<Vec<Scored>> {
         let table = self.terms.table();
@@ -202,7 +225,7 @@ impl<'q> Question<'q> {
         );
         // The best have the lowest values.
         let scored = |row: &Row<'_>| Ok(Scored { num: row.get(0)?, score: -row.get::<_, f64>(1)? });
-        let values = self.values(expression, at_most);
+        let values = self.values(expression, range, at_most);
         let mut statement = connection.prepare_cached(&sql)?;
         let found = statement.query_map(params_from_iter(values), scored)?;
         let mut found = found.collect::<Result<Vec<_>>>()?;
@@ -210,8 +233,8 @@ impl<'q> Question<'q> {
         Ok(found)
     }
 
-    fn values(&self, expression: &str, at_most: usize) -> Vec<Value> {
-        let Range { start, end } = self.range;
+    fn values(&self, expression: &str, range: &Range<i64>, at_most: usize) -> Vec<Value> {
+        let Range { start, end } = *range;
         let values =
             [expression.to_owned().into(), start.into(), end.into(), limit(at_most).into()];
         values.into_iter().chain(self.condition_values()).collect()
@@ -268,14 +291,13 @@ impl<'q> Question<'q> {
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![self.store_num, after])?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
+        while found.len() < at_most
+            && let Some(row) = rows.next()?
+        {
             let (num, note): (i64, i64) = (row.get(0)?, row.get(1)?);
             let is_allowed = self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&note));
             if is_allowed && self.range.contains(&num) && is_wanted(num) {
                 found.push(num);
-            }
-            if found.len() >= at_most {
-                break;
             }
         }
         Ok(found)
@@ -330,7 +352,7 @@ fn allowed_by_paths(
     Ok(Some(passing))
 }
 
-/// Puts the best first, and of equal ones the newest.
+/// Puts the best first, and of equal ones that which came into the index last.
 fn sort(documents: &mut [Scored]) {
     documents
         .sort_by(|left, right| right.score.total_cmp(&left.score).then(right.num.cmp(&left.num)));

@@ -1,0 +1,82 @@
+//! Searches with more matches than are ranked.
+
+use std::thread;
+
+use quipu_core::engine::{Precondition, SearchRequest};
+use quipu_core::model::StoreId;
+
+use crate::support::{Bench, actor, bench, content, new_store, path};
+
+/// More than are ranked, in each of eight threads.
+const EACH: usize = 90;
+
+/// Writes notes that all have a word in their title.
+fn crowd(bench: &Bench) {
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let title = format!("# Meeting on the plan of week {number} in part {thread}");
+                    bench.put(&format!("/crowd/{thread}-{number}.md"), &title);
+                }
+            });
+        }
+    });
+}
+
+fn found(bench: &Bench, stores: &[StoreId], text: &str, limit: usize) -> Vec<(String, f64)> {
+    let request = SearchRequest { limit, ..SearchRequest::new(stores.to_vec(), text) };
+    let page = bench.engine.search(&request).expect("it searches");
+    page.hits.into_iter().map(|hit| (hit.note.path.as_str().to_owned(), hit.score)).collect()
+}
+
+#[test]
+fn an_old_note_with_the_best_title_comes_first() {
+    let bench = bench();
+    // The first search takes memories into the index in the order of their paths.
+    bench.put("/a.md", "# Meeting");
+    crowd(&bench);
+    let (first, best) = found(&bench, &[bench.store], "meeting", 5).remove(0);
+    assert_eq!(first, "/a.md");
+    let (second, next) = found(&bench, &[bench.store], "meeting", 5).remove(1);
+    assert!(second.starts_with("/crowd/") && next < best, "{second} {next} {best}");
+}
+
+#[test]
+fn the_scores_of_a_crowded_store_and_a_small_one_can_be_compared() {
+    let bench = bench();
+    crowd(&bench);
+    let small = new_store(&bench.engine, "small");
+    let exact = (&path("/exact.md"), &content("# Meeting"));
+    bench.engine.put(&actor(), small, exact, Precondition::None).expect("written");
+    let hits = found(&bench, &[bench.store, small], "meeting", 3);
+    assert_eq!(hits.first().map(|(path, _)| path.as_str()), Some("/exact.md"), "{hits:?}");
+}
+
+#[test]
+fn pages_do_not_depend_on_their_size_and_end() {
+    let bench = bench();
+    crowd(&bench);
+    let whole = found(&bench, &[bench.store], "meeting plan", 100);
+    assert_eq!(whole.get(..10), Some(&*found(&bench, &[bench.store], "meeting plan", 10)));
+    let mut paged = Vec::new();
+    for offset in (0..).step_by(50) {
+        let request = SearchRequest {
+            offset,
+            limit: 50,
+            ..SearchRequest::new(vec![bench.store], "meeting plan")
+        };
+        let page = bench.engine.search(&request).expect("it searches");
+        assert_eq!(page.total.count, 8 * EACH);
+        paged.extend(page.hits.into_iter().map(|hit| hit.note.path.as_str().to_owned()));
+        if !page.has_more {
+            break;
+        }
+    }
+    assert_eq!(paged.len(), 500);
+    let whole: Vec<_> = whole.into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paged.get(..100), Some(&*whole));
+    paged.sort_unstable();
+    paged.dedup();
+    assert_eq!(paged.len(), 500, "no hit is on two pages");
+}
