@@ -8,7 +8,7 @@ use quipu_core::model::StoreId;
 use crate::support::{Bench, actor, bench, content, new_store, path};
 
 /// More than are ranked, in each of eight threads.
-const EACH: usize = 90;
+const EACH: usize = 80;
 
 /// Writes notes that all have a word in their title.
 fn crowd(bench: &Bench) {

@@ -19,9 +19,10 @@ use super::expression::{Expression, titled};
 use super::{RELATIONS_START, STORE_SPAN, Terms, facts_start, store_number};
 use crate::rows::columns::{Columns as _, limit};
 
-/// So many matches are ranked at most, in a store, and as many of the others if they have a word in
-/// their title.
+/// So many matches are ranked at most, in a store.
 const RANKED_MAX: usize = 500;
+/// So many of the others are ranked besides, because they have a word in their title.
+const TITLED_MAX: usize = 200;
 /// So many matches are counted at most, in a store.
 const COUNTED_MAX: usize = 2000;
 
@@ -135,7 +136,7 @@ impl<'q> Question<'q> {
         range: &Range<i64>,
     ) -> Result<Vec<Scored>> {
         let both = format!("{titled} AND {expression}");
-        let mut found = self.ranked(connection, &both, range, RANKED_MAX)?;
+        let mut found = self.ranked(connection, &both, range, TITLED_MAX)?;
         let Some(oldest) = found.iter().map(|document| document.num).min() else {
             return Ok(found);
         };
