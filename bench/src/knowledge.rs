@@ -118,7 +118,7 @@ fn scrambled(number: u64) -> u64 {
 const VOCABULARY: u64 = 30_000;
 
 /// Returns the word of a rank: made of syllables, the common ones short.
-pub(crate) fn word(rank: u64) -> String {
+fn word(rank: u64) -> String {
     const SYLLABLES: [&str; 40] = [
         "ba", "ke", "li", "mo", "nu", "pa", "re", "si", "to", "vu", "cha", "dro", "fle", "gri",
         "hu", "jo", "ka", "lem", "min", "nor", "ost", "pel", "qua", "rin", "sor", "tam", "ul",
@@ -133,6 +133,25 @@ pub(crate) fn word(rank: u64) -> String {
         rest /= 40;
     }
     word
+}
+
+/// Returns a word that few notes have, if any.
+pub(crate) fn rare_word(number: u64) -> String {
+    word(5000 + number * 37)
+}
+
+/// Returns a word that most notes have.
+pub(crate) fn common_word(number: u64) -> String {
+    word(1 + number % 5)
+}
+
+pub(crate) fn two_words(number: u64) -> String {
+    format!("{} {}", word(50 + number), word(300 + number))
+}
+
+/// Returns eight words, some of them common and some rare.
+pub(crate) fn question(number: u64) -> String {
+    [3, 8, 20, 60, 200, 900, 2500, 7000].map(|rank| word(rank + number)).join(" ")
 }
 
 /// Returns the rank of a word that stands somewhere: half of all are among the first hundred.
@@ -181,18 +200,13 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
     let mut rows = vec![seconds("write all, 8 writers", written), seconds("index all", indexed)];
     let store = library.store;
     let questions: [(&str, &dyn Fn(u64)); 9] = [
-        ("search: a rare word", &|it| library.search(&word(5000 + it * 37))),
-        ("search: a common word", &|it| library.search(&word(1 + it % 5))),
-        ("search: two words", &|it| {
-            library.search(&format!("{} {}", word(50 + it), word(300 + it)));
-        }),
+        ("search: a rare word", &|it| library.search(&rare_word(it))),
+        ("search: a common word", &|it| library.search(&common_word(it))),
+        ("search: two words", &|it| library.search(&two_words(it))),
         ("search: phrase", &|it| {
             library.search(&format!("\"{} {}\"", word(2 + it % 9), word(3 + it % 7)));
         }),
-        ("search: a question of 8 words", &|it| {
-            let ranks = [3, 8, 20, 60, 200, 900, 2500, 7000].map(|rank| word(rank + it));
-            library.search(&ranks.join(" "));
-        }),
+        ("search: a question of 8 words", &|it| library.search(&question(it))),
         ("search: a word with tag: and path:", &|it| {
             library.search(&format!("{} tag:topic{} path:topic{}", word(20), it % 50, it % 50));
         }),

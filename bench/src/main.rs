@@ -34,7 +34,7 @@ enum Subject {
     Knowledge(knowledge::Arguments),
     /// The MCP server over stdio: start, memory, notes, searches; against another one if named.
     Mcp(mcp::Arguments),
-    /// The mount against a plain directory, a FUSE pass-through and bare SQLite.
+    /// The mount against a plain directory, other FUSE file systems and bare SQLite.
     #[cfg(target_os = "linux")]
     Mount(mount::Arguments),
     /// How well search finds the notes that answer questions.

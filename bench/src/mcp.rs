@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::knowledge::{note, word};
+use crate::knowledge::{common_word, note, question, rare_word, two_words};
 use crate::table::{median, number, print, row, spent};
 
 #[derive(clap::Args, Debug)]
@@ -149,15 +149,10 @@ fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     };
     let goal = if subject.notes <= 1000 { "2" } else { "5" };
     let searches = [
-        ("search_notes: a rare word", search(&|it| word(5000 + it * 37))),
-        ("search_notes: two words", search(&|it| format!("{} {}", word(50 + it), word(300 + it)))),
-        (
-            "search_notes: a question of 8 words",
-            search(&|it| {
-                [3, 8, 20, 60, 200, 900, 2500, 7000].map(|rank| word(rank + it)).join(" ")
-            }),
-        ),
-        ("search_notes: a word that most notes have", search(&|it| word(1 + it % 5))),
+        ("search_notes: a rare word", search(&rare_word)),
+        ("search_notes: two words", search(&two_words)),
+        ("search_notes: a question of 8 words", search(&question)),
+        ("search_notes: a word that most notes have", search(&common_word)),
     ];
     let context = calls(&mut |host, it| {
         let url = format!("memory://note{}", it * 7 % subject.notes);
