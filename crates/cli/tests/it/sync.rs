@@ -139,7 +139,7 @@ fn a_directory_that_cannot_be_read_is_not_a_deletion() {
         let mut without = Command::new("/usr/bin/setpriv");
         without.args(["--bounding-set", "-dac_override,-dac_read_search"]);
         without.arg(sync.get_program()).args(sync.get_args()).env_clear();
-        without.env("HOME", vault.quipu.home.path()).env("USER", "ada").env("TZ", "UTC");
+        without.envs(sync.get_envs().filter_map(|(name, value)| Some((name, value?))));
         sync = without;
     }
     let ran = run(sync, b"");
