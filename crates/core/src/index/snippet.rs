@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Phrase;
-use super::terms::terms_like;
+use super::terms::{Beginning, terms_like};
 
 /// A part of a text with the matches in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,9 +52,9 @@ fn matches(text: &str, phrases: &[&Phrase]) -> Vec<Found> {
     if phrases.is_empty() {
         return Vec::new();
     }
-    let initials: Vec<u8> =
-        phrases.iter().flat_map(|it| &it.terms).filter_map(|term| term.bytes().next()).collect();
-    let all = terms_like(text, |initial| initials.contains(&initial));
+    let wanted: Vec<_> =
+        phrases.iter().flat_map(|it| &it.terms).map(|term| Beginning::of(term)).collect();
+    let all = terms_like(text, |word| wanted.iter().any(|term| word.is_like(*term)));
     let words: Vec<&str> = all.iter().map(|term| term.text.as_str()).collect();
     let mut found = Vec::new();
     for (number, phrase) in phrases.iter().enumerate() {

@@ -31,16 +31,14 @@ pub fn terms(text: &str) -> Vec<Term> {
     terms_like(text, |_| true)
 }
 
-/// Returns the terms of a text in their order. Of a word whose first letter is not wanted, only the
+/// Returns the terms of a text in their order. Of a word whose beginning is not wanted, only the
 /// place is told: making its term takes longer than everything else.
-pub(super) fn terms_like(text: &str, is_wanted: impl Fn(u8) -> bool) -> Vec<Term> {
+pub(super) fn terms_like(text: &str, is_wanted: impl Fn(Beginning) -> bool) -> Vec<Term> {
     let mut found = Vec::with_capacity(text.len() / 6);
     each_run(text, |run, range| match run {
         Run::Word => {
             let written = text.get(range.clone()).unwrap_or_default();
-            // The term of an ASCII word begins with its first letter, in lower case.
-            let first = written.bytes().next().filter(|_| written.is_ascii());
-            if first.is_some_and(|first| !is_wanted(first.to_ascii_lowercase())) {
+            if written.is_ascii() && !is_wanted(Beginning::of(written)) {
                 return found.push(Term { text: String::new(), range });
             }
             let term = term_of(written);
@@ -51,6 +49,31 @@ pub(super) fn terms_like(text: &str, is_wanted: impl Fn(u8) -> bool) -> Vec<Term
         Run::Ideographs => pairs(text, range, &mut found),
     });
     found
+}
+
+/// How a word of ASCII letters and digits begins, or a term.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beginning {
+    first: Option<u8>,
+    second: Option<u8>,
+}
+
+impl Beginning {
+    pub(super) fn of(word: &str) -> Self {
+        let mut letters = word.bytes().filter(|byte| *byte != b'\'');
+        // The stem of `oy` ends with an `i`.
+        let mut next = || match letters.next()?.to_ascii_lowercase() {
+            b'y' => Some(b'i'),
+            letter => Some(letter),
+        };
+        Self { first: next(), second: next() }
+    }
+
+    /// Tells whether a word that begins with one may have a term that begins with the other.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        self.first == other.first
+            && (self.second == other.second || self.second.is_none() || other.second.is_none())
+    }
 }
 
 /// Returns the term of a written word; nothing is left of a lone accent.
@@ -300,9 +323,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_term_begins_with_the_first_letter_of_its_word(word in "[a-zA-Z0-9]([a-zA-Z0-9']{0,8}[a-z0-9])?") {
-            let term = term_of(&word);
-            prop_assert_eq!(term.bytes().next(), word.to_ascii_lowercase().bytes().next());
+        fn a_term_begins_like_its_word(word in "[a-zA-Z0-9]([a-z'ys]{0,3}[a-zA-Z0-9']{0,8}(ies|ing|ed|[a-z0-9]))?") {
+            let beginning = Beginning::of(&term_of(&word));
+            prop_assert!(Beginning::of(&word).is_like(beginning));
         }
 
         #[test]
