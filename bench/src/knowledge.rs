@@ -224,6 +224,7 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
             let request = RecentRequest {
                 stores: vec![store],
                 since: Timestamp::MIN,
+                operations: Vec::new(),
                 kinds: Vec::new(),
                 before: None,
                 limit: 20,

@@ -158,6 +158,7 @@ macro_rules! knowledge_tests {
             backlinks_find_every_way_to_write_a_link,
             unresolved_links_and_orphans_are_listed,
             context_walks_the_graph,
+            context_tells_each_kind_of_link_once,
             context_is_bounded_in_cycles_and_crowds,
             context_takes_patterns_directories_and_urls,
             recent_activity_has_deleted_memories_too,

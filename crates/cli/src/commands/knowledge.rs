@@ -165,6 +165,7 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
     let request = RecentRequest {
         stores: vec![data.store()?.id],
         since: moment(&data, Some(&arguments.since))?.unwrap_or(Timestamp::MIN),
+        operations: Vec::new(),
         kinds: arguments.kinds.clone(),
         before: None,
         limit: arguments.limit,

@@ -6,10 +6,10 @@ use crate::Error;
 use crate::backend::Reader;
 use crate::index::{LinkQuery, LinkRow, NoteRow};
 use crate::model::{MemoryId, Timestamp, View};
-use crate::note::{Glob, Identifier, Note, Observation, Reference};
+use crate::note::{Glob, Identifier, Note, Observation, Reference, alias_key};
 
 use super::graph::{links_towards, meant};
-use super::naming::{Meaning, card, matching, meaning, placed};
+use super::naming::{Meaning, called, card, matching, meaning, placed};
 use super::{Engine, NoteCard, Scope, existing_store};
 
 /// How many steps away from a memory others are looked for at most.
@@ -86,7 +86,7 @@ pub struct Related {
 }
 
 /// The direction in which a link is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the memory that it stands in to what it means.
     Outgoing,
@@ -131,10 +131,11 @@ fn primaries(reader: &dyn Reader, scope: &Scope, identifier: &str) -> Result<Vec
     let Some((store, reference)) = placed(reader, scope, &identifier)? else {
         return Ok(Vec::new());
     };
-    if let Reference::Glob(glob) = &reference {
-        return matching(reader, store, glob, PRIMARIES_MAX);
-    }
-    match meaning(reader, scope, &identifier)? {
+    let found = match &reference {
+        Reference::Glob(glob) => called(reader, store, glob.as_str(), None)?,
+        Reference::Id(_) | Reference::Name(_) => meaning(reader, scope, &identifier)?,
+    };
+    match found {
         Meaning::One(row) => Ok(vec![*row]),
         Meaning::Several(mut rows) => {
             rows.sort_by(|left, right| left.path.cmp(&right.path));
@@ -145,17 +146,20 @@ fn primaries(reader: &dyn Reader, scope: &Scope, identifier: &str) -> Result<Vec
                 let below = Glob::new(&format!("{}/*", name.trim_matches('/')));
                 matching(reader, store, &below, PRIMARIES_MAX)
             }
-            Reference::Id(_) | Reference::Glob(_) => Ok(Vec::new()),
+            Reference::Glob(glob) => matching(reader, store, &glob, PRIMARIES_MAX),
+            Reference::Id(_) => Ok(Vec::new()),
         },
     }
 }
 
-/// A walk along links that visits each memory once.
+/// A walk along links that visits each memory once. Of the memory where it begins, every kind of
+/// link to another one is told.
 struct Walk<'a> {
     reader: &'a dyn Reader,
     scope: &'a Scope,
     request: &'a ContextRequest,
     seen: HashSet<MemoryId>,
+    told: HashSet<Tie>,
     related: Vec<Related>,
     is_cut: bool,
 }
@@ -167,9 +171,20 @@ struct Step {
     direction: Direction,
 }
 
+/// What a link tells; to tell it twice tells nothing new.
+#[derive(PartialEq, Eq, Hash)]
+struct Tie {
+    at: MemoryId,
+    /// The other memory, or what is not written yet.
+    other: Result<MemoryId, String>,
+    kind: String,
+    direction: Direction,
+}
+
 impl<'a> Walk<'a> {
     fn new(reader: &'a dyn Reader, scope: &'a Scope, request: &'a ContextRequest) -> Self {
-        Self { reader, scope, request, seen: HashSet::new(), related: Vec::new(), is_cut: false }
+        let (seen, told, related) = (HashSet::new(), HashSet::new(), Vec::new());
+        Self { reader, scope, request, seen, told, related, is_cut: false }
     }
 
     fn from(mut self, row: NoteRow) -> Result<ContextItem, Error> {
@@ -181,6 +196,9 @@ impl<'a> Walk<'a> {
                 break;
             }
             for step in self.steps(&at)? {
+                if !self.is_news(&at, &step, depth + 1) {
+                    continue;
+                }
                 if self.related.len() >= self.request.related_max.min(RELATED_MAX) {
                     self.is_cut = true;
                     ahead.clear();
@@ -194,21 +212,33 @@ impl<'a> Walk<'a> {
         Ok(ContextItem { note, observations, related: self.related, is_cut: self.is_cut })
     }
 
+    /// Tells whether a step leads to something that is to be told, and was not yet.
+    fn is_news(&mut self, at: &NoteRow, step: &Step, depth: usize) -> bool {
+        if let Some(to) = &step.to {
+            let is_old = self.request.changed_after.is_some_and(|after| to.updated_at <= after);
+            let is_known = self.seen.contains(&to.memory);
+            if is_old || to.memory == at.memory || (is_known && depth > 1) {
+                return false;
+            }
+        }
+        let missing = || alias_key(&step.link.target.name);
+        self.told.insert(Tie {
+            at: at.memory,
+            other: step.to.as_ref().map(|to| to.memory).ok_or_else(missing),
+            kind: step.link.kind.clone(),
+            direction: step.direction,
+        })
+    }
+
     /// Adds what a step leads to, and returns it if it is a memory that was not seen before.
     fn take(&mut self, at: &NoteRow, step: Step, depth: usize) -> Result<Option<NoteRow>, Error> {
         let Step { to, link, direction } = step;
-        if let Some(to) = &to {
-            let is_old = self.request.changed_after.is_some_and(|after| to.updated_at <= after);
-            if is_old || !self.seen.insert(to.memory) {
-                return Ok(None);
-            }
-        }
         let note = to.clone().map(|row| card(self.reader, row)).transpose()?;
         self.related.push(Related { note, via: at.memory, link, direction, depth });
-        Ok(to)
+        Ok(to.filter(|to| self.seen.insert(to.memory)))
     }
 
-    /// Returns the links of a memory, and then those that mean it.
+    /// Returns the links of a memory and those that mean it, and last those that mean nothing.
     fn steps(&mut self, at: &NoteRow) -> Result<Vec<Step>, Error> {
         let kinds = &self.request.kinds;
         let is_wanted = |link: &LinkRow| kinds.is_empty() || kinds.contains(&link.kind);
@@ -224,6 +254,7 @@ impl<'a> Walk<'a> {
         for (from, link) in towards.into_iter().take(LINKS_MAX).filter(|(_, it)| is_wanted(it)) {
             steps.push(Step { to: Some(from), link, direction: Direction::Incoming });
         }
+        steps.sort_by_key(|step| step.to.is_none());
         Ok(steps)
     }
 

@@ -142,7 +142,9 @@ impl Engine {
         Ok(if near.is_empty() {
             error.with_hint("list the store or search it to see what it holds")
         } else {
-            let near: Vec<_> = near.iter().map(|card| named(&card.path, &card.title)).collect();
+            let near = self.read(|reader| {
+                near.iter().map(|card| named(reader, scope, card)).collect::<Result<Vec<_>, _>>()
+            })?;
             error.with_hint(format!("did you mean {}?", near.join(" or ")))
         })
     }
@@ -153,8 +155,14 @@ const NAMES: &[Column] = &[Column::Title, Column::Extra];
 /// How many words of a name are looked for.
 const NAMED_WORDS_MAX: usize = 12;
 
-fn named(path: &MemoryPath, title: &str) -> String {
-    format!("`{path}` ({title})")
+/// Returns a name by which a memory can be asked for, and its title.
+fn named(reader: &dyn Reader, scope: &Scope, card: &NoteCard) -> Result<String, Error> {
+    let NoteCard { path, title, .. } = card;
+    if card.store == scope.home {
+        return Ok(format!("`{path}` ({title})"));
+    }
+    let store = existing_store(reader, card.store)?;
+    Ok(format!("`memory://{}{path}` ({title})", slug(&store.name)))
 }
 
 fn ambiguous(identifier: &str, rows: &[NoteRow]) -> Error {
@@ -184,13 +192,21 @@ pub(super) fn meaning(
     }
     match reference {
         Reference::Id(_) => Ok(Meaning::Nothing),
-        Reference::Glob(glob) => Ok(match matching(reader, store, &glob, NAMED_MAX)?.as_slice() {
-            [] => Meaning::Nothing,
-            [only] => Meaning::One(Box::new(only.clone())),
-            several => Meaning::Several(several.to_vec()),
-        }),
+        Reference::Glob(glob) => match called(reader, store, glob.as_str(), None)? {
+            // Only in URLs a star stands for anything; elsewhere for itself, as in a title.
+            Meaning::Nothing if identifier.is_url => several(reader, store, &glob),
+            found @ (Meaning::Nothing | Meaning::One(_) | Meaning::Several(_)) => Ok(found),
+        },
         Reference::Name(name) => called(reader, store, &name, None),
     }
+}
+
+fn several(reader: &dyn Reader, store: StoreId, glob: &Glob) -> Result<Meaning, Error> {
+    Ok(match matching(reader, store, glob, NAMED_MAX)?.as_slice() {
+        [] => Meaning::Nothing,
+        [only] => Meaning::One(Box::new(only.clone())),
+        several => Meaning::Several(several.to_vec()),
+    })
 }
 
 /// Returns the store that an identifier speaks of and what is called there; `None` if it names a
@@ -271,7 +287,8 @@ pub(super) fn each_note(
 
 /// Returns what a name means in a store, strictly in this order: id, path, permalink, title, alias.
 ///
-/// Seen from a directory, the nearest of several titles is meant; seen from nowhere, all are.
+/// Seen from a directory, the nearest of several titles is meant; seen from nowhere, all are. From
+/// nowhere, a name that can only be a path means no memory at another path.
 pub(super) fn called(
     reader: &dyn Reader,
     store: StoreId,
@@ -290,8 +307,11 @@ pub(super) fn called(
         }
     }
     let bare = name.trim_matches('/');
-    let bare = bare.strip_suffix(".md").unwrap_or(bare);
-    if let Some(row) = with_permalink(reader, store, bare)? {
+    let stem = bare.strip_suffix(".md");
+    let is_file = from.is_none() && stem.is_some();
+    let is_path = is_file || (from.is_none() && name.starts_with('/'));
+    let bare = stem.unwrap_or(bare);
+    if !is_file && let Some(row) = with_permalink(reader, store, bare)? {
         return Ok(one(row));
     }
     let mut titled = reader.notes_named(store, &NoteName::Title(name.to_owned()))?;
@@ -299,7 +319,7 @@ pub(super) fn called(
         titled.sort_by_cached_key(|row| Nearness::new(from, &row.path));
         titled.truncate(1);
     }
-    if titled.is_empty() {
+    if titled.is_empty() && !is_path {
         titled = reader.notes_named(store, &NoteName::Alias(alias_key(bare)))?;
     }
     Ok(match titled.as_slice() {

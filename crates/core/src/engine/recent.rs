@@ -1,10 +1,11 @@
 //! Recent activity: what changed since.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::Error;
 use crate::backend::{Reader, Span, VersionFilter, VersionQuery};
-use crate::model::{MemoryId, StoreId, Timestamp, Version, VersionId, View};
+use crate::model::{MemoryId, Operation, StoreId, Timestamp, Version, VersionId, View};
+use crate::note::Note;
 
 use super::{Engine, Page, existing_store};
 
@@ -15,6 +16,8 @@ pub struct RecentRequest {
     pub stores: Vec<StoreId>,
     /// Only changes from this moment on.
     pub since: Timestamp,
+    /// Only changes of these kinds, if there are any.
+    pub operations: Vec<Operation>,
     /// Only memories of these types, if there are any.
     pub kinds: Vec<String>,
     /// Only changes before this one, to go on after a page.
@@ -30,9 +33,9 @@ pub struct RecentChange {
     pub version: Version,
     /// The memory's title, or the last one known; its path's last segment if there is none.
     pub title: String,
-    /// The memory's type, if it still exists.
+    /// The memory's type, or the last one known.
     pub kind: Option<String>,
-    /// How many changes of the memory fall into the time, this one among them.
+    /// How many changes of the memory were read, this one among them.
     pub changes_count: usize,
 }
 
@@ -43,7 +46,7 @@ const VERSIONS_MAX: usize = 20_000;
 
 impl Engine {
     /// Returns the last change of each memory that changed since a moment, the newest first;
-    /// deleted memories too.
+    /// deleted memories too. If only some kinds of changes are wanted, it is the last of these.
     pub fn recent(&self, request: &RecentRequest) -> Result<Page<RecentChange, VersionId>, Error> {
         self.read_indexed(|reader| {
             let mut changes = Vec::new();
@@ -65,7 +68,8 @@ fn recent_of(
 ) -> Result<Vec<RecentChange>, Error> {
     let created = Span { first: request.since, ..Span::default() };
     let filter = VersionFilter { created, ..VersionFilter::default() };
-    let mut seen: HashSet<MemoryId> = HashSet::new();
+    // Where the change of a memory is in `changes`, if it is wanted there.
+    let mut seen: HashMap<MemoryId, Option<usize>> = HashMap::new();
     let mut changes: Vec<RecentChange> = Vec::new();
     let mut before = None;
     let mut versions_count = 0;
@@ -75,19 +79,22 @@ fn recent_of(
         let Some(last) = versions.last() else { break };
         before = Some(last.id);
         versions_count += versions.len();
-        for version in versions {
-            if !seen.insert(version.memory) {
-                let known =
-                    changes.iter_mut().find(|change| change.version.memory == version.memory);
-                if let Some(change) = known {
+        let is_wanted = |version: &Version| {
+            request.operations.is_empty() || request.operations.contains(&version.operation)
+        };
+        for version in versions.into_iter().filter(is_wanted) {
+            if let Some(known) = seen.get(&version.memory) {
+                if let Some(change) = known.and_then(|place| changes.get_mut(place)) {
                     change.changes_count += 1;
                 }
                 continue;
             }
+            let memory = version.memory;
             // A memory belongs to the page that its newest change is on.
-            if request.before.is_none_or(|before| version.id < before) {
-                changes.extend(described(reader, version, request)?);
-            }
+            let is_ahead = request.before.is_none_or(|before| version.id < before);
+            let change = if is_ahead { described(reader, version, request)? } else { None };
+            seen.insert(memory, change.is_some().then_some(changes.len()));
+            changes.extend(change);
         }
     }
     Ok(changes)
@@ -98,14 +105,31 @@ fn described(
     version: Version,
     request: &RecentRequest,
 ) -> Result<Option<RecentChange>, Error> {
-    let note = reader.note(version.store, version.memory)?;
-    let kind = note.as_ref().map(|note| note.kind.clone());
-    let is_wanted =
-        request.kinds.is_empty() || kind.as_ref().is_some_and(|kind| request.kinds.contains(kind));
-    if !is_wanted {
+    let note = reader.note(version.store, version.memory)?.map(|note| (note.title, note.kind));
+    let note = match note {
+        Some(note) => Some(note),
+        None => last_known(reader, &version)?,
+    };
+    let (title, kind) = note.unzip();
+    let is_kind = |wanted: &String| {
+        kind.as_ref().is_some_and(|kind| kind.to_lowercase() == wanted.to_lowercase())
+    };
+    if !request.kinds.is_empty() && !request.kinds.iter().any(is_kind) {
         return Ok(None);
     }
     let file_name = version.path.as_ref().map(|path| path.file_name().to_owned());
-    let title = note.map(|note| note.title).or(file_name).unwrap_or_default();
+    let title = title.or(file_name).unwrap_or_default();
     Ok(Some(RecentChange { version, title, kind, changes_count: 1 }))
+}
+
+/// Returns the title and the type that a memory had at last before it was deleted.
+fn last_known(reader: &dyn Reader, version: &Version) -> Result<Option<(String, String)>, Error> {
+    let filter = VersionFilter { memory: Some(version.memory), ..VersionFilter::default() };
+    let query = VersionQuery { filter, before: None, limit: 2, view: View::Full };
+    let versions = reader.versions(version.store, &query)?;
+    let named = versions.iter().find_map(|version| {
+        let note = Note::parse(version.path.as_ref()?, version.content.as_ref()?.as_str());
+        Some((note.title, note.kind))
+    });
+    Ok(named)
 }

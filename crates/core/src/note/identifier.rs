@@ -20,7 +20,7 @@ pub struct Identifier {
     /// What is called.
     pub reference: Reference,
     /// Whether the text was a `memory://` URL, whose first segment may name a store.
-    is_url: bool,
+    pub is_url: bool,
 }
 
 /// The kinds of names.

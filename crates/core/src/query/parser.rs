@@ -7,13 +7,7 @@ use super::{Expression, Filter, Query, Sense};
 pub(super) fn parse(tokens: &[Token]) -> Query {
     let mut parser = Parser { tokens };
     let Part { wanted, unwanted, filters } = parser.alternatives();
-    match wanted {
-        // Nothing can be found by what it does not hold alone.
-        None if filters.is_empty() && !unwanted.is_empty() => {
-            Query { wanted: Some(together(unwanted)), ..Query::default() }
-        }
-        wanted => Query { wanted, unwanted, filters, left_out: 0 },
-    }
+    Query { wanted, unwanted, filters, left_out: 0 }
 }
 
 /// What a part of a query asks for.
@@ -139,10 +133,6 @@ fn one_of(parts: &[Part]) -> Option<Filter> {
         first.values.extend(filter.values.iter().cloned());
     }
     (first.sense == Sense::Must).then_some(first)
-}
-
-fn together(parts: Vec<Expression>) -> Expression {
-    combined(parts, Expression::Together).unwrap_or(Expression::Together(Vec::new()))
 }
 
 /// Combines expressions; one alone stays as it is.

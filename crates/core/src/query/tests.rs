@@ -92,7 +92,7 @@ fn what_is_not_understood_is_words() {
         ("AND a OR", "a"),
         ("a OR OR b", "(a | b)"),
         ("a AND AND b", "(a & b)"),
-        ("NOT a", "a"),
+        ("NOT a", "!a"),
         ("NOT", ""),
         ("((a)", "a"),
         ("a) b", "(a b)"),

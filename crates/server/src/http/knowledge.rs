@@ -160,6 +160,7 @@ pub(super) async fn recent(Path(store): Path<String>, call: Call) -> Answer {
     let request = RecentRequest {
         stores: vec![store.id],
         since: moment(&call, "timeframe")?.unwrap_or(Timestamp::MIN),
+        operations: Vec::new(),
         kinds: call.query.all("note_type").into_iter().map(str::to_owned).collect(),
         before,
         limit: call.query.limit(View::Basic)?,

@@ -60,7 +60,12 @@ pub fn names_mean_memories_in_a_strict_order(fixture: &Fixture) {
     for name in ["other", "special/name", "memory://special/name", "memory://spec*"] {
         assert_eq!(library.resolved(name), other, "{name}");
     }
-    for name in ["nothing", "", "/", "../..", "memory://", "[[none::The Tea House]]"] {
+    for name in ["nothing", "", "/", "../..", "memory://", "[[none::The Tea House]]", "spec*"] {
+        assert_eq!(library.resolved(name), Err(ErrorKind::NotFound), "{name}");
+    }
+    // What can only be a path means no memory at another one.
+    library.put("/old/Plan.md", "---\npermalink: the-plan\n---\n# Plan");
+    for name in ["/Plan.md", "Plan.md", "memory://Plan.md", "/plan", "/the-plan.md"] {
         assert_eq!(library.resolved(name), Err(ErrorKind::NotFound), "{name}");
     }
 }
@@ -235,7 +240,7 @@ pub fn context_walks_the_graph(fixture: &Fixture) {
     let request = ContextRequest::default;
     let (out, back) = (Direction::Outgoing, Direction::Incoming);
     let step = |name: &str, depth, direction| (name.to_owned(), depth, direction);
-    let near = vec![step("B", 1, out), step("?", 1, out), step("Old", 1, back)];
+    let near = vec![step("B", 1, out), step("Old", 1, back), step("?", 1, out)];
     assert_eq!(context(request()), (near.clone(), false));
     assert_eq!(context(ContextRequest { depth: 0, ..request() }), (vec![], false));
     let far = [near.clone(), vec![step("C", 2, out)]].concat();
@@ -249,6 +254,29 @@ pub fn context_walks_the_graph(fixture: &Fixture) {
     assert_eq!(context(ContextRequest { changed_after, ..request() }), (new, false));
     let first = vec![step("B", 1, out)];
     assert_eq!(context(ContextRequest { related_max: 1, ..request() }), (first, true));
+}
+
+/// Every kind of link of the memory itself, once; what is not written yet crowds nothing out.
+pub fn context_tells_each_kind_of_link_once(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    let missing = "[[Missing]] ".repeat(12);
+    library.put(
+        "/hub.md",
+        &format!("{missing}\n\n- one [[leaf]]\n- two [[leaf]]\n\n[[leaf]] [[leaf]]"),
+    );
+    library.put("/leaf.md", "- back [[hub]]\n- other [[far]]");
+    library.put("/far.md", "[[leaf]] [[hub]]");
+    let related = |depth, related_max| {
+        let request = ContextRequest { depth, related_max, ..ContextRequest::default() };
+        let context = library.engine.context(&library.scope(), "hub", &request).expect("it walks");
+        let item = context.items.into_iter().next().expect("one item");
+        let kinds = item.related.into_iter().map(|it| it.link.kind).collect::<Vec<_>>();
+        (kinds.join(" "), item.is_cut)
+    };
+    let all = "one two links_to back links_to links_to";
+    assert_eq!(related(1, 10), (all.to_owned(), false));
+    assert_eq!(related(2, 6), (all.to_owned(), false));
+    assert_eq!(related(1, 5), ("one two links_to back links_to".to_owned(), true));
 }
 
 /// Cycles end, and a memory that everything links is no trouble.
@@ -268,7 +296,8 @@ pub fn context_is_bounded_in_cycles_and_crowds(fixture: &Fixture) {
     assert!(item.is_cut);
     let request = ContextRequest { depth: 5, related_max: 50, ..ContextRequest::default() };
     let context = library.engine.context(&library.scope(), "/b.md", &request).expect("it walks");
-    let mut seen: Vec<_> = context.items[0].related.iter().map(|it| it.note.clone()).collect();
+    let related = context.items[0].related.iter();
+    let mut seen: Vec<_> = related.map(|it| (it.note.clone(), it.direction)).collect();
     let count = seen.len();
     seen.dedup();
     assert_eq!((seen.len(), count), (50, 50));
@@ -290,6 +319,14 @@ pub fn context_takes_patterns_directories_and_urls(fixture: &Fixture) {
     assert_eq!(count("/docs/deep/"), Ok(1));
     assert_eq!(count("memory://tests/docs/a"), Ok(1));
     assert_eq!(count("*"), Ok(4));
+    library.put("/starred.md", "# C* algebra");
+    assert_eq!(count("memory://docs/deep*"), Ok(1));
+    assert_eq!(count("C* algebra"), Ok(1));
+    let resolved = |name| library.engine.resolve(&library.scope(), name, View::Basic);
+    assert_eq!(resolved("C* algebra").expect("a title").path.as_str(), "/starred.md");
+    let error = resolved("docs/deep/*").expect_err("a pattern names no memory");
+    assert_eq!(*error.kind(), ErrorKind::NotFound);
+    library.delete("/starred.md");
     assert_eq!(count("nothing/*"), Err(ErrorKind::NotFound));
     let request = ContextRequest { offset: 2, limit: 2, ..ContextRequest::default() };
     let page = library.engine.context(&library.scope(), "docs/*", &request).expect("it walks");
@@ -302,11 +339,12 @@ pub fn recent_activity_has_deleted_memories_too(fixture: &Fixture) {
     library.put("/a.md", "# Tea\n\none");
     library.put("/b.md", "---\ntype: recipe\n---\n");
     library.put("/a.md", "# Tea\n\ntwo");
-    library.put("/gone.md", "x");
+    library.put("/gone.md", "---\ntitle: Gone\ntype: Recipe\n---\n");
     library.delete("/gone.md");
     let request = |since, before, limit| RecentRequest {
         stores: vec![library.store],
         since,
+        operations: Vec::new(),
         kinds: Vec::new(),
         before,
         limit,
@@ -320,7 +358,7 @@ pub fn recent_activity_has_deleted_memories_too(fixture: &Fixture) {
     assert_eq!(
         lines,
         [
-            ("gone.md", Operation::Deleted, 2),
+            ("Gone", Operation::Deleted, 2),
             ("Tea", Operation::Modified, 2),
             ("b", Operation::Created, 1)
         ]
@@ -333,7 +371,12 @@ pub fn recent_activity_has_deleted_memories_too(fixture: &Fixture) {
     assert_eq!(library.engine.recent(&request(late, None, 9)).expect("it lists").items.len(), 1);
     let kinds = vec!["recipe".to_owned()];
     let recipes = RecentRequest { kinds, ..request(Timestamp::MIN, None, 9) };
-    assert_eq!(library.engine.recent(&recipes).expect("it lists").items.len(), 1);
+    assert_eq!(library.engine.recent(&recipes).expect("it lists").items.len(), 2);
+    let operations = vec![Operation::Created];
+    let created = RecentRequest { operations, ..request(Timestamp::MIN, None, 9) };
+    let created = library.engine.recent(&created).expect("it lists").items;
+    let titles: Vec<_> = created.iter().map(|it| (it.title.as_str(), it.changes_count)).collect();
+    assert_eq!(titles, [("Gone", 1), ("b", 1), ("Tea", 1)]);
 }
 
 /// Nodes and edges, and no more than asked for.

@@ -25,35 +25,28 @@ pub(super) fn recent_activity(call: &Call, arguments: &Arguments) -> Result<Answ
         None => call.client.stores()?,
     };
     let (operations, kinds) = wanted(arguments)?;
-    let mut request = RecentRequest {
+    let is_narrowed = !(operations.is_empty() && kinds.is_empty());
+    let request = RecentRequest {
         stores: stores.iter().map(|store| store.id).collect(),
         since,
+        operations,
         kinds,
         before: None,
-        limit: paging.page_size,
+        limit: paging.offset().saturating_add(paging.page_size),
     };
-    // Pages are counted in changes that pass, so the ones before are read too.
-    let end = paging.offset().saturating_add(paging.page_size);
-    let mut passing = Vec::new();
-    loop {
-        call.require_wanted()?;
-        let page = call.engine().recent(&request)?;
-        passing.extend(page.items.into_iter().filter(|change| {
-            operations.is_empty() || operations.contains(&change.version.operation)
-        }));
-        request.before = page.next;
-        if page.next.is_none() || passing.len() > end {
-            break;
-        }
-    }
-    let has_more = passing.len() > end;
-    let changes: Vec<_> =
-        passing.into_iter().skip(paging.offset()).take(paging.page_size).collect();
+    call.require_wanted()?;
+    let page = call.engine().recent(&request)?;
+    let has_more = page.next.is_some();
+    let changes: Vec<_> = page.items.into_iter().skip(paging.offset()).collect();
 
     let actors = Actors::new(call.engine());
     let mut lines: Vec<_> = changes.iter().map(|change| line(change, &stores, &actors)).collect();
     if lines.is_empty() {
-        lines.push(format!("Nothing has changed since {since}."));
+        lines.push(match (paging.page, is_narrowed) {
+            (1, false) => format!("Nothing has changed since {since}."),
+            (1, true) => format!("Nothing of this type has changed since {since}."),
+            (page, _) => format!("There is no page {page}."),
+        });
     }
     if has_more {
         lines.push(format!("more with page={}", paging.page + 1));
@@ -72,7 +65,7 @@ pub(super) fn recent_activity(call: &Call, arguments: &Arguments) -> Result<Answ
 fn wanted(arguments: &Arguments) -> Result<(Vec<Operation>, Vec<String>), Error> {
     let mut operations = Vec::new();
     let mut kinds = Vec::new();
-    for word in arguments.list("type")? {
+    for word in arguments.list("type")?.iter().map(|word| word.to_lowercase()) {
         match word.parse() {
             Ok(operation) => operations.push(operation),
             Err(_) if matches!(word.as_str(), "entity" | "observation" | "relation") => {}
