@@ -3,6 +3,8 @@
 #![expect(clippy::indexing_slicing, reason = "tests fail by panicking")]
 #![expect(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
 
+#[path = "mcp/choosing.rs"]
+mod choosing;
 #[path = "mcp/hosts.rs"]
 mod hosts;
 #[path = "mcp/memory.rs"]

@@ -79,6 +79,15 @@ impl Grant {
         }
     }
 
+    /// Tells whether the client may make the store that its first note or memory goes to.
+    fn makes_first_store(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Key(key) => key.role != Role::ReadOnly && key.stores.is_none(),
+            Self::Session(_) => false,
+        }
+    }
+
     /// Tells whether the client may write anywhere.
     fn writes(&self) -> bool {
         match self {
@@ -125,7 +134,13 @@ impl Client {
         }
     }
 
-    /// Returns the stores that can be reached: attached ones in their order, others by age.
+    /// Tells whether the first note makes a store for it, if there is none.
+    pub(super) fn makes_first_store(&self) -> bool {
+        self.settings.access == Access::ReadWrite && self.grant.makes_first_store()
+    }
+
+    /// Returns the stores that can be reached: attached ones in their order, others by age, those
+    /// that are archived last.
     pub(super) fn stores(&self) -> Result<Vec<Store>, Error> {
         if let Grant::Session(session) = &self.grant {
             let attached = session.attachments.iter().map(|attached| attached.store);
@@ -133,7 +148,7 @@ impl Client {
         }
         let query = StoreQuery {
             workspace: self.workspace,
-            archived: Archived::Hide,
+            archived: Archived::Show,
             created: Span::default(),
             before: None,
             limit: usize::MAX,
@@ -141,20 +156,47 @@ impl Client {
         let mut stores = self.engine.stores(&query)?.items;
         stores.retain(|store| self.access(store.id).is_some());
         stores.reverse();
+        stores.sort_by_key(is_archived);
+        Ok(stores)
+    }
+
+    /// Returns the stores that can be reached and are not archived.
+    pub(super) fn open_stores(&self) -> Result<Vec<Store>, Error> {
+        let mut stores = self.stores()?;
+        stores.retain(|store| !is_archived(store));
         Ok(stores)
     }
 
     /// Returns the store that an id, a name or a slug means.
     pub(super) fn store(&self, wanted: &str) -> Result<Store, Error> {
+        self.store_that(
+            wanted,
+            &[
+                &|store| store.id.to_string() == wanted,
+                &|store| store.name.as_str() == wanted,
+                &|store| store.name.as_str().eq_ignore_ascii_case(wanted),
+                &|store| slug(&store.name) == wanted,
+            ],
+        )
+    }
+
+    /// Returns the store that an id or a name means, to the letter.
+    pub(super) fn store_exactly(&self, wanted: &str) -> Result<Store, Error> {
+        self.store_that(
+            wanted,
+            &[&|store| store.id.to_string() == wanted, &|store| store.name.as_str() == wanted],
+        )
+    }
+
+    /// Returns the one store that passes the first test that any passes. Of several, those that are
+    /// not archived count.
+    fn store_that(&self, wanted: &str, tests: &[&dyn Fn(&Store) -> bool]) -> Result<Store, Error> {
         let stores = self.stores()?;
-        let fits: [&dyn Fn(&Store) -> bool; 4] = [
-            &|store| store.id.to_string() == wanted,
-            &|store| store.name.as_str() == wanted,
-            &|store| store.name.as_str().eq_ignore_ascii_case(wanted),
-            &|store| slug(&store.name) == wanted,
-        ];
-        for fits in fits {
-            let found: Vec<_> = stores.iter().filter(|store| fits(store)).collect();
+        for fits in tests {
+            let mut found: Vec<_> = stores.iter().filter(|store| fits(store)).collect();
+            if found.iter().any(|store| !is_archived(store)) {
+                found.retain(|store| !is_archived(store));
+            }
             match found.as_slice() {
                 [] => {}
                 [store] => return Ok((*store).clone()),
@@ -167,10 +209,10 @@ impl Client {
 
     /// Returns the store that is used when none is named; `None` if there is no rule for one.
     pub(super) fn default_store(&self) -> Result<Option<Store>, Error> {
-        let mut stores = self.stores()?;
         if let Grant::Session(_) = self.grant {
-            return Ok(stores.into_iter().next());
+            return Ok(self.stores()?.into_iter().next());
         }
+        let mut stores = self.open_stores()?;
         if let Some(wanted) = &self.settings.store {
             return match self.store(wanted) {
                 Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
@@ -184,25 +226,32 @@ impl Client {
         Ok(if stores.len() == 1 { stores.pop() } else { None })
     }
 
-    /// Returns the store to write notes to: the one named, or the default one, which is made if
-    /// there is no store for notes at all.
-    pub(super) fn store_for_notes(&self, wanted: Option<&str>) -> Result<Store, Error> {
+    /// Returns the store that is meant: the one named, or the default one; `None` if there is no
+    /// store for notes yet.
+    pub(super) fn chosen(&self, wanted: Option<&str>) -> Result<Option<Store>, Error> {
         if let Some(wanted) = wanted {
-            return self.store(wanted);
+            return self.store(wanted).map(Some);
         }
         if let Some(store) = self.default_store()? {
-            return Ok(store);
+            return Ok(Some(store));
         }
-        if let Some(wanted) = &self.settings.store {
-            return self.created(wanted, "");
-        }
-        let others = self.stores()?;
+        let others = self.open_stores()?;
         let is_choice = others.iter().any(|store| store.name.as_str() != MEMORY_STORE);
-        if is_choice {
+        if is_choice && self.settings.store.is_none() {
             return Err(Error::new(ErrorKind::Ambiguous, "there is no default store")
                 .with_hint(format!("name one as `project`: {}", names(&others))));
         }
-        self.created(NOTES_STORE, "Notes.")
+        Ok(None)
+    }
+
+    /// Returns the store to write notes to: the one named, or the default one, which is made if
+    /// there is no store for notes at all.
+    pub(super) fn store_for_notes(&self, wanted: Option<&str>) -> Result<Store, Error> {
+        match (self.chosen(wanted)?, &self.settings.store) {
+            (Some(store), _) => Ok(store),
+            (None, Some(wanted)) => self.created(wanted, ""),
+            (None, None) => self.created(NOTES_STORE, "Notes."),
+        }
     }
 
     /// Returns the stores to look in: the one named, or the default one and that of the memory
@@ -222,7 +271,8 @@ impl Client {
     /// Returns the store of the memory tool, which is made at its first use.
     pub(super) fn memory_store(&self) -> Result<Store, Error> {
         let stores = self.stores()?;
-        let own = stores.iter().find(|store| store.name.as_str() == MEMORY_STORE);
+        let is_own = |store: &&Store| store.name.as_str() == MEMORY_STORE;
+        let own = stores.iter().find(is_own);
         match (own.or_else(|| self.first_attached(&stores)), &self.grant) {
             (Some(store), _) => Ok(store.clone()),
             (None, Grant::Session(_)) => Err(Error::not_found("no store is attached")),
@@ -240,9 +290,19 @@ impl Client {
     }
 
     fn created(&self, name: &str, description: &str) -> Result<Store, Error> {
-        if self.require_management().is_err() {
-            return Err(Error::not_found(format!("there is no store `{name}` yet"))
-                .with_hint(format!("ask an admin to make it: `quipu store create {name}`")));
+        if self.stores()?.iter().any(|store| store.name.as_str() == name) {
+            return Err(Error::new(
+                ErrorKind::StoreArchived,
+                format!("the store `{name}` is archived"),
+            )
+            .with_hint("it can be read; name another one as `project` to write"));
+        }
+        if !self.makes_first_store() {
+            let is_limited = matches!(&self.grant, Grant::Key(key) if key.stores.is_some());
+            let message = if is_limited { "you reach no store" } else { "there is no store" };
+            return Err(Error::not_found(format!("{message} `{name}`")).with_hint(
+                "name another one as `project`, or ask somebody who may make stores for this one",
+            ));
         }
         let description = Description::new(description)?;
         let new = NewStore { description, ..NewStore::named(Name::new(name)?) };
@@ -257,6 +317,10 @@ impl Client {
             Ok(_) | Err(_) => store.id.to_string(),
         }
     }
+}
+
+fn is_archived(store: &Store) -> bool {
+    store.archived_at.is_some()
 }
 
 fn names(stores: &[Store]) -> String {

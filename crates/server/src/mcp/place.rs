@@ -25,6 +25,17 @@ pub(super) fn place(client: &Client, url: &str) -> Result<(Store, MemoryPath), E
     Ok((store, path))
 }
 
+/// Splits the store off a path that may be written as a URL.
+pub(super) fn split(client: &Client, text: &str) -> Result<(Option<Store>, String), Error> {
+    let Some(rest) = text.strip_prefix(SCHEME) else { return Ok((None, text.to_owned())) };
+    let rest = decoded(rest);
+    match rest.split_once('/') {
+        Some((store, path)) => Ok((Some(client.store(store)?), path.to_owned())),
+        None => Err(Error::invalid(format!("`{text}` is not the URL of a memory"))
+            .with_hint("it has the form memory://store/path")),
+    }
+}
+
 /// Reads a path as models write it: a slash at its beginning may be missing, one at its end is
 /// dropped.
 pub(super) fn path(text: &str) -> Result<MemoryPath, Error> {

@@ -47,6 +47,9 @@ fn shown(url: &str, context: &Context, stores: &[Store], paging: Paging) -> Answ
     let results: Vec<_> = context.items.iter().map(|item| result(item, stores)).collect();
     let related_count: usize = context.items.iter().map(|item| item.related.len()).sum();
     let mut parts: Vec<_> = context.items.iter().map(|item| part(item, stores)).collect();
+    if parts.is_empty() {
+        parts.push(format!("There is no page {}.", paging.page));
+    }
     if context.has_more {
         parts.push(format!("more with page={}", paging.page + 1));
     }
@@ -77,15 +80,18 @@ fn part(item: &ContextItem, stores: &[Store]) -> String {
     if !item.related.is_empty() {
         lines.push("Connected:".to_owned());
     }
-    lines.extend(item.related.iter().map(connection));
+    lines.extend(item.related.iter().map(|related| connection(item, related, stores)));
     if item.is_cut {
         lines.push("… more with a larger max_related".to_owned());
     }
     lines.join("\n")
 }
 
-fn connection(related: &Related) -> String {
+fn connection(item: &ContextItem, related: &Related, stores: &[Store]) -> String {
     let name = match &related.note {
+        Some(note) if note.store != item.note.store => {
+            format!("{} ({}, {})", note.title, note.path, store_name(stores, note.store))
+        }
         Some(note) => format!("{} ({})", note.title, note.path),
         None => format!("{} (not written yet)", related.link.target.name),
     };

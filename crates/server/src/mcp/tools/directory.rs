@@ -33,8 +33,11 @@ pub(super) fn list(call: &Call, arguments: &Arguments) -> Result<Answer, Error> 
     let sort = arguments.choice("sort", &["name", "updated", "size"])?.unwrap_or("name");
     let paging = arguments.paging(100, 500)?;
     let project = arguments.word("project")?;
-    let stores = call.client.stores_to_read(project.as_deref())?;
-    let Some(store) = stores.into_iter().next() else {
+    let store = match call.client.chosen(project.as_deref())? {
+        Some(store) => Some(store),
+        None => call.client.stores()?.into_iter().next(),
+    };
+    let Some(store) = store else {
         return Ok(Answer::new(
             "There are no stores yet.",
             json!({"directories": [], "files": []}),
@@ -97,10 +100,14 @@ fn contents(
 }
 
 fn shown(store: &Store, directory: &Directory, found: &Contents, paging: Paging) -> Answer {
-    let total = found.files.len();
-    let shown: Vec<_> = found.files.iter().skip(paging.offset()).take(paging.page_size).collect();
-    let has_more = paging.offset() + shown.len() < total;
-    let directories = found.directories.iter();
+    // Directories come first, then files; a page holds some of both.
+    let total = found.directories.len() + found.files.len();
+    let (start, size) = (paging.offset(), paging.page_size);
+    let directories = found.directories.iter().skip(start).take(size);
+    let left = size - directories.clone().count();
+    let files = found.files.iter().skip(start.saturating_sub(found.directories.len()));
+    let shown: Vec<_> = files.take(left).collect();
+    let has_more = start.saturating_add(size) < total;
     let data = json!({
         "project": store.name.as_str(),
         "directory": directory.as_str(),

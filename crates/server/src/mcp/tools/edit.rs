@@ -57,7 +57,7 @@ pub(super) fn edit_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let fields = notes::metadata(arguments)?;
     let edit = Edit::new(arguments, &fields)?;
     let expected = found::expected_checksum(arguments)?;
-    let found = found::exact(call, &identifier, arguments)?;
+    let found = found::to_change(call, &identifier, arguments)?;
     let actor = call.writer(&found.store)?;
     let mut before = String::new();
     let work = |memory: &Memory, text: &str| -> Result<String, Error> {

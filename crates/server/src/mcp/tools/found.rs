@@ -2,6 +2,7 @@
 
 use quipu_core::engine::Scope;
 use quipu_core::model::{ContentHash, Memory, ParseHashError, Store, View};
+use quipu_core::note::{Identifier, Reference};
 use quipu_core::{Error, ErrorKind};
 
 use super::Call;
@@ -17,20 +18,51 @@ pub(super) struct Found {
 
 /// Returns the one note that an identifier means, in the store of `project` if that is given.
 ///
-/// Otherwise the stores are tried in their order; the error is that of the first.
+/// Otherwise the default store comes first; without one, no other store may have such a note.
 pub(super) fn exact(call: &Call, identifier: &str, arguments: &Arguments) -> Result<Found, Error> {
-    let scopes = scopes(call, arguments)?;
+    let has_order = arguments.word("project")?.is_some() || call.client.default_store()?.is_some();
+    let mut found: Vec<Found> = Vec::new();
     let mut missing = None;
-    for scope in &scopes {
+    for scope in &scopes(call, arguments)? {
         match call.engine().resolve(scope, identifier, View::Full) {
-            Ok(memory) => return Ok(Found { store: call.engine().store(memory.store)?, memory }),
+            Ok(memory) if found.iter().any(|it| it.memory.id == memory.id) => {}
+            Ok(memory) => found.push(Found { store: call.engine().store(memory.store)?, memory }),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }
             Err(error) => return Err(error),
         }
+        if has_order && !found.is_empty() {
+            break;
+        }
     }
-    Err(missing.unwrap_or_else(nothing_yet))
+    match found.pop() {
+        Some(only) if found.is_empty() => Ok(only),
+        Some(last) => Err(ambiguous(identifier, found.iter().chain([&last]))),
+        None => Err(missing.unwrap_or_else(nothing_yet)),
+    }
+}
+
+/// Returns the one note that an identifier means and that is to be changed: a pattern never means
+/// one.
+pub(super) fn to_change(
+    call: &Call,
+    identifier: &str,
+    arguments: &Arguments,
+) -> Result<Found, Error> {
+    let parsed = Identifier::parse(identifier);
+    if parsed.is_url && matches!(parsed.reference, Reference::Glob(_)) {
+        return Err(Error::invalid(format!("`{identifier}` is a pattern; nothing was changed"))
+            .with_hint("name one note; build_context lists those that fit"));
+    }
+    exact(call, identifier, arguments)
+}
+
+fn ambiguous<'f>(identifier: &str, found: impl Iterator<Item = &'f Found>) -> Error {
+    let places: Vec<_> =
+        found.map(|it| format!("`{}` of `{}`", it.memory.path, it.store.name)).collect();
+    Error::new(ErrorKind::Ambiguous, format!("{} notes are called `{identifier}`", places.len()))
+        .with_hint(format!("name the store as `project`: {}", places.join(" or ")))
 }
 
 /// Returns where names are looked for, one store after the other, and how far links may lead.

@@ -1,6 +1,7 @@
 //! `note_history` and `restore_note`: who changed what, and undo.
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
+use quipu_core::engine::Effect;
 use quipu_core::model::{
     Content, MemoryId, MemoryPath, Operation, Store, Version, VersionId, View,
 };
@@ -43,6 +44,9 @@ pub(super) fn note_history(call: &Call, arguments: &Arguments) -> Result<Answer,
         let diff = if with_diffs { change(call, version)? } else { None };
         texts.push(line(version, &actors) + &diff.as_deref().map_or_else(String::new, indented));
         versions.push(shape(version, &actors, diff.as_deref()));
+    }
+    if versions.is_empty() {
+        texts.push(format!("There is no page {}.", paging.page));
     }
     if has_more {
         texts.push(format!("more with page={}", paging.page + 1));
@@ -126,33 +130,42 @@ fn change(call: &Call, version: &Version) -> Result<Option<String>, Error> {
 
 pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let subject = subject(call, arguments)?;
-    let version = match arguments.word("version")? {
+    let (version, to) = match arguments.word("version")? {
         Some(id) => {
             let version = call.engine().version(subject.store.id, version_id(&id)?, View::Basic)?;
             if version.memory != subject.memory {
                 return Err(Error::not_found(format!("`{id}` is a version of another note")));
             }
-            version
+            (version, None)
         }
-        None => undone(call, &subject)?,
+        None => {
+            let before = undone(call, &subject)?;
+            let path = before.path.clone();
+            (before, path)
+        }
     };
     let actor = call.writer(&subject.store)?;
-    let written = call.engine().restore(&actor, subject.store.id, version.id, None)?;
+    let written = call.engine().restore(&actor, subject.store.id, version.id, to.as_ref())?;
     let memory = &written.memory;
+    let is_changed = written.effect == Effect::Changed;
     let data = json!({
-        "action": "restored",
+        "action": if is_changed { "restored" } else { "unchanged" },
         "project": subject.store.name.as_str(),
         "file_path": memory.path.as_str(),
         "id": memory.id.to_string(),
         "restored_version_id": version.id.to_string(),
         "version_id": memory.version.to_string(),
         "checksum": memory.hash.to_string(),
+        "findings": shown::findings_data(&written),
     });
-    let text = format!(
-        "`{}` holds again what it held in {} ({}); the version before stays in its history.",
-        memory.path, version.id, version.created_at
-    );
-    Ok(Answer::new(text + &shown::findings(&written), data))
+    let held = format!("what it held in {} ({})", version.id, version.created_at);
+    let text = if is_changed {
+        let path = &memory.path;
+        format!("`{path}` holds again {held}; the version before stays in its history.")
+    } else {
+        format!("`{}` holds {held} already; nothing was changed.", memory.path)
+    };
+    Ok(Answer::new(text + &shown::findings(&written, &subject.store), data))
 }
 
 /// Returns the version before the last change.
@@ -165,6 +178,10 @@ fn undone(call: &Call, subject: &Subject) -> Result<Version, Error> {
     };
     let mut newest = call.engine().versions(subject.store.id, &query)?.items.into_iter();
     match (newest.next(), newest.next()) {
+        (Some(_), Some(before)) if before.operation == Operation::Deleted => {
+            Err(Error::invalid("the last change brought the note back")
+                .with_hint("delete_note takes it away again; note_history lists its versions"))
+        }
         (Some(_), Some(before)) => Ok(before),
         (Some(only), None) if only.operation != Operation::Created => {
             Err(Error::not_found("the version before the last change is no longer kept"))
@@ -178,7 +195,7 @@ fn undone(call: &Call, subject: &Subject) -> Result<Version, Error> {
 /// Finds a note that lives or, by its path, one that is deleted.
 fn subject(call: &Call, arguments: &Arguments) -> Result<Subject, Error> {
     let identifier = arguments.required("identifier")?;
-    let missing = match found::exact(call, &identifier, arguments) {
+    let missing = match found::to_change(call, &identifier, arguments) {
         Ok(found) => return Ok(Subject { store: found.store, memory: found.memory.id }),
         Err(error) if *error.kind() == ErrorKind::NotFound => error,
         Err(error) => return Err(error),

@@ -28,7 +28,7 @@ pub(super) fn move_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
         Subject::Note(found) => (&found.store, &found.memory.path),
         Subject::Directory(store, path) => (store, path),
     };
-    let to = target(from, &destination, &subject)?;
+    let to = target(call, &destination, &subject)?;
     let actor = call.writer(store)?;
     let moved = call.engine().rename(&actor, store.id, from, &to)?;
     let notes: Vec<_> = moved
@@ -42,8 +42,11 @@ pub(super) fn move_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
         })
         .collect();
     let text = match notes.len() {
-        1 => format!("Moved `{from}` to `{to}`; its id and history stay."),
-        count => format!("Moved {count} notes from `{from}` to `{to}`; ids and histories stay."),
+        1 => format!("Moved `{from}` to `{to}` in `{}`; its id and history stay.", store.name),
+        count => format!(
+            "Moved {count} notes from `{from}` to `{to}` in `{}`; ids and histories stay.",
+            store.name
+        ),
     };
     let data = json!({
         "action": "moved",
@@ -56,23 +59,29 @@ pub(super) fn move_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
 }
 
 /// Returns the new path. A note keeps its name in a directory, and its extension.
-fn target(from: &MemoryPath, destination: &str, subject: &Subject) -> Result<MemoryPath, Error> {
-    match subject {
-        Subject::Note(_) if destination.ends_with('/') => {
-            place::path(&format!("{destination}{}", from.file_name()))
-        }
-        Subject::Note(_) => {
-            let to = place::path(destination)?;
-            let extension = from.file_name().rsplit_once('.').map(|(_, extension)| extension);
-            match extension {
-                Some(extension) if !to.file_name().contains('.') => {
-                    place::path(&format!("{to}.{extension}"))
-                }
-                Some(_) | None => Ok(to),
-            }
-        }
-        Subject::Directory(..) => place::path(destination),
+fn target(call: &Call, destination: &str, subject: &Subject) -> Result<MemoryPath, Error> {
+    let (Subject::Note(Found { store, .. }) | Subject::Directory(store, _)) = subject;
+    let (named, destination) = place::split(&call.client, destination)?;
+    if named.is_some_and(|named| named.id != store.id) {
+        return Err(Error::invalid("a note cannot move to another store; nothing was moved")
+            .with_hint("write it there with write_note, then delete it here"));
     }
+    let Subject::Note(Found { memory, .. }) = subject else { return place::path(&destination) };
+    let name = memory.path.file_name();
+    if destination.ends_with('/') {
+        return place::path(&format!("{destination}{name}"));
+    }
+    let to = place::path(&destination)?;
+    match (extension(name), extension(to.file_name())) {
+        (Some(extension), None) => place::path(&format!("{to}.{extension}")),
+        (Some(_) | None, _) => Ok(to),
+    }
+}
+
+/// Returns the extension of a file's name; `v1.5` has none.
+fn extension(name: &str) -> Option<&str> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    (!stem.is_empty() && extension.starts_with(char::is_alphabetic)).then_some(extension)
 }
 
 pub(super) fn delete_note(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
@@ -98,8 +107,11 @@ pub(super) fn delete_note(call: &Call, arguments: &Arguments) -> Result<Answer, 
         .map(MemoryPath::as_str)
         .collect();
     let text = match versions.len() {
-        1 => format!("Deleted `{path}`; restore_note brings it back."),
-        count => format!("Deleted {count} notes in `{path}`; restore_note brings each back."),
+        1 => format!("Deleted `{path}` in `{}`; restore_note brings it back.", store.name),
+        count => format!(
+            "Deleted {count} notes below `{path}` in `{}`; restore_note brings each back.",
+            store.name
+        ),
     };
     let data = json!({
         "action": "deleted",
@@ -127,10 +139,11 @@ fn subject(call: &Call, arguments: &Arguments) -> Result<Subject, Error> {
     if arguments.flag("is_directory")? == Some(true) || identifier.ends_with('/') {
         return directory(call, arguments, &identifier);
     }
-    Ok(Subject::Note(found::exact(call, &identifier, arguments)?))
+    Ok(Subject::Note(found::to_change(call, &identifier, arguments)?))
 }
 
 fn directory(call: &Call, arguments: &Arguments, name: &str) -> Result<Subject, Error> {
+    let (named, name) = place::split(&call.client, name)?;
     if name.trim_matches('/').is_empty() {
         return Err(Error::new(
             ErrorKind::InvalidInput,
@@ -139,6 +152,10 @@ fn directory(call: &Call, arguments: &Arguments, name: &str) -> Result<Subject, 
         .with_hint("name a directory in it"));
     }
     let project = arguments.word("project")?;
-    let store = call.client.store_for_notes(project.as_deref())?;
-    Ok(Subject::Directory(store, place::path(name)?))
+    let store = match named {
+        Some(store) => Some(store),
+        None => call.client.chosen(project.as_deref())?,
+    };
+    let store = store.ok_or_else(found::nothing_yet)?;
+    Ok(Subject::Directory(store, place::path(&name)?))
 }

@@ -134,6 +134,9 @@ fn path(directory: &str, title: &str) -> Result<MemoryPath, Error> {
         })
         .collect();
     let name = name.trim().trim_start_matches('.');
+    if name.is_empty() {
+        return Err(Error::invalid(format!("title: `{title}` leaves no name for a file")));
+    }
     let name = format!("{}.md", name.strip_suffix(".md").unwrap_or(name));
     let directory = directory.trim().trim_matches('/');
     let whole = format!("/{directory}/{name}");
@@ -157,7 +160,12 @@ fn fields(arguments: &Arguments, title: &str) -> Result<Vec<(String, Option<Fiel
         let tags = tags.iter().map(|tag| Field::Text(tag.trim_start_matches('#').to_owned()));
         fields.push(("tags".to_owned(), Some(Field::List(tags.collect()))));
     }
-    fields.extend(metadata(arguments)?.into_iter().filter(|(key, _)| key != "title"));
+    for (key, value) in metadata(arguments)? {
+        // What has an argument of its own is told by that.
+        if fields.iter().all(|(known, _)| *known != key) {
+            fields.push((key, value));
+        }
+    }
     Ok(fields)
 }
 
@@ -243,6 +251,7 @@ pub(super) fn card(call: &Call, store: &Store, written: &Written, action: &str) 
         "observations_count": note.observations.len(),
         "relations_count": links_count,
         "remarks": remarks,
+        "findings": shown::findings_data(written),
     });
     let mut lines = vec![
         format!("{action} `{}` in `{}`", note.title, store.name),
@@ -253,5 +262,5 @@ pub(super) fn card(call: &Call, store: &Store, written: &Written, action: &str) 
         format!("observations: {}, relations: {links_count}", note.observations.len()),
     ];
     lines.extend(remarks.iter().map(|remark| format!("remark: {remark}")));
-    Answer::new(lines.join("\n") + &shown::findings(written), data)
+    Answer::new(lines.join("\n") + &shown::findings(written, store), data)
 }

@@ -22,7 +22,7 @@ pub(super) fn recent_activity(call: &Call, arguments: &Arguments) -> Result<Answ
     let paging = arguments.paging(10, 100)?;
     let stores = match arguments.word("project")? {
         Some(project) => vec![call.client.store(&project)?],
-        None => call.client.stores()?,
+        None => call.client.open_stores()?,
     };
     let (operations, kinds) = wanted(arguments)?;
     let is_narrowed = !(operations.is_empty() && kinds.is_empty());

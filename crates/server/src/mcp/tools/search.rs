@@ -54,12 +54,19 @@ fn stores(call: &Call, arguments: &Arguments) -> Result<Vec<Store>, Error> {
     let names = arguments.list("projects")?;
     let is_all = arguments.flag("search_all_projects")?.or(arguments.flag("all")?);
     if is_all == Some(true) {
-        return call.client.stores();
+        return call.client.open_stores();
     }
     if names.is_empty() {
         return call.client.stores_to_read(arguments.word("project")?.as_deref());
     }
-    names.iter().map(|name| call.client.store(name)).collect()
+    let mut stores: Vec<Store> = Vec::new();
+    for name in &names {
+        let store = call.client.store(name)?;
+        if stores.iter().all(|known| known.id != store.id) {
+            stores.push(store);
+        }
+    }
+    Ok(stores)
 }
 
 fn what(words: &[String]) -> Result<Vec<What>, Error> {
@@ -110,10 +117,12 @@ fn shown(
     let mut lines: Vec<_> = page
         .hits
         .iter()
-        .zip(paging.offset() + 1..)
+        .zip(paging.offset().saturating_add(1)..)
         .map(|(hit, number)| format!("{number}. {}", line(hit, stores, &actors, detail)))
         .collect();
-    if lines.is_empty() {
+    if lines.is_empty() && paging.page > 1 {
+        lines.push(format!("There is no page {}.", paging.page));
+    } else if lines.is_empty() {
         lines.push(
             "Nothing was found. Try fewer or other words, or search_all_projects.".to_owned(),
         );

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use quipu_core::Engine;
 use quipu_core::diff::Diff;
 use quipu_core::engine::Written;
-use quipu_core::model::{Actor, SessionId};
+use quipu_core::model::{Actor, SecretPolicy, SessionId, Store};
+use quipu_core::screen::Finding;
 use serde_json::{Value, json};
 
 /// How many lines of a diff are shown at most.
@@ -74,13 +75,23 @@ pub(super) fn diff(old: &str, new: &str) -> String {
 }
 
 /// Returns a warning for each credential that was found in a text; empty if there is none.
-pub(super) fn findings(written: &Written) -> String {
-    let warning = |finding: &quipu_core::screen::Finding| {
+pub(super) fn findings(written: &Written, store: &Store) -> String {
+    let what = match store.policy.secrets {
+        SecretPolicy::Redact => "held a credential, which was replaced before it was stored",
+        SecretPolicy::Warn | SecretPolicy::Reject | SecretPolicy::Off => "holds a credential",
+    };
+    let warning = |finding: &Finding| {
         format!(
-            "\nNote: line {} of the text holds a credential ({}). Memory is read by many; keep \
-             credentials out of it.",
+            "\nNote: line {} of the text {what} ({}). Memory is read by many; keep credentials out \
+             of it.",
             finding.line, finding.kind
         )
     };
     written.findings.iter().map(warning).collect()
+}
+
+/// Returns the credentials that were found in a text, as data: where they are, never what they are.
+pub(super) fn findings_data(written: &Written) -> Value {
+    let finding = |it: &Finding| json!({"line": it.line, "kind": it.kind.to_string()});
+    written.findings.iter().map(finding).collect()
 }

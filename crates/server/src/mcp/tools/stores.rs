@@ -19,10 +19,13 @@ pub(super) fn list(call: &Call) -> Result<Answer, Error> {
         let usage = call.engine().usage(store.id)?;
         let access = client.access(store.id).unwrap_or(Access::ReadOnly);
         let is_default = default == Some(store.id);
+        let is_archived = store.archived_at.is_some();
+        let access = if is_archived { Access::ReadOnly } else { access };
         lines.push(format!(
-            "- {}{}: {}, {access}{}",
+            "- {}{}{}: {}, {access}{}",
             store.name,
             if is_default { " (default)" } else { "" },
+            if is_archived { " (archived)" } else { "" },
             counted(usage.memories_count, "note"),
             described(&store),
         ));
@@ -31,16 +34,19 @@ pub(super) fn list(call: &Call) -> Result<Answer, Error> {
             "id": store.id.to_string(),
             "description": store.description.as_str(),
             "is_default": is_default,
+            "is_archived": is_archived,
             "access": access.as_str(),
             "notes_count": usage.memories_count,
             "size_bytes": usage.size_bytes,
             "url": format!("memory://{}/", client.short_name(&store)),
         }));
     }
-    let text = if lines.is_empty() {
-        "There are no stores yet; the first note that you write makes one.".to_owned()
-    } else {
-        lines.join("\n")
+    let text = match (lines.is_empty(), client.makes_first_store()) {
+        (false, _) => lines.join("\n"),
+        (true, true) => {
+            "There are no stores yet; the first note that you write makes one.".to_owned()
+        }
+        (true, false) => "There are no stores that you reach.".to_owned(),
     };
     Ok(Answer::new(text, json!({ "projects": projects })))
 }
@@ -62,7 +68,9 @@ pub(super) fn create(call: &Call, arguments: &Arguments) -> Result<Answer, Error
     let existing = call.client.stores()?;
     if let Some(store) = existing.iter().find(|store| store.name == new.name) {
         let data = shown(store, "unchanged");
-        return Ok(Answer::new(format!("The store `{name}` exists already."), data));
+        let is =
+            if store.archived_at.is_some() { "exists and is archived" } else { "exists already" };
+        return Ok(Answer::new(format!("The store `{name}` {is}."), data));
     }
     call.require_wanted()?;
     let store = call.engine().ensure_store(call.client.workspace, &new)?;
@@ -71,7 +79,7 @@ pub(super) fn create(call: &Call, arguments: &Arguments) -> Result<Answer, Error
 
 pub(super) fn delete(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     call.client.require_management()?;
-    let store = call.client.store(&name(arguments)?)?;
+    let store = call.client.store_exactly(&name(arguments)?)?;
     let count = call.engine().usage(store.id)?.memories_count;
     call.require_wanted()?;
     call.engine().delete_store(store.id)?;
