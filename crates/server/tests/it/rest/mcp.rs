@@ -156,18 +156,28 @@ async fn a_reading_key_is_offered_no_writing_tools() {
 }
 
 #[tokio::test]
-async fn only_an_admin_makes_stores_by_writing_too() {
+async fn the_first_use_makes_the_two_stores_and_no_others() {
     let server = server();
+    let view = json!({"command": "view", "path": "/memories"});
+    let elsewhere = server.new_key(Role::ReadWrite, Some(Vec::new()));
+    for key in [server.new_key(Role::ReadOnly, None), elsewhere] {
+        let client = Client::new(&server, &key).await;
+        for (tool, arguments) in [("write_note", tea()), ("memory", view.clone())] {
+            let refused = client.call(tool, arguments).await;
+            assert_ne!(refused["isError"], false, "{refused}");
+        }
+    }
+    assert!(server.engine.find_store(server.workspace, "notes").is_err());
     let key = server.new_key(Role::ReadWrite, None);
     let client = Client::new(&server, &key).await;
-    let refused = client.call("write_note", tea()).await;
-    assert_eq!(refused["isError"], true, "{refused}");
-    assert!(refused.to_string().contains("quipu store create notes"), "{refused}");
-    assert!(server.engine.find_store(server.workspace, "notes").is_err());
-    Client::new(&server, &server.key).await.call("write_note", tea()).await;
-    let overwritten = json!({"overwrite": true, "title": "Tea", "content": "black"});
-    let written = client.call("write_note", overwritten).await;
-    assert_eq!(written["isError"], false, "{written}");
+    for (tool, arguments) in [("write_note", tea()), ("memory", view)] {
+        let done = client.call(tool, arguments).await;
+        assert_eq!(done["isError"], false, "{done}");
+    }
+    let named = json!({"title": "Tea", "content": "green", "project": "others"});
+    assert_eq!(client.call("write_note", named).await["isError"], true);
+    let made = client.call("create_memory_project", json!({"project_name": "others"})).await;
+    assert_eq!(made["isError"], true, "{made}");
 }
 
 #[tokio::test]
