@@ -1,6 +1,6 @@
 //! The tool `memory`: the memory tool inside a knowledge base.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Host;
 use crate::support::Quipu;
@@ -38,6 +38,23 @@ fn every_command_works_with_the_strings_of_the_memory_tool() {
     assert!(text.ends_with("     1\t0\n     2\t1\n     3\ttwo\n     4\t"), "{text}");
     let deleted = say(json!({"command": "delete", "path": "/memories/b.md"}));
     assert_eq!(deleted, "Successfully deleted /memories/b.md");
+}
+
+#[test]
+fn numbers_may_be_written_as_texts() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    let text = json!({"command": "create", "path": "memories/a.md", "file_text": "1\n2\n3\n"});
+    host.ok("memory", text);
+    let view =
+        |range: Value| json!({"command": "view", "path": "/memories/a.md", "view_range": range});
+    let wanted = host.ok("memory", view(json!([2, 2]))).text;
+    assert!(wanted.contains('2') && !wanted.contains('3'), "{wanted}");
+    for range in ["[2, 2]", "2, 2"] {
+        assert_eq!(host.ok("memory", view(json!(range))).text, wanted);
+    }
+    let insert = json!({"command": "insert", "path": "/memories/a.md", "insert_line": "1", "insert_text": "x"});
+    host.ok("memory", insert);
 }
 
 #[test]

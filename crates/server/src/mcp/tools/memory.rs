@@ -13,6 +13,22 @@ use crate::tool::{MemoryTool, ToolSettings};
 const PATHS: [&str; 3] = ["path", "old_path", "new_path"];
 const ROOT: &str = "memories";
 
+/// Takes numbers that were written as texts; what is no number is left for the tool to refuse.
+fn set_numbers(input: &mut Value, arguments: &Arguments) {
+    let Value::Object(fields) = input else { return };
+    if fields.get("insert_line").is_some_and(Value::is_string)
+        && let Ok(Some(line)) = arguments.number("insert_line")
+    {
+        fields.insert("insert_line".to_owned(), json!(line));
+    }
+    if fields.get("view_range").is_some_and(Value::is_string)
+        && let Ok(words) = arguments.list("view_range")
+        && let Ok(numbers) = words.iter().map(|word| word.parse()).collect::<Result<Vec<i64>, _>>()
+    {
+        fields.insert("view_range".to_owned(), json!(numbers));
+    }
+}
+
 pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, Error> {
     let mut input = arguments.as_value();
     for name in PATHS {
@@ -22,6 +38,7 @@ pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, 
             path.insert(0, '/');
         }
     }
+    set_numbers(&mut input, arguments);
     let store = call.client.memory_store()?;
     let access = call.client.access(store.id).unwrap_or(Access::ReadOnly);
     call.require_wanted()?;
