@@ -33,10 +33,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use catalog::{ToolSet, UnknownTool};
 pub use http::Hosts;
-pub(crate) use http::service;
+pub(crate) use http::{Secret, service};
 pub use stdio::{Reach, StdioError, serve};
 
 use crate::tool::ToolSettings;
+use changes::Feed;
 use sessions::Sessions;
 
 /// How the server behaves.
@@ -71,7 +72,7 @@ struct Shared {
     sessions: Sessions,
     /// The connections over HTTP.
     connections: Arc<LocalSessionManager>,
-    newest: watch::Receiver<Sequence>,
+    feed: Feed,
     /// When this is cancelled, subscriptions end.
     stop: CancellationToken,
 }
@@ -88,11 +89,11 @@ impl Mcp {
         let mut connections = LocalSessionManager::default();
         connections.session_config.keep_alive = Some(IDLE_MAX);
         Self(Arc::new(Shared {
+            feed: Feed::new(engine.clone(), newest),
             engine,
             settings,
             sessions: Sessions::default(),
             connections: Arc::new(connections),
-            newest,
             stop,
         }))
     }

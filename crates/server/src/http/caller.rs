@@ -247,7 +247,7 @@ fn role_allows(role: Role, need: Need) -> bool {
 }
 
 /// Returns the secret that a request carries, in either of the two ways.
-fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
+pub(super) fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;

@@ -2,12 +2,14 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 
 use super::App;
-use super::caller::Caller;
-use crate::mcp;
+use super::answer::Failure;
+use super::caller::{self, Caller};
+use crate::mcp::{self, Secret};
 
 /// Returns the route.
 pub(super) fn routes(app: &App) -> Router<App> {
@@ -19,15 +21,21 @@ pub(super) fn routes(app: &App) -> Router<App> {
 
 /// Lets requests pass with who makes them, and nobody else.
 async fn authenticated(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let caller = Caller::authenticate(app.engine(), request.headers(), None)
-        .and_then(|(caller, _)| app.0.rate.admit(&caller.actor).map(|()| caller));
-    match caller {
-        Ok(caller) => {
+    match admitted(&app, request.headers()) {
+        Ok((caller, secret)) => {
             request.extensions_mut().insert(caller.principal);
+            request.extensions_mut().insert(secret);
             next.run(request).await
         }
         Err(failure) => {
             failure.with_header("www-authenticate", "Bearer realm=\"quipu\"").into_response()
         }
     }
+}
+
+fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Secret), Failure> {
+    let secret = Secret::new(caller::credential(headers)?);
+    let (caller, _) = Caller::authenticate(app.engine(), headers, None)?;
+    app.0.rate.admit(&caller.actor)?;
+    Ok((caller, secret))
 }

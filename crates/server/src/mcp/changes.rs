@@ -1,19 +1,32 @@
 //! Telling clients what changed, whatever door and process it came through.
+//!
+//! The change feed is read once per process, whatever the number of clients; each of them picks
+//! from it what it wants to hear and may know.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
 
 use quipu_core::backend::{Change, Event, Sequence};
-use quipu_core::model::{MemoryPath, Operation, StoreId, View};
+use quipu_core::model::{MemoryPath, Operation, StoreId, View, WorkspaceId};
 use quipu_core::{Engine, Error};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionSink};
-use tokio::sync::watch;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 
 use super::access::Client;
+use super::http::Secret;
 use super::place;
 
+/// So many changes are read at once.
 const BATCH: usize = 100;
+
+/// A client that falls so many batches behind is told that everything may have changed.
+const BATCHES_KEPT: usize = 64;
+
+/// The feed is tried again after this time if it cannot be read.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a memory is or was.
 type Place = (StoreId, MemoryPath);
@@ -34,10 +47,11 @@ impl Watched {
         self.lock().remove(url);
     }
 
-    fn among(&self, touched: &BTreeSet<Place>) -> Vec<String> {
+    /// Returns the URLs whose place is wanted, with their stores.
+    fn urls(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<(StoreId, String)> {
         let watched = self.lock();
-        let fitting = watched.iter().filter(|(_, place)| touched.contains(place));
-        fitting.map(|(url, _)| url.clone()).collect()
+        let fitting = watched.iter().filter(|(_, place)| is_wanted(place));
+        fitting.map(|(url, (store, _))| (*store, url.clone())).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Place>> {
@@ -45,41 +59,194 @@ impl Watched {
     }
 }
 
-/// What happened since the last look.
+/// The change feed of this process.
+#[derive(Debug)]
+pub(super) struct Feed {
+    engine: Engine,
+    newest: watch::Receiver<Sequence>,
+    batches: broadcast::Sender<Arc<Batch>>,
+    start: Once,
+}
+
+/// Changes that were read together.
+#[derive(Debug)]
+struct Batch {
+    /// Whether changes before these are no longer there to be read.
+    is_gap: bool,
+    touches: Vec<Touch>,
+}
+
+/// What a change means for clients.
+#[derive(Debug)]
+struct Touch {
+    sequence: Sequence,
+    store: StoreId,
+    /// `None` when the store is deleted: whose it was cannot be told any more, nor can anything of
+    /// it be read.
+    workspace: Option<WorkspaceId>,
+    is_list_changed: bool,
+    paths: Vec<MemoryPath>,
+}
+
+impl Feed {
+    pub(super) fn new(engine: Engine, newest: watch::Receiver<Sequence>) -> Self {
+        Self { engine, newest, batches: broadcast::Sender::new(BATCHES_KEPT), start: Once::new() }
+    }
+
+    /// Follows the feed on behalf of a client, from the changes that come after this moment. A
+    /// client that has a secret is told nothing any more when that is no longer valid.
+    pub(super) fn follower(&self, client: Client, secret: Option<Secret>) -> Follower {
+        let batches = self.batches.subscribe();
+        let seen = now(&self.engine, &self.newest);
+        self.start.call_once(|| {
+            let reader = Reader {
+                engine: self.engine.clone(),
+                newest: self.newest.clone(),
+                batches: self.batches.clone(),
+                seen,
+            };
+            tokio::spawn(reader.run());
+        });
+        Follower { client, secret, batches, seen }
+    }
+
+    #[cfg(test)]
+    pub(super) fn followers(&self) -> usize {
+        self.batches.receiver_count()
+    }
+}
+
+fn now(engine: &Engine, newest: &watch::Receiver<Sequence>) -> Sequence {
+    engine.newest_sequence().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the change feed cannot be read");
+        *newest.borrow()
+    })
+}
+
+/// Reads the feed for all followers.
+#[derive(Debug)]
+struct Reader {
+    engine: Engine,
+    newest: watch::Receiver<Sequence>,
+    batches: broadcast::Sender<Arc<Batch>>,
+    seen: Sequence,
+}
+
+impl Reader {
+    /// Reads until nobody follows the changes of this process any more.
+    async fn run(mut self) {
+        loop {
+            let seen = self.seen;
+            let Ok(newest) = self.newest.wait_for(|newest| *newest > seen).await.map(|it| *it)
+            else {
+                return;
+            };
+            if self.batches.receiver_count() == 0 {
+                // Whoever comes later begins later.
+                self.seen = newest;
+                continue;
+            }
+            let engine = self.engine.clone();
+            match tokio::task::spawn_blocking(move || read(&engine, seen)).await {
+                Ok(Ok((batch, reached))) => {
+                    // Changes that are not there any more will not come later either.
+                    self.seen = if reached == seen { newest } else { reached };
+                    // It is no failure if the last follower has just gone.
+                    let _followers = self.batches.send(Arc::new(batch));
+                }
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "the change feed cannot be read");
+                    tokio::time::sleep(PATIENCE).await;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn read(engine: &Engine, seen: Sequence) -> Result<(Batch, Sequence), Error> {
+    let changes = engine.changes(seen, BATCH)?;
+    let is_gap = changes.first().is_none_or(|first| first.sequence.0 > seen.0 + 1);
+    let touches: Result<_, Error> = changes.iter().map(|change| touch(engine, change)).collect();
+    let reached = changes.last().map_or(seen, |change| change.sequence);
+    Ok((Batch { is_gap, touches: touches? }, reached))
+}
+
+fn touch(engine: &Engine, change: &Change) -> Result<Touch, Error> {
+    let workspace = engine.store(change.store).ok().map(|store| store.workspace);
+    let mut touch = Touch {
+        sequence: change.sequence,
+        store: change.store,
+        workspace,
+        is_list_changed: match change.event {
+            Event::StoreDeleted => true,
+            Event::StoreCreated | Event::StoreUpdated | Event::StoreArchived => workspace.is_some(),
+            Event::Version(_) | Event::Redacted(_) => false,
+        },
+        paths: Vec::new(),
+    };
+    let Event::Version(id) = change.event else { return Ok(touch) };
+    // A version may be pruned or deleted with its store before its change is read.
+    let Ok(version) = engine.version(change.store, id, View::Basic) else { return Ok(touch) };
+    let before = match version.operation {
+        Operation::Modified => engine.previous_version(&version, View::Basic)?,
+        Operation::Created | Operation::Deleted => None,
+    };
+    let old_path = before.and_then(|before| before.path);
+    let is_moved = old_path.is_some() && old_path != version.path;
+    touch.is_list_changed = is_moved || version.operation != Operation::Modified;
+    touch.paths = version.path.into_iter().chain(old_path).collect();
+    Ok(touch)
+}
+
+/// What a client wants to hear of.
+#[derive(Debug)]
+struct Interest<'w> {
+    watched: &'w Watched,
+    lists: bool,
+}
+
+/// What a client is told.
 #[derive(Debug, Default)]
 struct News {
     is_list_changed: bool,
-    touched: BTreeSet<Place>,
+    urls: Vec<String>,
+}
+
+/// Why a client is told nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It is gone, or there is nothing more to come.
+    Over,
+    /// Its credential is no longer valid.
+    Refused,
 }
 
 /// Follows the change feed on behalf of one client.
 #[derive(Debug)]
 pub(super) struct Follower {
     client: Client,
-    newest: watch::Receiver<Sequence>,
+    secret: Option<Secret>,
+    batches: broadcast::Receiver<Arc<Batch>>,
     seen: Sequence,
 }
 
 impl Follower {
-    /// Begins with the changes that come after this moment.
-    pub(super) fn new(client: Client, newest: watch::Receiver<Sequence>) -> Self {
-        let seen = client.engine.newest_sequence().unwrap_or_else(|error| {
-            tracing::warn!(%error, "the change feed cannot be read");
-            *newest.borrow()
-        });
-        Self { client, newest, seen }
-    }
-
     /// Tells a client of the older revisions, until it is gone.
-    pub(super) async fn tell_peer(mut self, peer: &Peer<RoleServer>, watched: &Watched) {
-        while let Some(news) = self.news().await {
+    pub(super) async fn tell_peer(mut self, peer: &Peer<RoleServer>, watched: &Watched) -> End {
+        let interest = Interest { watched, lists: true };
+        loop {
+            let news = match self.news(&interest).await {
+                Ok(news) => news,
+                Err(end) => return end,
+            };
             if news.is_list_changed && peer.notify_resource_list_changed().await.is_err() {
-                return;
+                return End::Over;
             }
-            for url in watched.among(&news.touched) {
+            for url in news.urls {
                 let param = ResourceUpdatedNotificationParam::new(url);
                 if peer.notify_resource_updated(param).await.is_err() {
-                    return;
+                    return End::Over;
                 }
             }
         }
@@ -93,13 +260,13 @@ impl Follower {
                 tracing::debug!(%error, "a subscription names no memory");
             }
         }
-        let hears_of_lists = sink.accepted().resources_list_changed == Some(true);
-        while let Some(news) = self.news().await {
-            let is_told = news.is_list_changed && hears_of_lists;
-            if is_told && sink.notify_resource_list_changed().await.is_err() {
+        let lists = sink.accepted().resources_list_changed == Some(true);
+        let interest = Interest { watched: &watched, lists };
+        while let Ok(news) = self.news(&interest).await {
+            if news.is_list_changed && sink.notify_resource_list_changed().await.is_err() {
                 return;
             }
-            for url in watched.among(&news.touched) {
+            for url in news.urls {
                 if sink.notify_resource_updated(url).await.is_err() {
                     return;
                 }
@@ -107,71 +274,82 @@ impl Follower {
         }
     }
 
-    /// Waits for changes that the client may know of; `None` when there will be no more.
-    async fn news(&mut self) -> Option<News> {
+    /// Waits for changes that the client wants to hear of and may know.
+    async fn news(&mut self, interest: &Interest<'_>) -> Result<News, End> {
         loop {
-            drop(self.newest.wait_for(|newest| *newest > self.seen).await.ok()?);
-            let (client, seen) = (self.client.clone(), self.seen);
-            let read = tokio::task::spawn_blocking(move || read(&client, seen)).await.ok()?;
-            let (news, reached) = match read {
-                Ok(read) => read,
-                Err(error) => {
-                    tracing::error!(%error, "the change feed cannot be read");
-                    return None;
-                }
+            let batch = match self.batches.recv().await {
+                Ok(batch) => batch,
+                Err(RecvError::Lagged(_)) => Arc::new(Batch { is_gap: true, touches: Vec::new() }),
+                Err(RecvError::Closed) => return Err(End::Over),
             };
-            self.seen = reached;
-            if news.is_list_changed || !news.touched.is_empty() {
-                return Some(news);
+            if !self.concerns(&batch, interest) {
+                continue;
+            }
+            self.ask_again().await?;
+            let news = self.allowed(&batch, interest);
+            if news.is_list_changed || !news.urls.is_empty() {
+                return Ok(news);
             }
         }
     }
-}
 
-fn read(client: &Client, seen: Sequence) -> Result<(News, Sequence), Error> {
-    let changes = client.engine.changes(seen, BATCH)?;
-    let mut news = News::default();
-    let is_gap = changes.first().is_some_and(|first| first.sequence.0 > seen.0 + 1);
-    news.is_list_changed = is_gap;
-    for change in &changes {
-        if is_known(client, change) {
-            note(&client.engine, change, &mut news)?;
+    /// Tells whether anything here is for this client, so far as can be told without asking who
+    /// it is.
+    fn concerns(&self, batch: &Batch, interest: &Interest<'_>) -> bool {
+        batch.is_gap
+            || self.unseen(batch).any(|touch| {
+                let is_watched = |(store, path): &Place| touch.is_of(*store, path);
+                (touch.is_list_changed && interest.lists)
+                    || !interest.watched.urls(is_watched).is_empty()
+            })
+    }
+
+    fn unseen<'b>(&self, batch: &'b Batch) -> impl Iterator<Item = &'b Touch> {
+        let (seen, own) = (self.seen, self.client.workspace);
+        let is_own = move |touch: &Touch| touch.workspace.is_none_or(|workspace| workspace == own);
+        batch.touches.iter().filter(move |touch| touch.sequence > seen && is_own(touch))
+    }
+
+    /// Finds out whether the client's credential is still valid, and what it opens now.
+    async fn ask_again(&mut self) -> Result<(), End> {
+        let Some(secret) = self.secret.clone() else { return Ok(()) };
+        let engine = self.client.engine.clone();
+        let asked = tokio::task::spawn_blocking(move || engine.principal(secret.reveal())).await;
+        match asked {
+            Ok(Ok(Some(principal))) => {
+                self.client.grant = principal.into();
+                Ok(())
+            }
+            Ok(Ok(None)) => Err(End::Refused),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a credential cannot be checked");
+                Err(End::Over)
+            }
+            Err(_) => Err(End::Over),
         }
     }
-    let newest = changes.last().map_or(seen, |change| change.sequence);
-    Ok((news, newest))
-}
 
-/// Tells whether the client may know of a change.
-fn is_known(client: &Client, change: &Change) -> bool {
-    match client.engine.store(change.store) {
-        Ok(store) => store.workspace == client.workspace && client.access(change.store).is_some(),
-        // It is deleted, so whose it was cannot be told any more, nor can anything of it be read.
-        Err(_) => change.event == Event::StoreDeleted,
+    /// Returns what the client wants to hear of and may know.
+    fn allowed(&self, batch: &Batch, interest: &Interest<'_>) -> News {
+        let knows = |store: StoreId| self.client.access(store).is_some();
+        let known: Vec<_> = self
+            .unseen(batch)
+            .filter(|touch| match touch.workspace {
+                Some(_) => knows(touch.store),
+                None => touch.is_list_changed,
+            })
+            .collect();
+        let is_listed = batch.is_gap || known.iter().any(|touch| touch.is_list_changed);
+        let urls = interest.watched.urls(|(store, path)| {
+            batch.is_gap || known.iter().any(|touch| touch.is_of(*store, path))
+        });
+        let urls = urls.into_iter().filter(|(store, _)| knows(*store)).map(|(_, url)| url);
+        News { is_list_changed: interest.lists && is_listed, urls: urls.collect() }
     }
 }
 
-fn note(engine: &Engine, change: &Change, news: &mut News) -> Result<(), Error> {
-    let Event::Version(id) = change.event else {
-        news.is_list_changed |= match change.event {
-            Event::StoreCreated
-            | Event::StoreUpdated
-            | Event::StoreArchived
-            | Event::StoreDeleted => true,
-            Event::Version(_) | Event::Redacted(_) => false,
-        };
-        return Ok(());
-    };
-    // A version may be pruned or deleted with its store before its change is read.
-    let Ok(version) = engine.version(change.store, id, View::Basic) else { return Ok(()) };
-    let before = match version.operation {
-        Operation::Modified => engine.previous_version(&version, View::Basic)?,
-        Operation::Created | Operation::Deleted => None,
-    };
-    let old_path = before.and_then(|before| before.path);
-    let is_moved = old_path.is_some() && old_path != version.path;
-    news.is_list_changed |= is_moved || version.operation != Operation::Modified;
-    let paths = version.path.into_iter().chain(old_path);
-    news.touched.extend(paths.map(|path| (change.store, path)));
-    Ok(())
+impl Touch {
+    fn is_of(&self, store: StoreId, path: &MemoryPath) -> bool {
+        self.store == store && self.paths.contains(path)
+    }
 }

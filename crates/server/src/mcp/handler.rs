@@ -22,12 +22,17 @@ use rmcp::model::{
     UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
+use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
+
+use tokio_util::sync::CancellationToken;
 
 use super::access::{Client, Grant};
 use super::answer::refused;
 use super::arguments::Arguments;
 use super::catalog::{self, Writing};
-use super::changes::{Follower, Watched};
+use super::changes::{End, Follower, Watched};
+use super::http::Secret;
 use super::log::{Level, Log};
 use super::stdio::Reach;
 use super::tools::{self, Call, Progress};
@@ -39,6 +44,14 @@ pub(crate) struct Handler {
     mcp: Mcp,
     door: Door,
     state: Arc<State>,
+    /// Cancelled when the connection is over, or the server.
+    closing: CancellationToken,
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
 }
 
 /// How the client comes in.
@@ -68,7 +81,8 @@ struct Begun {
 
 impl Handler {
     pub(super) fn new(mcp: Mcp, door: Door) -> Self {
-        Self { mcp, door, state: Arc::default() }
+        let closing = mcp.0.stop.child_token();
+        Self { mcp, door, state: Arc::default(), closing }
     }
 
     /// Finds out who asks. Over HTTP that is whoever stands behind the key of this very request.
@@ -98,9 +112,7 @@ impl Handler {
     }
 
     fn principal(&self, extensions: &Extensions) -> Result<Principal, ErrorData> {
-        let parts = extensions.get::<Parts>();
-        let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
-        let principal = principal.ok_or_else(|| invalid("the request carries no credential"))?;
+        let principal = carried::<Principal>(extensions)?;
         let begun = lock(&self.state.begun).clone();
         let owner = begun.and_then(|begun| begun.credential);
         if owner.is_some_and(|owner| owner != credential(principal)) {
@@ -179,8 +191,17 @@ impl Handler {
     }
 
     /// Watches for changes on behalf of a client.
-    fn follower(&self, client: Client) -> Follower {
-        Follower::new(client, self.mcp.0.newest.clone())
+    fn follower(
+        &self,
+        extensions: &Extensions,
+        named: Option<&Implementation>,
+    ) -> Result<Follower, ErrorData> {
+        let client = self.client(extensions, named)?;
+        let secret = match self.door {
+            Door::Stdio(_) => None,
+            Door::Http => Some(carried::<Secret>(extensions)?.clone()),
+        };
+        Ok(self.mcp.0.feed.follower(client, secret))
     }
 }
 
@@ -230,10 +251,20 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Ok(client) = self.client(&context.extensions, None) else { return };
-        let follower = self.follower(client);
-        let watched = self.state.watched.clone();
-        tokio::spawn(async move { follower.tell_peer(&context.peer, &watched).await });
+        let Ok(follower) = self.follower(&context.extensions, None) else { return };
+        let (watched, closing) = (self.state.watched.clone(), self.closing.clone());
+        let connections = Arc::clone(&self.mcp.0.connections);
+        tokio::spawn(async move {
+            let end = tokio::select! {
+                end = follower.tell_peer(&context.peer, &watched) => end,
+                () = closing.cancelled() => End::Over,
+            };
+            if let (End::Refused, Some(id)) = (end, connection(&context.extensions))
+                && let Err(error) = connections.close_session(&id).await
+            {
+                tracing::warn!(%error, "a connection cannot be closed");
+            }
+        });
     }
 
     async fn list_tools(
@@ -336,12 +367,11 @@ impl ServerHandler for Handler {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let request = context.request_context();
         let named = request.client_info();
-        let client = self.client(&request.extensions, named.as_ref())?;
-        let follower = self.follower(client);
+        let follower = self.follower(&request.extensions, named.as_ref())?;
         tokio::select! {
             () = follower.tell_listener(context.sink()) => {}
             () = context.cancelled() => {}
-            () = self.mcp.0.stop.cancelled() => {}
+            () = self.closing.cancelled() => {}
         }
         Ok(())
     }
@@ -372,6 +402,19 @@ impl ServerHandler for Handler {
         self.state.log.set_level(request.level);
         Ok(())
     }
+}
+
+/// Returns what the request over HTTP was given by whoever let it in.
+fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Result<&T, ErrorData> {
+    let parts = extensions.get::<Parts>();
+    let carried = parts.and_then(|parts| parts.extensions.get::<T>());
+    carried.ok_or_else(|| invalid("the request carries no credential"))
+}
+
+/// Returns the connection that a request over HTTP belongs to.
+fn connection(extensions: &Extensions) -> Option<SessionId> {
+    let id = extensions.get::<Parts>()?.headers.get(HEADER_SESSION_ID)?;
+    Some(id.to_str().ok()?.into())
 }
 
 /// Returns who stands behind a principal.

@@ -1,5 +1,6 @@
 //! MCP over streamable HTTP, at `/mcp` of the HTTP server.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -27,8 +28,29 @@ impl Default for Hosts {
     }
 }
 
+/// The secret that a request carried, to find out later whether it is still valid.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
 /// Returns the service for `/mcp`. Whoever uses it must put a
-/// [`Principal`](quipu_core::engine::Principal) into the extensions of each request.
+/// [`Principal`](quipu_core::engine::Principal) and its [`Secret`] into the extensions of each
+/// request.
 pub(crate) fn service(
     mcp: &Mcp,
     hosts: &Hosts,
@@ -52,4 +74,97 @@ pub(crate) fn service(
     let (mcp, connections) = (mcp.clone(), Arc::clone(&mcp.0.connections));
     let handler = move || Ok(Handler::new(mcp.clone(), Door::Http));
     StreamableHttpService::new(handler, connections, config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::body::Body;
+    use axum::http::{Method, Request, Response};
+    use quipu_core::Engine;
+    use quipu_core::backend::Sequence;
+    use quipu_core::engine::NewKey;
+    use quipu_core::model::{Name, Role};
+    use quipu_core::settings::Limits;
+    use quipu_testkit::{InMemoryBackend, ManualClock};
+    use serde_json::{Value, json};
+    use tokio::sync::watch;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::McpSettings;
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    struct Server {
+        mcp: Mcp,
+        engine: Engine,
+        secret: String,
+        _newest: watch::Sender<Sequence>,
+    }
+
+    impl Server {
+        fn new() -> Self {
+            let clock = Arc::new(ManualClock::default());
+            let backend = Arc::new(InMemoryBackend::default());
+            let engine = Engine::new(backend, clock, Limits::default());
+            let workspace = engine.default_workspace().unwrap().id;
+            let (name, role) = (Name::new("test").unwrap(), Role::Admin);
+            let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
+            let secret = engine.create_key(workspace, &new).unwrap().1.reveal().to_owned();
+            let newest = watch::Sender::new(Sequence(0));
+            let (settings, stop) = (McpSettings::default(), CancellationToken::new());
+            let mcp = Mcp::new(engine.clone(), settings, newest.subscribe(), stop);
+            Self { mcp, engine, secret, _newest: newest }
+        }
+
+        async fn send(
+            &self,
+            method: Method,
+            session: Option<&str>,
+            body: &Value,
+        ) -> Response<impl Sized> {
+            let mut request = Request::builder()
+                .method(method)
+                .uri("/mcp")
+                .header("host", "localhost")
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream")
+                .extension(self.engine.principal(&self.secret).unwrap().unwrap())
+                .extension(Secret::new(&self.secret));
+            if let Some(session) = session {
+                request = request.header("mcp-session-id", session);
+            }
+            let request = request.body(Body::from(body.to_string())).unwrap();
+            service(&self.mcp, &Hosts::default(), 1024 * 1024).handle(request).await
+        }
+
+        async fn followed_by(&self, clients: usize) {
+            let waiting = async {
+                while self.mcp.0.feed.followers() != clients {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, waiting).await.expect("so many clients follow");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_is_not_told_of_changes_any_more() {
+        let server = Server::new();
+        let about = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "web", "version": "3"},
+        });
+        let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
+        let greeted = server.send(Method::POST, None, &greeting).await;
+        let session = greeted.headers().get("mcp-session-id").unwrap().to_str().unwrap();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        server.send(Method::POST, Some(session), &ready).await;
+        server.followed_by(1).await;
+        server.send(Method::DELETE, Some(session), &Value::Null).await;
+        server.followed_by(0).await;
+    }
 }

@@ -1,15 +1,21 @@
 //! `/mcp`: the MCP server over HTTP, with the keys and tokens of the REST API.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{Method, Request};
+use http_body_util::BodyExt as _;
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Actor, Instructions, Name, Role, View};
 use quipu_core::settings::Limits;
 use quipu_server::http::HttpSettings;
 use quipu_server::mcp::Hosts;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use super::{Reply, Server, server, server_with};
+
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A client that has shaken hands.
 struct Client<'s> {
@@ -137,6 +143,50 @@ async fn a_revoked_key_stops_at_once() {
     server.engine.revoke_key(id).expect("it is revoked");
     let reply = client.send(&message("tools/list", &json!({}))).await;
     reply.error(401, "authentication_error");
+}
+
+/// Returns the next event of a stream that says something; `None` when the stream has ended.
+async fn next_event(stream: &mut Body) -> Option<Value> {
+    loop {
+        let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.expect("in time");
+        let bytes = frame?.expect("the stream is whole").into_data().expect("data");
+        let text = String::from_utf8(bytes.to_vec()).expect("a text");
+        let data = text.lines().find_map(|line| line.strip_prefix("data:"));
+        if let Some(message) = data.and_then(|data| serde_json::from_str(data).ok()) {
+            return Some(message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_hears_of_nothing_any_more() {
+    let server = server();
+    let app = server.app.clone();
+    std::thread::spawn(move || app.follow(|| false));
+    let key = server.new_key(Role::ReadWrite, None);
+    let client = Client::new(&server, &key).await;
+    let listening = Request::builder()
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("accept", "text/event-stream")
+        .header("authorization", format!("Bearer {key}"))
+        .header("mcp-session-id", &client.session)
+        .body(Body::empty())
+        .expect("a request");
+    let answer = server.app.router().oneshot(listening).await.expect("the router answers");
+    assert_eq!(answer.status(), 200);
+    let mut stream = answer.into_body();
+    // Asked once more, so that it is certain that the client follows the changes already.
+    client.tools().await;
+    server.store("first").await;
+    let told = next_event(&mut stream).await.expect("an event");
+    assert_eq!(told["method"], "notifications/resources/list_changed");
+
+    let keys = server.engine.keys(server.workspace).expect("keys");
+    let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
+    server.engine.revoke_key(id).expect("it is revoked");
+    server.store("second").await;
+    assert_eq!(next_event(&mut stream).await, None);
 }
 
 #[tokio::test]
