@@ -10,6 +10,7 @@ mod arguments;
 mod catalog;
 mod changes;
 mod completion;
+mod connections;
 mod handler;
 mod http;
 mod instructions;
@@ -22,22 +23,22 @@ mod stdio;
 mod tools;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use quipu_core::Engine;
 use quipu_core::backend::Sequence;
 use quipu_core::model::Access;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use catalog::{ToolSet, UnknownTool};
+pub(crate) use connections::InUse;
 pub use http::Hosts;
 pub(crate) use http::{Secret, service};
 pub use stdio::{Reach, StdioError, serve};
 
 use crate::tool::ToolSettings;
 use changes::Feed;
+use connections::Connections;
 use sessions::Sessions;
 
 /// How the server behaves.
@@ -58,9 +59,6 @@ pub struct McpSettings {
 /// The store of the `memory` tool.
 pub const MEMORY_STORE: &str = "memories";
 
-/// How long a connection over HTTP may be silent. Clients cope badly with one that is gone.
-const IDLE_MAX: Duration = Duration::from_hours(4);
-
 /// What all connections share.
 #[derive(Clone, Debug)]
 pub(crate) struct Mcp(Arc<Shared>);
@@ -70,8 +68,7 @@ struct Shared {
     engine: Engine,
     settings: McpSettings,
     sessions: Sessions,
-    /// The connections over HTTP.
-    connections: Arc<LocalSessionManager>,
+    connections: Connections,
     feed: Feed,
     /// When this is cancelled, subscriptions end.
     stop: CancellationToken,
@@ -86,16 +83,19 @@ impl Mcp {
         newest: watch::Receiver<Sequence>,
         stop: CancellationToken,
     ) -> Self {
-        let mut connections = LocalSessionManager::default();
-        connections.session_config.keep_alive = Some(IDLE_MAX);
         Self(Arc::new(Shared {
             feed: Feed::new(engine.clone(), newest),
+            connections: Connections::new(engine.clone()),
             engine,
             settings,
             sessions: Sessions::default(),
-            connections: Arc::new(connections),
             stop,
         }))
+    }
+
+    /// Returns the connections over HTTP.
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.0.connections
     }
 
     fn engine(&self) -> &Engine {

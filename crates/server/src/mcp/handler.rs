@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
 use quipu_core::engine::{NewSession, Principal, TokenWish};
-use quipu_core::model::{Actor, Session};
+use quipu_core::model::Session;
 use quipu_core::{Error, ErrorKind};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -23,7 +23,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
-use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
+use rmcp::transport::streamable_http_server::session::SessionId;
 
 use tokio_util::sync::CancellationToken;
 
@@ -65,18 +65,10 @@ pub(super) enum Door {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What `initialize` began.
-    begun: Mutex<Option<Begun>>,
+    /// The session that `initialize` began.
+    begun: Mutex<Option<Session>>,
     log: Log,
     watched: Watched,
-}
-
-/// The session of a connection.
-#[derive(Clone, Debug)]
-struct Begun {
-    session: Session,
-    /// Whose credential began it.
-    credential: Option<Actor>,
 }
 
 impl Handler {
@@ -100,35 +92,26 @@ impl Handler {
                 (*workspace, Grant::Session(Box::new(session)))
             }
             Door::Http => {
-                let principal = self.principal(extensions)?;
-                match &principal {
-                    Principal::Key(key) => (key.workspace, principal.into()),
-                    Principal::Session(session) => (session.workspace, principal.into()),
-                }
+                let principal = carried::<Principal>(extensions)?;
+                let workspace = match principal {
+                    Principal::Key(key) => key.workspace,
+                    Principal::Session(session) => session.workspace,
+                };
+                (workspace, principal.clone().into())
             }
         };
         let engine = self.mcp.engine().clone();
         Ok(Client { engine, workspace, grant, settings: self.mcp.settings().clone() })
     }
 
-    fn principal(&self, extensions: &Extensions) -> Result<Principal, ErrorData> {
-        let principal = carried::<Principal>(extensions)?;
-        let begun = lock(&self.state.begun).clone();
-        let owner = begun.and_then(|begun| begun.credential);
-        if owner.is_some_and(|owner| owner != credential(principal)) {
-            return Err(invalid("this MCP session was begun with another key"));
-        }
-        Ok(principal.clone())
-    }
-
     /// Returns the session of this connection, and begins one if there is none.
-    fn session(&self, begin: impl FnOnce() -> Result<Begun, Error>) -> Result<Session, Error> {
+    fn session(&self, begin: impl FnOnce() -> Result<Session, Error>) -> Result<Session, Error> {
         let mut begun = lock(&self.state.begun);
         if let Some(begun) = &*begun {
-            return Ok(begun.session.clone());
+            return Ok(begun.clone());
         }
         let new = begin()?;
-        Ok(begun.insert(new).session.clone())
+        Ok(begun.insert(new).clone())
     }
 
     /// Begins the session of a connection.
@@ -136,22 +119,17 @@ impl Handler {
         &self,
         extensions: &Extensions,
         named: Option<&Implementation>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<Session, Error> {
         let title = sessions::title(named);
         let engine = self.mcp.engine();
-        let (workspace, attachments, credential) = match &self.door {
-            Door::Stdio(Reach::Everything(workspace)) => (*workspace, Vec::new(), None),
-            Door::Stdio(Reach::Attached(workspace, stores)) => (*workspace, stores.clone(), None),
+        let (workspace, attachments) = match &self.door {
+            Door::Stdio(Reach::Everything(workspace)) => (*workspace, Vec::new()),
+            Door::Stdio(Reach::Attached(workspace, stores)) => (*workspace, stores.clone()),
             Door::Http => {
                 let parts = extensions.get::<Parts>();
                 match parts.and_then(|parts| parts.extensions.get::<Principal>()) {
-                    Some(principal @ Principal::Key(key)) => {
-                        (key.workspace, Vec::new(), Some(credential(principal)))
-                    }
-                    Some(principal @ Principal::Session(session)) => {
-                        let credential = Some(credential(principal));
-                        return Ok(Begun { session: session.clone(), credential });
-                    }
+                    Some(Principal::Key(key)) => (key.workspace, Vec::new()),
+                    Some(Principal::Session(session)) => return Ok(session.clone()),
                     None => {
                         return Err(Error::new(ErrorKind::AccessDenied, "there is no credential"));
                     }
@@ -159,8 +137,7 @@ impl Handler {
             }
         };
         let new = NewSession::titled(&title, attachments, TokenWish::None);
-        let (session, _) = engine.create_session(workspace, &new)?;
-        Ok(Begun { session, credential })
+        Ok(engine.create_session(workspace, &new)?.0)
     }
 
     /// Prepares a call of a tool.
@@ -169,7 +146,7 @@ impl Handler {
         Ok(Call {
             client: self.client(&context.extensions, named.as_ref())?,
             mcp: self.mcp.clone(),
-            session: lock(&self.state.begun).as_ref().map(|begun| begun.session.id),
+            session: lock(&self.state.begun).as_ref().map(|session| session.id),
             title: sessions::title(named.as_ref()),
             cancelled: context.ct.clone(),
             progress: Progress::new(context),
@@ -253,16 +230,14 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Ok(follower) = self.follower(&context.extensions, None) else { return };
         let (watched, closing) = (self.state.watched.clone(), self.closing.clone());
-        let connections = Arc::clone(&self.mcp.0.connections);
+        let connections = self.mcp.0.connections.clone();
         tokio::spawn(async move {
             let end = tokio::select! {
                 end = follower.tell_peer(&context.peer, &watched) => end,
                 () = closing.cancelled() => End::Over,
             };
-            if let (End::Refused, Some(id)) = (end, connection(&context.extensions))
-                && let Err(error) = connections.close_session(&id).await
-            {
-                tracing::warn!(%error, "a connection cannot be closed");
+            if let (End::Refused, Some(id)) = (end, connection(&context.extensions)) {
+                connections.close(&id).await;
             }
         });
     }
@@ -415,14 +390,6 @@ fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Result<
 fn connection(extensions: &Extensions) -> Option<SessionId> {
     let id = extensions.get::<Parts>()?.headers.get(HEADER_SESSION_ID)?;
     Some(id.to_str().ok()?.into())
-}
-
-/// Returns who stands behind a principal.
-fn credential(principal: &Principal) -> Actor {
-    match principal {
-        Principal::Key(key) => Actor::ApiKey(key.id),
-        Principal::Session(session) => Actor::Session(session.id),
-    }
 }
 
 /// Writes an error of the engine as one of the protocol.

@@ -1,7 +1,6 @@
 //! MCP over streamable HTTP, at `/mcp` of the HTTP server.
 
 use std::fmt;
-use std::sync::Arc;
 
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -50,7 +49,7 @@ impl fmt::Debug for Secret {
 
 /// Returns the service for `/mcp`. Whoever uses it must put a
 /// [`Principal`](quipu_core::engine::Principal) and its [`Secret`] into the extensions of each
-/// request.
+/// request, and let nobody into the connection of another.
 pub(crate) fn service(
     mcp: &Mcp,
     hosts: &Hosts,
@@ -71,13 +70,14 @@ pub(crate) fn service(
         Hosts::Only(_) => config.with_allowed_hosts(names()),
         Hosts::Any => config.disable_allowed_hosts(),
     };
-    let (mcp, connections) = (mcp.clone(), Arc::clone(&mcp.0.connections));
+    let (mcp, connections) = (mcp.clone(), mcp.0.connections.manager());
     let handler = move || Ok(Handler::new(mcp.clone(), Door::Http));
     StreamableHttpService::new(handler, connections, config)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use axum::body::Body;

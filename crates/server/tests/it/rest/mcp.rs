@@ -80,6 +80,19 @@ impl<'s> Client<'s> {
         self.server.send(request(&self.key, &headers, body)).await
     }
 
+    /// Returns a request without a body.
+    fn bare(&self, method: Method) -> Request<Body> {
+        Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", "localhost")
+            .header("accept", "text/event-stream")
+            .header("authorization", format!("Bearer {}", self.key))
+            .header("mcp-session-id", &self.session)
+            .body(Body::empty())
+            .expect("a request")
+    }
+
     async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let reply = self.send(&message("tools/call", &params)).await;
@@ -127,10 +140,43 @@ async fn a_session_of_one_key_is_closed_to_another() {
     let server = server();
     let client = Client::new(&server, &server.key).await;
     let other = server.new_key(Role::Admin, None);
-    let thief = Client { server: &server, key: other, session: client.session.clone() };
-    let reply = thief.send(&message("tools/list", &json!({}))).await;
-    assert!(event(&reply).get("error").is_some(), "{}", reply.body);
+    let strangers = [
+        Client { server: &server, key: other, session: client.session.clone() },
+        Client { server: &server, key: server.key.clone(), session: "unknown".to_owned() },
+    ];
+    for stranger in &strangers {
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("prompts/list", json!({})),
+            ("logging/setLevel", json!({"level": "debug"})),
+            ("resources/unsubscribe", json!({"uri": "memory://notes/a.md"})),
+        ] {
+            stranger.send(&message(method, &params)).await.error(404, "not_found_error");
+        }
+        for method in [Method::GET, Method::DELETE] {
+            let reply = server.send(stranger.bare(method)).await;
+            reply.error(404, "not_found_error");
+        }
+    }
     assert!(!client.tools().await.is_empty());
+    assert_eq!(server.send(client.bare(Method::DELETE)).await.status, 202);
+    assert_eq!(client.send(&message("tools/list", &json!({}))).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_uses_ends() {
+    let server = server();
+    let forgotten = Client::new(&server, &server.key).await;
+    let listening = Client::new(&server, &server.key).await;
+    let stream = server.app.router().oneshot(listening.bare(Method::GET)).await.expect("a stream");
+    server.clock.advance(Duration::from_hours(3));
+    let used = Client::new(&server, &server.key).await;
+    server.clock.advance(Duration::from_hours(2));
+    Client::new(&server, &server.key).await;
+    assert_eq!(forgotten.send(&message("tools/list", &json!({}))).await.status, 404);
+    assert!(!used.tools().await.is_empty());
+    assert!(!listening.tools().await.is_empty());
+    drop(stream);
 }
 
 #[tokio::test]
@@ -165,14 +211,7 @@ async fn a_revoked_key_hears_of_nothing_any_more() {
     std::thread::spawn(move || app.follow(|| false));
     let key = server.new_key(Role::ReadWrite, None);
     let client = Client::new(&server, &key).await;
-    let listening = Request::builder()
-        .uri("/mcp")
-        .header("host", "localhost")
-        .header("accept", "text/event-stream")
-        .header("authorization", format!("Bearer {key}"))
-        .header("mcp-session-id", &client.session)
-        .body(Body::empty())
-        .expect("a request");
+    let listening = client.bare(Method::GET);
     let answer = server.app.router().oneshot(listening).await.expect("the router answers");
     assert_eq!(answer.status(), 200);
     let mut stream = answer.into_body();

@@ -1,0 +1,103 @@
+//! The connections over HTTP: whose they are, and how long they stay.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quipu_core::Engine;
+use quipu_core::model::{Actor, Timestamp};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
+
+/// How long a connection may be unused. Clients cope badly with one that is gone.
+const IDLE_MAX: Duration = Duration::from_hours(4);
+
+/// All connections over HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct Connections(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    manager: Arc<LocalSessionManager>,
+    owned: Mutex<HashMap<SessionId, Owned>>,
+}
+
+#[derive(Debug)]
+struct Owned {
+    /// Who began it.
+    owner: Actor,
+    used_at: Timestamp,
+    /// How many requests are being answered, streams of events among them.
+    requests: usize,
+}
+
+/// A connection that is in use for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    connections: Connections,
+    id: SessionId,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let now = self.connections.0.engine.now();
+        if let Some(owned) = self.connections.owned().get_mut(&self.id) {
+            owned.requests -= 1;
+            owned.used_at = now;
+        }
+    }
+}
+
+impl Connections {
+    pub(super) fn new(engine: Engine) -> Self {
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE_MAX);
+        Self(Arc::new(Inner { engine, manager: Arc::new(manager), owned: Mutex::default() }))
+    }
+
+    pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
+        Arc::clone(&self.0.manager)
+    }
+
+    /// Keeps whose a new connection is, and ends those that nobody has used for long: what is told
+    /// to a client that went away without a word would keep its connection for ever.
+    pub(crate) async fn begin(&self, id: &str, owner: Actor) {
+        let now = self.0.engine.now();
+        let mut idle = Vec::new();
+        {
+            let live = self.0.manager.sessions.read().await;
+            let mut all = self.owned();
+            all.retain(|id, owned| {
+                let is_idle = owned.requests == 0 && owned.used_at.plus(IDLE_MAX) < now;
+                if is_idle {
+                    idle.push(Arc::clone(id));
+                }
+                !is_idle && live.contains_key(id)
+            });
+            all.insert(id.into(), Owned { owner, used_at: now, requests: 0 });
+        }
+        for id in idle {
+            self.close(&id).await;
+        }
+    }
+
+    /// Returns a connection if it belongs to this client.
+    pub(crate) fn enter(&self, id: &str, client: &Actor) -> Option<InUse> {
+        let id: SessionId = id.into();
+        let mut all = self.owned();
+        let owned = all.get_mut(&id).filter(|owned| owned.owner == *client)?;
+        owned.requests += 1;
+        Some(InUse { connections: self.clone(), id })
+    }
+
+    pub(super) async fn close(&self, id: &SessionId) {
+        if let Err(error) = self.0.manager.close_session(id).await {
+            tracing::warn!(%error, "a connection cannot be closed");
+        }
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<SessionId, Owned>> {
+        self.0.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
