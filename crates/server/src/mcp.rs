@@ -15,6 +15,7 @@ mod handler;
 mod http;
 mod instructions;
 mod log;
+mod malformed;
 mod place;
 mod prompts;
 mod resources;

@@ -13,13 +13,13 @@ use quipu_core::model::Session;
 use quipu_core::{Error, ErrorKind};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult,
-    ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, Extensions, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
@@ -36,7 +36,7 @@ use super::http::Secret;
 use super::log::{Level, Log};
 use super::stdio::Reach;
 use super::tools::{self, Call, Progress};
-use super::{Mcp, completion, instructions, prompts, resources, sessions};
+use super::{Mcp, completion, instructions, malformed, prompts, resources, sessions};
 
 /// One connection, or one request of a client that needs no connection.
 #[derive(Debug)]
@@ -376,6 +376,16 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         self.state.log.set_level(request.level);
         Ok(())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let unknown = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.clone(), None);
+        Err(malformed::reason(&method, params.as_ref()).unwrap_or_else(unknown))
     }
 }
 

@@ -19,6 +19,26 @@ fn every_revision_with_a_handshake_is_spoken() {
 }
 
 #[test]
+fn parameters_that_do_not_fit_are_said_to_be_wrong() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    for (method, params, reason) in [
+        ("tools/call", json!({"name": "read_note", "arguments": "{}"}), "must be an object"),
+        ("tools/call", json!({"name": "read_note", "arguments": []}), "must be an object"),
+        ("tools/call", json!({"name": 5}), "expected a string"),
+        ("tools/call", Value::Null, "params are missing"),
+        ("logging/setLevel", json!({"level": "loud"}), "unknown variant `loud`"),
+        ("initialize", json!({}), "missing field `protocolVersion`"),
+    ] {
+        let answer = host.raw(method, params);
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let message = answer["error"]["message"].as_str().expect("a text");
+        assert!(message.starts_with(method) && message.contains(reason), "{message}");
+    }
+    assert_eq!(host.raw("tools/shout", json!({}))["error"]["code"], -32601);
+}
+
+#[test]
 fn the_newest_revision_needs_no_handshake() {
     let quipu = Quipu::empty();
     let mut host = Host::silent(&quipu, &[]);
