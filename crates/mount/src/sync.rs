@@ -5,6 +5,7 @@
 //! there, and a text that leaves the folder is in the store's history.
 
 mod apply;
+mod data_directory;
 mod failure;
 mod files;
 mod plan;
@@ -24,6 +25,7 @@ use quipu_core::engine::ListQuery;
 use quipu_core::model::{Actor, Directory, Id as _, Listing, Memory, Store, StoreId, View};
 use quipu_core::{Engine, Error, ErrorKind};
 
+pub use data_directory::DataDirectory;
 pub use report::{Deed, DeedKind, LeftOut, Report, Side, Start};
 pub use watch::{Stopper, Watch};
 
@@ -75,6 +77,7 @@ pub struct FolderSync {
     folder: PathBuf,
     title: String,
     mass_deletion: MassDeletion,
+    data: DataDirectory,
     actor: Mutex<Option<Actor>>,
 }
 
@@ -111,7 +114,18 @@ impl FolderSync {
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let title = format!("sync {name}");
-        Ok(Self { engine, store, folder, title, mass_deletion, actor: Mutex::default() })
+        let (data, actor) = (DataDirectory::default(), Mutex::default());
+        Ok(Self { engine, store, folder, title, mass_deletion, data, actor })
+    }
+
+    /// Leaves the engine's own data directory out, wherever in the folder it is.
+    pub fn without(mut self, data: DataDirectory) -> Result<Self, Error> {
+        if data.is(&self.folder) {
+            return Err(Error::invalid("the folder is Quipu's data directory")
+                .with_hint("choose another folder"));
+        }
+        self.data = data;
+        Ok(self)
     }
 
     /// Tells what a sync would do, and changes nothing.
@@ -162,7 +176,7 @@ impl FolderSync {
         let state = state::read(&self.folder)?;
         self.require_own_state(state.as_ref())?;
         let rules = Rules::new(&self.folder);
-        let scan = scan::scan(&self.folder, &rules, self.size_bytes_max())?;
+        let scan = scan::scan(&self.folder, &rules, &self.data, self.size_bytes_max())?;
         let start = match &state {
             None => Start::First,
             Some(state) if self.went_back(state)? => Start::StoreWentBack,

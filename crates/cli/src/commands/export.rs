@@ -3,6 +3,9 @@
 mod archive;
 mod folder;
 mod git;
+mod names;
+
+use std::path::Path;
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::model::{Store, Version, VersionId, View};
@@ -21,7 +24,7 @@ pub(super) fn run(context: &Context, arguments: &ExportArguments) -> Result<(), 
     let store = data.store()?;
     let is_jsonl = arguments.target.extension().is_some_and(|it| it.eq_ignore_ascii_case("jsonl"));
     let default = if is_jsonl { ExportForm::Archive } else { ExportForm::Folder };
-    let source = Source { data: &data, store: &store };
+    let source = Source { data: &data, store: &store, place: &context.settings.data };
     let report = match arguments.form.unwrap_or(default) {
         ExportForm::Folder => folder::write(&source, arguments)?,
         ExportForm::Archive => archive::write(&source, &arguments.target)?,
@@ -57,6 +60,8 @@ struct LeftOut {
 struct Source<'a> {
     data: &'a Data,
     store: &'a Store,
+    /// The data directory.
+    place: &'a Path,
 }
 
 impl Source<'_> {

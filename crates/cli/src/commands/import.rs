@@ -20,6 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quipu_core::ErrorKind;
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Instructions, SessionId, Store};
+use quipu_mount::sync::DataDirectory;
 use serde::Serialize;
 
 use crate::args::{ImportArguments, ImportKind};
@@ -37,6 +38,8 @@ const SESSION_DETAILS: &str = "import";
 const SKIPPED_SHOWN_MAX: usize = 20;
 
 pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), Failure> {
+    let own = DataDirectory::new(&context.settings.data);
+    source::refuse_own_data(&arguments.source, &own)?;
     let kind = match arguments.from {
         Some(kind) => kind,
         None => source::detect(&arguments.source)?,
@@ -49,8 +52,10 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
     };
     let limits = data.as_ref().map_or(&context.settings.limits, |data| data.engine.limits());
     let size_max = limits.content_size_bytes_max;
-    let collected =
-        source::collect(kind, &arguments.source, size_max)?.into_directory(&arguments.into)?;
+    // A new data directory may be inside the source.
+    let own = DataDirectory::new(&context.settings.data);
+    let collected = source::collect(kind, &arguments.source, &own, size_max)?
+        .into_directory(&arguments.into)?;
     let plan = Plan { kind, arguments, size_max };
     let name = collected.name.clone();
     let report = match (data, arguments.dry_run) {

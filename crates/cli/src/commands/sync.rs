@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu_mount::sync::{
-    Deed, DeedKind, FolderSync, LeftOut, MassDeletion, Progress, Report, Side, Start, Watch,
+    DataDirectory, Deed, DeedKind, FolderSync, LeftOut, MassDeletion, Progress, Report, Side,
+    Start, Watch,
 };
 use serde::Serialize;
 
@@ -25,7 +26,8 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Fa
     let store = data.store()?;
     let mass_deletion =
         if arguments.allow_mass_deletion { MassDeletion::Allow } else { MassDeletion::Refuse };
-    let sync = FolderSync::new(data.engine, store.id, &arguments.folder, mass_deletion)?;
+    let sync = FolderSync::new(data.engine, store.id, &arguments.folder, mass_deletion)?
+        .without(DataDirectory::new(&context.settings.data))?;
     if arguments.dry_run {
         return show(context, &sync.preview()?, "would be ");
     }

@@ -74,6 +74,19 @@ fn both_sides_are_equal_after_a_sync() {
 }
 
 #[test]
+fn the_data_directory_takes_no_part() {
+    let vault = vault();
+    vault.write("here.md", "here\n");
+    let home = vault.quipu.home.path().to_str().expect("the path is UTF-8").to_owned();
+    let out = vault.quipu.ok(&["sync", &home]);
+    assert!(out.contains("left out  /data: it is Quipu's data directory"), "{out}");
+    assert!(out.contains("1 file in sync") && out.contains("1 left out"), "{out}");
+    vault.quipu.ok(&["check"]);
+    let ran = vault.quipu.run(&["sync", vault.quipu.data().to_str().expect("UTF-8")]);
+    assert!(ran.code == 2 && ran.err.contains("data directory"), "{ran:?}");
+}
+
+#[test]
 fn a_sync_answers_in_json() {
     let vault = vault();
     vault.write("a.md", "a\n");

@@ -176,6 +176,36 @@ fn a_source_that_is_nothing_is_refused() {
 }
 
 #[test]
+fn the_data_directory_is_not_imported() {
+    let quipu = Quipu::with_store();
+    folder(&quipu, "data", &[("inside.md", "x")]);
+    for number in 0..200 {
+        folder(&quipu, "notes", &[(&format!("{number}.md"), "x")]);
+    }
+    let report = import(&quipu, quipu.home.path(), &[]);
+    assert_eq!(numbers(&report), [200, 0, 0, 1]);
+    assert_eq!(report["skipped"][0]["source"], "data");
+    assert_eq!(report["skipped"][0]["reason"], "it is Quipu's data directory");
+    quipu.ok(&["check"]);
+    for source in [quipu.data(), quipu.data().join("quipu.db")] {
+        let ran = quipu.run(&["import", shown(&source), "--from", "mcp-memory"]);
+        assert!(ran.code == 2 && ran.err.contains("data directory"), "{ran:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_named() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "vault", &[("a.md", "x")]);
+    let made = std::os::unix::net::UnixListener::bind(source.join("socket"));
+    let report = import(&quipu, &source, &[]);
+    drop(made.expect("a socket can be made"));
+    assert_eq!(numbers(&report), [1, 0, 0, 1]);
+    assert_eq!(report["skipped"][0]["reason"], "it is not a regular file");
+}
+
+#[test]
 fn many_files_are_imported_by_several_writers() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "many", &[]);

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use quipu_core::Error;
 use quipu_core::model::{Content, ContentHash, MemoryPath};
 
+use super::data_directory::DataDirectory;
 use super::failure::folder_error;
 use super::report::LeftOut;
 use super::rules::{PathKind, Rules};
@@ -56,16 +57,22 @@ impl Scan {
 }
 
 /// Reads the folder. Nothing outside of it is looked at: links are not followed.
-pub(super) fn scan(folder: &Path, rules: &Rules, size_bytes_max: u64) -> Result<Scan, Error> {
+pub(super) fn scan(
+    folder: &Path,
+    rules: &Rules,
+    data: &DataDirectory,
+    size_bytes_max: u64,
+) -> Result<Scan, Error> {
     let entries =
         fs::read_dir(folder).map_err(|error| folder_error("the folder cannot be read", error))?;
-    let mut walk = Walk { rules, size_bytes_max, scan: Scan::default() };
+    let mut walk = Walk { rules, data, size_bytes_max, scan: Scan::default() };
     walk.directory(entries, "");
     Ok(walk.scan)
 }
 
 struct Walk<'a> {
     rules: &'a Rules,
+    data: &'a DataDirectory,
     size_bytes_max: u64,
     scan: Scan,
 }
@@ -98,7 +105,9 @@ impl Walk<'_> {
             Ok(parsed) => parsed,
             Err(error) => return self.scan.leave_out(&path, error.to_string()),
         };
-        if kind.is_dir() {
+        if kind.is_dir() && self.data.is(&entry.path()) {
+            self.scan.leave_out(&path, "it is Quipu's data directory");
+        } else if kind.is_dir() {
             match fs::read_dir(entry.path()) {
                 Ok(entries) => self.directory(entries, &path),
                 Err(error) => self.scan.leave_out(&path, unreadable(&error)),

@@ -7,15 +7,27 @@ use std::path::Path;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Memory, View};
 
+use quipu_mount::sync::DataDirectory;
+
 use crate::args::ExportArguments;
 use crate::failure::Failure;
 
-use super::{LeftOut, PAGE, Report, Source};
+use super::{LeftOut, PAGE, Report, Source, names};
 
 /// Writes every memory to its place below the folder. Other files there are left alone.
 pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<Report, Failure> {
     let mut report = Report { form: "folder", what: "memories", count: 0, skipped: Vec::new() };
-    fs::create_dir_all(&arguments.target)?;
+    fs::create_dir_all(&arguments.target).map_err(|error| {
+        Failure::other(format!("{} cannot be made: {error}", arguments.target.display()))
+    })?;
+    let data = DataDirectory::new(source.place);
+    if data.is(&arguments.target) {
+        return Err(Failure::usage(format!(
+            "{} is Quipu's data directory",
+            arguments.target.display()
+        ))
+        .with_hint("export to another folder"));
+    }
     let mut after = None;
     loop {
         let query = ListQuery {
@@ -28,7 +40,7 @@ pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<
         let page = source.data.engine.list(source.store.id, &query)?;
         for listing in page.items {
             let Listing::Memory(memory) = listing else { continue };
-            match write_memory(&memory, arguments) {
+            match write_memory(&memory, arguments, &data) {
                 Ok(()) => report.count += 1,
                 Err(error) if is_about_file(&error) => {
                     let (path, reason) = (memory.path.to_string(), error.to_string());
@@ -44,10 +56,17 @@ pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<
     }
 }
 
-fn write_memory(memory: &Memory, arguments: &ExportArguments) -> io::Result<()> {
+fn write_memory(
+    memory: &Memory,
+    arguments: &ExportArguments,
+    data: &DataDirectory,
+) -> io::Result<()> {
     let text = memory.content.as_ref().map_or("", |content| content.as_str());
+    if let Some(reason) = names::refused(memory.path.as_str()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, reason));
+    }
     let file = arguments.target.join(memory.path.as_str().trim_start_matches('/'));
-    stay_inside(&arguments.target, &file)?;
+    stay_inside(&arguments.target, &file, data)?;
     match fs::read(&file) {
         Ok(bytes) if bytes == text.as_bytes() => return Ok(()),
         Ok(_) if !arguments.overwrite => {
@@ -64,14 +83,17 @@ fn write_memory(memory: &Memory, arguments: &ExportArguments) -> io::Result<()> 
     fs::write(&file, text)
 }
 
-/// Refuses a file that a symbolic link would lead out of the folder.
-fn stay_inside(folder: &Path, file: &Path) -> io::Result<()> {
+/// Refuses a file that a symbolic link would lead out of the folder, or that is in the data
+/// directory.
+fn stay_inside(folder: &Path, file: &Path, data: &DataDirectory) -> io::Result<()> {
     let below = file.ancestors().take_while(|place| *place != folder);
     for place in below {
-        if place.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_symlink()) {
-            let message = "a symbolic link is in the way";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
+        let message = match place.symlink_metadata() {
+            Ok(metadata) if metadata.file_type().is_symlink() => "a symbolic link is in the way",
+            Ok(_) if data.is(place) => "it would be in Quipu's data directory",
+            Ok(_) | Err(_) => continue,
+        };
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(())
 }

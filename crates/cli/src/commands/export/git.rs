@@ -1,6 +1,6 @@
 //! A git repository with one commit for each version, by its actor.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -10,9 +10,36 @@ use quipu_core::model::{Actor, MemoryId, Operation, Version};
 
 use crate::failure::Failure;
 
-use super::{LeftOut, Report, Source};
+use super::{LeftOut, Report, Source, names};
 
 const BRANCH: &str = "main";
+
+/// The variables by which git means another repository than that of a folder: what
+/// `git rev-parse --local-env-vars` lists, and a few more of the same kind.
+const FOREIGN_VARIABLES: [&str; 18] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// What keeps the files of the checkout equal to the texts, whatever a memory named
+/// `.gitattributes` or the user's own settings say.
+const ATTRIBUTES: &str = "* -text -filter -ident !working-tree-encoding\n";
 
 /// Makes the repository in a new or empty folder.
 pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failure> {
@@ -48,14 +75,20 @@ pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failur
         return Err(Failure::other(format!("git fast-import ended with {status}")));
     }
     if !ids.is_empty() {
+        let information = target.join(".git").join("info");
+        fs::create_dir_all(&information)?;
+        fs::write(information.join("attributes"), ATTRIBUTES)?;
         git(target, &["reset", "--quiet", "--hard", BRANCH])?;
     }
     Ok(Report { form: "git", what: "versions", count: ids.len(), skipped: left_out })
 }
 
-/// Returns git in a folder, without the user's hooks.
+/// Returns git for the repository in a folder and no other, without the user's hooks.
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
+    for variable in FOREIGN_VARIABLES {
+        command.env_remove(variable);
+    }
     command.arg("-C").arg(folder).args([
         "-c",
         "core.hooksPath=/dev/null",
@@ -85,13 +118,21 @@ struct Stream<W: Write> {
     out: W,
     /// Where each memory is.
     places: HashMap<MemoryId, String>,
+    /// Whose file is at a path.
+    owners: BTreeMap<String, MemoryId>,
     names: HashMap<Actor, String>,
     left_out: Vec<LeftOut>,
 }
 
 impl<W: Write> Stream<W> {
     fn new(out: W) -> Self {
-        Self { out, places: HashMap::new(), names: HashMap::new(), left_out: Vec::new() }
+        Self {
+            out,
+            places: HashMap::new(),
+            owners: BTreeMap::new(),
+            names: HashMap::new(),
+            left_out: Vec::new(),
+        }
     }
 
     fn commit(&mut self, source: &Source<'_>, version: &Version) -> Result<(), Failure> {
@@ -109,21 +150,41 @@ impl<W: Write> Stream<W> {
             // What a redacted version did to the file is not known any more.
             Operation::Created | Operation::Modified => after.is_some() && before != after.as_ref(),
         };
-        if let Some(old) = before.filter(|_| is_gone) {
-            writeln!(self.out, "D {}", quoted(old))?;
+        if let Some(old) = before.filter(|_| is_gone).cloned() {
+            writeln!(self.out, "D {}", quoted(&old))?;
+            self.owners.remove(&old);
             self.places.remove(&version.memory);
         }
         let (Some(path), Some(content)) = (after, &version.content) else { return Ok(()) };
-        if path.split('/').any(|segment| segment.eq_ignore_ascii_case(".git")) {
-            let reason = "git takes no file of that name".to_owned();
-            self.left_out.push(LeftOut { path, reason });
+        if let Some(reason) = names::refused(&path) {
+            if self.left_out.iter().all(|it| it.path != path) {
+                self.left_out.push(LeftOut { path, reason: reason.to_owned() });
+            }
             return Ok(());
         }
         let text = content.as_str();
         writeln!(self.out, "M 100644 inline {}", quoted(&path))?;
         write!(self.out, "data {}\n{text}\n", text.len())?;
-        self.places.insert(version.memory, path);
+        self.take_place(version.memory, path);
         Ok(())
+    }
+
+    /// Notes that a memory is at a path. Whoever was there, above or below has moved away in a
+    /// version that was redacted since, and git has replaced its file.
+    fn take_place(&mut self, memory: MemoryId, path: String) {
+        let below = format!("{path}/");
+        let inside = self.owners.range(below.clone()..).map(|(other, _)| other);
+        let inside = inside.take_while(|other| other.starts_with(&below)).cloned();
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        let lost: Vec<String> =
+            inside.chain(above.map(str::to_owned)).chain([path.clone()]).collect();
+        for other in lost {
+            if let Some(owner) = self.owners.remove(&other) {
+                self.places.remove(&owner);
+            }
+        }
+        self.owners.insert(path.clone(), memory);
+        self.places.insert(memory, path);
     }
 
     /// Returns what to call an actor: a session by its title.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use quipu_mount::sync::DataDirectory;
+
 use crate::failure::Failure;
 
 use super::source::{Body, Collected, Item};
@@ -17,7 +19,13 @@ pub(super) enum Choice {
 }
 
 /// Adds the files of a folder, in the order of their names. Hidden ones and links are left out.
-pub(super) fn collect(root: &Path, choice: Choice, into: &mut Collected) -> Result<(), Failure> {
+/// The data directory is not entered.
+pub(super) fn collect(
+    root: &Path,
+    choice: Choice,
+    data: &DataDirectory,
+    into: &mut Collected,
+) -> Result<(), Failure> {
     if !root.is_dir() {
         let message = format!("{} is no folder", root.display());
         return Err(Failure::usage(message).with_hint("`quipu put` stores a single file"));
@@ -44,13 +52,18 @@ pub(super) fn collect(root: &Path, choice: Choice, into: &mut Collected) -> Resu
             let place = if place.is_empty() { name.clone() } else { format!("{place}/{name}") };
             match entry.file_type() {
                 Ok(kind) if kind.is_symlink() => into.skip(place, "it is a symbolic link"),
+                Ok(kind) if kind.is_dir() && data.is(&entry.path()) => {
+                    into.skip(place, "it is Quipu's data directory");
+                }
                 Ok(kind) if kind.is_dir() && is_entered(&name, choice) => {
                     waiting.push((entry.path(), place));
                 }
                 Ok(kind) if kind.is_file() && !name.starts_with('.') => {
                     add(&entry.path(), place, choice, into);
                 }
-                Ok(_) => {}
+                // What is hidden is left out without a word.
+                Ok(kind) if kind.is_dir() || kind.is_file() => {}
+                Ok(_) => into.skip(place, "it is not a regular file"),
                 Err(error) => into.skip(place, error.to_string()),
             }
         }

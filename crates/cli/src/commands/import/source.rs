@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use quipu_mount::sync::DataDirectory;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -74,15 +75,18 @@ impl Collected {
 pub(super) fn collect(
     kind: ImportKind,
     source: &Path,
+    data: &DataDirectory,
     size_max: u64,
 ) -> Result<Collected, Failure> {
     let mut collected = Collected { name: default_store_name(source), ..Collected::default() };
     let into = &mut collected;
     match kind {
         ImportKind::Folder | ImportKind::Obsidian | ImportKind::BasicMemory => {
-            folder::collect(source, folder::Choice::Texts, into)?;
+            folder::collect(source, folder::Choice::Texts, data, into)?;
         }
-        ImportKind::ClaudeCode => folder::collect(source, folder::Choice::ClaudeCode, into)?,
+        ImportKind::ClaudeCode => {
+            folder::collect(source, folder::Choice::ClaudeCode, data, into)?;
+        }
         ImportKind::McpMemory => graph::collect(&read(source)?, into)?,
         ImportKind::Chatgpt => {
             for file in files_of(source, &["conversations.json"])? {
@@ -98,6 +102,17 @@ pub(super) fn collect(
         ImportKind::Archive => archive::collect(&read(source)?, into)?,
     }
     Ok(collected)
+}
+
+/// Refuses to read the data directory or one of its files.
+pub(super) fn refuse_own_data(source: &Path, data: &DataDirectory) -> Result<(), Failure> {
+    let is_inside = !source.is_dir()
+        && source.canonicalize().is_ok_and(|file| file.parent().is_some_and(|it| data.is(it)));
+    if !is_inside && !data.is(source) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} belongs to Quipu's data directory", source.display()))
+        .with_hint("copy what is to be imported to another folder"))
 }
 
 /// Finds out what a source is.

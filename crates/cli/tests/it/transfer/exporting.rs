@@ -102,17 +102,144 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("git prints UTF-8")
 }
 
+/// Exports a git repository and returns the report.
+fn export_as_git(quipu: &Quipu, target: &Path) -> Value {
+    export_as_git_with(quipu, target, &[])
+}
+
+fn export_as_git_with(quipu: &Quipu, target: &Path, variables: &[(&str, &Path)]) -> Value {
+    let mut export = quipu.command(&["--json", "export", shown(target), "--as", "git"]);
+    // The binary finds git as this test does.
+    export.env("PATH", option_env!("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin"));
+    export.envs(variables.iter().copied());
+    let ran = run(export, b"");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    serde_json::from_str(&ran.out).expect("the output is JSON")
+}
+
+/// Returns the files of a repository's newest commit with their texts, as the store should be.
+fn tree(folder: &Path) -> Vec<(String, String)> {
+    let names = git(folder, &["ls-tree", "-r", "-z", "--name-only", "main"]);
+    let text = |name: &str| git(folder, &["show", &format!("main:{name}")]);
+    names.split_terminator('\0').map(|name| (format!("/{name}"), text(name))).collect()
+}
+
+/// Returns the memories of a store with their texts.
+fn memories(quipu: &Quipu) -> Vec<(String, String)> {
+    let paths = quipu.ok(&["ls", "-R"]);
+    paths.lines().map(|path| (path.to_owned(), quipu.ok(&["cat", path]))).collect()
+}
+
+#[test]
+fn a_git_export_leaves_the_repository_of_the_surroundings_alone() {
+    let quipu = with_history();
+    let other = quipu.home.path().join("other");
+    fs::create_dir_all(&other).expect("a folder can be made");
+    git(&other, &["init", "--quiet", "--initial-branch", "main"]);
+    fs::write(other.join("work.txt"), "precious").expect("it can be written");
+    let (directory, index) = (other.join(".git"), other.join(".git/index"));
+    let config = other.join(".git/config");
+    let before = read(&config);
+    let target = quipu.home.path().join("repository");
+    let variables = [
+        ("GIT_DIR", directory.as_path()),
+        ("GIT_WORK_TREE", &other),
+        ("GIT_INDEX_FILE", &index),
+        ("GIT_COMMON_DIR", &directory),
+        ("GIT_NAMESPACE", Path::new("elsewhere")),
+    ];
+    export_as_git_with(&quipu, &target, &variables);
+    assert_eq!(tree(&target), memories(&quipu));
+    assert_eq!(read(&other.join("work.txt")), "precious");
+    assert_eq!(read(&config), before);
+    assert!(!index.exists() && git(&other, &["for-each-ref"]).is_empty());
+}
+
+/// Redacts the change of a memory before its last one.
+fn redact(quipu: &Quipu, path: &str) {
+    let log = quipu.json(&["log", path]);
+    let id = log.pointer("/data/1/id").and_then(Value::as_str).expect("an id");
+    quipu.ok(&["redact", id, "--yes"]);
+}
+
+#[test]
+fn a_redacted_rename_costs_no_other_memory_its_file() {
+    let quipu = Quipu::with_store();
+    quipu.put("/x.md", "first");
+    quipu.ok(&["mv", "/x.md", "/y.md"]);
+    quipu.put("/x.md", "second");
+    quipu.put("/y.md", "first, changed");
+    redact(&quipu, "/y.md");
+    // The same with a directory where the file was, and a file where the directory was.
+    quipu.put("/d", "was a file");
+    quipu.ok(&["mv", "/d", "/e"]);
+    quipu.put("/d/inside.md", "below");
+    quipu.put("/e", "was a file, changed");
+    redact(&quipu, "/e");
+    quipu.put("/f/inside.md", "was below");
+    quipu.ok(&["mv", "/f/inside.md", "/g.md"]);
+    quipu.put("/f", "above");
+    quipu.put("/g.md", "was below, changed");
+    redact(&quipu, "/g.md");
+
+    let target = quipu.home.path().join("repository");
+    export_as_git(&quipu, &target);
+    assert_eq!(tree(&target), memories(&quipu));
+    assert_eq!(tree(&target).len(), 6);
+}
+
+#[test]
+fn no_export_writes_what_git_obeys() {
+    let quipu = with_history();
+    let traps = ["/.git/hooks/post-checkout", "/a/.GIT/config", "/git~1/config", "/.git /x"];
+    for trap in traps {
+        quipu.put(trap, "#!/bin/sh\ntouch owned\n");
+    }
+    let target = quipu.home.path().join("out");
+    let report = quipu.json(&["export", shown(&target)]);
+    let left_out = report["skipped"].as_array().expect("a list");
+    assert_eq!((&report["count"], left_out.len()), (&2.into(), traps.len()), "{report}");
+    for name in [".git", "git~1", ".git ", "a"] {
+        assert!(!target.join(name).exists(), "{name}");
+    }
+
+    let target = quipu.home.path().join("repository");
+    let report = export_as_git(&quipu, &target);
+    assert_eq!(report["skipped"].as_array().map(Vec::len), Some(traps.len()), "{report}");
+    assert_eq!(tree(&target).len(), 2);
+}
+
+#[test]
+fn attributes_in_the_store_change_no_file_of_the_repository() {
+    let quipu = Quipu::with_store();
+    quipu.put("/.gitattributes", "* text eol=crlf ident\n*.u working-tree-encoding=UTF-16\n");
+    quipu.put("/a.md", "one\n$Id$\n");
+    quipu.put("/b.u", "two\n");
+    let target = quipu.home.path().join("repository");
+    export_as_git(&quipu, &target);
+    assert_eq!(read(&target.join("a.md")), "one\n$Id$\n");
+    assert_eq!(read(&target.join("b.u")), "two\n");
+    assert_eq!(git(&target, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn an_export_stays_out_of_the_data_directory() {
+    let quipu = with_history();
+    quipu.put("/data/quipu.db", "not a database");
+    let ran = quipu.run(&["export", shown(&quipu.data()), "--overwrite"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    let report = quipu.json(&["export", shown(quipu.home.path()), "--overwrite"]);
+    assert_eq!(report["skipped"][0]["reason"], "it would be in Quipu's data directory");
+    assert_eq!(quipu.ok(&["cat", "/data/quipu.db"]), "not a database");
+}
+
 #[test]
 fn a_git_repository_has_one_commit_for_each_version() {
     let quipu = with_history();
     let source = super::folder(&quipu, "more", &[("tea.md", "white\n"), (".x", ""), ("z.md", "z")]);
     import(&quipu, &source, &["--overwrite"]);
     let target = quipu.home.path().join("repository");
-    let mut export = quipu.command(&["export", shown(&target), "--as", "git"]);
-    // The binary finds git as this test does.
-    export.env("PATH", option_env!("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin"));
-    let ran = run(export, b"");
-    assert_eq!(ran.code, 0, "{ran:?}");
+    export_as_git(&quipu, &target);
 
     assert_eq!(git(&target, &["rev-list", "--count", "main"]).trim(), "8");
     git(&target, &["fsck", "--strict"]);
