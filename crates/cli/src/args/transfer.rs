@@ -15,7 +15,7 @@ pub(crate) struct ImportArguments {
     /// The directory of the store to put everything into
     #[arg(long, default_value = "/", value_name = "DIR")]
     pub(crate) into: String,
-    /// Replace memories that were changed in the store since they were imported
+    /// Replace what others wrote, and bring back what was deleted in the store since
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Only tell what would be done

@@ -7,8 +7,10 @@ mod archive;
 mod chatgpt;
 mod claude;
 mod conversation;
+mod earlier;
 mod folder;
 mod graph;
+mod rehearsal;
 mod source;
 mod writing;
 
@@ -19,8 +21,10 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quipu_core::ErrorKind;
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
-use quipu_core::model::{Access, Instructions, SessionId, Store};
+use quipu_core::model::{Access, Instructions, SecretPolicy, SessionId, Store};
+use quipu_core::settings::Limits;
 use quipu_mount::sync::DataDirectory;
+use quipu_sqlite::DATABASE_FILE;
 use serde::Serialize;
 
 use crate::args::{ImportArguments, ImportKind};
@@ -28,11 +32,14 @@ use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::print::{answer, count, note};
 
+use earlier::Earlier;
+use rehearsal::Rehearsal;
 use source::Collected;
-use writing::{Mode, Tally, Writer};
+use writing::{Deed, Mode, Tally, Writer};
 
-/// What a session that imports keeps as its details, so that a later import knows its work.
-const SESSION_DETAILS: &str = "import";
+/// How the details of a session that imports begin. What follows says which source it was, so that
+/// a later import of the same source knows its work.
+const DETAILS_PREFIX: &str = "import ";
 
 /// How many lines about skipped things people want to see.
 const SKIPPED_SHOWN_MAX: usize = 20;
@@ -46,17 +53,17 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
     };
     // A rehearsal leaves nothing behind, not even an empty data directory.
     let data = match arguments.dry_run {
-        true if !context.settings.data.exists() => None,
+        true if !context.settings.data.join(DATABASE_FILE).exists() => None,
         true => Some(context.open()?),
         false => Some(context.open_or_create()?),
     };
-    let limits = data.as_ref().map_or(&context.settings.limits, |data| data.engine.limits());
+    let limits = &context.settings.limits;
     let size_max = limits.content_size_bytes_max;
     // A new data directory may be inside the source.
     let own = DataDirectory::new(&context.settings.data);
     let collected = source::collect(kind, &arguments.source, &own, size_max)?
         .into_directory(&arguments.into)?;
-    let plan = Plan { kind, arguments, size_max };
+    let plan = Plan { kind, arguments, limits };
     let name = collected.name.clone();
     let report = match (data, arguments.dry_run) {
         (Some(data), false) => plan.carry_out(&data, &meant_store(&data, &name)?, collected)?,
@@ -80,25 +87,24 @@ fn meant_store(data: &Data, name: &str) -> Result<Store, Failure> {
 struct Plan<'a> {
     kind: ImportKind,
     arguments: &'a ImportArguments,
-    size_max: u64,
+    limits: &'a Limits,
 }
 
 impl Plan<'_> {
     fn carry_out(&self, data: &Data, store: &Store, from: Collected) -> Result<Report, Failure> {
-        let session = if from.items.is_empty() { None } else { Some(self.session(data, store)?) };
-        let mode = if self.arguments.overwrite { Mode::Overwrite } else { Mode::Careful };
-        let writer = Writer {
-            engine: &data.engine,
-            store: store.id,
-            session,
-            mode,
-            size_max: self.size_max,
-        };
+        if from.items.is_empty() {
+            let tally = Tally { skipped: from.skipped, ..Tally::default() };
+            return Ok(self.report((store.name.as_str(), store.policy.secrets), None, tally));
+        }
+        let details = format!("{DETAILS_PREFIX}{}", from.origin);
+        let earlier = Earlier::find(data, store.id, &details)?;
+        let session = self.session(data, store, &details)?;
+        let writer = self.writer(data, store, (&details, earlier), Deed::Write(session));
         let bar = bar(from.items.len());
         let tally = writer.write_all(from, &bar)?;
         bar.finish_and_clear();
         index(data, tally.created + tally.updated)?;
-        Ok(self.report(store.name.as_str(), session, tally))
+        Ok(self.report((store.name.as_str(), store.policy.secrets), Some(session), tally))
     }
 
     fn rehearse(
@@ -107,28 +113,35 @@ impl Plan<'_> {
         name: &str,
         from: Collected,
     ) -> Result<Report, Failure> {
-        let store = match data.map(|data| existing_store(data, name)).transpose()? {
-            Some(Some(store)) => Some(store),
-            _ => None,
-        };
+        let store = data.map(|data| existing_store(data, name)).transpose()?.flatten();
         let (Some(data), Some(store)) = (data, store) else {
             let wanted = data.map(Data::wanted_store).transpose()?.flatten().unwrap_or(name);
-            return Ok(self.report(wanted, None, writing::count_all(from, self.size_max)));
+            let rehearsal = Rehearsal::of_new_store(self.limits);
+            let tally = writing::count_all(from, self.limits.content_size_bytes_max, &rehearsal);
+            return Ok(self.report((wanted, SecretPolicy::default()), None, tally));
         };
-        let mode = if self.arguments.overwrite { Mode::Overwrite } else { Mode::Careful };
-        let writer = Writer {
-            engine: &data.engine,
-            store: store.id,
-            session: None,
-            mode,
-            size_max: self.size_max,
-        };
+        let details = format!("{DETAILS_PREFIX}{}", from.origin);
+        let earlier = Earlier::find(data, store.id, &details)?;
+        let deed = Deed::Rehearse(Rehearsal::of(&data.engine, &store)?);
+        let writer = self.writer(data, &store, (&details, earlier), deed);
         let tally = writer.write_all(from, &ProgressBar::hidden())?;
-        Ok(self.report(store.name.as_str(), None, tally))
+        Ok(self.report((store.name.as_str(), store.policy.secrets), None, tally))
+    }
+
+    fn writer<'a>(
+        &self,
+        data: &'a Data,
+        store: &'a Store,
+        (details, earlier): (&'a str, Earlier),
+        deed: Deed,
+    ) -> Writer<'a> {
+        let mode = if self.arguments.overwrite { Mode::Overwrite } else { Mode::Careful };
+        let size_max = self.limits.content_size_bytes_max;
+        Writer { engine: &data.engine, store, details, earlier, deed, mode, size_max }
     }
 
     /// Starts the session whose work the import is.
-    fn session(&self, data: &Data, store: &Store) -> Result<SessionId, Failure> {
+    fn session(&self, data: &Data, store: &Store, details: &str) -> Result<SessionId, Failure> {
         let attachment = NewAttachment {
             store: store.id,
             access: Access::ReadWrite,
@@ -137,15 +150,21 @@ impl Plan<'_> {
         let title =
             format!("import of {} ({})", name_of(&self.arguments.source), self.kind.as_str());
         let new = NewSession {
-            details: SESSION_DETAILS.to_owned(),
+            details: details.to_owned(),
             ..NewSession::titled(&title, vec![attachment], TokenWish::None)
         };
         Ok(data.engine.create_session(data.workspace, &new)?.0.id)
     }
 
-    fn report(&self, store: &str, session: Option<SessionId>, tally: Tally) -> Report {
+    fn report(
+        &self,
+        (store, secrets): (&str, SecretPolicy),
+        session: Option<SessionId>,
+        tally: Tally,
+    ) -> Report {
         Report {
             kind: self.kind.as_str(),
+            secrets,
             store: store.to_owned(),
             session: session.map(|id| id.to_string()),
             dry_run: self.arguments.dry_run,
@@ -198,6 +217,9 @@ fn bar(items_count: usize) -> ProgressBar {
 #[derive(Serialize)]
 struct Report {
     kind: &'static str,
+    /// What the store does with credentials.
+    #[serde(skip)]
+    secrets: SecretPolicy,
     store: String,
     session: Option<String>,
     dry_run: bool,
@@ -208,9 +230,17 @@ struct Report {
 impl Report {
     fn print(&self, context: &Context) -> Result<(), Failure> {
         for path in self.tally.credentials.iter().take(SKIPPED_SHOWN_MAX) {
-            note(&format!(
-                "`{path}` holds a credential; memories are read by many, so take it out"
-            ));
+            note(&match (self.secrets, self.dry_run) {
+                (SecretPolicy::Redact, false) => {
+                    format!("`{path}` held a credential, which was not stored")
+                }
+                (SecretPolicy::Redact, true) => {
+                    format!("`{path}` holds a credential, which would not be stored")
+                }
+                (SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject, _) => format!(
+                    "`{path}` holds a credential; memories are read by many, so take it out"
+                ),
+            });
         }
         answer(context.form, self, |out| {
             let Tally { created, updated, unchanged, skipped, .. } = &self.tally;

@@ -1,9 +1,13 @@
 //! `quipu import` and `quipu export`.
 
+#[path = "transfer/again.rs"]
+mod again;
 #[path = "transfer/exporting.rs"]
 mod exporting;
 #[path = "transfer/programs.rs"]
 mod programs;
+#[path = "transfer/rehearsing.rs"]
+mod rehearsing;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,22 +126,6 @@ fn what_cannot_be_a_memory_is_skipped_with_its_reason() {
         "{text}"
     );
     assert!(text.contains("image.png: "), "{text}");
-}
-
-#[test]
-fn a_dry_run_changes_nothing() {
-    let quipu = Quipu::empty();
-    let source = folder(&quipu, "vault", &[("a.md", "1"), ("b.md", "2")]);
-    let report = import(&quipu, &source, &["--dry-run"]);
-    assert_eq!((numbers(&report), &report["store"]), ([2, 0, 0, 0], &"vault".into()));
-    assert!(!quipu.data().exists());
-
-    import(&quipu, &source, &[]);
-    fs::write(source.join("a.md"), "new").expect("it can be written");
-    assert_eq!(numbers(&import(&quipu, &source, &["--dry-run"])), [0, 1, 1, 0]);
-    assert_eq!(quipu.ok(&["cat", "a.md"]), "1");
-    assert_eq!(numbers(&import(&quipu, &source, &["--dry-run", "-s", "other"])), [2, 0, 0, 0]);
-    assert_eq!(quipu.json(&["store", "list"])["data"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

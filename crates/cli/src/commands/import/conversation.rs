@@ -47,17 +47,25 @@ impl Conversation {
                 number => (format!("-part-{number}"), format!("{title} (part {number})")),
             };
             let text = self.note(&title, part)?;
-            into.add(title, format!("/{}/{}{suffix}.md", self.program, self.file_name()), text);
+            let path = format!("/{}/{}{suffix}.md", self.program, self.file_name());
+            // A short id could be the end of another one.
+            let id = Some(self.short_id())
+                .filter(|id| !self.id.is_empty() && id.chars().count() == ID_CHARS);
+            into.add_ending(title, path, id.map(|id| format!("-{id}{suffix}.md")), text);
         }
         Ok(())
     }
 
-    /// Returns a name that stays the same from export to export.
+    fn short_id(&self) -> String {
+        slug(&self.id).chars().take(ID_CHARS).collect()
+    }
+
+    /// Returns a name that stays the same from export to export, unless the title changes.
     fn file_name(&self) -> String {
         let day = self.created.map(|at| at.to_string().chars().take(10).collect::<String>());
         let title: String = slug(&self.title).chars().take(SLUG_CHARS_MAX).collect();
-        let id: String = slug(&self.id).chars().take(ID_CHARS).collect();
-        let parts = [day.unwrap_or_default(), title.trim_end_matches('-').to_owned(), id];
+        let title = title.trim_end_matches('-').to_owned();
+        let parts = [day.unwrap_or_default(), title, self.short_id()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
     }
 

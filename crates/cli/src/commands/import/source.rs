@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use quipu_core::model::Content;
 use quipu_mount::sync::DataDirectory;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,11 +13,16 @@ use crate::failure::Failure;
 
 use super::{archive, chatgpt, claude, folder, graph, name_of};
 
+/// How much of a hash is enough to tell a few things apart.
+const SHORT_HASH_CHARS: usize = 8;
+
 /// What a source holds.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     /// What people call the source.
     pub(super) name: String,
+    /// Which source it is, for later imports: what comes from it again has the same.
+    pub(super) origin: String,
     pub(super) items: Vec<Item>,
     pub(super) skipped: Vec<Skipped>,
 }
@@ -28,6 +34,8 @@ pub(super) struct Item {
     pub(super) source: String,
     /// The path that it should get.
     pub(super) path: String,
+    /// How the name at the end of the path ends even if the rest of it changes.
+    pub(super) ending: Option<String>,
     pub(super) body: Body,
 }
 
@@ -49,7 +57,19 @@ impl Collected {
     /// Adds a text.
     pub(super) fn add(&mut self, source: impl Into<String>, path: impl Into<String>, text: String) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, body: Body::Text(text) });
+        self.items.push(Item { source, path, ending: None, body: Body::Text(text) });
+    }
+
+    /// Adds a text whose name may change from time to time, but always ends the same way.
+    pub(super) fn add_ending(
+        &mut self,
+        source: impl Into<String>,
+        path: impl Into<String>,
+        ending: Option<String>,
+        text: String,
+    ) {
+        let (source, path) = (source.into(), path.into());
+        self.items.push(Item { source, path, ending, body: Body::Text(text) });
     }
 
     /// Notes that something is left out.
@@ -78,7 +98,8 @@ pub(super) fn collect(
     data: &DataDirectory,
     size_max: u64,
 ) -> Result<Collected, Failure> {
-    let mut collected = Collected { name: default_store_name(source), ..Collected::default() };
+    let (name, origin) = (default_store_name(source), origin(kind, source));
+    let mut collected = Collected { name, origin, ..Collected::default() };
     let into = &mut collected;
     match kind {
         ImportKind::Folder | ImportKind::Obsidian | ImportKind::BasicMemory => {
@@ -102,6 +123,27 @@ pub(super) fn collect(
         ImportKind::Archive => archive::collect(&read(source)?, into)?,
     }
     Ok(collected)
+}
+
+/// Returns which source it is. Names of conversations hold ids, so every export of such a program is
+/// the same source; an archive tells its store; all else goes by its place.
+fn origin(kind: ImportKind, source: &Path) -> String {
+    let family = match kind {
+        ImportKind::Folder
+        | ImportKind::Obsidian
+        | ImportKind::BasicMemory
+        | ImportKind::ClaudeCode => "folder",
+        ImportKind::Chatgpt | ImportKind::Claude => return kind.as_str().to_owned(),
+        ImportKind::McpMemory | ImportKind::Archive => kind.as_str(),
+    };
+    let place = source.canonicalize().unwrap_or_else(|_| source.to_owned());
+    format!("{family} {}", short_hash(&place.to_string_lossy()))
+}
+
+/// Returns a few signs that are different for different texts.
+pub(super) fn short_hash(text: &str) -> String {
+    let hash = Content::new(text.replace('\0', " ")).map(|content| content.hash().to_string());
+    hash.unwrap_or_default().chars().take(SHORT_HASH_CHARS).collect()
 }
 
 /// Refuses to read the data directory or one of its files.

@@ -7,18 +7,25 @@ use std::thread;
 
 use indicatif::ProgressBar;
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition};
-use quipu_core::model::{Actor, Content, Memory, MemoryPath, SessionId, StoreId, View};
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::model::{
+    Actor, Content, Listing, Memory, MemoryPath, SecretPolicy, SessionId, Store, View,
+};
+use quipu_core::{Engine, Error, ErrorKind, screen};
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::failure::Failure;
 
-use super::SESSION_DETAILS;
+use super::DETAILS_PREFIX;
+use super::earlier::Earlier;
+use super::rehearsal::{Rehearsal, obstacle};
 use super::source::{Body, Collected, Item, Skipped};
 
 /// How many writers share a commit.
 const THREADS_COUNT: usize = 8;
+
+/// How often an item is tried when somebody else writes to its path.
+const TRIES_MAX: usize = 3;
 
 /// What came of an import.
 #[derive(Debug, Default, Serialize)]
@@ -31,23 +38,52 @@ pub(super) struct Tally {
     pub(super) credentials: Vec<String>,
 }
 
-/// What to do with memories that were changed in the store since they were imported.
+/// What to do with what others did in the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They are left alone.
+    /// It stays.
     Careful,
-    /// They are replaced.
+    /// It is replaced by what is imported.
     Overwrite,
 }
 
 /// Writes items to a store.
 pub(super) struct Writer<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) store: StoreId,
-    /// Who writes; without one nothing is written and everything is only counted.
-    pub(super) session: Option<SessionId>,
+    pub(super) store: &'a Store,
+    /// What the sessions of imports of this source keep as their details.
+    pub(super) details: &'a str,
+    pub(super) earlier: Earlier,
+    pub(super) deed: Deed,
     pub(super) mode: Mode,
     pub(super) size_max: u64,
+}
+
+/// Whether anything is written.
+pub(super) enum Deed {
+    /// It is, as the work of this session.
+    Write(SessionId),
+    /// Everything is only counted.
+    Rehearse(Rehearsal),
+}
+
+/// What an item finds in the store.
+enum Before {
+    Nothing,
+    /// The memory that it is or was.
+    Memory(Memory),
+    /// It was there once.
+    Deleted,
+}
+
+/// Who wrote what the store has.
+enum Author {
+    /// An import of the same source.
+    SameSource,
+    OtherImport,
+    /// A session that was deleted since.
+    Unknown,
+    Somebody,
 }
 
 /// What came of an item.
@@ -59,14 +95,17 @@ enum Outcome {
 }
 
 /// Counts what would be created in a store that does not exist yet.
-pub(super) fn count_all(from: Collected, size_max: u64) -> Tally {
+pub(super) fn count_all(from: Collected, size_max: u64, rehearsal: &Rehearsal) -> Tally {
     let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
     for (item, path) in placed(from.items, &mut tally) {
-        match item.content(size_max) {
-            Ok(_) => tally.created += 1,
+        let content = item.content(size_max);
+        match content.and_then(|content| rehearsal.write(&content, None)) {
+            Ok(credentials) => {
+                tally.created += 1;
+                tally.note(credentials, &path);
+            }
             Err(reason) => tally.skip(&item, reason),
         }
-        drop(path);
     }
     tally
 }
@@ -87,6 +126,12 @@ fn placed(items: Vec<Item>, tally: &mut Tally) -> Vec<(Item, MemoryPath)> {
 }
 
 impl Tally {
+    fn note(&mut self, credentials: Credentials, path: &MemoryPath) {
+        if credentials == Credentials::Found {
+            self.credentials.push(path.to_string());
+        }
+    }
+
     fn skip(&mut self, item: &Item, reason: String) {
         self.skipped.push(Skipped { source: item.source.clone(), reason });
     }
@@ -142,15 +187,13 @@ impl Writer<'_> {
             let Some((item, path)) = next else { return };
             let written = item.content(self.size_max).map_or_else(
                 |reason| Ok((Outcome::Skipped(reason), Credentials::None)),
-                |content| self.write(&path, content),
+                |content| self.write(&item, &path, &content),
             );
             let mut done = done.lock().expect("no writer panicked");
             let (tally, failed) = &mut *done;
             match written {
                 Ok((outcome, credentials)) => {
-                    if credentials == Credentials::Found {
-                        tally.credentials.push(path.to_string());
-                    }
+                    tally.note(credentials, &path);
                     match outcome {
                         Outcome::Created => tally.created += 1,
                         Outcome::Updated => tally.updated += 1,
@@ -170,58 +213,166 @@ impl Writer<'_> {
         }
     }
 
-    fn write(&self, path: &MemoryPath, content: Content) -> Result<(Outcome, Credentials), Error> {
-        let before = match self.engine.memory_at(self.store, path, View::Basic) {
-            Ok(memory) => Some(memory),
-            Err(error) if *error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+    /// Writes an item; if somebody else comes in between, it is compared with what they wrote.
+    fn write(
+        &self,
+        item: &Item,
+        path: &MemoryPath,
+        content: &Content,
+    ) -> Result<(Outcome, Credentials), Error> {
+        let mut tries = 1;
+        loop {
+            match self.try_to_write(item, path, content) {
+                Err(error) if tries < TRIES_MAX && is_race(error.kind()) => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    fn try_to_write(
+        &self,
+        item: &Item,
+        path: &MemoryPath,
+        content: &Content,
+    ) -> Result<(Outcome, Credentials), Error> {
+        let before = match self.before(item, path)? {
+            Before::Memory(memory) => Some(memory),
+            Before::Nothing => None,
+            Before::Deleted => {
+                let reason = "it was deleted in the store since; `--overwrite` brings it back";
+                return Ok((Outcome::Skipped(reason.to_owned()), Credentials::None));
+            }
         };
         let outcome = match &before {
             None => Outcome::Created,
-            Some(memory) if memory.hash == content.hash() => Outcome::Unchanged,
-            Some(memory) if self.mode == Mode::Overwrite || self.is_imported(memory)? => {
-                Outcome::Updated
-            }
-            Some(_) => Outcome::Skipped(
-                "it was changed in the store since; `--overwrite` replaces it".to_owned(),
-            ),
+            Some(memory) if self.is_same(memory, content) => Outcome::Unchanged,
+            Some(_) if self.mode == Mode::Overwrite => Outcome::Updated,
+            Some(memory) => match self.author(memory)?.objection(memory, path) {
+                None => Outcome::Updated,
+                Some(reason) => Outcome::Skipped(reason),
+            },
         };
-        let (Outcome::Created | Outcome::Updated, Some(session)) = (&outcome, self.session) else {
+        if !matches!(outcome, Outcome::Created | Outcome::Updated) {
             return Ok((outcome, Credentials::None));
-        };
+        }
+        match &self.deed {
+            Deed::Write(session) => self.carry_out(*session, (path, before), content, outcome),
+            Deed::Rehearse(rehearsal) => {
+                let refusal = match &before {
+                    None => obstacle(self.engine, self.store, path)?,
+                    Some(_) => None,
+                };
+                let written =
+                    refusal.map_or_else(|| rehearsal.write(content, before.as_ref()), Err);
+                Ok(match written {
+                    Ok(credentials) => (outcome, credentials),
+                    Err(reason) => (Outcome::Skipped(reason), Credentials::None),
+                })
+            }
+        }
+    }
+
+    fn carry_out(
+        &self,
+        session: SessionId,
+        (path, before): (&MemoryPath, Option<Memory>),
+        content: &Content,
+        outcome: Outcome,
+    ) -> Result<(Outcome, Credentials), Error> {
         let actor = Actor::Session(session);
         let written = match before {
-            None => self.engine.create(&actor, self.store, path, &content)?,
+            None => self.engine.create(&actor, self.store.id, path, content)?,
             Some(memory) => {
                 let precondition = Precondition::ContentIs(memory.hash);
-                let update = MemoryUpdate { content: Some(content), path: None, precondition };
-                self.engine.update(&actor, self.store, memory.id, &update)?
+                let content = Some(content.clone());
+                let update = MemoryUpdate { content, path: None, precondition };
+                self.engine.update(&actor, self.store.id, memory.id, &update)?
             }
         };
         let credentials =
             if written.findings.is_empty() { Credentials::None } else { Credentials::Found };
-        // A store that replaces credentials may end with the text that it had.
         let is_changed = written.effect == Effect::Changed;
         Ok((if is_changed { outcome } else { Outcome::Unchanged }, credentials))
     }
 
-    /// Tells whether an import was the last to write a memory.
-    fn is_imported(&self, memory: &Memory) -> Result<bool, Error> {
-        let version = self.engine.version(self.store, memory.version, View::Basic)?;
-        let Actor::Session(id) = version.actor else { return Ok(false) };
+    /// Returns the memory that an item is: the one at its path, else the one that an earlier import
+    /// made of it, wherever that is now.
+    fn before(&self, item: &Item, path: &MemoryPath) -> Result<Before, Error> {
+        if let Some(Listing::Memory(memory)) = self.engine.entry(self.store.id, path)? {
+            return Ok(Before::Memory(memory));
+        }
+        let ending = item.ending.as_ref();
+        let renamed = || ending.and_then(|ending| self.earlier.ending(&path.parent(), ending));
+        let Some(id) = self.earlier.at(path).or_else(renamed) else { return Ok(Before::Nothing) };
+        match self.engine.memory(self.store.id, id, View::Basic) {
+            Ok(memory) => Ok(Before::Memory(memory)),
+            Err(error) if *error.kind() == ErrorKind::NotFound => match self.mode {
+                Mode::Careful => Ok(Before::Deleted),
+                Mode::Overwrite => Ok(Before::Nothing),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells whether a memory holds what the store would make of a text.
+    fn is_same(&self, memory: &Memory, content: &Content) -> bool {
+        if memory.hash == content.hash() || self.store.policy.secrets != SecretPolicy::Redact {
+            return memory.hash == content.hash();
+        }
+        let findings = screen::findings(content.as_str());
+        let redacted = Content::new(screen::redacted(content.as_str(), &findings));
+        redacted.is_ok_and(|redacted| memory.hash == redacted.hash())
+    }
+
+    fn author(&self, memory: &Memory) -> Result<Author, Error> {
+        let version = self.engine.version(self.store.id, memory.version, View::Basic)?;
+        let Actor::Session(id) = version.actor else { return Ok(Author::Somebody) };
         match self.engine.session(id) {
-            Ok(session) => Ok(session.details == SESSION_DETAILS),
-            Err(error) if *error.kind() == ErrorKind::NotFound => Ok(false),
+            Ok(session) if session.details == self.details => Ok(Author::SameSource),
+            Ok(session) if session.details.starts_with(DETAILS_PREFIX) => Ok(Author::OtherImport),
+            Ok(_) => Ok(Author::Somebody),
+            Err(error) if *error.kind() == ErrorKind::NotFound => Ok(Author::Unknown),
             Err(error) => Err(error),
         }
     }
 }
 
+impl Author {
+    /// Returns why a memory should not be replaced by an item for a path, if so.
+    fn objection(&self, memory: &Memory, path: &MemoryPath) -> Option<String> {
+        Some(match self {
+            Self::SameSource => return None,
+            _ if memory.path != *path => format!(
+                "it was moved to `{}` in the store since; `--overwrite` replaces it there",
+                memory.path
+            ),
+            Self::OtherImport => {
+                "it differs from what was imported from another source; `--overwrite` replaces that"
+                    .to_owned()
+            }
+            Self::Unknown => "it differs from what the store has, whose session was deleted; \
+                              `--overwrite` replaces that"
+                .to_owned(),
+            Self::Somebody => {
+                "somebody else wrote what the store has there; `--overwrite` replaces it".to_owned()
+            }
+        })
+    }
+}
+
 /// Whether a text holds credentials.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Credentials {
+pub(super) enum Credentials {
     None,
     Found,
+}
+
+/// Tells whether an error may come of somebody else's write.
+fn is_race(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound | ErrorKind::PathConflict { .. } | ErrorKind::PreconditionFailed
+    )
 }
 
 /// Tells whether an error is about one item, so that the others can still be written.

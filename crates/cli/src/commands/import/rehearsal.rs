@@ -1,0 +1,84 @@
+//! What a store would say to an import, without writing anything.
+
+use std::sync::Mutex;
+
+use quipu_core::backend::Usage;
+use quipu_core::engine::Engine;
+use quipu_core::model::{Content, Listing, Memory, MemoryPath, SecretPolicy, Store};
+use quipu_core::screen;
+use quipu_core::settings::Limits;
+use quipu_core::{Error, ErrorKind};
+
+use super::writing::Credentials;
+
+/// A store that is written to in thought only.
+pub(super) struct Rehearsal {
+    policy: SecretPolicy,
+    limits: Limits,
+    usage: Mutex<Usage>,
+}
+
+impl Rehearsal {
+    /// Begins with a store as it is, which must take new text.
+    pub(super) fn of(engine: &Engine, store: &Store) -> Result<Self, Error> {
+        if store.archived_at.is_some() {
+            let message = format!("the store `{}` is archived and takes no new text", store.name);
+            return Err(Error::new(ErrorKind::StoreArchived, message)
+                .with_hint("import into another store"));
+        }
+        let (policy, limits) = (store.policy.secrets, engine.limits().clone());
+        Ok(Self { policy, limits, usage: Mutex::new(engine.usage(store.id)?) })
+    }
+
+    /// Begins with a store that is still to be made.
+    pub(super) fn of_new_store(limits: &Limits) -> Self {
+        let policy = SecretPolicy::default();
+        Self { policy, limits: limits.clone(), usage: Mutex::default() }
+    }
+
+    /// Notes that a text would be written; returns why not, if the store would refuse it.
+    pub(super) fn write(
+        &self,
+        content: &Content,
+        before: Option<&Memory>,
+    ) -> Result<Credentials, String> {
+        let is_screened = self.policy != SecretPolicy::Off;
+        let has_credentials = is_screened && !screen::findings(content.as_str()).is_empty();
+        if has_credentials && self.policy == SecretPolicy::Reject {
+            return Err("the text holds a credential, which this store refuses".to_owned());
+        }
+        let mut usage = self.usage.lock().expect("no writer panicked");
+        let (count_max, size_max) =
+            (self.limits.memories_per_store_max, self.limits.store_size_bytes_max);
+        let count = usage.memories_count + u64::from(before.is_none());
+        if before.is_none() && count > count_max {
+            return Err(format!("the store would hold more than {count_max} memories, its limit"));
+        }
+        let freed = before.map_or(0, |memory| memory.size_bytes);
+        let size = usage.size_bytes.saturating_sub(freed) + content.size_bytes();
+        // Text that makes a full store smaller is always welcome.
+        if size > size_max && content.size_bytes() > freed {
+            return Err(format!("the store would hold more than {size_max} bytes, its limit"));
+        }
+        *usage = Usage { memories_count: count, size_bytes: size };
+        Ok(if has_credentials { Credentials::Found } else { Credentials::None })
+    }
+}
+
+/// Returns why nothing can be created at a path where no memory is, if so.
+pub(super) fn obstacle(
+    engine: &Engine,
+    store: &Store,
+    path: &MemoryPath,
+) -> Result<Option<String>, Error> {
+    if let Some(Listing::Directory(_)) = engine.entry(store.id, path)? {
+        return Ok(Some(format!("memories live below `{path}`, so nothing can live at it")));
+    }
+    for above in path.ancestors() {
+        let Ok(above) = MemoryPath::parse(above) else { continue };
+        if let Some(Listing::Memory(_)) = engine.entry(store.id, &above)? {
+            return Ok(Some(format!("`{above}` is a memory, so nothing can live below it")));
+        }
+    }
+    Ok(None)
+}
