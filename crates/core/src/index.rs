@@ -22,7 +22,7 @@ pub use snippet::{Snippet, snippet};
 pub use term_query::{Phrase, TermQuery, WordEnd};
 pub use terms::{Term, terms};
 
-pub(crate) use term_query::{TEXT, TITLE};
+pub(crate) use term_query::{TEXT, TITLE, measured};
 
 /// The name of the cursor that says which change the index has reached.
 ///

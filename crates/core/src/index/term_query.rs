@@ -49,6 +49,8 @@ pub(crate) const TITLE: &[Column] = &[Column::Title];
 
 /// Shorter beginnings of words would find nearly everything.
 const PREFIX_CHARS_MIN: usize = 2;
+/// What changes more often between letters and digits is no identifier but a key or a hash.
+const PARTS_MAX: usize = 16;
 
 impl TermQuery {
     /// Returns the query that every document fits.
@@ -183,12 +185,56 @@ impl Phrase {
     }
 }
 
+/// A text that may be longer than there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Measured<'a> {
+    /// As much of its beginning as there is room for.
+    pub(crate) kept: &'a str,
+    /// How many pieces that is.
+    pub(crate) kept_count: usize,
+    /// How many pieces come after it.
+    pub(crate) left_out_count: usize,
+}
+
+/// Cuts a text that a query asks for to so many pieces, because each of them takes time to look for:
+/// `foo-bar`, `fooBar` and `"foo bar"` are two, `日本語` is three.
+pub(crate) fn measured(written: &str, room: usize) -> Measured<'_> {
+    let (mut kept_count, mut total_count, mut end) = (0, 0, 0);
+    each_run(written, |run, range| {
+        let piece = written.get(range.clone()).unwrap_or_default();
+        let mut add = |count: usize, piece_end: usize| {
+            total_count += count;
+            if total_count <= room {
+                (kept_count, end) = (total_count, piece_end);
+            }
+        };
+        match run {
+            Run::Word => add(word_parts(piece).len().max(1), range.end),
+            Run::Ideographs => {
+                let ends = piece.char_indices().map(|(at, letter)| at + letter.len_utf8());
+                ends.for_each(|piece_end| add(1, range.start + piece_end));
+            }
+        }
+    });
+    if total_count <= room && room > 0 {
+        return Measured { kept: written, kept_count: total_count.max(1), left_out_count: 0 };
+    }
+    let kept = written.get(..end).unwrap_or_default();
+    Measured { kept, kept_count, left_out_count: total_count.max(1) - kept_count }
+}
+
+/// Returns the parts of an identifier; none of a word that is none, or has too many.
+fn word_parts(word: &str) -> Vec<&str> {
+    let parts = parts(word);
+    if parts.len() > PARTS_MAX { Vec::new() } else { parts }
+}
+
 /// Returns the terms of a word with the parts of identifiers one by one.
 fn pieces(written: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     each_run(written, |run, range| {
         let piece = written.get(range).unwrap_or_default();
-        let parts = if run == Run::Word { parts(piece) } else { Vec::new() };
+        let parts = if run == Run::Word { word_parts(piece) } else { Vec::new() };
         if parts.is_empty() {
             pieces.extend(terms(piece).into_iter().map(|term| term.text));
         }
@@ -246,6 +292,24 @@ mod tests {
             assert!(finds(TermQuery::word(query, TEXT), "これは日本語"), "{query}");
         }
         assert!(!finds(TermQuery::word("日語", TEXT), "日本語"));
+    }
+
+    #[test]
+    fn what_is_written_as_one_is_measured_in_pieces() {
+        let check = |text: &str, room, kept: &str, counts: (usize, usize)| {
+            let found = measured(text, room);
+            assert_eq!((found.kept, (found.kept_count, found.left_out_count)), (kept, counts));
+        };
+        check("foo-bar/baz", 3, "foo-bar/baz", (3, 0));
+        check("foo-bar/baz.", 2, "foo-bar", (2, 1));
+        check("parseJson tea", 2, "parseJson", (2, 1));
+        check("parseJson", 1, "", (0, 2));
+        check("日本語の", 3, "日本語", (3, 1));
+        check("…", 1, "…", (1, 0));
+        check("…", 0, "", (0, 1));
+        let hash = "a1".repeat(20_000);
+        check(&hash, 1, &hash, (1, 0));
+        assert_eq!(pieces(&hash).len(), 1);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Queries as tokens.
 
+use crate::index::measured;
+
 use super::{DEPTH_MAX, Field, TERMS_MAX, Term};
 
 /// A part of a query.
@@ -40,7 +42,7 @@ impl<'a> Lexer<'a> {
             '(' => self.take(Token::Open, 1),
             ')' => self.take(Token::Close, 1),
             quote if is_quote(quote) => match self.quoted() {
-                Some(phrase) => self.add(Term::Phrase(cleaned(phrase)), |text| !text.is_empty()),
+                Some(phrase) => self.add(&cleaned(phrase), Term::Phrase),
                 None => self.rest = self.rest.trim_start_matches(is_quote),
             },
             _ => self.word(),
@@ -92,31 +94,35 @@ impl<'a> Lexer<'a> {
             }
         }
         match word.strip_suffix('*') {
-            Some(start) => {
-                self.add(Term::Prefix(start.trim_end_matches('*').to_owned()), has_letter);
-            }
-            None => self.add(Term::Word(word.to_owned()), has_letter),
+            Some(start) => self.add(start.trim_end_matches('*'), Term::Prefix),
+            None => self.add(word, Term::Word),
         }
     }
 
     fn filter(&mut self, field: Field, value: &str) {
-        if self.has_room() {
+        if self.room() == 0 {
+            self.left_out += 1;
+        } else {
+            self.terms_count += 1;
             self.tokens.push(Token::Filter(field, value.to_owned()));
         }
     }
 
-    fn add(&mut self, term: Term, is_meant: fn(&str) -> bool) {
-        if is_meant(term.text()) && self.has_room() {
-            self.tokens.push(Token::Term(term));
+    /// Adds as much of a term as there is room for: what is written as one may be many words.
+    fn add(&mut self, text: &str, make: fn(String) -> Term) {
+        if !has_letter(text) {
+            return;
+        }
+        let measured = measured(text, self.room());
+        self.terms_count += measured.kept_count;
+        self.left_out += measured.left_out_count;
+        if !measured.kept.is_empty() {
+            self.tokens.push(Token::Term(make(measured.kept.to_owned())));
         }
     }
 
-    /// Counts a term, and tells whether it may be kept.
-    fn has_room(&mut self) -> bool {
-        self.terms_count += 1;
-        let has_room = self.terms_count <= TERMS_MAX;
-        self.left_out += usize::from(!has_room);
-        has_room
+    fn room(&self) -> usize {
+        TERMS_MAX.saturating_sub(self.terms_count)
     }
 }
 

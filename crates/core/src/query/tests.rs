@@ -116,6 +116,20 @@ fn too_much_is_left_out() {
 }
 
 #[test]
+fn what_is_written_as_one_term_counts_as_many() {
+    let words = vec!["word"; 10_000];
+    for text in [format!("\"{}\"", words.join(" ")), words.join("-"), words.join("/") + "*"] {
+        let query = Query::parse(&text);
+        let kept = query.wanted_terms()[0].text().matches("word").count();
+        assert_eq!((kept, query.left_out), (TERMS_MAX, 10_000 - TERMS_MAX));
+    }
+    let run = Query::parse(&"茶".repeat(10_000));
+    assert_eq!(run.wanted_terms()[0].text().chars().count(), TERMS_MAX);
+    let hyphens = Query::parse(&"a-b-c ".repeat(50));
+    assert_eq!((hyphens.wanted_terms().len(), hyphens.left_out), (43, 150 - TERMS_MAX));
+}
+
+#[test]
 fn terms_come_in_the_order_of_typing() {
     let query = Query::parse("(a OR \"b c\") AND d* NOT e");
     let texts: Vec<_> = query.wanted_terms().into_iter().map(Term::text).collect();

@@ -324,7 +324,13 @@ pub fn hostile_queries_are_answered(fixture: &Fixture) {
     library.find(&"tea OR ".repeat(10_000));
     library.find(&"\"".repeat(9_999));
     library.find(&"x".repeat(1_000_000));
-    library.find(&(0..10_000).map(|number| format!("word{number}")).collect::<Vec<_>>().join(" "));
+    let words = (0..10_000).map(|number| format!("word{number}")).collect::<Vec<_>>();
+    for glue in [" ", "-", "/", "_"] {
+        library.find(&words.join(glue));
+    }
+    library.find(&format!("\"{}\"", words.join(" ")));
+    library.find(&"日本語".repeat(10_000));
+    library.find(&"aB1".repeat(10_000));
     let request = SearchRequest {
         offset: usize::MAX,
         limit: usize::MAX,
