@@ -17,7 +17,7 @@ use crate::note::Target;
 
 pub use document::{Column, Document, Mark};
 pub use entry::{Entry, Fact, FactKind, IndexedLink};
-pub use filter::{Comparison, Condition, FieldFilter, PathFilter};
+pub use filter::{Comparison, Condition, FieldFilter, PathFilter, Sense};
 pub use snippet::{Snippet, snippet};
 pub use term_query::{Phrase, TermQuery, WordEnd};
 pub use terms::{Term, terms};

@@ -19,30 +19,28 @@ pub const DEPTH_MAX: usize = 16;
 /// A query, understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// What is looked for; `None` if the query only narrows down, or is empty.
+    /// What is asked for; `None` if nothing is.
     pub wanted: Option<Expression>,
-    /// What must not match: a memory that fits one of these is left out.
-    pub unwanted: Vec<Expression>,
-    /// What every hit must have besides.
-    pub filters: Vec<Filter>,
     /// How many words were left out because there were too many.
     pub left_out: usize,
 }
 
-/// What texts must hold.
+/// What memories must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     /// One word, beginning or phrase.
     Term(Term),
-    /// Words that were typed beside each other: all of them, or as many as can be had when few
+    /// A condition on a field.
+    Filter(Filter),
+    /// What was typed beside each other: all of it, or as many of the words as can be had when few
     /// texts hold all.
     Together(Vec<Expression>),
     /// All of these, as `AND` asks.
     All(Vec<Expression>),
     /// At least one of these, as `OR` asks.
     Any(Vec<Expression>),
-    /// The first without the second, as `NOT` asks inside parentheses.
-    Except(Box<Expression>, Box<Expression>),
+    /// Not this, as `NOT` asks.
+    Not(Box<Expression>),
 }
 
 /// A piece of text to look for.
@@ -70,10 +68,8 @@ impl Term {
 pub struct Filter {
     /// The field.
     pub field: Field,
-    /// The field must have one of these values.
-    pub values: Vec<String>,
-    /// Whether it must or must not.
-    pub sense: Sense,
+    /// The value that it must have.
+    pub value: String,
 }
 
 /// A field that a query can speak of.
@@ -87,25 +83,11 @@ pub enum Field {
     Path,
 }
 
-/// Whether something must hold or must not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sense {
-    /// It must.
-    Must,
-    /// It must not.
-    MustNot,
-}
-
 impl Query {
     /// Reads a query.
     pub fn parse(text: &str) -> Self {
         let (tokens, left_out) = lexer::tokens(text);
-        Self { left_out, ..parser::parse(&tokens) }
-    }
-
-    /// Tells whether the query asks for nothing.
-    pub fn is_empty(&self) -> bool {
-        self.wanted.is_none() && self.unwanted.is_empty() && self.filters.is_empty()
+        Self { wanted: parser::parse(&tokens), left_out }
     }
 
     /// Returns the terms that are looked for, in the order in which they were typed.
@@ -128,7 +110,7 @@ impl Expression {
                     part.add_terms(found);
                 }
             }
-            Self::Except(wanted, _) => wanted.add_terms(found),
+            Self::Filter(_) | Self::Not(_) => {}
         }
     }
 }

@@ -121,6 +121,8 @@ macro_rules! knowledge_tests {
             a_question_is_never_answered_with_nothing,
             operators_quotes_and_beginnings_mean_what_they_say,
             filters_of_the_query_narrow_down,
+            filters_of_the_query_nest,
+            quotes_are_no_suggestion,
             titles_tags_and_headings_count_more_than_the_text,
             identifiers_paths_digits_and_scripts_without_spaces_are_found,
             the_end_of_the_longest_text_is_found,

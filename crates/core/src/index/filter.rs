@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 
 use crate::model::MemoryPath;
 use crate::note::Glob;
-use crate::query::Sense;
 
 /// What a field must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +58,15 @@ pub struct PathFilter {
     pub globs: Vec<Glob>,
     /// Whether one must fit or must not.
     pub sense: Sense,
+}
+
+/// Whether something must hold or must not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sense {
+    /// It must.
+    Must,
+    /// It must not.
+    MustNot,
 }
 
 impl PathFilter {

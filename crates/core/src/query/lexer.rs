@@ -2,13 +2,13 @@
 
 use crate::index::measured;
 
-use super::{DEPTH_MAX, Field, TERMS_MAX, Term};
+use super::{DEPTH_MAX, Field, Filter, TERMS_MAX, Term};
 
 /// A part of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Term(Term),
-    Filter(Field, String),
+    Filter(Filter),
     And,
     Or,
     Not,
@@ -104,7 +104,7 @@ impl<'a> Lexer<'a> {
             self.left_out += 1;
         } else {
             self.terms_count += 1;
-            self.tokens.push(Token::Filter(field, value.to_owned()));
+            self.tokens.push(Token::Filter(Filter { field, value: value.to_owned() }));
         }
     }
 

@@ -77,6 +77,44 @@ pub fn filters_of_the_query_narrow_down(fixture: &Fixture) {
     assert_eq!(library.find("water tag:nothing"), Vec::<String>::new());
 }
 
+/// A filter counts where it stands, in parentheses and on either side of `OR` too.
+pub fn filters_of_the_query_nest(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/tea.md", "---\ntags: drink\n---\ntea");
+    library.put("/bean.md", "---\ntags: bean\n---\ncoffee");
+    library.put("/x/cup.md", "---\ntags: drink\n---\ncoffee with milk");
+    library.put("/x/cow.md", "---\ntype: dairy\n---\nmilk");
+    let all = ["/bean.md", "/tea.md", "/x/cow.md", "/x/cup.md"];
+    for (query, expected) in [
+        ("tag:drink OR coffee", &["/bean.md", "/tea.md", "/x/cup.md"][..]),
+        ("tag:drink AND coffee", &["/x/cup.md"]),
+        ("(tea AND tag:drink) OR (coffee AND tag:bean)", &["/bean.md", "/tea.md"]),
+        ("tag:bean OR type:dairy", &["/bean.md", "/x/cow.md"]),
+        ("coffee OR NOT tag:drink", &["/bean.md", "/x/cow.md", "/x/cup.md"]),
+        ("coffee OR NOT milk", &["/bean.md", "/tea.md", "/x/cup.md"]),
+        ("NOT (milk tag:drink)", &["/bean.md", "/tea.md", "/x/cow.md"]),
+        ("NOT (tag:drink OR type:dairy)", &["/bean.md"]),
+        ("tea OR path:/x/c*", &["/tea.md", "/x/cow.md", "/x/cup.md"]),
+        ("tea OR path:/y/c*", &["/tea.md"]),
+        ("path:*tea* OR path:/x/*w.md", &["/tea.md", "/x/cow.md"]),
+        ("NOT (milk path:/x/*p.md)", &["/bean.md", "/tea.md", "/x/cow.md"]),
+        ("NOT path:/*/c*", &["/bean.md", "/tea.md"]),
+        ("path:/*/c* milk tag:drink", &["/x/cup.md"]),
+        ("NOT tag:none", &all),
+    ] {
+        assert_eq!(library.find_sorted(query), expected, "{query}");
+    }
+}
+
+/// What stands in quotes must be there, also where words may be missing.
+pub fn quotes_are_no_suggestion(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/quoted.md", "green tea from a pot");
+    library.put("/words.md", "tea that is green, from a kettle");
+    assert_eq!(library.find("\"green tea\" kettle"), ["/quoted.md"]);
+    assert_eq!(library.find("pot kettle \"green tea\""), ["/quoted.md"]);
+}
+
 /// A word in the title weighs more than in a tag, a heading, the text.
 pub fn titles_tags_and_headings_count_more_than_the_text(fixture: &Fixture) {
     let library = Library::of(fixture);

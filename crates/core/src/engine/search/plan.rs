@@ -6,17 +6,18 @@ use crate::Error;
 use crate::backend::Reader;
 use crate::index::{Column, IndexQuery, Mark, PathFilter, Phrase, TEXT, TITLE, TermQuery, What};
 use crate::model::MemoryId;
-use crate::note::Glob;
-use crate::query::{Expression, Field, Filter, Query, Sense, Term};
+use crate::query::{Expression, Field, Filter, Query, Term};
 
+use super::fillers::{is_condition, telling};
+use super::patterns::without_patterns;
 use super::{SearchMode, SearchRequest, index_query, one_of};
 
 /// A request in the terms of the index.
 pub(super) struct Plan {
-    /// What is looked for; `None` if there are only conditions.
+    /// What the query asks for; `None` if nothing.
     wanted: Option<TermQuery>,
-    /// What is looked for, part by part, when few documents have all of it.
-    parts: Vec<TermQuery>,
+    /// What to settle for when few documents have all of it.
+    loose: Loose,
     /// What must hold besides.
     conditions: Vec<TermQuery>,
     paths: Vec<PathFilter>,
@@ -31,34 +32,38 @@ const LOOSE_COUNTED_MAX: usize = 2000;
 /// So many words are counted.
 const LOOSE_WORDS_MAX: usize = 24;
 
+/// A query of which not everything must be there.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Loose {
+    /// What is looked for one by one.
+    parts: Vec<TermQuery>,
+    /// What must be there all the same.
+    conditions: Vec<TermQuery>,
+}
+
 impl Plan {
-    pub(super) fn new(request: &SearchRequest) -> Self {
-        let query = match request.mode {
-            SearchMode::Permalink => Query::default(),
-            SearchMode::Text | SearchMode::Title => Query::parse(&request.text),
+    pub(super) fn new(reader: &dyn Reader, request: &SearchRequest) -> Result<Self, Error> {
+        let wanted = match request.mode {
+            SearchMode::Permalink => None,
+            SearchMode::Text | SearchMode::Title => Query::parse(&request.text).wanted,
         };
+        let mut paths = Vec::new();
+        let wanted = match wanted {
+            Some(wanted) => without_patterns(reader, &request.stores, wanted, &mut paths)?,
+            None => None,
+        };
+        Ok(Self::of(request, wanted.as_ref(), paths))
+    }
+
+    fn of(request: &SearchRequest, wanted: Option<&Expression>, paths: Vec<PathFilter>) -> Self {
         let columns = match request.mode {
             SearchMode::Title => TITLE,
             SearchMode::Text | SearchMode::Permalink => TEXT,
         };
-        let mut conditions: Vec<_> = query
-            .unwanted
-            .iter()
-            .filter_map(|unwanted| terms_of(unwanted, columns))
-            .map(|unwanted| TermQuery::Not(Box::new(unwanted)))
-            .collect();
-        conditions.extend(request_marks(request));
-        let mut paths = Vec::new();
-        for filter in &query.filters {
-            match filter_terms(filter) {
-                Some(terms) => conditions.push(terms),
-                None => paths.push(path_filter(filter)),
-            }
-        }
         Self {
-            wanted: query.wanted.as_ref().and_then(|wanted| terms_of(wanted, columns)),
-            parts: query.wanted.as_ref().map_or_else(Vec::new, |wanted| loose(wanted, columns)),
-            conditions,
+            wanted: wanted.and_then(|wanted| terms_of(wanted, columns)),
+            loose: wanted.map_or_else(Loose::default, |wanted| loose(wanted, columns)),
+            conditions: request_marks(request),
             paths,
         }
     }
@@ -90,9 +95,14 @@ impl Plan {
         what: What,
         limit: usize,
     ) -> Result<Option<IndexQuery>, Error> {
+        let Loose { parts, conditions } = &self.loose;
+        let with_conditions = |wanted: Vec<TermQuery>| {
+            Some(TermQuery::And(wanted.into_iter().chain(conditions.iter().cloned()).collect()))
+        };
         let mut counted = Vec::new();
-        for part in self.parts.iter().take(LOOSE_WORDS_MAX) {
-            let query = self.query_for(request, what, Some(part.clone()), LOOSE_COUNTED_MAX);
+        for part in parts.iter().take(LOOSE_WORDS_MAX) {
+            let wanted = with_conditions(vec![part.clone()]);
+            let query = self.query_for(request, what, wanted, LOOSE_COUNTED_MAX);
             let count = reader.count_index(&query)?;
             if count > 0 {
                 counted.push((count, part));
@@ -117,14 +127,14 @@ impl Plan {
             common.push(TermQuery::mark(Mark::Any));
             wanted.push(TermQuery::Or(common));
         }
-        Ok(Some(self.query_for(request, what, Some(TermQuery::And(wanted)), limit)))
+        Ok(Some(self.query_for(request, what, with_conditions(wanted), limit)))
     }
 
     /// Returns the phrases that snippets show.
     pub(super) fn phrases(&self) -> Vec<&Phrase> {
         let wanted = self.wanted.iter().flat_map(TermQuery::phrases);
         let mut phrases: Vec<_> = wanted.collect();
-        for phrase in self.parts.iter().flat_map(TermQuery::phrases) {
+        for phrase in self.loose.parts.iter().flat_map(TermQuery::phrases) {
             if !phrases.contains(&phrase) {
                 phrases.push(phrase);
             }
@@ -166,67 +176,41 @@ fn request_marks(request: &SearchRequest) -> Vec<TermQuery> {
     marks
 }
 
-/// Returns what a filter of the query asks for; `None` if it has a pattern.
-fn filter_terms(filter: &Filter) -> Option<TermQuery> {
-    let values = || filter.values.iter().map(String::as_str);
-    let terms = match filter.field {
-        Field::Tag => one_of(values().map(|tag| TermQuery::mark(Mark::Tag(tag)))),
-        Field::Type => one_of(values().map(|kind| TermQuery::mark(Mark::Kind(kind)))),
+/// Returns what a filter of the query asks for.
+fn filter_terms(filter: &Filter) -> TermQuery {
+    let value = filter.value.as_str();
+    match filter.field {
+        Field::Tag => TermQuery::mark(Mark::Tag(value)),
+        Field::Type => TermQuery::mark(Mark::Kind(value)),
         Field::Path => {
-            let places: Option<Vec<_>> = values().map(places).collect();
-            one_of(places?.into_iter().flatten())
+            let path = value.strip_suffix("/*").unwrap_or(value).trim_matches('/');
+            if path.is_empty() {
+                return TermQuery::any();
+            }
+            let places = [format!("/{path}"), format!("/{path}.md")];
+            one_of(places.iter().map(|place| TermQuery::mark(Mark::Place(place))))
         }
-    };
-    Some(match filter.sense {
-        Sense::Must => terms,
-        Sense::MustNot => TermQuery::Not(Box::new(terms)),
-    })
-}
-
-/// Returns the places that a path without a pattern means, or one that only ends with a star.
-fn places(path: &str) -> Option<Vec<TermQuery>> {
-    let path = path.strip_suffix("/*").unwrap_or(path).trim_matches('/');
-    if path.contains(['*', '?']) {
-        return None;
     }
-    if path.is_empty() {
-        return Some(vec![TermQuery::any()]);
-    }
-    let places = [format!("/{path}"), format!("/{path}.md")];
-    Some(places.iter().map(|place| TermQuery::mark(Mark::Place(place))).collect())
-}
-
-fn path_filter(filter: &Filter) -> PathFilter {
-    let globs = filter.values.iter().map(|value| Glob::new(value)).collect();
-    PathFilter { globs, sense: filter.sense }
 }
 
 /// Returns what an expression asks for; `None` if no word is left of it.
 fn terms_of(expression: &Expression, columns: &'static [Column]) -> Option<TermQuery> {
-    let each = |parts: &[Expression]| -> Vec<TermQuery> {
-        parts.iter().filter_map(|part| terms_of(part, columns)).collect()
+    let each = |parts: &mut dyn Iterator<Item = &Expression>| -> Vec<TermQuery> {
+        parts.filter_map(|part| terms_of(part, columns)).collect()
     };
+    let all = |parts: Vec<TermQuery>| (!parts.is_empty()).then_some(TermQuery::And(parts));
     match expression {
         Expression::Term(term) => term_of(term, columns),
-        Expression::Together(parts) => {
-            let telling: Vec<_> = parts.iter().filter(|part| !is_filler(part)).cloned().collect();
-            let parts = each(if telling.is_empty() { parts } else { &telling });
-            (!parts.is_empty()).then_some(TermQuery::And(parts))
-        }
-        Expression::All(parts) => {
-            let parts = each(parts);
-            (!parts.is_empty()).then_some(TermQuery::And(parts))
-        }
+        Expression::Filter(filter) => Some(filter_terms(filter)),
+        Expression::Together(parts) => all(each(&mut telling(parts).into_iter())),
+        Expression::All(parts) => all(each(&mut parts.iter())),
+        Expression::Any(parts) if parts.is_empty() => Some(TermQuery::none()),
         Expression::Any(parts) => {
-            let parts = each(parts);
+            let parts = each(&mut parts.iter());
             (!parts.is_empty()).then_some(TermQuery::Or(parts))
         }
-        Expression::Except(wanted, unwanted) => {
-            let wanted = terms_of(wanted, columns);
-            let unwanted =
-                terms_of(unwanted, columns).map(|unwanted| TermQuery::Not(Box::new(unwanted)));
-            let both: Vec<_> = wanted.into_iter().chain(unwanted).collect();
-            (!both.is_empty()).then_some(TermQuery::And(both))
+        Expression::Not(unwanted) => {
+            terms_of(unwanted, columns).map(|unwanted| TermQuery::Not(Box::new(unwanted)))
         }
     }
 }
@@ -241,56 +225,67 @@ fn term_of(term: &Term, columns: &'static [Column]) -> Option<TermQuery> {
 
 /// Returns what to look for one by one when few documents have all words of a query.
 ///
-/// Only words that stand beside each other can be given up; `AND`, `OR` and quotes mean what they
-/// say. A single word is also looked for as a beginning.
-fn loose(expression: &Expression, columns: &'static [Column]) -> Vec<TermQuery> {
+/// Only words that stand beside each other can be given up; `AND`, `OR`, `NOT`, filters and quotes
+/// mean what they say. A single word is also looked for as a beginning.
+fn loose(expression: &Expression, columns: &'static [Column]) -> Loose {
+    let terms = |parts: &[&Expression]| -> Vec<TermQuery> {
+        parts.iter().filter_map(|part| terms_of(part, columns)).collect()
+    };
     match expression {
         Expression::Together(parts) => {
-            let telling = || parts.iter().filter(|part| !is_filler(part));
-            let only_filler = telling().next().is_none();
-            let parts = parts.iter().filter(|part| only_filler || !is_filler(part));
-            let parts: Vec<_> = parts.collect();
-            let whole = parts.iter().filter_map(|part| terms_of(part, columns));
-            whole.chain(parts.iter().flat_map(|part| pieces_of(part, columns))).collect()
+            let (conditions, parts): (Vec<_>, Vec<_>) =
+                telling(parts).into_iter().partition(|part| is_condition(part));
+            let mut loose = match parts.as_slice() {
+                [only] => loose(only, columns),
+                parts => several(parts, columns),
+            };
+            loose.conditions.extend(terms(&conditions));
+            loose
+        }
+        Expression::All(parts) => {
+            let (conditions, parts): (Vec<_>, Vec<_>) =
+                parts.iter().partition(|part| is_condition(part));
+            let [only] = parts.as_slice() else { return Loose::default() };
+            let mut loose = loose(only, columns);
+            loose.conditions.extend(terms(&conditions));
+            loose
         }
         Expression::Term(Term::Word(word)) => {
             let whole = TermQuery::prefix(word, columns).into_iter();
-            whole.chain(TermQuery::pieces(word, columns)).collect()
+            let parts = whole.chain(TermQuery::pieces(word, columns)).collect();
+            Loose { parts, conditions: Vec::new() }
         }
-        Expression::Term(_)
-        | Expression::All(_)
-        | Expression::Any(_)
-        | Expression::Except(_, _) => Vec::new(),
+        Expression::Term(_) | Expression::Filter(_) | Expression::Any(_) | Expression::Not(_) => {
+            Loose::default()
+        }
     }
 }
 
-/// Returns the pieces of a word that is several terms, as a question without spaces is.
-fn pieces_of(part: &Expression, columns: &'static [Column]) -> Vec<TermQuery> {
-    let Expression::Term(Term::Word(word)) = part else { return Vec::new() };
-    TermQuery::pieces(word, columns)
+/// Returns what to settle for of several parts: any of the words, with everything else.
+fn several(parts: &[&Expression], columns: &'static [Column]) -> Loose {
+    let mut loose = Loose::default();
+    let mut pieces = Vec::new();
+    let mut has_words = false;
+    for part in parts {
+        let terms = terms_of(part, columns);
+        loose.parts.extend(terms.clone());
+        match part {
+            Expression::Term(Term::Word(word)) => {
+                has_words = true;
+                pieces.extend(TermQuery::pieces(word, columns));
+            }
+            Expression::Term(Term::Prefix(_)) => has_words = true,
+            Expression::Term(Term::Phrase(_))
+            | Expression::Filter(_)
+            | Expression::Together(_)
+            | Expression::All(_)
+            | Expression::Any(_)
+            | Expression::Not(_) => loose.conditions.extend(terms),
+        }
+    }
+    loose.parts.extend(pieces);
+    if has_words { loose } else { Loose::default() }
 }
-
-/// Tells whether a part of a query is a word that says nothing about what is looked for.
-fn is_filler(part: &Expression) -> bool {
-    let Expression::Term(Term::Word(word)) = part else { return false };
-    let word = word.trim_end_matches(['?', '!', '.', ',', ':', ';']).to_lowercase();
-    let word = word.replace('’', "'");
-    FILLERS.binary_search(&word.as_str()).is_ok()
-}
-
-/// The commonest English words, in their order.
-const FILLERS: [&str; 113] = [
-    "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
-    "been", "but", "by", "can", "could", "did", "didn't", "do", "does", "doesn't", "don't", "for",
-    "from", "had", "has", "have", "he", "her", "him", "his", "how", "how's", "i", "i'd", "i'm",
-    "i've", "if", "in", "into", "is", "isn't", "it", "it's", "its", "let", "let's", "may", "me",
-    "might", "must", "my", "no", "nor", "of", "on", "or", "our", "ours", "out", "over", "please",
-    "shall", "she", "should", "so", "some", "such", "than", "that", "that's", "the", "their",
-    "theirs", "them", "then", "there", "there's", "these", "they", "this", "those", "to", "too",
-    "up", "us", "was", "wasn't", "we", "we've", "were", "what", "what's", "when", "where",
-    "where's", "which", "while", "who", "who's", "whom", "whose", "why", "will", "with", "won't",
-    "would", "you", "you're", "your", "yours",
-];
 
 #[cfg(test)]
 mod tests {
@@ -298,12 +293,8 @@ mod tests {
     use crate::model::{Id as _, StoreId};
 
     fn plan(text: &str) -> Plan {
-        Plan::new(&SearchRequest::new(vec![StoreId::from_bits(1)], text))
-    }
-
-    #[test]
-    fn fillers_are_in_their_order() {
-        assert!(FILLERS.is_sorted());
+        let request = SearchRequest::new(vec![StoreId::from_bits(1)], text);
+        Plan::of(&request, Query::parse(text).wanted.as_ref(), Vec::new())
     }
 
     #[test]
@@ -313,28 +304,33 @@ mod tests {
             plan("tea").wanted.map(|tea| TermQuery::And(vec![tea]))
         );
         assert!(plan("to be or").wanted.is_some());
-        assert_eq!(plan("what is green tea").parts.len(), 2);
+        assert_eq!(plan("what is green tea").loose.parts.len(), 2);
     }
 
     #[test]
     fn only_words_beside_each_other_are_given_up() {
-        assert_eq!(plan("green tea \"hot water\"").parts.len(), 3);
+        let mixed = plan("green tea \"hot water\"").loose;
+        assert_eq!(mixed.parts.len(), 3);
+        assert_eq!(mixed.conditions, [TermQuery::phrase("hot water", TEXT).unwrap()]);
+        assert_eq!(plan("(green OR black) tea tag:x NOT y").loose.conditions.len(), 3);
+        assert_eq!(plan("green tea AND tag:x").loose.parts.len(), 2);
+        assert_eq!(plan("\"green tea\" \"hot water\"").loose, Loose::default());
         for text in ["green AND tea", "green OR tea", "\"green tea\"", "(a NOT b) OR c"] {
-            assert_eq!(plan(text).parts, [], "{text}");
+            assert_eq!(plan(text).loose.parts, [], "{text}");
         }
     }
 
     #[test]
     fn a_word_of_several_terms_is_also_looked_for_piece_by_piece() {
-        assert_eq!(plan("ペットボトルは何曜日").parts.len(), 1 + 9);
-        assert_eq!(plan("green tea-pot").parts.len(), 2 + 2);
-        assert_eq!(plan("tea").parts.len(), 1);
+        assert_eq!(plan("ペットボトルは何曜日").loose.parts.len(), 1 + 9);
+        assert_eq!(plan("green tea-pot").loose.parts.len(), 2 + 2);
+        assert_eq!(plan("tea").loose.parts.len(), 1);
     }
 
     #[test]
     fn signs_alone_ask_for_nothing() {
         let plan = plan("-- ?? \"\"");
         assert_eq!(plan.wanted, None);
-        assert_eq!(plan.parts, []);
+        assert_eq!(plan.loose.parts, []);
     }
 }
