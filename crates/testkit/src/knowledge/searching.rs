@@ -40,6 +40,12 @@ pub fn a_question_is_never_answered_with_nothing(fixture: &Fixture) {
     let found = library.find("When do we usually deploy the production server to customers?");
     assert_eq!(found[0], "/deploy.md");
     assert_eq!(library.find("what about rollouts?")[0], "/deploy.md");
+    library.put("/visa.md", "An appointment at the US embassy in May");
+    for number in 0..20 {
+        library.put(&format!("/noise/{number}.md"), "the embassy gave an appointment");
+    }
+    assert_eq!(library.find("US embassy appointment")[0], "/visa.md");
+    assert_eq!(library.find("which appointment in May?")[0], "/visa.md");
 }
 
 /// `AND`, `OR`, `NOT`, quotes and stars are taken at their word.
