@@ -40,6 +40,9 @@ pub fn a_question_is_never_answered_with_nothing(fixture: &Fixture) {
     let found = library.find("When do we usually deploy the production server to customers?");
     assert_eq!(found[0], "/deploy.md");
     assert_eq!(library.find("what about rollouts?")[0], "/deploy.md");
+    let unknown = (0..60).map(|number| format!("unknown{number}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(library.find(&format!("{unknown} soup"))[0], "/lunch.md");
+    assert_eq!(library.find(&format!("{} soup", unknown.replace(' ', "-")))[0], "/lunch.md");
     library.put("/visa.md", "An appointment at the US embassy in May");
     for number in 0..20 {
         library.put(&format!("/noise/{number}.md"), "the embassy gave an appointment");

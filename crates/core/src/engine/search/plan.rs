@@ -29,8 +29,10 @@ const LOOSE_MAX: usize = 500;
 /// So many documents of a word are counted. A word that so many have is left out, unless there is no
 /// rarer one.
 const LOOSE_COUNTED_MAX: usize = 2000;
-/// So many words are counted.
+/// So many words are looked for: the rarest of those that are there.
 const LOOSE_WORDS_MAX: usize = 24;
+/// So many pieces of words are counted, besides the words themselves.
+const LOOSE_PIECES_MAX: usize = 128;
 
 /// A query of which not everything must be there.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -99,8 +101,11 @@ impl Plan {
         let with_conditions = |wanted: Vec<TermQuery>| {
             Some(TermQuery::And(wanted.into_iter().chain(conditions.iter().cloned()).collect()))
         };
-        let mut counted = Vec::new();
-        for part in parts.iter().take(LOOSE_WORDS_MAX) {
+        let mut counted: Vec<(usize, &TermQuery)> = Vec::new();
+        for part in parts {
+            if counted.iter().any(|(_, known)| *known == part) {
+                continue;
+            }
             let wanted = with_conditions(vec![part.clone()]);
             let query = self.query_for(request, what, wanted, LOOSE_COUNTED_MAX);
             let count = reader.count_index(&query)?;
@@ -111,7 +116,7 @@ impl Plan {
         counted.sort_by_key(|(count, _)| *count);
         let mut sum = 0;
         let (mut rare, mut common) = (Vec::new(), Vec::new());
-        for (count, part) in counted {
+        for (count, part) in counted.into_iter().take(LOOSE_WORDS_MAX) {
             sum += count;
             if rare.is_empty() || sum <= LOOSE_MAX {
                 rare.push(part.clone());
@@ -252,7 +257,8 @@ fn loose(expression: &Expression, columns: &'static [Column]) -> Loose {
         }
         Expression::Term(Term::Word(word)) => {
             let whole = TermQuery::prefix(word, columns).into_iter();
-            let parts = whole.chain(TermQuery::pieces(word, columns)).collect();
+            let pieces = TermQuery::pieces(word, columns).into_iter().take(LOOSE_PIECES_MAX);
+            let parts = whole.chain(pieces).collect();
             Loose { parts, conditions: Vec::new() }
         }
         Expression::Term(_) | Expression::Filter(_) | Expression::Any(_) | Expression::Not(_) => {
@@ -283,7 +289,7 @@ fn several(parts: &[&Expression], columns: &'static [Column]) -> Loose {
             | Expression::Not(_) => loose.conditions.extend(terms),
         }
     }
-    loose.parts.extend(pieces);
+    loose.parts.extend(pieces.into_iter().take(LOOSE_PIECES_MAX));
     if has_words { loose } else { Loose::default() }
 }
 
