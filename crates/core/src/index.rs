@@ -28,7 +28,7 @@ pub(crate) use term_query::{TEXT, TITLE, measured};
 ///
 /// The number grows whenever [`Entry::read`] makes something else of the same text, so that an
 /// index of an earlier kind is built anew.
-pub const INDEX_CURSOR: &str = "index.1";
+pub const INDEX_CURSOR: &str = "index.2";
 
 /// What the index knows of a memory without reading its text.
 #[derive(Clone, Debug, PartialEq, Eq)]

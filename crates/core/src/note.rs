@@ -81,12 +81,13 @@ pub struct Heading {
     pub range: Range<usize>,
 }
 
-/// A fact with a category: `- [category] text #tag (context)`.
+/// A fact with a category: `- [category] @time text #tag (context)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What kind of fact it is.
     pub category: String,
-    /// The fact; tags stay in it, the context does not.
+    /// The fact; tags stay in it, the context and the times do not. It is empty if there are only
+    /// times.
     pub text: String,
     /// The words that begin with `#`, without it, each once.
     pub tags: Vec<String>,
@@ -96,6 +97,13 @@ pub struct Observation {
     pub times: Vec<TimeQualifier>,
     /// The line on which it begins, counted from 1.
     pub line: usize,
+}
+
+impl Observation {
+    /// Returns when the fact holds, as it is written: `@due:2026-07-27`.
+    pub fn written_times(&self) -> Vec<&str> {
+        self.times.iter().map(|time| time.written.as_str()).collect()
+    }
 }
 
 /// A link with a meaning: `- kind [[Target]] (context)`.

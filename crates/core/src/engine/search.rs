@@ -273,7 +273,9 @@ fn shown(
         }
         What::Observations => {
             let Some(observation) = note.observations.get(hit.position) else { return Ok(None) };
-            let shown = snippet(&observation.text, &phrases);
+            let mut texts = observation.written_times();
+            texts.push(&observation.text);
+            let shown = snippet(&texts.join(" "), &phrases);
             (Found::Observation(observation.clone()), shown)
         }
         What::Relations => {

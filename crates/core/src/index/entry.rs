@@ -177,7 +177,9 @@ fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
     let inherited: Vec<&str> =
         marks.iter().filter(|mark| !mark.starts_with('c')).map(String::as_str).collect();
     let observations = note.observations.iter().enumerate().map(|(position, observation)| {
-        let context = observation.context.as_deref().unwrap_or_default();
+        let mut texts = vec![observation.text.as_str()];
+        texts.extend(observation.context.as_deref());
+        texts.extend(observation.written_times());
         let category = Mark::Category(&observation.category).term();
         Fact {
             kind: FactKind::Observation,
@@ -186,10 +188,8 @@ fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
                 title: joined([observation.category.as_str()]),
                 tags: joined(observation.tags.iter().map(String::as_str)),
                 headings: String::new(),
-                body: joined([observation.text.as_str(), context]),
-                extra: spaced(
-                    extra([observation.text.as_str(), context]).iter().map(String::as_str),
-                ),
+                extra: spaced(extra(texts.iter().copied()).iter().map(String::as_str)),
+                body: joined(texts),
                 marks: spaced(inherited.iter().copied().chain([category.as_str()])),
             },
         }

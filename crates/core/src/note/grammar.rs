@@ -110,7 +110,7 @@ impl Item<'_> {
         let end = context.as_ref().map_or(self.text.len(), |context| context.start);
         let text = flowing(self.text.get(start..end).unwrap_or_default());
         let context = context.and_then(|range| self.inside(&range));
-        (!text.is_empty()).then(|| Observation {
+        (!text.is_empty() || !times.is_empty()).then(|| Observation {
             category: category.to_owned(),
             text,
             tags: self.tags(start),

@@ -7,6 +7,8 @@ use jiff::civil;
 /// A time qualifier of an observation. Dates are kept as they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeQualifier {
+    /// The whole qualifier as it is written, such as `@due:2026-07-27`.
+    pub written: String,
     /// What the time says about the fact.
     pub kind: TimeKind,
     /// From when; a round bracket excludes the date.
@@ -76,7 +78,8 @@ fn qualifier(text: &str) -> Option<(TimeQualifier, &str)> {
         return None;
     }
     let (from, until) = if is_span { span(time)? } else { point(time, word)? };
-    Some((TimeQualifier { kind, from, until }, rest.trim_start()))
+    let written = text.get(..text.len() - rest.len()).unwrap_or_default().to_owned();
+    Some((TimeQualifier { written, kind, from, until }, rest.trim_start()))
 }
 
 fn point(time: &str, word: &str) -> Option<(Bound<String>, Bound<String>)> {

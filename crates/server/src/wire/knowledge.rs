@@ -148,6 +148,8 @@ pub struct ObservationBody {
     pub tags: Vec<String>,
     /// What stood in the parentheses at its end.
     pub context: Option<String>,
+    /// When it holds, as it is written: `@due:2026-07-27`.
+    pub times: Vec<String>,
     /// The line on which it begins.
     pub line: usize,
 }
@@ -159,6 +161,7 @@ impl From<&Observation> for ObservationBody {
             text: observation.text.clone(),
             tags: observation.tags.clone(),
             context: observation.context.clone(),
+            times: observation.written_times().into_iter().map(str::to_owned).collect(),
             line: observation.line,
         }
     }
@@ -404,6 +407,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_observation_tells_when_it_holds() {
+        let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
+        let note = quipu_core::note::Note::parse(&path, "- [task] @due:2026-07-27 buy tea");
+        let body = serde_json::to_value(ObservationBody::from(&note.observations[0])).unwrap();
+        assert_eq!(
+            (&body["times"], &body["text"]),
+            (&json!(["@due:2026-07-27"]), &json!("buy tea"))
+        );
+    }
 
     #[test]
     fn conditions_are_read() {

@@ -228,7 +228,8 @@ pub fn fields_of_the_frontmatter_are_compared(fixture: &Fixture) {
 pub fn observations_and_relations_are_found_by_themselves(fixture: &Fixture) {
     let library = Library::of(fixture);
     let text = "# Tea\n\n- [fact] green tea is steamed #green (Japan)\n\
-        - [opinion] black tea is strong\n- depends_on [[Hot Water]] (every day)\n";
+        - [opinion] black tea is strong\n- depends_on [[Hot Water]] (every day)\n\
+        - [task] @due:2026-07-27 buy leaves\n- [expiry] @valid[2026-01,2026-09)\n";
     library.put("/tea.md", text);
     let find = |what: What, text: &str, categories: &[&str]| {
         let categories = categories.iter().map(|&it| it.to_owned()).collect();
@@ -240,6 +241,12 @@ pub fn observations_and_relations_are_found_by_themselves(fixture: &Fixture) {
     assert!(matches!(&steamed[0], Found::Observation(it) if it.category == "fact"));
     let opinions = find(What::Observations, "tea", &["opinion"]);
     assert!(matches!(opinions.as_slice(), [Found::Observation(it)] if it.category == "opinion"));
+    for query in ["2026-07-27", "due leaves"] {
+        let due = find(What::Observations, query, &[]);
+        assert!(matches!(&due[0], Found::Observation(it) if it.category == "task"), "{query}");
+    }
+    let expiry = find(What::Observations, "2026-09 valid", &[]);
+    assert!(matches!(&expiry[0], Found::Observation(it) if it.text.is_empty()));
     let water = find(What::Relations, "water", &[]);
     assert!(matches!(water.as_slice(), [Found::Relation(it)] if it.kind == "depends_on"));
     assert_eq!(find(What::Relations, "steamed", &[]), []);

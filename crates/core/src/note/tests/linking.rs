@@ -167,6 +167,7 @@ fn time_qualifiers_follow_the_category() {
     for (text, expected) in cases {
         let found = note(&format!("- [k] {text} fact")).observations;
         assert_eq!(found[0].text, "fact", "{text}");
+        assert_eq!(found[0].written_times(), [text]);
         let times: Vec<_> = found[0].times.iter().map(super::time).collect();
         assert_eq!(times, [expected], "{text}");
     }
@@ -176,6 +177,9 @@ fn time_qualifiers_follow_the_category() {
         let found = note(&format!("- [k] {text} fact")).observations;
         assert_eq!((found[0].text.as_str(), found[0].times.len()), (&*format!("{text} fact"), 0));
     }
+    let alone = note("- [k] @due:2027-01\n- [k] @due:2027-01 (context)").observations;
+    assert_eq!(alone[0].written_times(), ["@due:2027-01"]);
+    assert_eq!((alone[0].text.as_str(), alone[1].text.as_str()), ("", "(context)"));
     let two = note("- [k] @2026 @due:2027-01 fact").observations;
     assert_eq!(
         two[0].times.iter().map(|it| it.kind).collect::<Vec<_>>(),

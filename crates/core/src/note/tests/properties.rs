@@ -38,7 +38,9 @@ fn hold_together(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(written.starts_with("[[") && written.ends_with("]]"));
     }
     for it in &note.observations {
-        prop_assert!(!it.text.is_empty() && !it.category.is_empty() && it.line <= lines_count);
+        prop_assert!(!it.text.is_empty() || !it.times.is_empty());
+        prop_assert!(it.written_times().iter().all(|time| text.contains(time)));
+        prop_assert!(!it.category.is_empty() && it.line <= lines_count);
         prop_assert!(it.tags.iter().all(|tag| !tag.is_empty() && !tag.contains(['#', ' '])));
     }
     prop_assert!(note.remarks.iter().all(|it| it.line <= lines_count));
