@@ -19,6 +19,7 @@ mod tests;
 mod value;
 mod yaml;
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::model::{MemoryPath, Timestamp};
@@ -103,6 +104,20 @@ impl Observation {
     /// Returns when the fact holds, as it is written: `@due:2026-07-27`.
     pub fn written_times(&self) -> Vec<&str> {
         self.times.iter().map(|time| time.written.as_str()).collect()
+    }
+}
+
+impl fmt::Display for Observation {
+    /// Writes it on one line, as it stands in a list item.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}]", self.category)?;
+        for part in self.written_times().into_iter().chain([self.text.as_str()]) {
+            write!(f, " {part}")?;
+        }
+        match &self.context {
+            Some(context) => write!(f, " ({context})"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -13,7 +13,6 @@ use quipu_core::engine::{
 };
 use quipu_core::index::{Comparison, Condition, FieldFilter, Snippet, What};
 use quipu_core::model::{Directory, StoreId, Timestamp, View};
-use quipu_core::note::Observation;
 use quipu_core::timeframe;
 use quipu_server::wire::{
     ContextBody, ListBody, NoteBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody,
@@ -207,7 +206,7 @@ pub(super) fn context(context: &Context, arguments: &ContextArguments) -> Result
             let path = style(AnsiColor::Green).bold();
             writeln!(out, "{path}{}{path:#}  {}", item.note.path, item.note.title)?;
             for observation in &item.observations {
-                writeln!(out, "  {}", written(observation))?;
+                writeln!(out, "  {observation}")?;
             }
             for related in &item.related {
                 write_related(out, related)?;
@@ -218,18 +217,6 @@ pub(super) fn context(context: &Context, arguments: &ContextArguments) -> Result
         }
         Ok(())
     })
-}
-
-/// Returns an observation on one line.
-fn written(observation: &Observation) -> String {
-    let mut text = format!("[{}]", observation.category);
-    for part in observation.written_times().into_iter().chain([observation.text.as_str()]) {
-        text.push_str(&format!(" {part}"));
-    }
-    if let Some(context) = &observation.context {
-        text.push_str(&format!(" ({context})"));
-    }
-    text
 }
 
 fn write_related(out: &mut dyn Write, related: &Related) -> std::io::Result<()> {
@@ -320,14 +307,6 @@ pub(super) fn graph(context: &Context, arguments: &GraphArguments) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn observations_are_written_with_their_times() {
-        let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
-        let text = "- [task] @due:2026-07-27 buy tea (soon)";
-        let note = quipu_core::note::Note::parse(&path, text);
-        assert_eq!(written(&note.observations[0]), text.trim_start_matches("- "));
-    }
 
     #[test]
     fn conditions_are_read() {

@@ -224,13 +224,18 @@ fn context_follows_links_in_both_directions() {
     let (_quipu, mut host) = with_note();
     host.ok(
         "write_note",
-        json!({"title": "Tea", "content": "- [fact] a leaf\n- grows_in [[Asia]]"}),
+        json!({"title": "Tea", "content": "- [fact] @2026-06 a leaf\n- grows_in [[Asia#East]]"}),
     );
     host.ok("write_note", json!({"title": "Asia", "content": "- [fact] large"}));
     let context = host.ok("build_context", json!({"url": "memory://tea", "depth": 1}));
     let related = context.data["results"][0]["related_results"].as_array().unwrap().clone();
     let titles: Vec<_> = related.iter().map(|it| it["title"].as_str().unwrap()).collect();
     assert!(titles.contains(&"Asia") && titles.contains(&"Green Tea"), "{}", context.text);
+    assert_eq!(related[0]["section"], "East");
+    assert!(context.text.contains("- [fact] @2026-06 a leaf"), "{}", context.text);
+    let facts = json!({"query": "2026-06", "entity_types": "observation"});
+    let facts = host.ok("search_notes", facts);
+    assert_eq!(facts.data["results"][0]["observation"]["times"], json!(["@2026-06"]));
     let far = host.ok("build_context", json!({"url": "drinks/*", "depth": "2"}));
     let related = far.data["results"][0]["related_results"].to_string();
     assert!(related.contains("Asia"), "{}", far.text);

@@ -177,6 +177,8 @@ fn time_qualifiers_follow_the_category() {
         let found = note(&format!("- [k] {text} fact")).observations;
         assert_eq!((found[0].text.as_str(), found[0].times.len()), (&*format!("{text} fact"), 0));
     }
+    let written = "[task] @due:2026-07-27 buy tea (soon)";
+    assert_eq!(note(&format!("- {written}")).observations[0].to_string(), written);
     let alone = note("- [k] @due:2027-01\n- [k] @due:2027-01 (context)").observations;
     assert_eq!(alone[0].written_times(), ["@due:2027-01"]);
     assert_eq!((alone[0].text.as_str(), alone[1].text.as_str()), ("", "(context)"));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Call;
 use super::found;
 use super::search::{card, store_name};
+use super::shown;
 use crate::mcp::answer::Answer;
 use crate::mcp::arguments::{Arguments, Paging};
 
@@ -33,7 +34,7 @@ pub(super) fn build_context(call: &Call, arguments: &Arguments) -> Result<Answer
     for scope in &scopes {
         call.require_wanted()?;
         match call.engine().context(scope, &url, &request) {
-            Ok(context) => return Ok(shown(&url, &context, &call.client.stores()?, paging)),
+            Ok(context) => return Ok(told(&url, &context, &call.client.stores()?, paging)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }
@@ -43,7 +44,7 @@ pub(super) fn build_context(call: &Call, arguments: &Arguments) -> Result<Answer
     Err(missing.unwrap_or_else(found::nothing_yet))
 }
 
-fn shown(url: &str, context: &Context, stores: &[Store], paging: Paging) -> Answer {
+fn told(url: &str, context: &Context, stores: &[Store], paging: Paging) -> Answer {
     let results: Vec<_> = context.items.iter().map(|item| result(item, stores)).collect();
     let related_count: usize = context.items.iter().map(|item| item.related.len()).sum();
     let mut parts: Vec<_> = context.items.iter().map(|item| part(item, stores)).collect();
@@ -72,11 +73,7 @@ fn part(item: &ContextItem, stores: &[Store]) -> String {
     let note = &item.note;
     let place = format!("{}, {}", note.path, store_name(stores, note.store));
     let mut lines = vec![format!("# {} ({place}, {})", note.title, note.updated_at)];
-    lines.extend(item.observations.iter().map(|observation| {
-        let context = observation.context.as_ref();
-        let context = context.map_or_else(String::new, |context| format!(" ({context})"));
-        format!("- [{}] {}{context}", observation.category, observation.text)
-    }));
+    lines.extend(item.observations.iter().map(|observation| format!("- {observation}")));
     if !item.related.is_empty() {
         lines.push("Connected:".to_owned());
     }
@@ -105,19 +102,7 @@ fn connection(item: &ContextItem, related: &Related, stores: &[Store]) -> String
 }
 
 fn result(item: &ContextItem, stores: &[Store]) -> Value {
-    let observations: Vec<_> = item
-        .observations
-        .iter()
-        .map(|observation| {
-            json!({
-                "category": observation.category,
-                "content": observation.text,
-                "tags": observation.tags,
-                "context": observation.context,
-                "line": observation.line,
-            })
-        })
-        .collect();
+    let observations: Vec<_> = item.observations.iter().map(shown::observation).collect();
     let related: Vec<_> = item.related.iter().map(|related| connected(related, stores)).collect();
     json!({
         "primary_result": card(&item.note, stores),
@@ -140,6 +125,8 @@ fn connected(related: &Related, stores: &[Store]) -> Value {
         fields.insert("relation_type".to_owned(), json!(related.link.kind));
         fields.insert("direction".to_owned(), json!(direction));
         fields.insert("context".to_owned(), json!(related.link.context));
+        fields.insert("section".to_owned(), json!(related.link.target.section));
+        fields.insert("alias".to_owned(), json!(related.link.target.alias));
         fields.insert("depth".to_owned(), json!(related.depth));
         fields.insert("via".to_owned(), json!(related.via.to_string()));
     }

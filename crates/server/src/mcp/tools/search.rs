@@ -9,7 +9,7 @@ use quipu_core::model::{Store, StoreId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
-use super::shown::Actors;
+use super::shown::{self, Actors};
 use crate::mcp::answer::Answer;
 use crate::mcp::arguments::{Arguments, Paging};
 use crate::wire::{field_filters, value};
@@ -40,7 +40,7 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         Some(true) => Detail::Compact,
         Some(false) | None => Detail::Full,
     };
-    Ok(shown(call, &stores, &page, paging, detail))
+    Ok(told(call, &stores, &page, paging, detail))
 }
 
 /// How much is told of each hit.
@@ -103,7 +103,7 @@ fn filter(call: &Call, arguments: &Arguments) -> Result<SearchFilter, Error> {
     })
 }
 
-fn shown(
+fn told(
     call: &Call,
     stores: &[Store],
     page: &SearchPage,
@@ -151,9 +151,7 @@ fn line(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) 
     }
     let found = match &hit.found {
         Found::Memory => hit.snippet.text.clone(),
-        Found::Observation(observation) => {
-            format!("[{}] {}", observation.category, observation.text)
-        }
+        Found::Observation(observation) => observation.to_string(),
         Found::Relation(link) => format!("{} [[{}]]", link.kind, link.target.name),
     };
     format!("{head}\n   {found}\n   {} by {}", note.updated_at, actors.name(&hit.actor))
@@ -163,21 +161,14 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     let mut result = card(&hit.note, stores);
     let (kind, found) = match &hit.found {
         Found::Memory => ("entity", Value::Null),
-        Found::Observation(observation) => (
-            "observation",
-            json!({
-                "category": observation.category,
-                "content": observation.text,
-                "tags": observation.tags,
-                "context": observation.context,
-                "line": observation.line,
-            }),
-        ),
+        Found::Observation(observation) => ("observation", shown::observation(observation)),
         Found::Relation(link) => (
             "relation",
             json!({
                 "relation_type": link.kind,
                 "to": link.target.name,
+                "section": link.target.section,
+                "alias": link.target.alias,
                 "context": link.context,
                 "line": link.line,
             }),

@@ -7,6 +7,7 @@ use quipu_core::Engine;
 use quipu_core::diff::Diff;
 use quipu_core::engine::Written;
 use quipu_core::model::{Actor, SecretPolicy, SessionId, Store};
+use quipu_core::note::Observation;
 use quipu_core::screen::Finding;
 use serde_json::{Value, json};
 
@@ -48,6 +49,18 @@ impl<'e> Actors<'e> {
             title => json!({"id": actor.to_string(), "title": title}),
         }
     }
+}
+
+/// Returns an observation as data.
+pub(super) fn observation(observation: &Observation) -> Value {
+    json!({
+        "category": observation.category,
+        "content": observation.text,
+        "times": observation.written_times(),
+        "tags": observation.tags,
+        "context": observation.context,
+        "line": observation.line,
+    })
 }
 
 /// Returns a number with what it counts.
