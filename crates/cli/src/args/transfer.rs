@@ -36,7 +36,7 @@ pub(crate) enum ImportKind {
     ClaudeCode,
     /// The file of the MCP reference memory server, `memory.json` or `memory.jsonl`
     McpMemory,
-    /// The export of ChatGPT, unpacked, or its `conversations.json`
+    /// The export of ChatGPT, unpacked, or one of its `conversations*.json`
     Chatgpt,
     /// The export of Claude, unpacked, or one of its files
     Claude,

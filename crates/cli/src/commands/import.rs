@@ -7,14 +7,16 @@ mod archive;
 mod chatgpt;
 mod claude;
 mod conversation;
+mod detecting;
 mod earlier;
 mod folder;
 mod graph;
+mod json;
 mod rehearsal;
 mod source;
 mod writing;
 
-pub(super) use archive::FORMAT as ARCHIVE_FORMAT;
+pub(super) use archive::{FORMAT as ARCHIVE_FORMAT, VERSION as ARCHIVE_VERSION};
 
 use std::path::Path;
 
@@ -34,7 +36,7 @@ use crate::print::{answer, count, note};
 
 use earlier::Earlier;
 use rehearsal::Rehearsal;
-use source::Collected;
+use source::{Collected, Request};
 use writing::{Deed, Mode, Tally, Writer};
 
 /// How the details of a session that imports begin. What follows says which source it was, so that
@@ -49,7 +51,7 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
     source::refuse_own_data(&arguments.source, &own)?;
     let kind = match arguments.from {
         Some(kind) => kind,
-        None => source::detect(&arguments.source)?,
+        None => detecting::detect(&arguments.source)?,
     };
     // A rehearsal leaves nothing behind, not even an empty data directory.
     let data = match arguments.dry_run {
@@ -58,11 +60,16 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
         false => Some(context.open_or_create()?),
     };
     let limits = &context.settings.limits;
-    let size_max = limits.content_size_bytes_max;
     // A new data directory may be inside the source.
     let own = DataDirectory::new(&context.settings.data);
-    let collected = source::collect(kind, &arguments.source, &own, size_max)?
-        .into_directory(&arguments.into)?;
+    let request = Request {
+        kind,
+        source: &arguments.source,
+        directory: &arguments.into,
+        data: &own,
+        size_max: limits.content_size_bytes_max,
+    };
+    let collected = source::collect(&request)?;
     let plan = Plan { kind, arguments, limits };
     let name = collected.name.clone();
     let report = match (data, arguments.dry_run) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use quipu_server::wire::VersionBody;
 use serde::Serialize;
 
-use crate::commands::import::ARCHIVE_FORMAT;
+use crate::commands::import::{ARCHIVE_FORMAT, ARCHIVE_VERSION};
 use crate::failure::Failure;
 
 use super::{Report, Source};
@@ -40,7 +40,7 @@ pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failur
     let store = source.store;
     let head = Head {
         format: ARCHIVE_FORMAT,
-        version: 1,
+        version: ARCHIVE_VERSION,
         exported_at: source.data.engine.now().to_string(),
         store: StoreHead {
             id: store.id.to_string(),

@@ -1,4 +1,4 @@
-//! ChatGPT's export: `conversations.json`.
+//! ChatGPT's export: `conversations.json`, or several files of that form.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::failure::Failure;
 
 use super::conversation::{Conversation, Message};
-use super::source::{Collected, documents};
+use super::json::JsonFile;
+use super::source::Collected;
 
 #[derive(Deserialize)]
 struct Exported {
@@ -43,19 +44,20 @@ struct Author {
 
 #[derive(Deserialize)]
 struct Content {
-    #[serde(default)]
-    parts: Vec<Value>,
+    parts: Option<Vec<Value>>,
     text: Option<String>,
 }
 
 /// Adds the conversations of an export.
-pub(super) fn collect(text: &str, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
-    for (number, document) in (1..).zip(documents(text)?) {
+pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
+    for (number, document) in (1..).zip(file.documents()?) {
         let both = document.get("id").is_some() && document.get("conversation_id").is_some();
         let document = if both { without(document, "conversation_id") } else { document };
         match serde_json::from_value::<Exported>(document) {
             Ok(exported) => exported.into_conversation().add_to(size_max, into)?,
-            Err(error) => into.skip(format!("conversation {number}"), error.to_string()),
+            Err(error) => {
+                into.skip(format!("{}, conversation {number}", file.name), error.to_string());
+            }
         }
     }
     Ok(())
@@ -90,7 +92,8 @@ impl Exported {
             };
             self.mapping.iter().max_by(by_time).map(|(id, _)| id)
         };
-        let mut next = self.current_node.as_ref().or_else(newest);
+        let current = self.current_node.as_ref().filter(|id| self.mapping.contains_key(*id));
+        let mut next = current.or_else(newest);
         let mut seen = HashSet::new();
         let mut messages = Vec::new();
         while let Some(id) = next.filter(|id| seen.insert(*id)) {
@@ -111,10 +114,16 @@ impl Said {
             _ => return None,
         };
         let content = self.content.as_ref()?;
-        let parts = content.parts.iter().filter_map(Value::as_str).chain(content.text.as_deref());
+        let parts =
+            content.parts.iter().flatten().filter_map(part_text).chain(content.text.as_deref());
         let text = parts.collect::<Vec<_>>().join("\n\n");
         (!text.trim().is_empty()).then_some(Message { speaker, text })
     }
+}
+
+/// Returns the text of a part; what was spoken is in an object of its own.
+fn part_text(part: &Value) -> Option<&str> {
+    part.as_str().or_else(|| part.get("text").and_then(Value::as_str))
 }
 
 /// Returns the moment so many seconds after 1970.

@@ -1,22 +1,26 @@
-//! Claude's export: `conversations.json`, `projects.json` and `memories.json`.
+//! Claude's export: conversations, projects and memories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use quipu_core::note::{Value, edit, slug};
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
 use super::conversation::{Conversation, Message};
-use super::source::{Collected, documents};
+use super::json::JsonFile;
+use super::source::Collected;
+
+/// How many characters of an id tell things of one name apart.
+const ID_CHARS: usize = 8;
 
 /// An element of any of the files: each has fields that the others do not have.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 struct Exported {
-    uuid: String,
-    name: String,
+    uuid: Option<String>,
+    name: Option<String>,
     created_at: Option<String>,
     updated_at: Option<String>,
     chat_messages: Option<Vec<Said>>,
@@ -24,18 +28,15 @@ struct Exported {
     description: Option<String>,
     prompt_template: Option<String>,
     conversations_memory: Option<String>,
-    project_memories: BTreeMap<String, String>,
+    project_memories: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
 struct Said {
-    #[serde(default)]
-    text: String,
+    text: Option<String>,
     sender: String,
-    #[serde(default)]
-    content: Vec<Piece>,
-    #[serde(default)]
-    attachments: Vec<Attachment>,
+    content: Option<Vec<Piece>>,
+    attachments: Option<Vec<Attachment>>,
 }
 
 #[derive(Deserialize)]
@@ -43,29 +44,32 @@ struct Piece {
     #[serde(rename = "type", default)]
     kind: String,
     text: Option<String>,
+    /// What a tool was given.
+    #[serde(default)]
+    input: Json,
 }
 
 #[derive(Deserialize)]
 struct Attachment {
-    #[serde(default)]
-    file_name: String,
+    file_name: Option<String>,
     extracted_content: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Document {
-    filename: String,
-    #[serde(default)]
-    content: String,
+    uuid: Option<String>,
+    filename: Option<String>,
+    content: Option<String>,
 }
 
 /// Adds what a file of an export holds.
-pub(super) fn collect(text: &str, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
-    for (number, document) in (1..).zip(documents(text)?) {
+pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
+    for (number, document) in (1_usize..).zip(file.documents()?) {
+        let element = format!("{}, element {number}", file.name);
         let exported = match serde_json::from_value::<Exported>(document) {
             Ok(exported) => exported,
             Err(error) => {
-                into.skip(format!("element {number}"), error.to_string());
+                into.skip(element, error.to_string());
                 continue;
             }
         };
@@ -74,7 +78,7 @@ pub(super) fn collect(text: &str, size_max: u64, into: &mut Collected) -> Result
         } else if exported.docs.is_some() || exported.prompt_template.is_some() {
             exported.add_project(into)?;
         } else {
-            exported.add_memories(number, into);
+            exported.add_memories(element, into);
         }
     }
     Ok(())
@@ -86,8 +90,8 @@ impl Exported {
         let moment = |text: Option<String>| text.and_then(|text| text.parse().ok());
         Conversation {
             program: "claude",
-            id: self.uuid,
-            title: self.name,
+            id: self.uuid.unwrap_or_default(),
+            title: self.name.unwrap_or_default(),
             created: moment(self.created_at),
             modified: moment(self.updated_at),
             messages: messages.into_iter().map(Said::into_message).collect(),
@@ -96,9 +100,11 @@ impl Exported {
 
     /// Adds a project's description and instructions as a note, and its documents as they are.
     fn add_project(self, into: &mut Collected) -> Result<(), Failure> {
-        let id: String = self.uuid.chars().take(8).collect();
-        let folder = format!("/claude/projects/{}-{}", slug(&self.name), slug(&id));
-        let mut body = format!("\n# {}\n", self.name.trim());
+        let project = self.name.filter(|name| !name.trim().is_empty());
+        let project = project.unwrap_or_else(|| "Untitled".to_owned());
+        let id = short(self.uuid.as_deref());
+        let folder = format!("/claude/projects/{}-{}", slug(&project), slug(&id));
+        let mut body = format!("\n# {}\n", project.trim());
         let sections =
             [("Description", &self.description), ("Instructions", &self.prompt_template)];
         for (heading, text) in sections {
@@ -106,44 +112,96 @@ impl Exported {
                 body += &format!("\n## {heading}\n\n{text}\n");
             }
         }
-        let fields = [("title", self.name.as_str()), ("type", "project"), ("source", "claude")];
+        let fields = [("title", project.as_str()), ("type", "project"), ("source", "claude")];
         let fields = fields.map(|(key, text)| (key.to_owned(), Some(Value::from(text))));
         let text = edit::set_metadata(&body, &fields);
         let text = text.map_err(|error| Failure::other(error.to_string()))?;
-        into.add(self.name.clone(), format!("{folder}/project.md"), text);
+        into.add(project.clone(), format!("{folder}/project.md"), text);
+        let mut taken = HashSet::from(["project.md".to_owned()]);
         for document in self.docs.unwrap_or_default() {
-            let name = document.filename.replace(['/', '\\'], "-");
-            let source = format!("{}: {}", self.name, document.filename);
-            into.add(source, format!("{folder}/{name}"), document.content);
+            let source = format!("{project}: {}", document.filename.as_deref().unwrap_or_default());
+            let name = document.name(&mut taken);
+            into.add(source, format!("{folder}/{name}"), document.content.unwrap_or_default());
         }
         Ok(())
     }
 
     /// Adds what Claude remembers of its own accord.
-    fn add_memories(self, number: usize, into: &mut Collected) {
-        if self.conversations_memory.is_none() && self.project_memories.is_empty() {
-            return into.skip(format!("element {number}"), "it holds nothing that is known");
+    fn add_memories(self, element: String, into: &mut Collected) {
+        if self.conversations_memory.is_none() && self.project_memories.is_none() {
+            return into.skip(element, "it holds nothing that is known");
         }
         if let Some(text) = self.conversations_memory {
             into.add("memory of conversations", "/claude/memory/conversations.md", text);
         }
-        for (project, text) in self.project_memories {
+        for (project, text) in self.project_memories.unwrap_or_default() {
             let path = format!("/claude/memory/project-{}.md", slug(&project));
             into.add(format!("memory of project {project}"), path, text);
         }
     }
 }
 
+/// Returns the beginning of an id.
+fn short(id: Option<&str>) -> String {
+    id.unwrap_or_default().chars().take(ID_CHARS).collect()
+}
+
+impl Document {
+    /// Returns a name that is not taken: that of the file, with the document's id if it must be.
+    fn name(&self, taken: &mut HashSet<String>) -> String {
+        let name = self.filename.as_deref().unwrap_or_default().replace(['/', '\\'], "-");
+        let name = if name.trim().is_empty() { "document.md".to_owned() } else { name };
+        if taken.insert(name.clone()) {
+            return name;
+        }
+        let id = short(self.uuid.as_deref());
+        let name = match name.rsplit_once('.') {
+            Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{id}.{ending}"),
+            _ => format!("{name}-{id}"),
+        };
+        taken.insert(name.clone());
+        name
+    }
+}
+
 impl Said {
     fn into_message(self) -> Message {
-        let pieces = self.content.into_iter().filter(|piece| piece.kind == "text");
-        let pieces: Vec<_> = pieces.filter_map(|piece| piece.text).collect();
-        let mut text = if pieces.is_empty() { self.text } else { pieces.join("\n\n") };
-        for attachment in self.attachments {
+        let pieces = self.content.unwrap_or_default();
+        let pieces: Vec<_> = pieces.into_iter().filter_map(Piece::into_text).collect();
+        let mut text =
+            if pieces.is_empty() { self.text.unwrap_or_default() } else { pieces.join("\n\n") };
+        for attachment in self.attachments.unwrap_or_default() {
             let Some(content) = attachment.extracted_content else { continue };
-            text += &format!("\n\n### Attachment {}\n\n{content}", attachment.file_name);
+            let name = attachment.file_name.unwrap_or_default();
+            text += &format!("\n\n### Attachment {name}\n\n{content}");
         }
         let speaker = if self.sender == "human" { "User" } else { "Assistant" };
         Message { speaker, text }
     }
+}
+
+impl Piece {
+    /// Returns what was said, or the document that was written; thoughts and the answers of tools
+    /// are left out.
+    fn into_text(self) -> Option<String> {
+        match self.kind.as_str() {
+            "text" => self.text.filter(|text| !text.trim().is_empty()),
+            "tool_use" => artifact(&self.input),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the text that a tool was given to keep, in a fence that it cannot end.
+fn artifact(input: &Json) -> Option<String> {
+    let field = |key: &str| input.get(key).and_then(Json::as_str);
+    let text = field("content").or_else(|| field("file_text"))?;
+    let title =
+        field("title").or_else(|| field("path")).or_else(|| field("id")).unwrap_or_default();
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let language = field("language").unwrap_or_default();
+    let language = if language.contains(['`', '\n']) { "" } else { language };
+    Some(format!("### Artifact {title}\n\n{fence}{language}\n{}\n{fence}", text.trim_end()))
 }

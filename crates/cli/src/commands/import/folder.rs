@@ -9,6 +9,9 @@ use crate::failure::Failure;
 
 use super::source::{Body, Collected, Item};
 
+/// A folder whose markdown nobody here wrote.
+const PACKAGES: &str = "node_modules";
+
 /// Which files of a folder are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
@@ -54,6 +57,9 @@ pub(super) fn collect(
                 Ok(kind) if kind.is_symlink() => into.skip(place, "it is a symbolic link"),
                 Ok(kind) if kind.is_dir() && data.is(&entry.path()) => {
                     into.skip(place, "it is Quipu's data directory");
+                }
+                Ok(kind) if kind.is_dir() && choice == Choice::ClaudeCode && name == PACKAGES => {
+                    into.skip(place, "it holds packages of others");
                 }
                 Ok(kind) if kind.is_dir() && is_entered(&name, choice) => {
                     waiting.push((entry.path(), place));

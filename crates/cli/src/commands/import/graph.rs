@@ -1,6 +1,6 @@
 //! The knowledge graph of the MCP reference memory server: each entity becomes a note.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use quipu_core::note::{Value, edit, slug};
 use serde::Deserialize;
@@ -8,10 +8,13 @@ use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
-use super::source::Collected;
+use super::json::JsonFile;
+use super::source::{Collected, short_hash};
 
 /// How long the name of a file may be.
 const NAME_CHARS_MAX: usize = 80;
+/// What the frontmatter and the headings of a part need at most.
+const FRAME_SIZE_BYTES: usize = 4096;
 
 /// A thing that is remembered.
 #[derive(Deserialize)]
@@ -36,23 +39,25 @@ struct Relation {
 struct Draft {
     name: String,
     kind: String,
-    path: String,
+    /// Where it goes, without the ending.
+    base: String,
     observations: Vec<String>,
     relations: Vec<(String, String)>,
 }
 
-/// Adds the entities of a graph: one element on each line, or one document with two lists.
-pub(super) fn collect(text: &str, into: &mut Collected) -> Result<(), Failure> {
-    let mut graph = Graph::default();
+/// Adds the entities of a graph: one element on each line, one list, or one document with two.
+pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
+    let mut graph = Graph { directory: into.directory.clone(), ..Graph::default() };
     let mut relations = Vec::new();
-    for (number, element) in (1..).zip(elements(text)?) {
+    for (number, element) in (1..).zip(elements(file)?) {
         let entity = Entity::deserialize(&element);
         let relation = Relation::deserialize(&element);
         match (entity, relation) {
             (Ok(entity), _) => graph.add(entity),
             (_, Ok(relation)) => relations.push(relation),
             (Err(error), Err(_)) => {
-                into.skip(format!("element {number}"), format!("it is no entity: {error}"));
+                let element = format!("{}, element {number}", file.name);
+                into.skip(element, format!("it is no entity: {error}"));
             }
         }
     }
@@ -61,17 +66,27 @@ pub(super) fn collect(text: &str, into: &mut Collected) -> Result<(), Failure> {
             into.skip(format!("{} {} {}", relation.from, relation.kind, relation.to), reason);
         }
     }
+    graph.tell_apart();
+    let room = usize::try_from(size_max).unwrap_or(usize::MAX).saturating_sub(FRAME_SIZE_BYTES);
     for draft in &graph.drafts {
-        into.add(draft.name.clone(), draft.path.clone(), graph.note(draft)?);
+        for (number, part) in (1..).zip(graph.parts(draft, room.max(FRAME_SIZE_BYTES))) {
+            let (suffix, title) = match number {
+                1 => (String::new(), one_line(&draft.name)),
+                number => (
+                    format!("-part-{number}"),
+                    format!("{} (part {number})", one_line(&draft.name)),
+                ),
+            };
+            let text = draft.note(&title, &part)?;
+            into.add(title, format!("{}{suffix}.md", draft.base), text);
+        }
     }
     Ok(())
 }
 
-fn elements(text: &str) -> Result<Vec<Json>, Failure> {
+fn elements(file: &JsonFile) -> Result<Vec<Json>, Failure> {
     let mut elements = Vec::new();
-    for document in serde_json::Deserializer::from_str(text).into_iter::<Json>() {
-        let wrong = |error| Failure::usage(format!("the file is no JSON: {error}"));
-        let mut document = document.map_err(wrong)?;
+    for mut document in file.documents()? {
         let lists = ["entities", "relations"].map(|key| document.get_mut(key).map(Json::take));
         if lists.iter().all(Option::is_none) {
             elements.push(document);
@@ -86,9 +101,10 @@ fn elements(text: &str) -> Result<Vec<Json>, Failure> {
 
 #[derive(Default)]
 struct Graph {
+    /// The directory of the store that everything goes to.
+    directory: String,
     drafts: Vec<Draft>,
     places: HashMap<String, usize>,
-    paths: HashSet<String>,
 }
 
 impl Graph {
@@ -102,22 +118,27 @@ impl Graph {
         }
         let kind = if entity.kind.trim().is_empty() { "entity" } else { entity.kind.trim() };
         let name: String = slug(&entity.name).chars().take(NAME_CHARS_MAX).collect();
-        let base = format!("/{}/{name}", slug(kind));
-        let mut path = format!("{base}.md");
-        let mut number = 0;
-        while self.paths.contains(&path) {
-            number += 1;
-            path = format!("{base}-{number}.md");
-        }
-        self.paths.insert(path.clone());
         self.places.insert(entity.name.clone(), self.drafts.len());
         self.drafts.push(Draft {
+            base: format!("/{}/{name}", slug(kind)),
             kind: kind.to_owned(),
             name: entity.name,
-            path,
             observations: entity.observations,
             relations: Vec::new(),
         });
+    }
+
+    /// Gives those that would go to the same place others, which do not depend on their order.
+    fn tell_apart(&mut self) {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for draft in &self.drafts {
+            *counts.entry(draft.base.clone()).or_default() += 1;
+        }
+        for draft in &mut self.drafts {
+            if counts.get(&draft.base).is_some_and(|count| *count > 1) {
+                draft.base = format!("{}-{}", draft.base, short_hash(&draft.name));
+            }
+        }
     }
 
     /// Adds a relation to its entity; returns why not, if it cannot.
@@ -133,26 +154,33 @@ impl Graph {
         None
     }
 
-    fn note(&self, draft: &Draft) -> Result<String, Failure> {
-        let mut body = format!("\n# {}\n", one_line(&draft.name));
-        if !draft.observations.is_empty() {
-            body += "\n## Observations\n\n";
+    /// Returns what is said about an entity as markdown, cut where there is no more room.
+    fn parts(&self, draft: &Draft, room: usize) -> Vec<String> {
+        let observations = draft.observations.iter().map(|observation| {
+            let lines = observation.lines().map(str::trim).filter(|it| !it.is_empty());
+            let line = lines.collect::<Vec<_>>().join("\n  ");
+            ("Observations", format!("- [observation] {line}\n"))
+        });
+        let relations = draft.relations.iter().map(|(kind, target)| {
+            ("Relations", format!("- {} {}\n", relation_kind(kind), self.link(target)))
+        });
+        let mut parts = vec![String::new()];
+        let mut current = "";
+        for (heading, line) in observations.chain(relations) {
+            let used = parts.last().map_or(0, String::len);
+            if used > 0 && used + line.len() > room {
+                current = "Relations";
+                let first = self.link(&draft.name);
+                parts.push(format!("\n## {current}\n\n- part_of {first}\n"));
+            }
+            let Some(part) = parts.last_mut() else { continue };
+            if heading != current {
+                part.push_str(&format!("\n## {heading}\n\n"));
+                current = heading;
+            }
+            part.push_str(&line);
         }
-        for observation in &draft.observations {
-            let lines: Vec<_> =
-                observation.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
-            body += &format!("- [observation] {}\n", lines.join("\n  "));
-        }
-        if !draft.relations.is_empty() {
-            body += "\n## Relations\n\n";
-        }
-        for (kind, target) in &draft.relations {
-            body += &format!("- {} {}\n", relation_kind(kind), self.link(target));
-        }
-        let fields = [("title", &draft.name), ("type", &draft.kind)];
-        let fields =
-            fields.map(|(key, text)| (key.to_owned(), Some(Value::from(one_line(text).as_str()))));
-        edit::set_metadata(&body, &fields).map_err(|error| Failure::other(error.to_string()))
+        parts
     }
 
     /// Returns a link by title, or by path if the title holds signs that mean something in links.
@@ -163,9 +191,18 @@ impl Graph {
         }
         let shown = name.replace(['[', ']', '|'], " ");
         match self.places.get(&name).and_then(|at| self.drafts.get(*at)) {
-            Some(draft) => format!("[[{}|{}]]", draft.path, shown.trim()),
+            Some(draft) => format!("[[{}{}.md|{}]]", self.directory, draft.base, shown.trim()),
             None => format!("[[{}]]", shown.replace(['#', ':'], " ").trim()),
         }
+    }
+}
+
+impl Draft {
+    fn note(&self, title: &str, part: &str) -> Result<String, Failure> {
+        let body = format!("\n# {title}\n{part}");
+        let fields = [("title", title), ("type", &one_line(&self.kind))];
+        let fields = fields.map(|(key, text)| (key.to_owned(), Some(Value::from(text))));
+        edit::set_metadata(&body, &fields).map_err(|error| Failure::other(error.to_string()))
     }
 }
 

@@ -1,16 +1,16 @@
 //! What can be imported, and how it is told apart.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use quipu_core::model::Content;
 use quipu_mount::sync::DataDirectory;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::args::ImportKind;
 use crate::failure::Failure;
 
+use super::detecting::export_files;
+use super::json::JsonFile;
 use super::{archive, chatgpt, claude, folder, graph, name_of};
 
 /// How much of a hash is enough to tell a few things apart.
@@ -21,6 +21,8 @@ const SHORT_HASH_CHARS: usize = 8;
 pub(super) struct Collected {
     /// What people call the source.
     pub(super) name: String,
+    /// The directory of the store that everything goes to: empty, or without a final slash.
+    pub(super) directory: String,
     /// Which source it is, for later imports: what comes from it again has the same.
     pub(super) origin: String,
     pub(super) items: Vec<Item>,
@@ -77,29 +79,35 @@ impl Collected {
         self.skipped.push(Skipped { source: source.into(), reason: reason.into() });
     }
 
-    /// Puts everything into a directory of the store.
-    pub(super) fn into_directory(mut self, directory: &str) -> Result<Self, Failure> {
-        let directory = directory.trim_matches('/');
-        if directory.is_empty() {
-            return Ok(self);
-        }
-        let directory = crate::context::path(directory)?;
+    /// Puts everything into the directory.
+    fn placed(mut self) -> Self {
         for item in &mut self.items {
-            item.path = format!("{directory}{}", item.path);
+            item.path = format!("{}{}", self.directory, item.path);
         }
-        Ok(self)
+        self
     }
 }
 
+/// What is to be read.
+pub(super) struct Request<'a> {
+    pub(super) kind: ImportKind,
+    pub(super) source: &'a Path,
+    /// The directory of the store, as people type it.
+    pub(super) directory: &'a str,
+    pub(super) data: &'a DataDirectory,
+    /// How long a memory may be.
+    pub(super) size_max: u64,
+}
+
 /// Reads a source.
-pub(super) fn collect(
-    kind: ImportKind,
-    source: &Path,
-    data: &DataDirectory,
-    size_max: u64,
-) -> Result<Collected, Failure> {
+pub(super) fn collect(request: &Request<'_>) -> Result<Collected, Failure> {
+    let Request { kind, source, data, size_max, .. } = *request;
+    let directory = match request.directory.trim_matches('/') {
+        "" => String::new(),
+        directory => crate::context::path(directory)?.to_string(),
+    };
     let (name, origin) = (default_store_name(source), origin(kind, source));
-    let mut collected = Collected { name, origin, ..Collected::default() };
+    let mut collected = Collected { name, directory, origin, ..Collected::default() };
     let into = &mut collected;
     match kind {
         ImportKind::Folder | ImportKind::Obsidian | ImportKind::BasicMemory => {
@@ -108,21 +116,20 @@ pub(super) fn collect(
         ImportKind::ClaudeCode => {
             folder::collect(source, folder::Choice::ClaudeCode, data, into)?;
         }
-        ImportKind::McpMemory => graph::collect(&read(source)?, into)?,
+        ImportKind::McpMemory => graph::collect(&JsonFile::read(source)?, size_max, into)?,
         ImportKind::Chatgpt => {
-            for file in files_of(source, &["conversations.json"])? {
-                chatgpt::collect(&read(&file)?, size_max, into)?;
+            for file in export_files(kind, source, into)? {
+                chatgpt::collect(&JsonFile::read(&file)?, size_max, into)?;
             }
         }
         ImportKind::Claude => {
-            let names = ["conversations.json", "projects.json", "memories.json"];
-            for file in files_of(source, &names)? {
-                claude::collect(&read(&file)?, size_max, into)?;
+            for file in export_files(kind, source, into)? {
+                claude::collect(&JsonFile::read(&file)?, size_max, into)?;
             }
         }
-        ImportKind::Archive => archive::collect(&read(source)?, into)?,
+        ImportKind::Archive => archive::collect(&JsonFile::read(source)?, into)?,
     }
-    Ok(collected)
+    Ok(collected.placed())
 }
 
 /// Returns which source it is. Names of conversations hold ids, so every export of such a program is
@@ -155,86 +162,6 @@ pub(super) fn refuse_own_data(source: &Path, data: &DataDirectory) -> Result<(),
     }
     Err(Failure::usage(format!("{} belongs to Quipu's data directory", source.display()))
         .with_hint("copy what is to be imported to another folder"))
-}
-
-/// Finds out what a source is.
-pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
-    let holds = |name: &str| source.join(name).exists();
-    if source.is_dir() {
-        let conversations = source.join("conversations.json");
-        return match () {
-            () if conversations.is_file() => detect_file(&conversations),
-            () if holds(".obsidian") => Ok(ImportKind::Obsidian),
-            () if holds("MEMORY.md") || holds("CLAUDE.md") => Ok(ImportKind::ClaudeCode),
-            () => Ok(ImportKind::Folder),
-        };
-    }
-    detect_file(source)
-}
-
-fn detect_file(file: &Path) -> Result<ImportKind, Failure> {
-    if file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
-        return Err(Failure::usage(format!("{} is packed", file.display()))
-            .with_hint("unpack it and import the folder"));
-    }
-    let text = read(file)?;
-    let first = first_document(&text);
-    let has = |key: &str| first.get(key).is_some();
-    let kind = first.get("type").and_then(Value::as_str);
-    match () {
-        () if has("mapping") => Ok(ImportKind::Chatgpt),
-        () if ["chat_messages", "docs", "prompt_template", "conversations_memory"]
-            .iter()
-            .any(|key| has(key)) =>
-        {
-            Ok(ImportKind::Claude)
-        }
-        () if first.get("format").and_then(Value::as_str) == Some(archive::FORMAT) => {
-            Ok(ImportKind::Archive)
-        }
-        () if has("entities") || matches!(kind, Some("entity" | "relation")) => {
-            Ok(ImportKind::McpMemory)
-        }
-        () => Err(Failure::usage(format!("{} is of no known kind", file.display()))
-            .with_hint("`--from` says what it is; `quipu put` stores a single file")),
-    }
-}
-
-/// Returns the first document of a file: of a list its first element.
-fn first_document(text: &str) -> Value {
-    let text = text.trim_start();
-    let text = text.strip_prefix('[').unwrap_or(text);
-    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    documents.next().and_then(Result::ok).unwrap_or(Value::Null)
-}
-
-/// Returns the elements of a file that holds a list, or one document.
-pub(super) fn documents(text: &str) -> Result<Vec<Value>, Failure> {
-    let wrong = |error| Failure::usage(format!("the file is no JSON: {error}"));
-    let document: Value = serde_json::from_str(text).map_err(wrong)?;
-    Ok(if let Value::Array(documents) = document { documents } else { vec![document] })
-}
-
-/// Returns the file itself, or the files of these names in the folder.
-fn files_of(source: &Path, names: &[&str]) -> Result<Vec<PathBuf>, Failure> {
-    if !source.is_dir() {
-        return Ok(vec![source.to_owned()]);
-    }
-    let found: Vec<_> =
-        names.iter().map(|name| source.join(name)).filter(|file| file.is_file()).collect();
-    if found.is_empty() {
-        return Err(Failure::usage(format!(
-            "{} holds no `{}`",
-            source.display(),
-            names.join("`, `")
-        )));
-    }
-    Ok(found)
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    let shown = |error| Failure::usage(format!("{} cannot be read: {error}", file.display()));
-    fs::read_to_string(file).map_err(shown)
 }
 
 /// Returns the name of a store for a source.

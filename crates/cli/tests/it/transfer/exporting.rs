@@ -94,6 +94,36 @@ fn an_archive_holds_every_version() {
     assert_eq!(copy.ok(&["cat", "/c \"d\"/é.md"]), "1\n");
 }
 
+#[test]
+fn an_archive_must_be_complete_and_known() {
+    let quipu = with_history();
+    let target = quipu.home.path().join("store.jsonl");
+    quipu.ok(&["export", shown(&target)]);
+    let text = read(&target);
+    let copy = Quipu::with_store();
+    let cut = text.lines().take(4).collect::<Vec<_>>().join("\n");
+    let cases = [
+        ("cut.jsonl", cut, "3 of 6 versions"),
+        ("newer.jsonl", text.replacen("\"version\":1", "\"version\":2", 1), "version 2"),
+        ("headless.jsonl", text.lines().skip(1).collect(), "is no archive"),
+    ];
+    for (name, text, message) in cases {
+        let file = quipu.home.path().join(name);
+        fs::write(&file, text).expect("it can be written");
+        let ran = copy.run(&["import", shown(&file), "--from", "archive"]);
+        assert!(ran.code == 2 && ran.err.contains(message), "{ran:?}");
+        assert!(ran.err.contains(name), "{ran:?}");
+    }
+    let file = quipu.home.path().join("lines.jsonl");
+    fs::write(&file, text.replace('\n', "\n\n")).expect("it can be written");
+    assert_eq!(numbers(&import(&copy, &file, &[])), [2, 0, 0, 0]);
+
+    quipu.put("/tea.md", "white\n");
+    let second = quipu.home.path().join("second.jsonl");
+    quipu.ok(&["export", shown(&second)]);
+    assert_eq!(numbers(&import(&copy, &second, &[])), [0, 1, 1, 0]);
+}
+
 /// Runs git in a folder and returns what it printed.
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();

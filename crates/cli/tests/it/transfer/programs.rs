@@ -23,6 +23,17 @@ fn vaults_and_memory_folders_are_detected() {
     assert_eq!((&report["kind"], numbers(&report)), (&"claude-code".into(), [3, 0, 0, 1]));
     assert_eq!(quipu.ok(&["cat", "/code/.claude/rules/a.md"]), "r");
 
+    let files = [
+        ("one/memory/MEMORY.md", "m"),
+        ("one/run.jsonl", "{}"),
+        ("one/node_modules/x/README.md", "p"),
+    ];
+    let projects = folder(&quipu, "projects", &files);
+    for source in [projects.clone(), projects.join("one")] {
+        let report = import(&quipu, &source, &["--into", "projects", "--dry-run"]);
+        assert_eq!((&report["kind"], numbers(&report)), (&"claude-code".into(), [1, 0, 0, 2]));
+    }
+
     let project = folder(&quipu, "project", &[("a.md", "---\ntitle: A\n---\n")]);
     let report = import(&quipu, &project, &["--from", "basic-memory"]);
     assert_eq!((&report["kind"], numbers(&report)), (&"basic-memory".into(), [1, 0, 0, 0]));
@@ -121,7 +132,8 @@ fn claude_conversations_projects_and_memories_become_notes() {
     let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let source = folder(&quipu, "claude", &files);
     let report = import(&quipu, &source, &[]);
-    assert_eq!((&report["kind"], numbers(&report)), (&"claude".into(), [5, 0, 0, 0]));
+    assert_eq!((&report["kind"], numbers(&report)), (&"claude".into(), [5, 0, 0, 1]));
+    assert_eq!(report["skipped"][0]["source"], "users.json");
     let kettle = quipu.ok(&["cat", "/claude/2026-02-03-kettle-11112222.md"]);
     assert!(kettle.ends_with("## User\n\nWhich?\n\n### Attachment list.txt\n\nsteel, glass\n\n## Assistant\n\nGlass.\n"), "{kettle}");
     assert_eq!(quipu.ok(&["cat", "/claude/projects/tea-shop-99998888/menu.md"]), "# Menu\n");
@@ -131,7 +143,7 @@ fn claude_conversations_projects_and_memories_become_notes() {
             .contains("## Instructions\n\nBe brief.\n")
     );
     assert_eq!(quipu.ok(&["cat", "/claude/memory/project-99998888.md"]), "Opens in May.");
-    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 5, 0]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 5, 1]);
 }
 
 #[test]
@@ -149,4 +161,150 @@ fn a_long_conversation_becomes_several_notes() {
     let texts: String = parts.iter().map(|path| quipu.ok(&["cat", path])).collect();
     assert_eq!(texts.matches("a line of a long answer\n").count(), 10_000);
     assert!(texts.contains("first\n") && texts.contains("last\n"));
+}
+
+#[test]
+fn the_files_of_an_export_tell_its_kind() {
+    let quipu = Quipu::with_store();
+    let kind = |name: &str, files: &[(&str, &str)]| {
+        let source = folder(&quipu, name, files);
+        let report = import(&quipu, &source, &["--dry-run"]);
+        (report["kind"].as_str().expect("a kind").to_owned(), numbers(&report))
+    };
+    let said =
+        json!([{"uuid": "1", "name": "x", "chat_messages": [{"sender": "human", "text": "y"}]}]);
+    let said = said.to_string();
+    let asked = json!([{"id": "1", "mapping": {"a": node(None, "user", "hi")}}]).to_string();
+    let project = json!({"uuid": "99998888", "name": "Shop", "docs": []}).to_string();
+    let memories = json!([{"conversations_memory": "Likes tea."}]).to_string();
+
+    let files = [("conversations.json", "[]"), ("memories.json", &memories)];
+    assert_eq!(kind("a", &files), ("claude".to_owned(), [1, 0, 0, 0]));
+    assert_eq!(kind("b", &[("memories.json", &memories)]), ("claude".to_owned(), [1, 0, 0, 0]));
+    let files = [("projects/99998888.json", project.as_str()), ("conversations.json", &said)];
+    assert_eq!(kind("c", &files), ("claude".to_owned(), [2, 0, 0, 0]));
+    let files = [
+        ("conversations-000.json", asked.as_str()),
+        ("conversations-001.json", &asked.replace("\"1\"", "\"2\"")),
+        ("user.json", "{}"),
+        ("chat.html", "<html>"),
+    ];
+    assert_eq!(kind("d", &files), ("chatgpt".to_owned(), [2, 0, 0, 1]));
+    let files = [("conversations.json", "{\"x\": 1}"), (".obsidian/app.json", "{}"), ("n.md", "n")];
+    assert_eq!(kind("e", &files), ("obsidian".to_owned(), [2, 0, 0, 0]));
+}
+
+#[test]
+fn json_from_the_wild_is_read() {
+    let quipu = Quipu::with_store();
+    let conversation = |id: &str, text: &str| {
+        let text = text.replace('"', "\\\"");
+        format!(
+            "{{\"id\": \"{id}\", \"title\": \"T\", \"mapping\": {{\"a\": {{\"message\": \
+             {{\"author\": {{\"role\": \"user\"}}, \"content\": {{\"parts\": [\"{text}\"]}}}}}}}}}}"
+        )
+    };
+    let text = format!(
+        "\u{feff}[{}, {}]",
+        conversation("11111111", "cut \\ud83d emoji"),
+        conversation("22222222", "terminal \\u0000 output")
+    );
+    let source = folder(&quipu, "x", &[("conversations.json", &text)]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [2, 0, 0, 0]);
+    assert!(quipu.ok(&["cat", "/chatgpt/t-11111111.md"]).contains("cut \u{fffd} emoji"));
+    assert!(quipu.ok(&["cat", "/chatgpt/t-22222222.md"]).contains("terminal \u{fffd} output"));
+
+    let entity = "\u{feff}{\"type\": \"entity\", \"name\": \"A\", \"entityType\": \"t\"}\n";
+    let source = folder(&quipu, "y", &[("memory.jsonl", entity)]).join("memory.jsonl");
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 0, 0]);
+
+    let source = folder(&quipu, "z", &[("conversations.json", "[{\"mapping\": {}}, oops]")]);
+    let ran = quipu.run(&["import", source.to_str().expect("UTF-8")]);
+    assert!(ran.code == 2 && ran.err.contains("conversations.json is no JSON"), "{ran:?}");
+}
+
+#[test]
+fn spoken_and_broken_chatgpt_messages_are_kept() {
+    let quipu = Quipu::with_store();
+    let spoken = json!({"message": {"author": {"role": "user"}, "create_time": 1.0, "content": {
+        "content_type": "multimodal_text",
+        "parts": [{"content_type": "audio_transcription", "text": "spoken words", "direction": "in"}]}}});
+    let empty = json!({"parent": "a", "message": {"author": {"role": "assistant"}, "create_time": 2.0,
+        "content": {"content_type": "text", "parts": null}}});
+    let answer = json!({"parent": "b", "message": {"author": {"role": "assistant"}, "create_time": 3.0,
+        "content": {"content_type": "text", "parts": ["answered"]}}});
+    let conversations = json!([{"id": "12345678", "title": null, "current_node": "lost",
+        "mapping": {"a": spoken, "b": empty, "c": answer}}]);
+    let source = folder(&quipu, "x", &[("conversations.json", &conversations.to_string())]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 0, 0]);
+    let text = quipu.ok(&["cat", "/chatgpt/untitled-12345678.md"]);
+    assert!(text.ends_with("## User\n\nspoken words\n\n## Assistant\n\nanswered\n"), "{text}");
+}
+
+#[test]
+fn artifacts_and_documents_of_one_name_are_kept() {
+    let quipu = Quipu::with_store();
+    let artifact = json!({"type": "tool_use", "name": "artifacts", "input": {"title": "Poem",
+        "language": "markdown", "content": "```\nwombat\n```\n"}});
+    let conversations = json!([
+        {"uuid": "aaaaaaaa-1", "name": null, "chat_messages": [
+            {"sender": "human", "text": null, "content": [{"type": "text", "text": "write"}]},
+            {"sender": "assistant", "text": "", "content": [{"type": "thinking", "thinking": "hm"},
+                artifact, {"type": "text", "text": "done"}], "attachments": null}]},
+    ]);
+    let project = json!({"uuid": "99998888", "name": "Shop", "docs": [
+        {"uuid": "d1", "filename": "notes.md", "content": "one"},
+        {"uuid": "d2", "filename": "notes.md", "content": "two"},
+        {"uuid": "d3", "filename": "project.md", "content": "three"},
+        {"uuid": "d4", "filename": "", "content": "four"},
+        {"uuid": "d5", "filename": null, "content": "five"}]});
+    let files = [
+        ("conversations.json", conversations.to_string()),
+        ("projects/99998888.json", project.to_string()),
+    ];
+    let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let source = folder(&quipu, "claude", &files);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [7, 0, 0, 0]);
+    let text = quipu.ok(&["cat", "/claude/untitled-aaaaaaaa.md"]);
+    let expected = "## User\n\nwrite\n\n## Assistant\n\n### Artifact Poem\n\n\
+        ````markdown\n```\nwombat\n```\n````\n\ndone\n";
+    assert!(text.ends_with(expected), "{text}");
+    let shop = "/claude/projects/shop-99998888";
+    for (name, text) in
+        [("notes-d2.md", "two"), ("project-d3.md", "three"), ("document-d5.md", "five")]
+    {
+        assert_eq!(quipu.ok(&["cat", &format!("{shop}/{name}")]), text);
+    }
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 7, 0]);
+}
+
+#[test]
+fn a_graph_of_any_form_is_imported_whole() {
+    let quipu = Quipu::with_store();
+    let many: Vec<_> =
+        (0..2500).map(|number| format!("fact {number} {}", "x".repeat(80))).collect();
+    let list = json!([
+        {"type": "entity", "name": "C#", "entityType": "l", "observations": ["sharp"]},
+        {"type": "entity", "name": "C++", "entityType": "l", "observations": ["plus"]},
+        {"type": "entity", "name": "Long", "entityType": "l", "observations": many},
+        {"type": "relation", "from": "Long", "to": "C#", "relationType": "knows"},
+    ]);
+    let source = folder(&quipu, "x", &[("memory.json", &list.to_string())]).join("memory.json");
+    let report = import(&quipu, &source, &["--into", "graph"]);
+    assert_eq!((&report["kind"], numbers(&report)), (&"mcp-memory".into(), [5, 0, 0, 0]));
+    let paths = quipu.ok(&["ls", "-R"]);
+    let names: Vec<_> = paths.lines().map(|path| path.trim_start_matches("/graph/l/")).collect();
+    let [sharp, plus, parts @ ..] = names.as_slice() else { panic!("{names:?}") };
+    assert_eq!(parts, ["long-part-2.md", "long-part-3.md", "long.md"]);
+    assert!(sharp.starts_with("c-") && plus.starts_with("c-"), "{names:?}");
+    let texts: String = paths.lines().map(|path| quipu.ok(&["cat", path])).collect();
+    assert_eq!(texts.matches("- [observation] fact ").count(), 2500);
+    assert_eq!(texts.matches("- part_of [[Long]]").count(), 2);
+    assert_eq!(quipu.ok(&["links", "--unresolved"]), "there are no such links\n");
+
+    let mut turned = list.as_array().expect("a list").clone();
+    turned.swap(0, 1);
+    let turned = serde_json::Value::from(turned).to_string();
+    std::fs::write(&source, turned).expect("it can be written");
+    assert_eq!(numbers(&import(&quipu, &source, &["--into", "graph"])), [0, 0, 5, 0]);
 }
