@@ -38,6 +38,12 @@ pub(super) fn run(context: &Context, arguments: &ExportArguments) -> Result<(), 
     })
 }
 
+/// Makes a folder, if it is not there.
+fn make(folder: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::other(format!("{} cannot be made: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)
+}
+
 /// What was exported, as JSON.
 #[derive(Serialize)]
 struct Report {

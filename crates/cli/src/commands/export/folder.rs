@@ -12,14 +12,12 @@ use quipu_mount::sync::DataDirectory;
 use crate::args::ExportArguments;
 use crate::failure::Failure;
 
-use super::{LeftOut, PAGE, Report, Source, names};
+use super::{LeftOut, PAGE, Report, Source, make, names};
 
 /// Writes every memory to its place below the folder. Other files there are left alone.
 pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<Report, Failure> {
     let mut report = Report { form: "folder", what: "memories", count: 0, skipped: Vec::new() };
-    fs::create_dir_all(&arguments.target).map_err(|error| {
-        Failure::other(format!("{} cannot be made: {error}", arguments.target.display()))
-    })?;
+    make(&arguments.target)?;
     let data = DataDirectory::new(source.place);
     if data.is(&arguments.target) {
         return Err(Failure::usage(format!(
@@ -46,7 +44,10 @@ pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<
                     let (path, reason) = (memory.path.to_string(), error.to_string());
                     report.skipped.push(LeftOut { path, reason });
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    let message = format!("`{}` cannot be written: {error}", memory.path);
+                    return Err(Failure::other(message));
+                }
             }
         }
         after = page.next;

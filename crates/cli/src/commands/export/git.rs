@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use quipu_core::model::{Actor, MemoryId, Operation, Version};
+use quipu_core::model::{Actor, MemoryId, Operation, Version, VersionId};
 
 use crate::failure::Failure;
 
-use super::{LeftOut, Report, Source, names};
+use super::{LeftOut, Report, Source, make, names};
 
 const BRANCH: &str = "main";
 
@@ -43,12 +43,15 @@ const ATTRIBUTES: &str = "* -text -filter -ident !working-tree-encoding\n";
 
 /// Makes the repository in a new or empty folder.
 pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failure> {
-    fs::create_dir_all(target)?;
-    if fs::read_dir(target)?.next().is_some() {
+    make(target)?;
+    let unreadable =
+        |error| Failure::other(format!("{} cannot be read: {error}", target.display()));
+    if fs::read_dir(target).map_err(unreadable)?.next().is_some() {
         return Err(Failure::usage(format!("{} is not empty", target.display()))
             .with_hint("export to a new folder"));
     }
     git(target, &["init", "--quiet", "--initial-branch", BRANCH])?;
+    let ids = source.versions()?;
     let mut child = command(target)
         .args(["fast-import", "--quiet"])
         .stdin(Stdio::piped())
@@ -57,26 +60,19 @@ pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failur
         .map_err(|error| not_run(&error))?;
     let pipe = child.stdin.take().ok_or_else(|| Failure::other("git takes no input"))?;
     let mut stream = Stream::new(BufWriter::new(pipe));
-    let ids = source.versions()?;
-    let mut written = Ok(());
-    for id in &ids {
-        written = source.version(*id).and_then(|version| stream.commit(source, &version));
-        if written.is_err() {
-            break;
-        }
-    }
-    let finished = stream.out.flush();
+    let told = stream.tell(source, &ids);
     let left_out = std::mem::take(&mut stream.left_out);
     drop(stream);
     let status = child.wait()?;
-    written?;
-    finished?;
+    let told = told?;
+    // Why git ended early is more than that it no longer listened.
     if !status.success() {
         return Err(Failure::other(format!("git fast-import ended with {status}")));
     }
+    told?;
     if !ids.is_empty() {
         let information = target.join(".git").join("info");
-        fs::create_dir_all(&information)?;
+        make(&information)?;
         fs::write(information.join("attributes"), ATTRIBUTES)?;
         git(target, &["reset", "--quiet", "--hard", BRANCH])?;
     }
@@ -108,7 +104,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<(), Failure> {
     }
 }
 
-fn not_run(error: &std::io::Error) -> Failure {
+fn not_run(error: &io::Error) -> Failure {
     Failure::other(format!("git cannot be run: {error}"))
         .with_hint("install git, or export an archive")
 }
@@ -135,7 +131,18 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    fn commit(&mut self, source: &Source<'_>, version: &Version) -> Result<(), Failure> {
+    /// Tells everything. Fails if a version cannot be read; inside is whether git took it all.
+    fn tell(&mut self, source: &Source<'_>, ids: &[VersionId]) -> Result<io::Result<()>, Failure> {
+        for id in ids {
+            let version = source.version(*id)?;
+            if let Err(error) = self.commit(source, &version) {
+                return Ok(Err(error));
+            }
+        }
+        Ok(self.out.flush())
+    }
+
+    fn commit(&mut self, source: &Source<'_>, version: &Version) -> io::Result<()> {
         let name = self.name(source, &version.actor);
         let seconds = version.created_at.as_micros() / 1_000_000;
         let message = message(version);

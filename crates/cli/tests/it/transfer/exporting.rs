@@ -185,6 +185,35 @@ fn a_git_export_leaves_the_repository_of_the_surroundings_alone() {
     assert!(!index.exists() && git(&other, &["for-each-ref"]).is_empty());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_git_that_stops_early_is_no_success() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let quipu = with_history();
+    // More than fits into the pipe.
+    quipu.put("/big.md", &"x".repeat(100_000));
+    let bin = super::folder(&quipu, "bin", &[]);
+    let script = "#!/bin/sh\ncase \"$*\" in *fast-import*) exec 0<&-; exit 3;; esac\n";
+    fs::write(bin.join("git"), script).expect("it can be written");
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).expect("it can be set");
+    let target = quipu.home.path().join("repository");
+    let mut export = quipu.command(&["export", shown(&target), "--as", "git"]);
+    export.env("PATH", &bin);
+    let ran = run(export, b"");
+    assert!(ran.code == 1 && ran.err.contains("git fast-import ended with"), "{ran:?}");
+}
+
+#[test]
+fn errors_name_the_place() {
+    let quipu = with_history();
+    let file = quipu.home.path().join("file");
+    fs::write(&file, "x").expect("it can be written");
+    for form in ["folder", "git", "archive"] {
+        let ran = quipu.run(&["export", shown(&file.join("below")), "--as", form]);
+        assert!(ran.code != 0 && ran.err.contains(shown(&file)), "{ran:?}");
+    }
+}
+
 /// Redacts the change of a memory before its last one.
 fn redact(quipu: &Quipu, path: &str) {
     let log = quipu.json(&["log", path]);
