@@ -17,6 +17,7 @@ use quipu_core::timeframe;
 use quipu_server::wire::{
     ContextBody, ListBody, NoteBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody,
 };
+use serde::Serialize;
 
 use crate::args::{
     ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
@@ -30,13 +31,22 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
     let data = context.open()?;
     let request = request(&data, arguments)?;
     let page = data.engine.search(&request)?;
+    let stores = if request.stores.len() > 1 { data.stores(Archived::Show)? } else { Vec::new() };
     answer(context.form, &SearchBody::from(&page), |out| {
         for hit in &page.hits {
+            if let Some(store) = stores.iter().find(|store| store.id == hit.note.store) {
+                write!(out, "{}  ", store.name)?;
+            }
             write_hit(out, hit)?;
         }
         let more = if page.total.is_lower_bound { "more than " } else { "" };
         match (page.hits.len(), page.total.count) {
-            (0, _) => writeln!(out, "nothing was found"),
+            (0, 0) => writeln!(out, "nothing was found"),
+            (0, total) => writeln!(
+                out,
+                "nothing is left of {more}{total} without the first {}",
+                arguments.offset
+            ),
             (shown, total) if shown < total => writeln!(out, "{shown} of {more}{total}"),
             (_, _) => Ok(()),
         }
@@ -44,16 +54,20 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
 }
 
 fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Failure> {
-    let stores = if arguments.all {
-        data.stores(Archived::Show)?.iter().map(|store| store.id).collect()
+    let mut stores: Vec<StoreId> = Vec::new();
+    if arguments.all {
+        stores.extend(data.stores(Archived::Show)?.iter().map(|store| store.id));
     } else if data.named.len() > 1 {
-        data.named
-            .iter()
-            .map(|name| Ok(data.find_store(name)?.id))
-            .collect::<Result<_, Failure>>()?
+        for name in &data.named {
+            let store = data.find_store(name)?.id;
+            // One store may be named by its name and by its id.
+            if !stores.contains(&store) {
+                stores.push(store);
+            }
+        }
     } else {
-        vec![data.store()?.id]
-    };
+        stores.push(data.store()?.id);
+    }
     let conditions = arguments.conditions.iter().map(|text| field_filter(text));
     Ok(SearchRequest {
         stores,
@@ -97,6 +111,23 @@ fn moment(data: &Data, text: Option<&str>) -> Result<Option<Timestamp>, Failure>
     moment.map(Some).ok_or_else(|| {
         Failure::usage(format!("`{text}` is not a time such as `7d` or `2026-11-15`"))
     })
+}
+
+/// A list that may go on, as JSON; `--limit` gets more of it.
+#[derive(Serialize)]
+struct PartBody<T> {
+    #[serde(flatten)]
+    list: ListBody<T>,
+    has_more: bool,
+}
+
+impl<T> PartBody<T> {
+    /// Tells people whether the list goes on.
+    fn note_rest(&self) {
+        if self.has_more {
+            note("there are more; see `--limit`");
+        }
+    }
 }
 
 /// Reads a condition such as `status=open`, `priority>=2` or `due`.
@@ -171,7 +202,9 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
         limit: arguments.limit,
     };
     let page = data.engine.recent(&request)?;
-    let body = ListBody::complete(page.items.iter().map(RecentBody::from).collect());
+    let list = ListBody::complete(page.items.iter().map(RecentBody::from).collect());
+    let body = PartBody { list, has_more: page.next.is_some() };
+    body.note_rest();
     answer(context.form, &body, |out| {
         for change in &page.items {
             let version = &change.version;
@@ -254,19 +287,25 @@ pub(super) fn links(context: &Context, arguments: &LinksArguments) -> Result<(),
             writeln!(out, "{} without links", count(orphans.total_count, "memory", "memories"))
         });
     }
-    let found = match &arguments.memory {
-        None => data.engine.unresolved(&scope, arguments.limit)?,
+    // One more tells whether there are more.
+    let limit = arguments.limit.saturating_add(1);
+    let mut found = match &arguments.memory {
+        None => data.engine.unresolved(&scope, limit)?,
         Some(name) => {
             let home = Scope::only(scope.home);
             let memory = data.engine.resolve(&home, name, View::Basic)?.id;
             if arguments.back {
-                data.engine.backlinks(&scope, memory, arguments.limit)?
+                data.engine.backlinks(&scope, memory, limit)?
             } else {
-                data.engine.links(&scope, memory, arguments.limit)?
+                data.engine.links(&scope, memory, limit)?
             }
         }
     };
-    let body = ListBody::complete(found.iter().map(NoteLinkBody::from).collect());
+    let has_more = found.len() > arguments.limit;
+    found.truncate(arguments.limit);
+    let list = ListBody::complete(found.iter().map(NoteLinkBody::from).collect());
+    let body = PartBody { list, has_more };
+    body.note_rest();
     answer(context.form, &body, |out| {
         for link in &found {
             write_link(out, link)?;

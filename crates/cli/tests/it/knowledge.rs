@@ -34,6 +34,8 @@ fn search_finds_the_best_first_and_shows_why() {
     assert!(lines[0].contains("user_ada"));
     assert!(text.contains("    # Green tea Put the leaves into a kettle."), "{text}");
     assert_eq!(quipu.ok(&["search", "zebra"]), "nothing was found\n");
+    let beyond = quipu.ok(&["search", "kettle", "--offset", "5"]);
+    assert_eq!(beyond, "nothing is left of 2 without the first 5\n");
     let found = quipu.json(&["search", "leaves kettle", "-n", "1"]);
     let hit = &found["results"][0];
     assert_eq!(hit["path"], "/drinks/tea.md");
@@ -73,6 +75,13 @@ fn search_looks_into_all_stores_or_those_named() {
     assert_eq!(paths(&quipu, &["kettle", "--all"]).len(), 3);
     assert_eq!(paths(&quipu, &["kettle", "-s", "second"]), ["/x.md"]);
     assert_eq!(paths(&quipu, &["kettle", "-s", "second", "-s", "notes"]).len(), 3);
+    let text = quipu.ok(&["search", "kettle", "--all"]);
+    assert!(
+        text.contains("second  /x.md  ") && text.contains("notes  /things/kettle.md"),
+        "{text}"
+    );
+    let twice = quipu.json(&["search", "kettle", "-s", "second", "-s", "second"]);
+    assert_eq!(twice["total"], 1);
     let ran = quipu.run(&["search", "kettle"]);
     assert!(ran.code == 3 && ran.err.contains("--store"), "{}", ran.err);
 }
@@ -87,6 +96,10 @@ fn recent_lists_deleted_memories_too() {
     let list = quipu.json(&["recent", "1h", "-n", "2"]);
     assert_eq!(list["data"][0]["operation"], "deleted");
     assert_eq!(list["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!(list["has_more"], true);
+    assert_eq!(quipu.json(&["recent", "-n", "3"])["has_more"], false);
+    let ran = quipu.run(&["recent", "-n", "1"]);
+    assert!(ran.err.contains("there are more; see `--limit`"), "{ran:?}");
     assert_eq!(quipu.ok(&["recent", "2999-01-01"]), "nothing has changed\n");
 }
 
@@ -116,6 +129,9 @@ fn links_show_both_directions_and_what_is_missing() {
     let missing = quipu.json(&["links", "--unresolved"]);
     assert_eq!(missing["data"][0]["target"], "Cup");
     assert_eq!(missing["data"][0]["to"], Value::Null);
+    assert_eq!(missing["has_more"], false);
+    let cut = quipu.json(&["links", "drinks/tea", "-n", "1"]);
+    assert_eq!((cut["data"].as_array().map(Vec::len), &cut["has_more"]), (Some(1), &true.into()));
     assert_eq!(quipu.ok(&["links", "--orphans"]), "/other.md  other\n1 memory without links\n");
     assert_eq!(quipu.run(&["links"]).code, 2);
 }
@@ -136,6 +152,9 @@ fn the_graph_is_drawn_as_dot_and_svg() {
     quipu.put("/strange.md", "---\ntitle: '<script>\"&\"'\n---\n");
     let svg = quipu.ok(&["graph", "--form", "svg"]);
     assert!(svg.contains("&lt;script&gt;&quot;&amp;&quot;") && !svg.contains("<script>"));
+    quipu.put("/control.md", "---\ntitle: \"a\\eb\\u0001c\"\n---\n");
+    let svg = quipu.ok(&["graph", "--form", "svg"]);
+    assert!(svg.contains("a\u{fffd}b\u{fffd}c"), "{svg}");
     let ran = quipu.run(&["graph", "-n", "1"]);
     assert!(ran.code == 0 && ran.err.contains("only the first 1"), "{}", ran.err);
 }

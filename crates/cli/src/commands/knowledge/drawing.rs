@@ -94,7 +94,13 @@ pub(super) fn svg(graph: &Graph) -> String {
     text
 }
 
+/// Returns a text as XML holds it; signs that XML cannot hold are replaced.
 fn escaped(text: &str) -> String {
+    let is_refused = |sign: char| {
+        (sign.is_control() && !matches!(sign, '\t' | '\n' | '\r'))
+            || matches!(sign, '\u{fffe}' | '\u{ffff}')
+    };
+    let text = text.replace(is_refused, "\u{fffd}");
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
