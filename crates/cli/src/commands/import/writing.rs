@@ -247,7 +247,7 @@ impl Writer<'_> {
             None => Outcome::Created,
             Some(memory) if self.is_same(memory, content) => Outcome::Unchanged,
             Some(_) if self.mode == Mode::Overwrite => Outcome::Updated,
-            Some(memory) => match self.author(memory)?.objection(memory, path) {
+            Some(memory) => match self.author(memory)?.objection(memory, item, path) {
                 None => Outcome::Updated,
                 Some(reason) => Outcome::Skipped(reason),
             },
@@ -339,10 +339,12 @@ impl Writer<'_> {
 
 impl Author {
     /// Returns why a memory should not be replaced by an item for a path, if so.
-    fn objection(&self, memory: &Memory, path: &MemoryPath) -> Option<String> {
+    fn objection(&self, memory: &Memory, item: &Item, path: &MemoryPath) -> Option<String> {
+        let ending = item.ending.as_deref();
+        let has_old_name = ending.is_some_and(|ending| memory.path.as_str().ends_with(ending));
         Some(match self {
             Self::SameSource => return None,
-            _ if memory.path != *path => format!(
+            _ if memory.path != *path && !has_old_name => format!(
                 "it was moved to `{}` in the store since; `--overwrite` replaces it there",
                 memory.path
             ),

@@ -92,6 +92,9 @@ fn a_conversation_with_a_new_title_stays_one_memory() {
     assert_eq!(quipu.ok(&["ls", "-R"]), "/claude/old-abcdef12.md\n");
     assert!(quipu.ok(&["cat", "/claude/old-abcdef12.md"]).contains("hello again"));
     assert_eq!(numbers(&import(&quipu, &second, &[])), [0, 0, 1, 0]);
+    quipu.put("/claude/old-abcdef12.md", "mine");
+    let report = import(&quipu, &second, &[]);
+    assert!(reason(&report).contains("somebody else wrote"), "{report}");
     quipu.ok(&["rm", "/claude/old-abcdef12.md"]);
     assert_eq!(numbers(&import(&quipu, &second, &[])), [0, 0, 0, 1]);
 }
