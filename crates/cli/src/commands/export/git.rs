@@ -164,6 +164,7 @@ impl<W: Write> Stream<W> {
         }
         let (Some(path), Some(content)) = (after, &version.content) else { return Ok(()) };
         if let Some(reason) = names::refused(&path) {
+            let path = format!("/{path}");
             if self.left_out.iter().all(|it| it.path != path) {
                 self.left_out.push(LeftOut { path, reason: reason.to_owned() });
             }

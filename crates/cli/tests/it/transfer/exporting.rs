@@ -262,9 +262,16 @@ fn no_export_writes_what_git_obeys() {
         assert!(!target.join(name).exists(), "{name}");
     }
 
+    let named = |report: &Value| {
+        let paths =
+            report["skipped"].as_array().expect("a list").iter().map(|it| it["path"].clone());
+        let mut paths: Vec<_> = paths.map(|path| path.to_string()).collect();
+        paths.sort();
+        paths
+    };
     let target = quipu.home.path().join("repository");
-    let report = export_as_git(&quipu, &target);
-    assert_eq!(report["skipped"].as_array().map(Vec::len), Some(traps.len()), "{report}");
+    let as_git = export_as_git(&quipu, &target);
+    assert_eq!(named(&as_git), named(&report));
     assert_eq!(tree(&target).len(), 2);
 }
 
