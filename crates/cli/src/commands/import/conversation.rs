@@ -110,7 +110,7 @@ impl Conversation {
 }
 
 /// Splits a text after at most so many bytes, at the end of a line if there is one.
-fn cut(text: &str, size_max: usize) -> (&str, &str) {
+pub(super) fn cut(text: &str, size_max: usize) -> (&str, &str) {
     if text.len() <= size_max {
         return (text, "");
     }

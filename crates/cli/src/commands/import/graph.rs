@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
+use super::conversation::cut;
 use super::json::JsonFile;
 use super::source::{Collected, short_hash};
 
@@ -156,11 +157,12 @@ impl Graph {
 
     /// Returns what is said about an entity as markdown, cut where there is no more room.
     fn parts(&self, draft: &Draft, room: usize) -> Vec<String> {
-        let observations = draft.observations.iter().map(|observation| {
+        let observations = draft.observations.iter().flat_map(|observation| {
             let lines = observation.lines().map(str::trim).filter(|it| !it.is_empty());
-            let line = lines.collect::<Vec<_>>().join("\n  ");
-            ("Observations", format!("- [observation] {line}\n"))
+            pieces(&lines.collect::<Vec<_>>().join("\n  "), room)
         });
+        let observations =
+            observations.map(|piece| ("Observations", format!("- [observation] {piece}\n")));
         let relations = draft.relations.iter().map(|(kind, target)| {
             ("Relations", format!("- {} {}\n", relation_kind(kind), self.link(target)))
         });
@@ -204,6 +206,18 @@ impl Draft {
         let fields = fields.map(|(key, text)| (key.to_owned(), Some(Value::from(text))));
         edit::set_metadata(&body, &fields).map_err(|error| Failure::other(error.to_string()))
     }
+}
+
+/// Returns a text as one piece, or as several if it is longer than a part.
+fn pieces(text: &str, size_max: usize) -> Vec<String> {
+    let (first, mut rest) = cut(text, size_max);
+    let mut pieces = vec![first.trim_end().to_owned()];
+    while !rest.trim().is_empty() {
+        let (piece, after) = cut(rest.trim_start(), size_max);
+        pieces.push(piece.trim_end().to_owned());
+        rest = after;
+    }
+    pieces
 }
 
 /// Returns a relation's kind as notes write it: one word, or several in quotes.

@@ -302,6 +302,14 @@ fn a_graph_of_any_form_is_imported_whole() {
     assert_eq!(texts.matches("- part_of [[Long]]").count(), 2);
     assert_eq!(quipu.ok(&["links", "--unresolved"]), "there are no such links\n");
 
+    let endless =
+        json!([{"type": "entity", "name": "Endless", "observations": ["word ".repeat(50_000)]}]);
+    let other = folder(&quipu, "y", &[("memory.json", &endless.to_string())]).join("memory.json");
+    assert_eq!(numbers(&import(&quipu, &other, &[])), [3, 0, 0, 0]);
+    let texts = ["", "-part-2", "-part-3"]
+        .map(|part| quipu.ok(&["cat", &format!("/entity/endless{part}.md")]));
+    assert_eq!(texts.concat().matches("word").count(), 50_000);
+
     let mut turned = list.as_array().expect("a list").clone();
     turned.swap(0, 1);
     let turned = serde_json::Value::from(turned).to_string();
