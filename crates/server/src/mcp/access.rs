@@ -113,9 +113,14 @@ impl Client {
         Some(if is_limited { Access::ReadOnly } else { granted })
     }
 
+    /// Tells whether stores may be created and deleted.
+    pub(super) fn manages(&self) -> bool {
+        self.settings.access == Access::ReadWrite && self.grant.manages_stores()
+    }
+
     /// Fails unless stores may be created and deleted.
     pub(super) fn require_management(&self) -> Result<(), Error> {
-        if self.settings.access == Access::ReadWrite && self.grant.manages_stores() {
+        if self.manages() {
             return Ok(());
         }
         Err(Error::new(ErrorKind::AccessDenied, "you may not create or delete stores here")

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use rmcp::model::Tool;
 
+use super::access::Client;
+
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("tools.json")).expect("a test reads the same text")
 });
@@ -73,25 +75,43 @@ impl ToolSet {
         self.0.as_ref().is_none_or(|names| names.contains(&*tool.name))
     }
 
-    /// Returns the tools for a client that may write or may not.
-    pub(super) fn tools(&self, writing: Writing) -> impl Iterator<Item = &'static Tool> {
-        TOOLS.iter().filter(move |tool| {
-            let is_possible =
-                writing == Writing::Possible || reads_only(tool) || tool.name == MEMORY;
-            self.offers(tool) && is_possible
-        })
+    /// Returns the tools for a client that may do so much.
+    pub(super) fn tools(&self, power: Power) -> impl Iterator<Item = &'static Tool> {
+        TOOLS.iter().filter(move |tool| self.offers(tool) && power >= needed(tool))
     }
 }
 
-/// Whether a client may change anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Writing {
-    Possible,
-    Refused,
+/// How much a client may do at most, anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Power {
+    Read,
+    Write,
+    /// Create and delete stores too.
+    Manage,
+}
+
+fn needed(tool: &Tool) -> Power {
+    match &*tool.name {
+        "create_memory_project" | "delete_project" => Power::Manage,
+        // It only views where nothing can be written.
+        MEMORY => Power::Read,
+        _ if reads_only(tool) => Power::Read,
+        _ => Power::Write,
+    }
 }
 
 fn reads_only(tool: &Tool) -> bool {
     tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true)
+}
+
+/// Returns the tools that a client is offered.
+pub(super) fn offered(client: &Client) -> impl Iterator<Item = &'static Tool> {
+    let power = match (client.manages(), client.writes()) {
+        (true, _) => Power::Manage,
+        (false, true) => Power::Write,
+        (false, false) => Power::Read,
+    };
+    client.settings.tools.tools(power)
 }
 
 /// Returns a tool, whether or not it is offered.
@@ -106,8 +126,8 @@ mod tests {
     /// A model reads the whole list in every conversation.
     const LIST_SIZE_BYTES_MAX: usize = 24 * 1024;
 
-    fn names(set: &str, writing: Writing) -> Vec<&'static str> {
-        set.parse::<ToolSet>().unwrap().tools(writing).map(|tool| &*tool.name).collect()
+    fn names(set: &str, power: Power) -> Vec<&'static str> {
+        set.parse::<ToolSet>().unwrap().tools(power).map(|tool| &*tool.name).collect()
     }
 
     #[test]
@@ -142,20 +162,28 @@ mod tests {
 
     #[test]
     fn groups_and_names_choose_tools() {
-        assert_eq!(names("memory", Writing::Possible), ["memory"]);
-        assert_eq!(names("", Writing::Possible).len(), TOOLS.len());
-        assert_eq!(names("all", Writing::Possible).len(), TOOLS.len());
-        assert!(!names("notes", Writing::Possible).contains(&"memory"));
-        assert_eq!(names("memory, read_note", Writing::Possible), ["memory", "read_note"]);
-        assert!(names("read", Writing::Possible).contains(&"search_notes"));
-        assert!(!names("read", Writing::Possible).contains(&"write_note"));
+        assert_eq!(names("memory", Power::Manage), ["memory"]);
+        assert_eq!(names("", Power::Manage).len(), TOOLS.len());
+        assert_eq!(names("all", Power::Manage).len(), TOOLS.len());
+        assert!(!names("notes", Power::Manage).contains(&"memory"));
+        assert_eq!(names("memory, read_note", Power::Manage), ["memory", "read_note"]);
+        assert!(names("read", Power::Manage).contains(&"search_notes"));
+        assert!(!names("read", Power::Manage).contains(&"write_note"));
         assert!("reed".parse::<ToolSet>().unwrap_err().to_string().starts_with("`reed`"));
     }
 
     #[test]
     fn without_writing_only_reading_tools_and_the_memory_tool_remain() {
-        let names = names("", Writing::Refused);
+        let names = names("", Power::Read);
         assert!(names.contains(&"memory") && names.contains(&"read_note"));
         assert!(!names.contains(&"write_note") && !names.contains(&"delete_project"));
+    }
+
+    #[test]
+    fn who_cannot_manage_stores_is_not_offered_to() {
+        let names = names("", Power::Write);
+        assert_eq!(names.len(), TOOLS.len() - 2);
+        assert!(names.contains(&"write_note") && names.contains(&"list_memory_projects"));
+        assert!(!names.contains(&"create_memory_project") && !names.contains(&"delete_project"));
     }
 }

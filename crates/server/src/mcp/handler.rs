@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::{Client, Grant};
 use super::answer::refused;
 use super::arguments::Arguments;
-use super::catalog::{self, Writing};
+use super::catalog;
 use super::changes::{End, Follower, Watched};
 use super::http::Secret;
 use super::log::{Level, Log};
@@ -163,10 +163,6 @@ impl Handler {
         blocking(move || work(&call)).await?.map_err(|error| protocol(&error))
     }
 
-    fn writing(client: &Client) -> Writing {
-        if client.writes() { Writing::Possible } else { Writing::Refused }
-    }
-
     /// Watches for changes on behalf of a client.
     fn follower(
         &self,
@@ -249,7 +245,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let named = context.client_info();
         let client = self.client(&context.extensions, named.as_ref())?;
-        let tools = self.mcp.settings().tools.tools(Self::writing(&client));
+        let tools = catalog::offered(&client);
         Ok(ListToolsResult::with_all_items(tools.cloned().collect()))
     }
 
@@ -264,8 +260,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let call = self.call(&context)?;
         let name = request.name;
-        let mut offered = self.mcp.settings().tools.tools(Self::writing(&call.client));
-        if !offered.any(|tool| tool.name == name) {
+        if !catalog::offered(&call.client).any(|tool| tool.name == name) {
             return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
         }
         let arguments = Arguments::new(request.arguments);

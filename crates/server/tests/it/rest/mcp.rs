@@ -285,11 +285,15 @@ async fn a_key_of_some_stores_knows_of_no_other() {
         ("read_note", json!({"identifier": "S", "project": "closed"})),
         ("read_note", json!({"identifier": "memory://closed/S"})),
         ("search_notes", json!({"query": "secret", "projects": ["closed"]})),
-        ("create_memory_project", json!({"project_name": "new"})),
-        ("delete_project", json!({"project_name": "open"})),
     ] {
         let answer = client.call(tool, arguments).await;
         assert_eq!(answer["isError"], true, "{tool}: {answer}");
+    }
+    for tool in ["create_memory_project", "delete_project"] {
+        assert!(!client.tools().await.contains(&tool.to_owned()), "{tool}");
+        let params = json!({"name": tool, "arguments": {"project_name": "open"}});
+        let reply = client.send(&message("tools/call", &params)).await;
+        assert_eq!(event(&reply)["error"]["code"], -32602, "{}", reply.body);
     }
     let all = client.call("search_notes", json!({"query": "secret", "all": true})).await;
     assert_eq!(all["structuredContent"]["results"], json!([]));
