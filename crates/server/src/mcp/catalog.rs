@@ -104,6 +104,11 @@ fn reads_only(tool: &Tool) -> bool {
     tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true)
 }
 
+/// Tells whether a tool can change something.
+pub(super) fn writes(name: &str) -> bool {
+    tool(name).is_some_and(|tool| !reads_only(tool))
+}
+
 /// Returns the tools that a client is offered.
 pub(super) fn offered(client: &Client) -> impl Iterator<Item = &'static Tool> {
     let power = match (client.manages(), client.writes()) {

@@ -4,23 +4,59 @@ use quipu_core::Error;
 use quipu_core::model::{Access, Store};
 
 use super::access::Client;
+use super::catalog;
 
-const PROTOCOL: &str = "\
+const BEGINNING: &str = "\
 You have a memory that outlives this conversation: stores of markdown notes, shared with other \
 agents and people. Everything else is forgotten when the conversation ends.
+";
 
-- Look first: before you start on a task, look for what is known (search_notes, build_context, \
-recent_activity, or `view` of the memory tool) and build on it.
+const WRITING: &str = "
 - Record as you go: decisions and their reasons, what works, what failed, what comes next.
 - Assume interruption: whoever continues knows only what is in memory.
 - Write notes that connect: observations `- [category] fact #tag`, relations \
 `- relation_type [[Other note]]`.
 - Keep it tidy: edit a note rather than adding a similar one, correct what is no longer true, never \
-store secrets. Every change is a version; note_history and restore_note undo mistakes.";
+store secrets.";
+
+/// Tools to look with, in the order in which they are worth trying.
+const LOOKING: [&str; 4] = ["search_notes", "build_context", "recent_activity", "read_note"];
+
+/// Returns the protocol, with the tools that this client is offered and no others.
+fn protocol(client: &Client) -> String {
+    let offered: Vec<_> = catalog::offered(client).map(|tool| &*tool.name).collect();
+    let mut ways: Vec<_> = LOOKING.into_iter().filter(|name| offered.contains(name)).collect();
+    ways.truncate(3);
+    if offered.contains(&catalog::MEMORY) {
+        ways.push("`view` of the memory tool");
+    }
+    let ways = match ways.as_slice() {
+        [] => String::new(),
+        [only] => format!(" ({only})"),
+        [several @ .., last] => format!(" ({}, or {last})", several.join(", ")),
+    };
+    let looking = format!(
+        "\n- Look first: before you start on a task, look for what is known{ways} and build on it."
+    );
+    let mut text = BEGINNING.to_owned() + &looking;
+    let is_written = offered.iter().any(|name| catalog::writes(name)) && client.writes();
+    if !is_written {
+        return text + "\n- You can read this memory, but not change it.";
+    }
+    text += WRITING;
+    let undoing: Vec<_> =
+        ["note_history", "restore_note"].into_iter().filter(|it| offered.contains(it)).collect();
+    match undoing.as_slice() {
+        ["note_history", "restore_note"] => {
+            text + " Every change is a version; note_history and restore_note undo mistakes."
+        }
+        _ => text + " Every change is a version, so that mistakes can be undone.",
+    }
+}
 
 /// Returns the instructions for a client: the protocol, and the stores that it can use.
 pub(super) fn text(client: &Client) -> Result<String, Error> {
-    let protocol = client.settings.instructions.as_deref().unwrap_or(PROTOCOL);
+    let protocol = client.settings.instructions.clone().unwrap_or_else(|| protocol(client));
     let default = client.default_store()?;
     let is_default = |store: &Store| default.as_ref().is_some_and(|default| default.id == store.id);
     let lines: Vec<_> = client

@@ -252,6 +252,30 @@ fn prompts_bring_what_is_known() {
 }
 
 #[test]
+fn instructions_name_only_tools_that_are_offered() {
+    let quipu = Quipu::empty();
+    for arguments in
+        [&["--tools", "memory"][..], &["--read-only"], &["--tools", "read_note,edit_note"], &[]]
+    {
+        let mut host = Host::silent(&quipu, arguments);
+        let about = host.greet("2025-11-25");
+        let text = about["instructions"].as_str().expect("a text");
+        let offered = host.tools();
+        for tool in
+            ["search_notes", "build_context", "recent_activity", "read_note", "note_history"]
+        {
+            let is_possible = offered.iter().any(|name| name == tool);
+            assert!(is_possible || !text.contains(tool), "{arguments:?}: {text}");
+        }
+        let has_memory = offered.iter().any(|name| name == "memory");
+        assert_eq!(text.contains("memory tool"), has_memory, "{arguments:?}: {text}");
+        let is_written = !arguments.contains(&"--read-only");
+        assert_eq!(text.contains("Record as you go"), is_written, "{arguments:?}: {text}");
+        assert_eq!(text.contains("but not change it"), !is_written, "{arguments:?}: {text}");
+    }
+}
+
+#[test]
 fn instructions_tell_the_protocol_and_the_stores() {
     let quipu = Quipu::empty();
     quipu.ok(&["store", "create", "team", "--description", "What the team knows."]);
