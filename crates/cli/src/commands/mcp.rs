@@ -19,12 +19,13 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         return install::run(context, install);
     }
     init_log(arguments);
-    let data = context.open_or_create()?;
     let settings = settings(&context.settings, Some(&arguments.offer))?;
+    let is_only_read = settings.access == Access::ReadOnly && !context.named().is_empty();
+    let data = if is_only_read { context.open()? } else { context.open_or_create()? };
     let reach = if data.named.is_empty() {
         Reach::Everything(data.workspace)
     } else {
-        let stores = data.named.iter().map(|named| attachment(&data, named));
+        let stores = data.named.iter().map(|named| attachment(&data, named, settings.access));
         Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
     };
     let served = mcp::serve(&data.engine, settings, reach);
@@ -41,13 +42,16 @@ fn init_log(arguments: &McpArguments) {
         .init();
 }
 
-/// Reads `NAME` or `NAME:ro`; a store with a new name is made.
-fn attachment(data: &Data, named: &str) -> Result<NewAttachment, Failure> {
+/// Reads `NAME` or `NAME:ro`; a store with a new name is made, unless it would only be read.
+fn attachment(data: &Data, named: &str, most: Access) -> Result<NewAttachment, Failure> {
     let (name, access) = match named.strip_suffix(":ro") {
         Some(name) => (name, Access::ReadOnly),
-        None => (named, Access::ReadWrite),
+        None => (named, most),
     };
-    let store = data.find_or_create_store(name)?.id;
+    let store = match access {
+        Access::ReadOnly => data.find_store(name)?.id,
+        Access::ReadWrite => data.find_or_create_store(name)?.id,
+    };
     let instructions = Instructions::new("").map_err(Error::from)?;
     Ok(NewAttachment { store, access, instructions })
 }
