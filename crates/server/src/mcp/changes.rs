@@ -36,9 +36,13 @@ type Place = (StoreId, MemoryPath);
 pub(super) struct Watched(Arc<Mutex<HashMap<String, Place>>>);
 
 impl Watched {
-    /// Adds a memory, which need not exist yet.
+    /// Adds a memory, which must exist: the URL of one that does not is most likely a wrong one.
     pub(super) fn add(&self, client: &Client, url: &str) -> Result<(), Error> {
         let (store, path) = place::place(client, url)?;
+        client
+            .engine
+            .memory_at(store.id, &path, View::Basic)
+            .map_err(|error| error.with_hint("subscribe to a URL as resources/list shows it"))?;
         self.lock().insert(url.to_owned(), (store.id, path));
         Ok(())
     }
@@ -253,25 +257,24 @@ impl Follower {
     }
 
     /// Tells a client that listens to one subscription, until that ends.
-    pub(super) async fn tell_listener(mut self, sink: &SubscriptionSink) {
+    pub(super) async fn tell_listener(mut self, sink: &SubscriptionSink) -> Result<(), Error> {
         let watched = Watched::default();
         for url in sink.accepted().resource_subscriptions.iter().flatten() {
-            if let Err(error) = watched.add(&self.client, url) {
-                tracing::debug!(%error, "a subscription names no memory");
-            }
+            watched.add(&self.client, url)?;
         }
         let lists = sink.accepted().resources_list_changed == Some(true);
         let interest = Interest { watched: &watched, lists };
         while let Ok(news) = self.news(&interest).await {
             if news.is_list_changed && sink.notify_resource_list_changed().await.is_err() {
-                return;
+                return Ok(());
             }
             for url in news.urls {
                 if sink.notify_resource_updated(url).await.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
         }
+        Ok(())
     }
 
     /// Waits for changes that the client wants to hear of and may know.

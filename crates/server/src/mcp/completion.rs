@@ -1,11 +1,12 @@
 //! Completions for the arguments of prompts and of the resource template.
 
-use quipu_core::Error;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, View};
+use quipu_core::{Error, ErrorKind};
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
 
 use super::access::Client;
+use super::prompts;
 
 const TIMEFRAMES: [&str; 8] =
     ["today", "yesterday", "1d", "3d", "7d", "2 weeks", "1 month", "3 months"];
@@ -16,16 +17,22 @@ pub(super) fn complete(
     request: &CompleteRequestParams,
 ) -> Result<CompleteResult, Error> {
     let begun = request.argument.value.to_lowercase();
-    let is_template = matches!(request.r#ref, Reference::Resource(_));
-    let values = match request.argument.name.as_str() {
-        "store" | "project" if is_template => stores(client)?,
-        "path" if is_template => {
-            let store = request.context.as_ref().and_then(|context| context.get_argument("store"));
-            paths(client, store.map(String::as_str))?
-        }
-        "timeframe" => TIMEFRAMES.map(str::to_owned).to_vec(),
-        "topic" | "query" => names(client)?,
-        _ => Vec::new(),
+    let argument = request.argument.name.as_str();
+    let values = match &request.r#ref {
+        Reference::Resource(_) => match argument {
+            "store" | "project" => stores(client)?,
+            "path" => {
+                let context = request.context.as_ref();
+                let store = context.and_then(|context| context.get_argument("store"));
+                known(paths(client, store.map(String::as_str)))?
+            }
+            _ => Vec::new(),
+        },
+        Reference::Prompt(prompt) if prompts::takes(&prompt.name, argument) => match argument {
+            "timeframe" => TIMEFRAMES.map(str::to_owned).to_vec(),
+            _ => names(client)?,
+        },
+        Reference::Prompt(_) | _ => Vec::new(),
     };
     let mut fitting: Vec<_> =
         values.into_iter().filter(|value| value.to_lowercase().contains(&begun)).collect();
@@ -35,6 +42,14 @@ pub(super) fn complete(
     fitting.truncate(CompletionInfo::MAX_VALUES);
     let info = CompletionInfo::with_pagination(fitting, Some(total), has_more);
     Ok(CompleteResult::new(info.unwrap_or_default()))
+}
+
+/// There is nothing to complete in a store that does not exist.
+fn known(paths: Result<Vec<String>, Error>) -> Result<Vec<String>, Error> {
+    match paths {
+        Err(error) if *error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        paths => paths,
+    }
 }
 
 fn stores(client: &Client) -> Result<Vec<String>, Error> {

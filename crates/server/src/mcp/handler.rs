@@ -331,7 +331,11 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
+        let mut accepted = requested.clone();
+        if let Some(urls) = &mut accepted.resource_subscriptions {
+            urls.retain(|url| resources::may_be(url));
+        }
+        Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -339,11 +343,10 @@ impl ServerHandler for Handler {
         let named = request.client_info();
         let follower = self.follower(&request.extensions, named.as_ref())?;
         tokio::select! {
-            () = follower.tell_listener(context.sink()) => {}
-            () = context.cancelled() => {}
-            () = self.closing.cancelled() => {}
+            told = follower.tell_listener(context.sink()) => told.map_err(|error| protocol(&error)),
+            () = context.cancelled() => Ok(()),
+            () = self.closing.cancelled() => Ok(()),
         }
-        Ok(())
     }
 
     async fn subscribe(

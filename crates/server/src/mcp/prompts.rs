@@ -33,6 +33,13 @@ pub(super) fn all() -> Vec<Prompt> {
     ]
 }
 
+/// Tells whether there is such a prompt with such an argument.
+pub(super) fn takes(prompt: &str, argument: &str) -> bool {
+    let mut arguments =
+        all().into_iter().filter(|it| it.name == prompt).filter_map(|it| it.arguments);
+    arguments.any(|arguments| arguments.iter().any(|it| it.name == argument))
+}
+
 /// Returns the messages of a prompt.
 pub(super) fn get(
     call: &Call,
@@ -91,6 +98,8 @@ fn found(call: &Call, query: &str, arguments: &Arguments) -> Result<String, Erro
     let mut search = Map::new();
     search.insert("query".to_owned(), Value::from(query));
     search.insert("search_all_projects".to_owned(), Value::from(true));
+    // Read here already, so that an error names the argument that was given.
+    arguments.since("timeframe", call.client.engine.now())?;
     if let Some(timeframe) = arguments.word("timeframe")? {
         search.insert("after_date".to_owned(), Value::from(timeframe));
     }

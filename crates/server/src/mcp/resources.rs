@@ -23,6 +23,11 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
+/// Tells whether a URL has the form of a memory's.
+pub(super) fn may_be(url: &str) -> bool {
+    url.starts_with("memory://")
+}
+
 /// Lists memories, store by store. The cursor names a store and the last path.
 pub(super) fn list(client: &Client, cursor: Option<&str>) -> Result<ListResourcesResult, Error> {
     let stores = client.stores()?;

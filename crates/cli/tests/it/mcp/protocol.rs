@@ -187,6 +187,88 @@ fn changes_through_other_doors_are_told() {
 }
 
 #[test]
+fn subscriptions_to_what_is_not_there_are_refused() {
+    let quipu = Quipu::with_store();
+    quipu.put("/tea.md", "green");
+    let mut host = Host::new(&quipu, &[]);
+    for uri in ["memory://notes/tea", "memory://nowhere/tea.md", "file:///etc/passwd"] {
+        let answer = host.raw("resources/subscribe", json!({ "uri": uri }));
+        assert!(answer["error"]["message"].is_string(), "{uri}: {answer}");
+    }
+
+    let mut newest = Host::silent(&quipu, &[]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "Newest", "version": "9"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let listen =
+        |urls: &[&str]| json!({"notifications": {"resourceSubscriptions": urls}, "_meta": meta});
+    let unknown = listen(&["memory://nowhere/tea.md"]);
+    let answer = newest.raw("subscriptions/listen", unknown);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("nowhere"), "{answer}");
+    newest.told("notifications/subscriptions/acknowledged");
+    let strange = listen(&["file:///etc/passwd", "memory://notes/tea.md"]);
+    newest.send(&json!({"jsonrpc": "2.0", "id": 77, "method": "subscriptions/listen",
+        "params": strange}));
+    let known = newest.told("notifications/subscriptions/acknowledged");
+    let accepted = &known["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*accepted, json!(["memory://notes/tea.md"]), "{known}");
+}
+
+#[test]
+fn what_is_unknown_has_no_completions() {
+    let quipu = Quipu::with_store();
+    quipu.put("/tea.md", "green");
+    let mut host = Host::new(&quipu, &[]);
+    let template = json!({"type": "ref/resource", "uri": "memory://{store}/{+path}"});
+    let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
+    for (reference, argument, expected) in [
+        (template.clone(), "path", json!([])),
+        (prompt("nothing"), "topic", json!([])),
+        (prompt("recent_activity"), "topic", json!([])),
+        (prompt("continue_conversation"), "topic", json!(["tea"])),
+    ] {
+        let params = json!({
+            "ref": reference,
+            "argument": {"name": argument, "value": ""},
+            "context": {"arguments": {"store": "nowhere"}},
+        });
+        let answer = host.ask("completion/complete", params);
+        assert_eq!(answer["completion"]["values"], expected, "{reference} {argument}");
+    }
+}
+
+#[test]
+fn a_prompt_blames_the_argument_that_is_wrong() {
+    let quipu = Quipu::with_store();
+    let mut host = Host::new(&quipu, &[]);
+    for (name, argument) in [("continue_conversation", "topic"), ("search_knowledge_base", "query")]
+    {
+        let arguments = json!({argument: "tea", "timeframe": "soonish"});
+        let answer = host.raw("prompts/get", json!({"name": name, "arguments": arguments}));
+        let message = answer["error"]["message"].as_str().expect("a text");
+        assert!(message.starts_with("timeframe:"), "{name}: {message}");
+    }
+}
+
+#[test]
+fn a_store_that_is_only_read_is_not_made() {
+    let quipu = Quipu::with_store();
+    for arguments in [&["--read-only", "--store", "typo"][..], &["--store", "typo:ro"]] {
+        let mut all = vec!["mcp"];
+        all.extend(arguments);
+        let output = quipu.command(&all).output().expect("the binary starts");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains("typo"), "{arguments:?}: {text}");
+    }
+    let stores = quipu.json(&["store", "list"]);
+    assert!(!stores.to_string().contains("typo"), "{stores}");
+    let mut host = Host::new(&quipu, &["--read-only", "--store", "notes"]);
+    assert!(!host.tools().contains(&"write_note".to_owned()));
+}
+
+#[test]
 fn progress_and_log_messages_come_to_those_who_ask() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
