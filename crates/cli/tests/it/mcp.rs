@@ -7,6 +7,8 @@
 mod choosing;
 #[path = "mcp/hosts.rs"]
 mod hosts;
+#[path = "mcp/lines.rs"]
+mod lines;
 #[path = "mcp/memory.rs"]
 mod memory;
 #[path = "mcp/notes.rs"]

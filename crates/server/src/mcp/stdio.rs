@@ -1,9 +1,8 @@
 //! MCP over standard input and output: the host starts this process and talks to it.
 
+mod lines;
+
 use std::fmt;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::thread;
 
 use quipu_core::Engine;
@@ -12,7 +11,6 @@ use quipu_core::engine::NewAttachment;
 use quipu_core::model::WorkspaceId;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::handler::{Door, Handler};
 use super::{Mcp, McpSettings};
 use crate::feed;
+use lines::Lines;
 
 /// Which stores the host reaches.
 #[derive(Clone, Debug)]
@@ -42,32 +41,6 @@ impl fmt::Display for StdioError {
 
 impl std::error::Error for StdioError {}
 
-/// The standard input, which tells when it ends: subscriptions would go on for ever otherwise.
-struct Input<R> {
-    inner: R,
-    ended: CancellationToken,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let filled_before = buffer.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        let is_end = match &read {
-            Poll::Ready(Ok(())) => buffer.filled().len() == filled_before,
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        };
-        if is_end {
-            self.ended.cancel();
-        }
-        read
-    }
-}
-
 /// A host asks one thing at a time, or a few.
 const BLOCKING_THREADS_MAX: usize = 8;
 
@@ -88,7 +61,7 @@ pub fn serve(engine: &Engine, settings: McpSettings, reach: Reach) -> Result<(),
     let served = runtime.block_on(async {
         let handler = Handler::new(mcp, Door::Stdio(reach));
         let (input, output) = rmcp::transport::stdio_pipes();
-        match handler.serve((Input { inner: input, ended: stop }, output)).await {
+        match handler.serve(Lines::new(input, output, stop)).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| failed(&error)),
             // The host went away before it said anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -1,0 +1,83 @@
+//! Lines that are no single message: broken ones, lists, the last one.
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use super::Host;
+use crate::support::Quipu;
+
+impl Host {
+    fn write(&mut self, text: &str) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(text.as_bytes()).expect("the server reads");
+    }
+}
+
+#[test]
+fn what_cannot_be_understood_is_answered() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    for (line, id, code) in [
+        ("not json", Value::Null, -32700),
+        ("{\"jsonrpc\":\"2.0\"}", Value::Null, -32600),
+        ("[]", Value::Null, -32600),
+        ("{\"jsonrpc\":\"1.0\",\"id\":111,\"method\":\"ping\"}", json!(111), -32600),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":104,\"method\":\"tools/call\",\"params\":[]}",
+            json!(104),
+            -32602,
+        ),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"tools/call\",\"params\":\"x\"}",
+            json!("a"),
+            -32602,
+        ),
+        ("[7]", Value::Null, -32600),
+    ] {
+        host.write(&format!("{line}\n"));
+        let answer = host.next().expect("an answer");
+        let answer = answer.as_array().map_or(&answer, |answers| &answers[0]);
+        assert_eq!(answer.get("id"), Some(&id), "{line}: {answer}");
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+    }
+    for line in
+        ["", "  ", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/strange\",\"params\":[]}"]
+    {
+        host.write(&format!("{line}\r\n"));
+    }
+    host.ask("ping", json!({}));
+    assert!(host.told.is_empty(), "{:?}", host.told);
+    assert_eq!(host.leave(), 0);
+}
+
+#[test]
+fn a_list_of_messages_is_answered_with_a_list() {
+    let quipu = Quipu::empty();
+    let mut host = Host::silent(&quipu, &[]);
+    host.greet("2025-03-26");
+    host.send(&json!([
+        {"jsonrpc": "2.0", "id": 100, "method": "ping"},
+        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+        {"jsonrpc": "2.0", "id": "b", "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 101, "method": "tools/call", "params": []},
+    ]));
+    let answers = host.next().expect("an answer");
+    let answers = answers.as_array().expect("a list");
+    let find = |id: Value| answers.iter().find(|answer| answer["id"] == id).expect("an answer");
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    assert_eq!(find(json!(100))["result"], json!({}));
+    assert!(find(json!("b"))["result"]["tools"].is_array());
+    assert_eq!(find(json!(101))["error"]["code"], -32602);
+    host.ask("ping", json!({}));
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    host.write("{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"ping\"}");
+    drop(host.input.take());
+    let answer = host.next().expect("an answer");
+    assert_eq!((&answer["id"], &answer["result"]), (&json!("last"), &json!({})));
+}

@@ -1,0 +1,292 @@
+//! Messages as lines, one each or several in a list.
+//!
+//! What cannot be understood is answered, with the id of the request wherever that can be read. Lists
+//! (batches) are part of revision 2025-03-26 alone, and are taken from everybody.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::super::malformed;
+
+/// Longer lines are refused, whatever they say.
+const LINE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+type Incoming = RxJsonRpcMessage<RoleServer>;
+type Outgoing = TxJsonRpcMessage<RoleServer>;
+
+/// A host at the other end of two pipes.
+pub(super) struct Lines<R, W> {
+    input: BufReader<R>,
+    /// What has been read of the line that is not complete yet.
+    line: Vec<u8>,
+    is_too_long: bool,
+    queued: VecDeque<Incoming>,
+    /// An answer that is given here, on its way.
+    answering: Option<JoinHandle<io::Result<()>>>,
+    output: Arc<Output<W>>,
+    /// Cancelled at the end of the input: subscriptions would go on for ever otherwise.
+    ended: CancellationToken,
+}
+
+struct Output<W> {
+    writer: tokio::sync::Mutex<Option<W>>,
+    batches: Mutex<Vec<Batch>>,
+}
+
+/// A list of messages that is answered with a list.
+#[derive(Default)]
+struct Batch {
+    waiting: Vec<RequestId>,
+    answers: Vec<Value>,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    pub(super) fn new(input: R, output: W, ended: CancellationToken) -> Self {
+        let writer = tokio::sync::Mutex::new(Some(output));
+        Self {
+            input: BufReader::new(input),
+            line: Vec::new(),
+            is_too_long: false,
+            queued: VecDeque::new(),
+            answering: None,
+            output: Arc::new(Output { writer, batches: Mutex::default() }),
+            ended,
+        }
+    }
+
+    /// Reads the next line; the last one needs no end. May be dropped at any time.
+    async fn next_line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let read = match self.input.fill_buf().await {
+                Ok(read) => read,
+                Err(error) => {
+                    tracing::error!(%error, "the input cannot be read");
+                    return None;
+                }
+            };
+            if read.is_empty() {
+                let last = mem::take(&mut self.line);
+                return (!last.is_empty()).then_some(last);
+            }
+            let mut parts = read.splitn(2, |byte| *byte == b'\n');
+            let part = parts.next().unwrap_or_default();
+            let is_complete = parts.next().is_some();
+            let used = part.len() + usize::from(is_complete);
+            if self.line.len() + part.len() > LINE_SIZE_BYTES_MAX {
+                self.is_too_long = true;
+                self.line.clear();
+            }
+            if !self.is_too_long {
+                self.line.extend_from_slice(part);
+            }
+            self.input.consume(used);
+            if is_complete && mem::take(&mut self.is_too_long) {
+                let limit = format!("a message has at most {LINE_SIZE_BYTES_MAX} bytes");
+                self.answer(&failure(None, &ErrorData::invalid_request(limit, None)));
+            } else if is_complete {
+                return Some(mem::take(&mut self.line));
+            }
+        }
+    }
+
+    /// Puts the messages of a line into the queue, or answers it.
+    fn take(&mut self, line: &[u8]) {
+        let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        if text.first() != Some(&b'[')
+            && let Ok(message) = serde_json::from_slice(text)
+        {
+            return self.enqueue(message);
+        }
+        match serde_json::from_slice(text) {
+            Ok(Value::Array(messages)) if !messages.is_empty() => self.take_batch(&messages),
+            Ok(message) => match understood(&message) {
+                Ok(message) => message.into_iter().for_each(|message| self.enqueue(message)),
+                Err(failure) => self.answer(&failure),
+            },
+            Err(error) => {
+                let reason = format!("the line is not JSON: {error}");
+                self.answer(&failure(None, &ErrorData::parse_error(reason, None)));
+            }
+        }
+    }
+
+    fn take_batch(&mut self, messages: &[Value]) {
+        let mut batch = Batch::default();
+        for message in messages {
+            match understood(message) {
+                Ok(Some(message)) => {
+                    if let JsonRpcMessage::Request(request) = &message {
+                        batch.waiting.push(request.id.clone());
+                    }
+                    self.enqueue(message);
+                }
+                Ok(None) => {}
+                Err(failure) => batch.answers.push(failure),
+            }
+        }
+        if !batch.waiting.is_empty() {
+            self.output.batches().push(batch);
+        } else if !batch.answers.is_empty() {
+            self.answer(&Value::Array(batch.answers));
+        }
+    }
+
+    fn enqueue(&mut self, message: Incoming) {
+        if let JsonRpcMessage::Notification(notification) = &message
+            && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+            && let Some(id) = &cancelled.params.request_id
+            && let Some(rest) = self.output.without(id)
+        {
+            self.answer(&rest);
+        }
+        self.queued.push_back(message);
+    }
+
+    /// Answers without asking anybody, after what is answered so already.
+    fn answer(&mut self, answer: &Value) {
+        let (output, before) = (Arc::clone(&self.output), self.answering.take());
+        let line = answer.to_string().into_bytes();
+        self.answering = Some(tokio::spawn(async move {
+            if let Some(before) = before {
+                before.await??;
+            }
+            output.write(line).await
+        }));
+    }
+}
+
+/// Reads one message; nothing if it is one that nobody answers. An error is an answer.
+fn understood(message: &Value) -> Result<Option<Incoming>, Value> {
+    let error = match Incoming::deserialize(message) {
+        Ok(message) => return Ok(Some(message)),
+        Err(error) => error,
+    };
+    let method = message.get("method").and_then(Value::as_str);
+    if method.is_some() && message.get("id").is_none() {
+        tracing::debug!(%error, "a notification is not understood");
+        return Ok(None);
+    }
+    let reason = method.and_then(|method| malformed::reason(method, message.get("params")));
+    let reason = reason.unwrap_or_else(|| {
+        ErrorData::invalid_request("this is no message of JSON-RPC 2.0 and MCP", None)
+    });
+    let id = message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+    Err(failure(id, &reason))
+}
+
+fn failure(id: Option<&Value>, error: &ErrorData) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
+}
+
+impl<W: AsyncWrite + Unpin> Output<W> {
+    async fn write(&self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        let mut writer = self.writer.lock().await;
+        let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        writer.write_all(&line).await?;
+        writer.flush().await
+    }
+
+    /// Returns the line to write for a message; nothing if the rest of its batch is awaited.
+    fn line(&self, message: &Outgoing) -> Result<Option<Vec<u8>>, serde_json::Error> {
+        let id = match message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let mut batches = self.batches();
+        let batch =
+            batches.iter_mut().find(|batch| id.is_some_and(|id| batch.waiting.contains(id)));
+        let (Some(batch), Some(id)) = (batch, id) else {
+            return serde_json::to_vec(message).map(Some);
+        };
+        batch.answers.push(serde_json::to_value(message)?);
+        drop(batches);
+        Ok(self.without(id).map(|answers| answers.to_string().into_bytes()))
+    }
+
+    /// Waits for this answer no more; returns its batch if that was the last one.
+    fn without(&self, id: &RequestId) -> Option<Value> {
+        let mut batches = self.batches();
+        let index = batches.iter().position(|batch| batch.waiting.contains(id))?;
+        let batch = batches.get_mut(index)?;
+        batch.waiting.retain(|waiting| waiting != id);
+        if !batch.waiting.is_empty() {
+            return None;
+        }
+        let answers = batches.swap_remove(index).answers;
+        (!answers.is_empty()).then_some(Value::Array(answers))
+    }
+}
+
+impl<W> Output<W> {
+    fn batches(&self) -> MutexGuard<'_, Vec<Batch>> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: Outgoing) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let output = Arc::clone(&self.output);
+        async move {
+            match output.line(&message)? {
+                Some(line) => output.write(line).await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<Incoming> {
+        loop {
+            if let Some(answering) = &mut self.answering {
+                let answered = answering.await;
+                self.answering = None;
+                if !matches!(answered, Ok(Ok(()))) {
+                    return None;
+                }
+            }
+            if let Some(message) = self.queued.pop_front() {
+                return Some(message);
+            }
+            let Some(line) = self.next_line().await else {
+                if self.answering.is_some() {
+                    continue;
+                }
+                self.ended.cancel();
+                return None;
+            };
+            self.take(&line);
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        drop(self.output.writer.lock().await.take());
+        Ok(())
+    }
+}
