@@ -124,7 +124,8 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     }
 }
 
-async fn read_body(body: &mut Body, app: &App) -> Result<Bytes, Failure> {
+/// Reads a body whole, if it is not too large and arrives in time.
+pub(super) async fn read_body(body: &mut Body, app: &App) -> Result<Bytes, Failure> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }

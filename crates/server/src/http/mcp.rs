@@ -3,16 +3,22 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Collected};
+use rmcp::model::ErrorCode;
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
+
+use serde_json::{Value, json};
 
 use super::App;
 use super::answer::Failure;
 use super::caller::{self, Caller};
 use crate::mcp::{self, InUse, Secret};
+
+const EVENTS: &str = "text/event-stream";
 
 /// Returns the route.
 pub(super) fn routes(app: &App) -> Router<App> {
@@ -41,7 +47,21 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
     };
     request.extensions_mut().insert(caller.principal);
     request.extensions_mut().insert(secret);
-    let response = next.run(request).await;
+    let response = match listed(&app, request).await {
+        Ok(Posted::One(request)) => next.run(request).await,
+        Ok(Posted::Several(..)) if in_use.is_none() => {
+            let message = "a list of messages needs an MCP session; send `initialize` alone first";
+            return Failure::invalid(message).into_response();
+        }
+        Ok(Posted::Several(parts, messages)) => {
+            let counted = messages.iter().skip(1).try_for_each(|_| app.0.rate.admit(&caller.actor));
+            match counted {
+                Ok(()) => answered(&parts, messages, &next).await,
+                Err(failure) => failure.into_response(),
+            }
+        }
+        Err(failure) => return failure.into_response(),
+    };
     match (in_use, connection(response.headers())) {
         (Some(in_use), _) => held(response, in_use),
         (None, Some(id)) => {
@@ -78,4 +98,58 @@ fn held(response: Response, in_use: InUse) -> Response {
             frame
         }))
     })
+}
+
+/// What a request brings.
+enum Posted {
+    /// One message, or none.
+    One(Request),
+    /// A list of messages: revision 2025-03-26 has them.
+    Several(Parts, Vec<Value>),
+}
+
+/// Finds out whether a request brings a list of messages.
+async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
+    if request.method() != Method::POST {
+        return Ok(Posted::One(request));
+    }
+    let (parts, mut body) = request.into_parts();
+    let bytes = caller::read_body(&mut body, app).await?;
+    if !bytes.trim_ascii_start().starts_with(b"[") {
+        return Ok(Posted::One(Request::from_parts(parts, Body::from(bytes))));
+    }
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Array(messages)) if !messages.is_empty() => Ok(Posted::Several(parts, messages)),
+        Ok(_) => Err(Failure::invalid("the list of messages is empty")),
+        Err(error) => Err(Failure::invalid(format!("request body: {error}"))),
+    }
+}
+
+/// Answers messages one by one, and returns all answers as one stream of events.
+async fn answered(parts: &Parts, messages: Vec<Value>, next: &Next) -> Response {
+    let mut events = Vec::new();
+    for message in messages {
+        let mut parts = parts.clone();
+        parts.headers.remove(header::CONTENT_LENGTH);
+        let request = Request::from_parts(parts, Body::from(message.to_string()));
+        let (head, body) = next.clone().run(request).await.into_parts();
+        let Ok(body) = body.collect().await.map(Collected::to_bytes) else { continue };
+        let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
+            events.extend_from_slice(&body);
+        } else if !head.status.is_success() {
+            events.extend_from_slice(refused(&message, &body).as_bytes());
+        }
+    }
+    if events.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    ([(header::CONTENT_TYPE, EVENTS)], events).into_response()
+}
+
+/// Returns the event that says that a message of a list was refused.
+fn refused(message: &Value, body: &[u8]) -> String {
+    let reason = String::from_utf8_lossy(body);
+    let error = json!({"code": ErrorCode::INVALID_REQUEST, "message": reason});
+    format!("data: {}\n\n", json!({"jsonrpc": "2.0", "id": message.get("id"), "error": error}))
 }

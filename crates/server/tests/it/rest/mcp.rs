@@ -369,6 +369,32 @@ async fn the_newest_revision_needs_no_connection() {
 }
 
 #[tokio::test]
+async fn a_list_of_messages_is_answered_one_by_one() {
+    let server = server();
+    let client = Client::new(&server, &server.key).await;
+    let reply = client
+        .send(&json!([
+            {"jsonrpc": "2.0", "id": 7, "method": "ping"},
+            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+            {"jsonrpc": "2.0", "id": 8, "method": "tools/list"},
+            {"jsonrpc": "1.0", "id": 9, "method": "tools/list"},
+        ]))
+        .await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let text = reply.body.as_str().expect("a stream of events");
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let answers: Vec<Value> = data.filter_map(|data| serde_json::from_str(data).ok()).collect();
+    let ids: Vec<_> = answers.iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, [json!(7), json!(8), json!(9)], "{text}");
+    assert!(answers[1]["result"]["tools"].is_array() && answers[2]["error"].is_object(), "{text}");
+
+    let ready = json!([{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}]);
+    assert_eq!(client.send(&ready).await.status, 202);
+    client.send(&json!([])).await.invalid();
+    server.send(request(&server.key, &[], &json!([greeting()]))).await.invalid();
+}
+
+#[tokio::test]
 async fn strange_hosts_and_origins_are_refused() {
     let refused = |reply: &Reply| (400..500).contains(&reply.status);
     let loopback = server();
