@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use quipu_core::clock::{Clock as _, SystemClock};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::json;
 use crate::args::{Host, McpInstallArguments};
@@ -17,7 +17,7 @@ use crate::print::raw;
 const NAME: &str = "quipu";
 
 pub(super) fn run(context: &Context, arguments: &McpInstallArguments) -> Result<(), Failure> {
-    let file = file(context, arguments)?;
+    let file = target(file(context, arguments)?);
     let old = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -45,6 +45,14 @@ pub(super) fn run(context: &Context, arguments: &McpInstallArguments) -> Result<
         format!("what was there before is in {}\n", backup.display())
     });
     raw(&format!("added `{NAME}` to {}\n{kept}start the host again to use it\n", file.display()))
+}
+
+/// Returns the file that a link stands for, so that the link stays.
+fn target(file: PathBuf) -> PathBuf {
+    match fs::canonicalize(&file) {
+        Ok(target) if file.is_symlink() => target,
+        Ok(_) | Err(_) => file,
+    }
 }
 
 /// Returns the file that the host reads.
@@ -101,20 +109,15 @@ impl Launch {
         Ok(Self { command, arguments })
     }
 
-    fn entry(&self, host: Host) -> String {
-        let mut entry = json!({"command": self.command, "args": self.arguments});
-        if matches!(host, Host::ClaudeCode | Host::Vscode)
-            && let Some(fields) = entry.as_object_mut()
-        {
+    /// Returns what is ours in the entry of the server.
+    fn fields(&self, host: Host) -> Map<String, Value> {
+        let mut fields = Map::new();
+        fields.insert("command".to_owned(), json!(self.command));
+        fields.insert("args".to_owned(), json!(self.arguments));
+        if matches!(host, Host::ClaudeCode | Host::Vscode) {
             fields.insert("type".to_owned(), json!("stdio"));
         }
-        serde_json::to_string_pretty(&entry).unwrap_or_default()
-    }
-
-    fn table(&self) -> String {
-        // Texts and lists of texts are written the same in JSON and in TOML.
-        let (command, arguments) = (json!(self.command), json!(self.arguments));
-        format!("[mcp_servers.{NAME}]\ncommand = {command}\nargs = {arguments}\n")
+        fields
     }
 
     fn snippet(&self, host: Host) -> String {
@@ -127,37 +130,78 @@ fn configured(host: Host, old: &str, launch: &Launch) -> Option<String> {
     let group = match host {
         Host::ClaudeDesktop | Host::ClaudeCode | Host::Cursor => "mcpServers",
         Host::Vscode => "servers",
-        Host::Codex => return with_table(old, &launch.table()),
+        Host::Codex => return with_table(old, &launch.fields(host)),
     };
-    let mut new = json::with_entry(old, &[group, NAME], &launch.entry(host))?;
+    let fields = launch.fields(host);
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut new = if json::has_object(old, &[group, NAME]) {
+        // Whatever else is said there of the server stays.
+        fields.iter().try_fold(old.to_owned(), |text, (name, value)| {
+            json::with_entry(&text, &[group, NAME, name], &pretty(value))
+        })?
+    } else {
+        json::with_entry(old, &[group, NAME], &pretty(&Value::Object(fields)))?
+    };
     if !new.ends_with('\n') {
         new.push('\n');
     }
     Some(new)
 }
 
-/// Returns a TOML text with the server's table, in place of the one that was there.
-fn with_table(old: &str, table: &str) -> Option<String> {
+/// Returns a TOML text with these fields in the server's table, in place of those that were there.
+fn with_table(old: &str, fields: &Map<String, Value>) -> Option<String> {
     let before: toml::Table = old.parse().ok()?;
     let header = format!("[mcp_servers.{NAME}]");
-    let mut lines: Vec<&str> = old.lines().collect();
-    if let Some(start) = lines.iter().position(|line| line.trim() == header) {
-        let rest = lines.iter().skip(start + 1);
-        let length = rest.take_while(|line| !line.trim_start().starts_with('[')).count();
-        lines.drain(start..=start + length);
+    // Texts and lists of texts are written the same in JSON and in TOML.
+    let ours: Vec<_> = fields.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+    let ours = ours.concat();
+    let mut lines = old.split_inclusive('\n');
+    let mut new: String = lines.by_ref().take_while(|line| line.trim() != header).collect();
+    let rest: Vec<_> = lines.collect();
+    let is_there = old.lines().any(|line| line.trim() == header);
+    if is_there {
+        new += &format!("{header}\n{ours}{}", without(&rest, fields));
+    } else {
+        let gap = if new.trim().is_empty() { "" } else { "\n\n" };
+        new = format!("{}{gap}{header}\n{ours}", new.trim_end());
     }
-    let kept = lines.join("\n");
-    let gap = if kept.trim().is_empty() { "" } else { "\n\n" };
-    let new = format!("{}{gap}{table}", kept.trim_end());
     let after: toml::Table = new.parse().ok()?;
-    (others(&before) == others(&after)).then_some(new)
+    (others(&before, fields) == others(&after, fields)).then_some(new)
 }
 
-/// Returns everything in a configuration but the server.
-fn others(table: &toml::Table) -> toml::Table {
+/// Returns the rest of a text that begins in a table, without these fields of that table.
+fn without(lines: &[&str], fields: &Map<String, Value>) -> String {
+    let mut kept = String::new();
+    let mut rest = lines;
+    while let Some((line, after)) = rest.split_first() {
+        if line.trim_start().starts_with('[') {
+            break;
+        }
+        // A value may go on over several lines.
+        let is_whole = |count: &usize| {
+            rest.get(..*count).is_some_and(|it| it.concat().parse::<toml::Table>().is_ok())
+        };
+        let count = (1..=rest.len()).find(is_whole).unwrap_or(1);
+        let name = line.split('=').next().unwrap_or_default().trim().trim_matches('"');
+        let (value, next) = rest.split_at_checked(count).unwrap_or((&[], after));
+        if !fields.contains_key(name) {
+            kept.extend(value.iter().copied());
+        }
+        rest = next;
+    }
+    kept + &rest.concat()
+}
+
+/// Returns everything in a configuration but these fields of the server.
+fn others(table: &toml::Table, fields: &Map<String, Value>) -> toml::Table {
     let mut others = table.clone();
     if let Some(servers) = others.get_mut("mcp_servers").and_then(toml::Value::as_table_mut) {
-        servers.remove(NAME);
+        if let Some(server) = servers.get_mut(NAME).and_then(toml::Value::as_table_mut) {
+            server.retain(|name, _| !fields.contains_key(name));
+            if server.is_empty() {
+                servers.remove(NAME);
+            }
+        }
         if servers.is_empty() {
             others.remove("mcp_servers");
         }

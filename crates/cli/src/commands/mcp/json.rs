@@ -16,6 +16,19 @@ pub(super) fn with_entry(text: &str, keys: &[&str], entry: &str) -> Option<Strin
     inserted(text, &object, keys, entry, 1)
 }
 
+/// Tells whether the text has such a member of nested objects, and it is an object itself.
+pub(super) fn has_object(text: &str, keys: &[&str]) -> bool {
+    let bare = text.trim_start_matches('\u{feff}');
+    let start = text.len() - bare.len();
+    let object = skipped(text, start).and_then(|start| object_at(text, start));
+    let found = keys.iter().fold(object, |object, key| {
+        let object = object?;
+        let (_, value) = object.members.iter().find(|(name, _)| name == key)?;
+        object_at(text, value.start)
+    });
+    found.is_some()
+}
+
 /// An object in a text.
 struct Object {
     /// After the opening brace.
@@ -84,6 +97,8 @@ fn object_at(text: &str, start: usize) -> Option<Object> {
         at = skipped(text, end)?;
         if text.get(at..)?.starts_with(',') {
             at += 1;
+        } else if !text.get(at..)?.starts_with('}') {
+            return None;
         }
     }
 }
@@ -199,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_left_alone() {
-        for text in ["[]", "{", "{\"mcpServers\": 3}", "{\"a\" 1}", "x"] {
+        for text in ["[]", "{", "{\"mcpServers\": 3}", "{\"a\" 1}", "{\"a\":1 \"b\":2}", "x"] {
             assert_eq!(with_entry(text, &KEYS, "{}"), None, "{text}");
         }
     }

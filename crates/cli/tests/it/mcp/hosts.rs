@@ -146,6 +146,51 @@ fn what_else_is_configured_stays_and_a_copy_is_kept() {
 }
 
 #[test]
+fn what_else_is_said_of_the_server_stays() {
+    let quipu = Quipu::empty();
+    let cursor = quipu.home.path().join(".cursor");
+    fs::create_dir_all(&cursor).unwrap();
+    let old =
+        r#"{"mcpServers": {"quipu": {"args": ["old"], "env": {"A": "b"}, "disabled": true}}}"#;
+    fs::write(cursor.join("mcp.json"), old).unwrap();
+    quipu.ok(&["mcp", "install", "cursor"]);
+    let config: Value = serde_json::from_str(&installed(&quipu, ".cursor/mcp.json")).unwrap();
+    let server = &config["mcpServers"]["quipu"];
+    assert_eq!((&server["env"], &server["disabled"]), (&json!({"A": "b"}), &json!(true)));
+    assert_eq!(Launch::from_json(server).arguments[0], "mcp");
+
+    let codex = quipu.home.path().join(".codex");
+    fs::create_dir_all(&codex).unwrap();
+    let old = "model = \"x\"\n\n# Mine.\n[mcp_servers.quipu]\nargs = [\n  \"old\", # why\n]\n\
+               # Slow.\ncommand = \"old\"\nstartup_timeout_sec = 20\n\n# The next.\n[next]\na = 1\n";
+    fs::write(codex.join("config.toml"), old).unwrap();
+    quipu.ok(&["mcp", "install", "codex"]);
+    let new = installed(&quipu, ".codex/config.toml");
+    for kept in ["# Mine.\n[mcp_servers.quipu]", "# Slow.", "= 20\n\n# The next.\n[next]\na = 1\n"]
+    {
+        assert!(new.contains(kept), "{new}");
+    }
+    let config: toml::Table = new.parse().unwrap();
+    assert_eq!(Launch::from_toml(&config["mcp_servers"]["quipu"]).arguments[0], "mcp");
+    assert!(!new.contains("old"), "{new}");
+    let again = quipu.ok(&["mcp", "install", "codex"]);
+    assert!(again.contains("already"), "{again}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_the_configuration_stays_one() {
+    let quipu = Quipu::empty();
+    let home = quipu.home.path();
+    fs::create_dir_all(home.join("dotfiles")).unwrap();
+    fs::write(home.join("dotfiles/claude.json"), "{}\n").unwrap();
+    std::os::unix::fs::symlink("dotfiles/claude.json", home.join(".claude.json")).unwrap();
+    quipu.ok(&["mcp", "install", "claude-code"]);
+    assert!(home.join(".claude.json").is_symlink());
+    assert!(installed(&quipu, "dotfiles/claude.json").contains("\"quipu\""));
+}
+
+#[test]
 fn a_configuration_that_is_not_understood_is_left_alone() {
     let quipu = Quipu::empty();
     fs::create_dir_all(quipu.home.path().join(".codex")).unwrap();
