@@ -158,6 +158,7 @@ macro_rules! knowledge_tests {
             links_are_seen_from_their_folder,
             links_lead_into_other_stores_in_scope_only,
             backlinks_find_every_way_to_write_a_link,
+            signs_in_titles_are_part_of_them,
             unresolved_links_and_orphans_are_listed,
             context_walks_the_graph,
             context_tells_each_kind_of_link_once,

@@ -127,13 +127,26 @@ impl Engine {
 }
 
 fn primaries(reader: &dyn Reader, scope: &Scope, identifier: &str) -> Result<Vec<NoteRow>, Error> {
-    let identifier = Identifier::parse(identifier);
-    let Some((store, reference)) = placed(reader, scope, &identifier)? else {
+    for reading in Identifier::parse(identifier).readings() {
+        let found = primaries_of(reader, scope, &reading)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn primaries_of(
+    reader: &dyn Reader,
+    scope: &Scope,
+    identifier: &Identifier,
+) -> Result<Vec<NoteRow>, Error> {
+    let Some((store, reference)) = placed(reader, scope, identifier)? else {
         return Ok(Vec::new());
     };
     let found = match &reference {
         Reference::Glob(glob) => called(reader, store, glob.as_str(), None)?,
-        Reference::Id(_) | Reference::Name(_) => meaning(reader, scope, &identifier)?,
+        Reference::Id(_) | Reference::Name(_) => meaning(reader, scope, identifier)?,
     };
     match found {
         Meaning::One(row) => Ok(vec![*row]),

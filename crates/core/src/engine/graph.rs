@@ -174,7 +174,22 @@ pub(super) fn meant(
     target: &Target,
 ) -> Result<Option<NoteRow>, Error> {
     let here = Scope { home: from.store, stores: scope.stores.clone() };
-    let Some((store, reference)) = placed(reader, &here, &Identifier::of(target))? else {
+    for reading in Identifier::of(target).readings() {
+        let row = meant_by_reading(reader, &here, from, &reading)?;
+        if row.is_some() {
+            return Ok(row);
+        }
+    }
+    Ok(None)
+}
+
+fn meant_by_reading(
+    reader: &dyn Reader,
+    scope: &Scope,
+    from: &NoteRow,
+    identifier: &Identifier,
+) -> Result<Option<NoteRow>, Error> {
+    let Some((store, reference)) = placed(reader, scope, identifier)? else {
         return Ok(None);
     };
     let root = Directory::root();

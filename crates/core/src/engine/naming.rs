@@ -179,6 +179,20 @@ pub(super) fn meaning(
     scope: &Scope,
     identifier: &Identifier,
 ) -> Result<Meaning, Error> {
+    for reading in identifier.readings() {
+        match meaning_of_reading(reader, scope, &reading)? {
+            Meaning::Nothing => {}
+            found @ (Meaning::One(_) | Meaning::Several(_)) => return Ok(found),
+        }
+    }
+    Ok(Meaning::Nothing)
+}
+
+fn meaning_of_reading(
+    reader: &dyn Reader,
+    scope: &Scope,
+    identifier: &Identifier,
+) -> Result<Meaning, Error> {
     let Some((store, reference)) = placed(reader, scope, identifier)? else {
         return Ok(Meaning::Nothing);
     };

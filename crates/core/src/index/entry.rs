@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Memory, MemoryId, MemoryPath};
-use crate::note::{self, Note, Target, Value, alias_key};
+use crate::note::{self, Identifier, Note, Reference, Target, Value, alias_key};
 
 use super::document::{extra, joined, spaced};
 use super::{Document, LinkRow, Mark, NoteRow, PermalinkSource, terms};
@@ -105,11 +105,22 @@ fn names(row: &NoteRow) -> Vec<String> {
 
 /// Returns the keys by which a link is found from whatever it may mean, seen from its memory.
 fn target_keys(from: &MemoryPath, target: &Target) -> Vec<String> {
-    let name = target.name.trim_start_matches('/');
-    let bare = name.strip_suffix(".md").unwrap_or(name);
-    let paths = note::path_candidates(&target.name, Some(&from.parent()));
-    let paths = paths.iter().map(|path| path.as_str().trim_start_matches('/'));
-    each_once([name, bare].into_iter().chain(paths).map(alias_key))
+    let mut keys = Vec::new();
+    for reading in Identifier::of(target).readings() {
+        let in_store = reading.with_store().map(|(_, reference)| reference);
+        for reference in [reading.reference].into_iter().chain(in_store) {
+            let name = match reference {
+                Reference::Id(id) => id.to_string(),
+                Reference::Glob(glob) => glob.as_str().to_owned(),
+                Reference::Name(name) => name,
+            };
+            let bare = name.trim_matches('/');
+            keys.extend([bare, bare.strip_suffix(".md").unwrap_or(bare)].map(alias_key));
+            let paths = note::path_candidates(&name, Some(&from.parent()));
+            keys.extend(paths.iter().map(|path| alias_key(path.as_str().trim_start_matches('/'))));
+        }
+    }
+    each_once(keys.into_iter())
 }
 
 fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {

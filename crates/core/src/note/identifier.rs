@@ -19,6 +19,8 @@ pub struct Identifier {
     pub store: Option<String>,
     /// What is called.
     pub reference: Reference,
+    /// The section that follows a `#`, unless that belongs to the name.
+    pub section: Option<String>,
     /// Whether the text was a `memory://` URL, whose first segment may name a store.
     pub is_url: bool,
 }
@@ -44,35 +46,66 @@ impl Identifier {
         }
         match text.get(..SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(SCHEME)) {
             Some(_) => {
-                let rest = percent_decoded(text.get(SCHEME.len()..).unwrap_or_default());
-                Self { store: None, reference: Reference::parse(&rest), is_url: true }
+                let rest = text.get(SCHEME.len()..).unwrap_or_default();
+                let (place, section) = match rest.split_once('#') {
+                    Some((place, section)) if !place.is_empty() => (place, Some(section)),
+                    Some(_) | None => (rest, None),
+                };
+                let section = section.map(percent_decoded).filter(|it| !it.is_empty());
+                Self { is_url: true, section, ..Self::named(&percent_decoded(place)) }
             }
-            None => Self { store: None, reference: Reference::parse(text), is_url: false },
+            None => Self::named(text),
         }
+    }
+
+    fn named(name: &str) -> Self {
+        Self { store: None, reference: Reference::parse(name), section: None, is_url: false }
     }
 
     /// Returns what the target of a link is called.
     pub fn of(target: &Target) -> Self {
         let named = Self::parse(&target.name);
-        Self { store: target.store.clone().or(named.store), ..named }
+        let section = target.section.clone().or(named.section);
+        Self { store: target.store.clone(), section, ..named }
+    }
+
+    /// Returns the ways to read it, in the order in which to try them: `#` and `::` may belong to a
+    /// title, as in `C# tips` and `std::vector`.
+    pub fn readings(&self) -> Vec<Self> {
+        let plain = Self { section: None, ..self.clone() };
+        let Some(name) = self.reference.name() else { return vec![plain] };
+        let mut names = Vec::new();
+        names.extend(self.section.as_ref().map(|section| format!("{name}#{section}")));
+        names.push(name.to_owned());
+        let mut readings = Vec::new();
+        if let Some(store) = &self.store {
+            readings.extend(names.iter().map(|name| Self::named(&format!("{store}::{name}"))));
+        }
+        let here = |name: &String| Self { reference: Reference::parse(name), ..plain.clone() };
+        readings.extend(names.iter().map(here));
+        readings
     }
 
     /// Splits a URL into the store that its first segment may name, and what is called in it.
     ///
     /// Whether there is such a store decides which reading is right; `None` if there is only one.
     pub fn with_store(&self) -> Option<(&str, Reference)> {
-        let text = match &self.reference {
-            Reference::Id(_) => return None,
-            Reference::Glob(glob) => glob.as_str(),
-            Reference::Name(name) => name,
-        };
-        let (store, rest) = text.split_once('/')?;
+        let (store, rest) = self.reference.name()?.split_once('/')?;
         (self.is_url && !store.is_empty() && !store.contains(['*', '?']) && !rest.is_empty())
             .then(|| (store, Reference::parse(rest)))
     }
 }
 
 impl Reference {
+    /// Returns the name or pattern; `None` if it is an id.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Id(_) => None,
+            Self::Glob(glob) => Some(glob.as_str()),
+            Self::Name(name) => Some(name),
+        }
+    }
+
     fn parse(text: &str) -> Self {
         if let Ok(id) = text.parse() {
             Self::Id(id)
@@ -115,13 +148,18 @@ fn walked(from: &str, path: &str) -> Option<String> {
     (!segments.is_empty()).then(|| format!("/{}", segments.join("/")).nfc().collect())
 }
 
-/// Returns what a name is when case, `_`, `-` and spaces make no difference.
+/// Returns what a name is when case, `_`, `-` and spaces make no difference, nor spaces around `#`,
+/// which do not survive in the section of a link.
 pub fn alias_key(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
     for character in name.nfc().flat_map(char::to_lowercase) {
         match character {
             '_' | '-' => push_gap(&mut key),
             space if space.is_whitespace() => push_gap(&mut key),
+            '#' => {
+                key.truncate(key.trim_end_matches('-').len());
+                key.push('#');
+            }
             other => key.push(other),
         }
     }
@@ -130,7 +168,7 @@ pub fn alias_key(name: &str) -> String {
 }
 
 fn push_gap(key: &mut String) {
-    if !key.is_empty() && !key.ends_with('-') {
+    if !key.is_empty() && !key.ends_with(['-', '#']) {
         key.push('-');
     }
 }

@@ -191,6 +191,13 @@ pub fn backlinks_find_every_way_to_write_a_link(fixture: &Fixture) {
         "[x](</docs/Tea House.md>)".to_owned(),
         "- part_of [[The Tea House]] (since today)".to_owned(),
         "[[docs/tea-house-1]]".to_owned(),
+        "[[memory://docs/Tea House]]".to_owned(),
+        "[x](memory://docs/Tea%20House.md)".to_owned(),
+        "[[memory://tests/docs/Tea House]] ".to_owned(),
+        "[x](memory://tests/docs/Tea%20House#opening)".to_owned(),
+        "[[memory://The Tea House#Opening]]".to_owned(),
+        format!("[[memory://{}]]", target.id),
+        "[[/docs/Tea House/]]".to_owned(),
     ];
     for (number, way) in ways.iter().enumerate() {
         library.put(&format!("/from/{number:02}.md"), way);
@@ -201,6 +208,39 @@ pub fn backlinks_find_every_way_to_write_a_link(fixture: &Fixture) {
     expected.extend(["/docs/near.md".to_owned(), "/from/zz.md".to_owned()]);
     expected.sort();
     assert_eq!(library.backlinks_of("/docs/Tea House.md"), expected);
+}
+
+/// `#` and `::` belong to a title that has them; only otherwise they are signs.
+pub fn signs_in_titles_are_part_of_them(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/c.md", "# C");
+    library.put("/sharp.md", "# C# tips");
+    library.put("/vector.md", "# std::vector");
+    library.put("/issue.md", "# Issue #12");
+    library.put("/from.md", "[[C# tips]] [[C#tricks]] [[std::vector#Use]] [[Issue #12|it]]");
+    let expected = ["/sharp.md", "/c.md", "/vector.md", "/issue.md"];
+    assert_eq!(library.links_of("/from.md", &library.scope()), expected);
+    for path in expected {
+        assert_eq!(library.backlinks_of(path), ["/from.md"], "{path}");
+    }
+    for (name, path) in [
+        ("C# tips", "/sharp.md"),
+        ("[[C# tips]]", "/sharp.md"),
+        ("[[std::vector]]", "/vector.md"),
+        ("[[tests::std::vector]]", "/vector.md"),
+        ("memory://c#tips", "/sharp.md"),
+        ("memory://c#else", "/c.md"),
+        ("memory://tests/c#else", "/c.md"),
+    ] {
+        assert_eq!(library.resolved(name), Ok(path.to_owned()), "{name}");
+    }
+    let context = |name: &str| {
+        let request = ContextRequest::default();
+        let context = library.engine.context(&library.scope(), name, &request).expect("it walks");
+        context.items[0].note.path.to_string()
+    };
+    assert_eq!(context("memory://c#else"), "/c.md");
+    assert_eq!(context("[[C# tips]]"), "/sharp.md");
 }
 
 /// What is missing, and what nobody links.

@@ -46,6 +46,28 @@ fn identifiers_are_told_apart() {
 }
 
 #[test]
+fn signs_may_belong_to_a_name() {
+    let readings = |text: &str| {
+        let readings = Identifier::parse(text).readings().into_iter();
+        let shown = |it: Identifier| {
+            let store = it.store.map_or_else(String::new, |store| format!("<{store}>"));
+            format!("{store}{}", it.reference.name().unwrap_or_default())
+        };
+        readings.map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(readings("C# tips"), ["C# tips"]);
+    assert_eq!(readings("[[C# tips]]"), ["C#tips", "C"]);
+    assert_eq!(readings("[[std::vector]]"), ["std::vector", "<std>vector"]);
+    assert_eq!(readings("[[a::b#c|d]]"), ["a::b#c", "a::b", "<a>b#c", "<a>b"]);
+    assert_eq!(readings("memory://z#s%20t"), ["z#s t", "z"]);
+    assert_eq!(readings("memory://z%23s"), ["z#s"]);
+    assert_eq!(readings("memory://#s"), ["#s"]);
+    for (left, right) in [("C# tips", "C#tips"), ("Issue #12", "issue#12"), ("a # - b", "A#b")] {
+        assert_eq!(alias_key(left), alias_key(right));
+    }
+}
+
+#[test]
 fn a_url_may_begin_with_a_store() {
     let split = |text: &str| {
         Identifier::parse(text).with_store().map(|(store, rest)| (store.to_owned(), rest))
