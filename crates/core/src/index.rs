@@ -45,7 +45,7 @@ pub struct NoteRow {
     pub title: String,
     /// Its type.
     pub kind: String,
-    /// The permalink that it has if no other memory takes precedence.
+    /// The permalink that it has if no older memory asks for the same.
     pub permalink: String,
     /// Where that permalink comes from.
     pub permalink_source: PermalinkSource,
@@ -55,8 +55,8 @@ pub struct NoteRow {
     pub updated_at: Timestamp,
 }
 
-/// Where a permalink comes from; the first takes precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Where a permalink comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermalinkSource {
     /// The note's frontmatter asks for it.
     Frontmatter,

@@ -154,6 +154,7 @@ macro_rules! knowledge_tests {
             names_that_several_have_are_reported,
             a_miss_suggests_near_names,
             taken_permalinks_get_numbers,
+            later_notes_take_no_permalink_away,
             links_resolve_when_their_target_appears_and_not_when_it_goes,
             links_are_seen_from_their_folder,
             links_lead_into_other_stores_in_scope_only,

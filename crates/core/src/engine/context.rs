@@ -9,7 +9,7 @@ use crate::model::{MemoryId, Timestamp, View};
 use crate::note::{Glob, Identifier, Note, Observation, Reference, alias_key};
 
 use super::graph::{links_towards, meant};
-use super::naming::{Meaning, called, card, matching, meaning, placed};
+use super::naming::{Cards, Meaning, called, matching, meaning, placed};
 use super::{Engine, NoteCard, Scope, existing_store};
 
 /// How many steps away from a memory others are looked for at most.
@@ -114,8 +114,9 @@ impl Engine {
                 has_more: primaries.len() > end,
                 items: Vec::new(),
             };
+            let mut cards = Cards::new(reader);
             for row in primaries.into_iter().take(end).skip(request.offset) {
-                context.items.push(Walk::new(reader, scope, request).from(row)?);
+                context.items.push(Walk::new(reader, scope, request).from(row, &mut cards)?);
             }
             Ok(context)
         })?;
@@ -200,7 +201,7 @@ impl<'a> Walk<'a> {
         Self { reader, scope, request, seen, told, related, is_cut: false }
     }
 
-    fn from(mut self, row: NoteRow) -> Result<ContextItem, Error> {
+    fn from(mut self, row: NoteRow, cards: &mut Cards<'_>) -> Result<ContextItem, Error> {
         let observations = self.observations(&row)?;
         self.seen.insert(row.memory);
         let mut ahead = VecDeque::from([(row.clone(), 0)]);
@@ -217,11 +218,11 @@ impl<'a> Walk<'a> {
                     ahead.clear();
                     break;
                 }
-                let next = self.take(&at, step, depth + 1)?;
+                let next = self.take(&at, step, depth + 1, cards)?;
                 ahead.extend(next.map(|next| (next, depth + 1)));
             }
         }
-        let note = card(self.reader, row)?;
+        let note = cards.card(row)?;
         Ok(ContextItem { note, observations, related: self.related, is_cut: self.is_cut })
     }
 
@@ -244,9 +245,15 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds what a step leads to, and returns it if it is a memory that was not seen before.
-    fn take(&mut self, at: &NoteRow, step: Step, depth: usize) -> Result<Option<NoteRow>, Error> {
+    fn take(
+        &mut self,
+        at: &NoteRow,
+        step: Step,
+        depth: usize,
+        cards: &mut Cards<'_>,
+    ) -> Result<Option<NoteRow>, Error> {
         let Step { to, link, direction } = step;
-        let note = to.clone().map(|row| card(self.reader, row)).transpose()?;
+        let note = to.clone().map(|row| cards.card(row)).transpose()?;
         self.related.push(Related { note, via: at.memory, link, direction, depth });
         Ok(to.filter(|to| self.seen.insert(to.memory)))
     }

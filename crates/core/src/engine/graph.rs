@@ -11,7 +11,7 @@ use crate::index::{LinkQuery, LinkRow, NoteRow};
 use crate::model::{Directory, MemoryId, StoreId};
 use crate::note::{Identifier, Reference, Target};
 
-use super::naming::{Meaning, called, card, each_note, keys_of, placed};
+use super::naming::{Cards, Meaning, called, each_note, keys_of, placed};
 use super::{Engine, NoteCard, Scope, existing_store};
 
 /// A link between two memories.
@@ -58,11 +58,12 @@ impl Engine {
     ) -> Result<Vec<NoteLink>, Error> {
         self.read_indexed(|reader| {
             let from = existing_note(reader, scope.home, memory)?;
-            let from_card = card(reader, from.clone())?;
+            let mut cards = Cards::new(reader);
+            let from_card = cards.card(from.clone())?;
             let mut links = Vec::new();
             for link in reader.links(scope.home, &LinkQuery::From(memory), limit)? {
                 let to = meant(reader, scope, &from, &link.target)?;
-                let to = to.map(|row| card(reader, row)).transpose()?;
+                let to = to.map(|row| cards.card(row)).transpose()?;
                 links.push(NoteLink { from: from_card.clone(), link, to });
             }
             Ok(links)
@@ -78,10 +79,11 @@ impl Engine {
     ) -> Result<Vec<NoteLink>, Error> {
         self.read_indexed(|reader| {
             let to = existing_note(reader, scope.home, memory)?;
-            let to_card = card(reader, to.clone())?;
+            let mut cards = Cards::new(reader);
+            let to_card = cards.card(to.clone())?;
             let mut links = Vec::new();
             for (from, link) in links_towards(reader, scope, &to, limit)? {
-                let from = card(reader, from)?;
+                let from = cards.card(from)?;
                 links.push(NoteLink { from, link, to: Some(to_card.clone()) });
             }
             Ok(links)
@@ -93,9 +95,10 @@ impl Engine {
         self.read_indexed(|reader| {
             existing_store(reader, scope.home)?;
             let mut links = Vec::new();
+            let mut cards = Cards::new(reader);
             each_link(reader, scope, |from, link, to| {
                 if to.is_none() {
-                    let from = card(reader, from.clone())?;
+                    let from = cards.card(from.clone())?;
                     links.push(NoteLink { from, link, to: None });
                 }
                 Ok(links.len() < limit)
@@ -123,7 +126,8 @@ impl Engine {
                 true
             })?;
             let total_count = alone.len();
-            let notes = alone.into_iter().take(limit).map(|row| card(reader, row));
+            let mut cards = Cards::new(reader);
+            let notes = alone.into_iter().take(limit).map(|row| cards.card(row));
             Ok(Orphans { notes: notes.collect::<Result<_, _>>()?, total_count })
         })
     }
@@ -143,8 +147,9 @@ impl Engine {
             })?;
             let places: HashMap<MemoryId, usize> =
                 rows.iter().enumerate().map(|(place, row)| (row.memory, place)).collect();
+            let mut cards = Cards::new(reader);
             for row in rows {
-                graph.notes.push(card(reader, row)?);
+                graph.notes.push(cards.card(row)?);
             }
             each_link(reader, &Scope::only(store), |from, link, to| {
                 let ends = (places.get(&from.memory), to.and_then(|to| places.get(&to.memory)));

@@ -1,5 +1,7 @@
 //! What memories are called, and which memory a name means.
 
+use std::collections::HashMap;
+
 use crate::backend::Reader;
 use crate::index::{Column, IndexQuery, NoteName, NoteRow, TermQuery, What};
 use crate::model::{
@@ -125,13 +127,14 @@ impl Engine {
                 changed_after: None,
                 limit,
             };
-            let mut cards = Vec::new();
+            let mut near = Vec::new();
+            let mut cards = Cards::new(reader);
             for hit in reader.search_index(&query)?.hits {
                 if let Some(row) = reader.note(hit.store, hit.memory)? {
-                    cards.push(card(reader, row)?);
+                    near.push(cards.card(row)?);
                 }
             }
-            Ok(cards)
+            Ok(near)
         })
     }
 
@@ -356,65 +359,83 @@ fn with_permalink(
     if number.parse::<usize>().is_err() {
         return Ok(None);
     }
-    for (number, row) in sharing(reader, store, base)?.into_iter().enumerate() {
-        if numbered(reader, store, base, number)? == permalink {
-            return Ok(Some(row));
-        }
-        if number > PERMALINKS_CHECKED_MAX {
-            break;
-        }
-    }
-    Ok(None)
+    let sharing = sharing(reader, store, base)?;
+    let permalinks = numbered(reader, store, base, sharing.len())?;
+    let found = sharing.into_iter().zip(permalinks).find(|(_, it)| it == permalink);
+    Ok(found.map(|(row, _)| row))
 }
 
-/// Returns the memories that ask for the same permalink, the one that has it first.
+/// Returns the memories that ask for the same permalink, the oldest first, which has it.
 fn sharing(reader: &dyn Reader, store: StoreId, permalink: &str) -> Result<Vec<NoteRow>, Error> {
     let mut rows = reader.notes_named(store, &NoteName::Permalink(permalink.to_owned()))?;
-    rows.sort_by_key(|row| (row.permalink_source, row.memory));
+    rows.sort_by_key(|row| row.memory);
     Ok(rows)
 }
 
-/// Returns the permalink of the `place`-th memory that asks for the same one.
+/// Returns the permalinks of so many memories that ask for the same one.
 fn numbered(
     reader: &dyn Reader,
     store: StoreId,
     base: &str,
-    place: usize,
-) -> Result<String, Error> {
-    if place == 0 {
-        return Ok(base.to_owned());
-    }
-    if place > PERMALINKS_CHECKED_MAX {
-        return Ok(numbered_permalink(base, place));
-    }
-    let mut free_count = 0;
-    for number in 1.. {
+    count: usize,
+) -> Result<Vec<String>, Error> {
+    let mut permalinks = vec![base.to_owned()];
+    let mut number = 0;
+    while permalinks.len() < count {
+        number += 1;
         let candidate = numbered_permalink(base, number);
-        let owners = reader.notes_named(store, &NoteName::Permalink(candidate.clone()))?;
-        free_count += usize::from(owners.is_empty());
-        if free_count == place {
-            return Ok(candidate);
+        let is_checked = permalinks.len() <= PERMALINKS_CHECKED_MAX;
+        let name = NoteName::Permalink(candidate.clone());
+        if !is_checked || reader.notes_named(store, &name)?.is_empty() {
+            permalinks.push(candidate);
         }
     }
-    Ok(numbered_permalink(base, place))
+    Ok(permalinks)
+}
+
+/// What memories are called, where many are asked for.
+pub(super) struct Cards<'r> {
+    reader: &'r dyn Reader,
+    /// The permalinks of memories that share theirs with others.
+    shared: HashMap<MemoryId, String>,
+}
+
+impl<'r> Cards<'r> {
+    pub(super) fn new(reader: &'r dyn Reader) -> Self {
+        Self { reader, shared: HashMap::new() }
+    }
+
+    /// Returns what a memory is called, with the permalink that it has among all others.
+    pub(super) fn card(&mut self, row: NoteRow) -> Result<NoteCard, Error> {
+        Ok(NoteCard {
+            permalink: self.permalink(&row)?,
+            memory: row.memory,
+            store: row.store,
+            version: row.version,
+            path: row.path,
+            title: row.title,
+            kind: row.kind,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+
+    fn permalink(&mut self, row: &NoteRow) -> Result<String, Error> {
+        if let Some(known) = self.shared.get(&row.memory) {
+            return Ok(known.clone());
+        }
+        let sharing = sharing(self.reader, row.store, &row.permalink)?;
+        if sharing.len() > 1 {
+            let all = numbered(self.reader, row.store, &row.permalink, sharing.len())?;
+            self.shared.extend(sharing.into_iter().map(|row| row.memory).zip(all));
+        }
+        Ok(self.shared.get(&row.memory).unwrap_or(&row.permalink).clone())
+    }
 }
 
 /// Returns what a memory is called, with the permalink that it has among all others.
 pub(super) fn card(reader: &dyn Reader, row: NoteRow) -> Result<NoteCard, Error> {
-    let sharing = sharing(reader, row.store, &row.permalink)?;
-    let place = sharing.iter().position(|other| other.memory == row.memory).unwrap_or(0);
-    let permalink = numbered(reader, row.store, &row.permalink, place)?;
-    Ok(NoteCard {
-        memory: row.memory,
-        store: row.store,
-        version: row.version,
-        path: row.path,
-        title: row.title,
-        kind: row.kind,
-        permalink,
-        created_at: row.created_at,
-        updated_at: row.updated_at,
-    })
+    Cards::new(reader).card(row)
 }
 
 /// Returns every key by which links to a memory are found.

@@ -13,7 +13,7 @@ use crate::index::{
 use crate::model::{Actor, Directory, StoreId, Timestamp, View};
 use crate::note::{Glob, Note, Observation, Target, Value};
 
-use super::naming::{card, each_note};
+use super::naming::{Cards, each_note};
 use super::{Engine, NoteCard, existing_store};
 
 use plan::Plan;
@@ -144,8 +144,9 @@ impl Engine {
             let has_more = end < HITS_MAX && matches.hits.len() > end;
             let page = matches.hits.into_iter().take(end).skip(request.offset);
             let mut hits = Vec::new();
+            let mut cards = Cards::new(reader);
             for (what, hit) in page {
-                hits.extend(shown(reader, &plan, what, hit)?);
+                hits.extend(shown(reader, &plan, &mut cards, (what, hit))?);
             }
             Ok(SearchPage { hits, total: matches.total, has_more })
         })
@@ -253,8 +254,8 @@ fn by_permalink(
 fn shown(
     reader: &dyn Reader,
     plan: &Plan,
-    what: What,
-    hit: IndexHit,
+    cards: &mut Cards<'_>,
+    (what, hit): (What, IndexHit),
 ) -> Result<Option<SearchHit>, Error> {
     let Some(row) = reader.note(hit.store, hit.memory)? else { return Ok(None) };
     let Some(version) = reader.version(hit.store, row.version, View::Full)? else {
@@ -293,7 +294,7 @@ fn shown(
         }
     };
     Ok(Some(SearchHit {
-        note: card(reader, row)?,
+        note: cards.card(row)?,
         found,
         score: hit.score,
         snippet,

@@ -120,6 +120,23 @@ pub fn taken_permalinks_get_numbers(fixture: &Fixture) {
     assert_eq!(permalink("/two.md"), "same");
 }
 
+/// A permalink that a memory has is taken for all that come later, whoever asks for it.
+pub fn later_notes_take_no_permalink_away(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    library.put("/My Note.md", "made of its path");
+    for number in 0..150 {
+        library.put(&format!("/late/{number:03}.md"), "---\npermalink: my-note\n---\n");
+    }
+    assert_eq!(library.resolved("my-note"), Ok("/My Note.md".to_owned()));
+    assert_eq!(library.resolved("my-note-1"), Ok("/late/000.md".to_owned()));
+    assert_eq!(library.resolved("my-note-150"), Ok("/late/149.md".to_owned()));
+    let orphans = library.engine.orphans(&library.scope(), 1000).expect("they are listed").notes;
+    let mut permalinks: Vec<_> = orphans.iter().map(|note| note.permalink.as_str()).collect();
+    permalinks.sort_unstable();
+    permalinks.dedup();
+    assert_eq!(permalinks.len(), 151);
+}
+
 /// "Unresolved targets are kept and resolve when the target appears; they become unresolved again
 /// when it goes."
 pub fn links_resolve_when_their_target_appears_and_not_when_it_goes(fixture: &Fixture) {
@@ -178,8 +195,8 @@ pub fn links_lead_into_other_stores_in_scope_only(fixture: &Fixture) {
 /// However a link is written, it is found from its target.
 pub fn backlinks_find_every_way_to_write_a_link(fixture: &Fixture) {
     let library = Library::of(fixture);
-    let target = library.put("/docs/Tea House.md", "# The Tea House");
     library.put("/docs/twin.md", "---\npermalink: docs/tea-house\n---\n");
+    let target = library.put("/docs/Tea House.md", "# The Tea House");
     let ways = [
         format!("[[{}]]", target.id),
         "[[/docs/Tea House.md]]".to_owned(),
