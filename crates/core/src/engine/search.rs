@@ -56,7 +56,8 @@ pub struct SearchFilter {
     pub directory: Option<Directory>,
     /// Its note has one of these types, if there are any.
     pub kinds: Vec<String>,
-    /// Its note has all of these tags.
+    /// It has all of these tags: a memory those of its observations too, and an observation those
+    /// of the frontmatter.
     pub tags: Vec<String>,
     /// It has or is an observation of one of these categories, if there are any.
     pub categories: Vec<String>,

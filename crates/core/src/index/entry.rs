@@ -1,9 +1,9 @@
 //! Entries: everything that the index keeps of one memory.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use crate::model::{Memory, MemoryId, MemoryPath};
-use crate::note::{self, Identifier, Note, Reference, Target, Value, alias_key};
+use crate::note::{self, Identifier, Note, Observation, Reference, Target, Value, alias_key};
 
 use super::document::{extra, joined, spaced};
 use super::{Document, LinkRow, Mark, NoteRow, PermalinkSource, terms};
@@ -63,13 +63,14 @@ impl Entry {
         let text = memory.content.as_ref().map_or("", |content| content.as_str());
         let note = Note::parse(&memory.path, text);
         let row = row(memory, &note);
-        let marks = marks(&memory.path, &note);
+        let inherited = inherited_marks(&memory.path, &note);
+        let marks = marks(&inherited, &note);
         let links: Vec<_> = links(memory.id, &memory.path, &note);
         Self {
             names: names(&row),
             document: document(&memory.path, &note, text, &marks),
             fields: fields(&note),
-            facts: facts(&note, &links, &marks),
+            facts: facts(&note, &links, &inherited),
             links,
             row,
         }
@@ -124,13 +125,8 @@ fn target_keys(from: &MemoryPath, target: &Target) -> Vec<String> {
 }
 
 fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for key in keys.filter(|key| !key.is_empty()) {
-        if !found.contains(&key) {
-            found.push(key);
-        }
-    }
-    found
+    let mut seen = HashSet::new();
+    keys.filter(|key| !key.is_empty() && seen.insert(key.clone())).collect()
 }
 
 fn document(path: &MemoryPath, note: &Note, text: &str, marks: &[String]) -> Document {
@@ -153,19 +149,28 @@ fn document(path: &MemoryPath, note: &Note, text: &str, marks: &[String]) -> Doc
     }
 }
 
-/// Returns the marks of a memory, which everything in it has too.
-fn marks(path: &MemoryPath, note: &Note) -> Vec<String> {
+/// Returns the marks of a memory that everything in it has too.
+fn inherited_marks(path: &MemoryPath, note: &Note) -> Vec<String> {
     let mut marks = vec![Mark::Any.term(), Mark::Kind(&note.kind).term()];
     marks.extend(path.ancestors().map(|place| Mark::Place(place).term()));
     marks.push(Mark::Place(path.as_str()).term());
-    let observed = note.observations.iter().flat_map(|observation| &observation.tags);
-    let tags: BTreeSet<_> =
-        note.tags.iter().chain(observed).map(|tag| tag.to_lowercase()).collect();
-    marks.extend(tags.iter().map(|tag| Mark::Tag(tag).term()));
-    let categories: BTreeSet<_> =
-        note.observations.iter().map(|observation| observation.category.to_lowercase()).collect();
-    marks.extend(categories.iter().map(|category| Mark::Category(category).term()));
+    marks.extend(tag_marks(&note.tags));
     marks
+}
+
+fn tag_marks(tags: &[String]) -> impl Iterator<Item = String> {
+    tags.iter().map(|tag| Mark::Tag(tag).term())
+}
+
+/// Returns the marks of a memory, those of its observations among them.
+fn marks(inherited: &[String], note: &Note) -> Vec<String> {
+    let observed = note.observations.iter().flat_map(observation_marks);
+    each_once(inherited.iter().cloned().chain(observed))
+}
+
+fn observation_marks(observation: &Observation) -> impl Iterator<Item = String> {
+    let category = Mark::Category(&observation.category).term();
+    tag_marks(&observation.tags).chain([category])
 }
 
 fn links(from: MemoryId, path: &MemoryPath, note: &Note) -> Vec<IndexedLink> {
@@ -183,15 +188,20 @@ fn links(from: MemoryId, path: &MemoryPath, note: &Note) -> Vec<IndexedLink> {
     note.edges().enumerate().map(indexed).collect()
 }
 
-fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
-    // A category of another observation of the memory must not mark this one.
-    let inherited: Vec<&str> =
-        marks.iter().filter(|mark| !mark.starts_with('c')).map(String::as_str).collect();
+fn facts(note: &Note, links: &[IndexedLink], inherited: &[String]) -> Vec<Fact> {
+    let marked = |own: Vec<String>| {
+        let marks = each_once(inherited.iter().cloned().chain(own));
+        spaced(marks.iter().map(String::as_str))
+    };
+    // A fact is looked for together with what it is about.
+    let mut about = extra([note.title.as_str()]);
+    about.extend(terms(&note.title).into_iter().map(|term| term.text));
     let observations = note.observations.iter().enumerate().map(|(position, observation)| {
         let mut texts = vec![observation.text.as_str()];
         texts.extend(observation.context.as_deref());
         texts.extend(observation.written_times());
-        let category = Mark::Category(&observation.category).term();
+        let mut further = extra(texts.iter().copied());
+        further.extend(about.iter().cloned());
         Fact {
             kind: FactKind::Observation,
             position,
@@ -199,9 +209,9 @@ fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
                 title: joined([observation.category.as_str()]),
                 tags: joined(observation.tags.iter().map(String::as_str)),
                 headings: String::new(),
-                extra: spaced(extra(texts.iter().copied()).iter().map(String::as_str)),
+                extra: spaced(further.iter().map(String::as_str)),
                 body: joined(texts),
-                marks: spaced(inherited.iter().copied().chain([category.as_str()])),
+                marks: marked(observation_marks(observation).collect()),
             },
         }
     });
@@ -209,7 +219,6 @@ fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
         let LinkRow { kind, target, context, position, .. } = &link.row;
         let texts =
             [target.name.as_str(), context.as_deref().unwrap_or_default(), note.title.as_str()];
-        let mark = Mark::Relation(kind).term();
         Fact {
             kind: FactKind::Relation,
             position: *position,
@@ -219,7 +228,7 @@ fn facts(note: &Note, links: &[IndexedLink], marks: &[String]) -> Vec<Fact> {
                 headings: String::new(),
                 body: joined(texts),
                 extra: spaced(extra(texts).iter().map(String::as_str)),
-                marks: spaced(inherited.iter().copied().chain([mark.as_str()])),
+                marks: marked(vec![Mark::Relation(kind).term()]),
             },
         }
     });

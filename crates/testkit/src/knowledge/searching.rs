@@ -247,12 +247,18 @@ pub fn observations_and_relations_are_found_by_themselves(fixture: &Fixture) {
     }
     let expiry = find(What::Observations, "2026-09 valid", &[]);
     assert!(matches!(&expiry[0], Found::Observation(it) if it.text.is_empty()));
+    // A tag of one observation does not mark the others, but the note's title speaks of all.
+    let green = find(What::Observations, "tag:green", &[]);
+    assert!(matches!(green.as_slice(), [Found::Observation(it)] if it.tags == ["green"]));
+    let leaves = find(What::Observations, "tea AND leaves", &[]);
+    assert!(matches!(leaves.as_slice(), [Found::Observation(it)] if it.category == "task"));
+    assert_eq!(library.find("tag:green"), ["/tea.md"]);
     let water = find(What::Relations, "water", &[]);
     assert!(matches!(water.as_slice(), [Found::Relation(it)] if it.kind == "depends_on"));
     assert_eq!(find(What::Relations, "steamed", &[]), []);
     let all = vec![What::Memories, What::Observations, What::Relations];
     let page = library.search(&SearchRequest { what: all, ..library.request("tea") });
-    assert_eq!((page.hits.len(), page.total.count), (4, 4));
+    assert_eq!((page.hits.len(), page.total.count), (6, 6));
 }
 
 /// `search_type` title and permalink.
