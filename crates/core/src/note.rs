@@ -201,12 +201,14 @@ impl Note {
     /// Reads a memory's text as a note.
     pub fn parse(path: &MemoryPath, text: &str) -> Self {
         let lines = Lines::new(text);
-        let mut note = Self::parse_header(text);
+        let (mut note, header_end) = Self::read_header(text);
         for block in block::blocks(text, note.body.clone()) {
             grammar::read(&block, &lines, &mut note);
         }
         if note.title.is_empty() {
-            let first = note.headings.iter().find(|it| it.level == 1 && !it.text.is_empty());
+            // What looks like a heading in a block that is not YAML is most likely a comment.
+            let mut headings = note.headings.iter().filter(|it| it.range.start >= header_end);
+            let first = headings.find(|it| it.level == 1 && !it.text.is_empty());
             note.title = first.map_or_else(|| stem(path).to_owned(), |it| it.text.clone());
         }
         note
@@ -214,6 +216,11 @@ impl Note {
 
     /// Reads only the frontmatter of a memory's text, and where the rest begins.
     pub(crate) fn parse_header(text: &str) -> Self {
+        Self::read_header(text).0
+    }
+
+    /// Reads the frontmatter, and returns where its block ends, also if it was not understood.
+    fn read_header(text: &str) -> (Self, usize) {
         let frontmatter = Frontmatter::parse(text);
         let mut note = Self {
             title: String::new(),
@@ -231,7 +238,7 @@ impl Note {
             remarks: frontmatter.remarks,
         };
         note.take_fields(frontmatter.fields);
-        note
+        (note, frontmatter.block_end)
     }
 
     /// Returns everything that the note points to: its relations, then its other links.
@@ -256,7 +263,10 @@ impl Note {
             let text = field.value.joined().filter(|text| !text.is_empty());
             let moment = text.as_deref().and_then(|text| text.parse().ok());
             match (field.key.as_str(), text) {
-                ("title", text) => self.title = text.unwrap_or_default(),
+                ("title", text) => {
+                    let title = text.unwrap_or_default();
+                    self.title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+                }
                 ("type", text) => self.kind = text.unwrap_or_else(|| KIND_DEFAULT.to_owned()),
                 ("tags", _) => self.tags = value::tags(&field.value),
                 ("permalink", text) => self.permalink = text,

@@ -70,7 +70,8 @@ impl Block {
 pub(super) fn blocks(source: &str, body: Range<usize>) -> Vec<Block> {
     let base = body.start;
     let text = source.get(body).unwrap_or_default();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
     let mut collector = Collector { source, ..Collector::default() };
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         collector.take(event, base + range.start..base + range.end);
@@ -129,10 +130,11 @@ impl Collector<'_> {
                 self.copy(range, Protection::Code);
                 self.add_plain(&text);
             }
-            Event::Html(_) | Event::InlineHtml(_) => self.copy(range, Protection::None),
+            Event::Html(_) | Event::InlineHtml(_) | Event::FootnoteReference(_) => {
+                self.copy(range, Protection::None);
+            }
             Event::InlineMath(_)
             | Event::DisplayMath(_)
-            | Event::FootnoteReference(_)
             | Event::Rule
             | Event::TaskListMarker(_) => {}
         }

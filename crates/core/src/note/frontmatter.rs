@@ -22,6 +22,8 @@ pub(super) struct Frontmatter {
     pub(super) fields: Vec<Field>,
     /// Where the body begins.
     pub(super) body_start: usize,
+    /// Where the block ends, if there is one, also if it was not understood.
+    pub(super) block_end: usize,
     /// Where the YAML stands, without the lines of dashes, if there is a block that was understood.
     pub(super) yaml: Option<Range<usize>>,
     /// What was not understood.
@@ -48,9 +50,9 @@ impl Frontmatter {
         match fields(text.get(yaml.clone()).unwrap_or_default()) {
             Ok(fields) => {
                 let (fields, remarks) = without_repeats(fields);
-                Self { fields, body_start, yaml: Some(yaml), remarks }
+                Self { fields, body_start, block_end: body_start, yaml: Some(yaml), remarks }
             }
-            Err(remark) => Self { remarks: vec![remark], ..nothing },
+            Err(remark) => Self { remarks: vec![remark], block_end: body_start, ..nothing },
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) fn read(block: &Block, lines: &Lines, note: &mut Note) {
             line: lines.number(block.source.start),
             range: block.source.clone(),
         }),
+        // What begins with a code block is an example of something.
+        BlockKind::Item if block.code.first().is_some_and(|code| code.start == 0) => {}
         BlockKind::Item => match item.observation(line(0)) {
             Some(observation) => note.observations.push(observation),
             None => {
@@ -120,11 +122,17 @@ impl Item<'_> {
         })
     }
 
-    /// Reads `kind [[Target]] (context)`, where the link is the first of the item.
+    /// Reads `kind [[Target]] (context)`, where the link is the first of the item. Only further links
+    /// may stand between; if words do, it is a sentence.
     fn relation(&self, link: &WikiLink) -> Option<(String, Option<String>)> {
         let kind = relation_kind(self.text.get(..link.range.start)?.trim())?;
-        let context = self.context(link.range.end).and_then(|range| self.inside(&range));
-        Some((kind.to_owned(), context))
+        let context = self.context(link.range.end);
+        let end = context.as_ref().map_or(self.text.len(), |context| context.start);
+        let is_sentence = self.meaningful(link.range.end).any(|(at, character)| {
+            at < end && !matches!(character, '\0' | ',' | ';' | '.') && !character.is_whitespace()
+        });
+        let context = context.and_then(|range| self.inside(&range));
+        (!is_sentence).then(|| (kind.to_owned(), context))
     }
 
     /// Returns the balanced parentheses after `start` that end the item and follow a space.
@@ -161,7 +169,9 @@ impl Item<'_> {
                 tag.push(character);
             } else {
                 let ended = word.take();
-                let begins = character == '#' && (ended.is_some() || !is_tag_character(before));
+                // `&#39;` is a character, and `?q=#top` is in a URL.
+                let is_inside = is_tag_character(before) || matches!(before, '&' | '=' | '?' | '%');
+                let begins = character == '#' && (ended.is_some() || !is_inside);
                 word = begins.then(String::new);
                 let tag = ended.as_deref().unwrap_or_default().trim_end_matches(['.', '/', '-']);
                 if !tag.is_empty() && seen.insert(tag.to_owned()) {
@@ -200,16 +210,23 @@ fn category(text: &str) -> Option<(&str, &str)> {
     let is_box = match (characters.next(), characters.next()) {
         (Some(only), None) => matches!(only, 'x' | 'X') || !only.is_alphanumeric(),
         (None, _) => true,
-        (Some(_), Some(_)) => is_time_code(category),
+        (Some(first), Some(_)) => first == '^' || is_time_code(category),
     };
     (!is_box && rest.starts_with(char::is_whitespace)).then_some((category, rest))
 }
 
-/// Tells whether a text is like `12:30` or `1:02:03.5`.
+/// Tells whether a text is like `12:30`, `1:02:03.5`, `12:30 PM` or `12:30-13:00`.
 fn is_time_code(text: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
-    let text = text.split_once('.').map_or(text, |(whole, _)| whole);
-    text.contains(':') && text.split(':').all(is_part)
+    let is_time = |time: &str| {
+        let time = time.trim().to_ascii_lowercase();
+        let halves = ["am", "pm", "a.m.", "p.m."];
+        let time = halves.iter().find_map(|half| time.strip_suffix(half)).unwrap_or(&time);
+        let time = time.split_once(['.', ',']).map_or(time, |(whole, _)| whole).trim_end();
+        time.contains(':') && time.split(':').all(is_part)
+    };
+    let mut times = text.split(['-', '–', '—', '→', '>']).filter(|time| !time.trim().is_empty());
+    text.contains(':') && times.all(is_time)
 }
 
 /// Returns the kind that stands before a link: one word, or several in quotes.

@@ -54,8 +54,8 @@ fn is_filler(word: &str, place: Place) -> bool {
         Place::Begin => NAMES.contains(&lower.as_str()),
         Place::Inside => lower != "i" && !lower.starts_with("i'"),
     };
-    let is_shouted = rest.any(char::is_uppercase);
-    !is_shouted && !(begins_high && is_name) && FILLERS.binary_search(&lower.as_str()).is_ok()
+    let tells = rest.any(char::is_uppercase) || (begins_high && is_name);
+    !tells && FILLERS.binary_search(&lower.as_str()).is_ok()
 }
 
 /// Where a word stands in its sentence.

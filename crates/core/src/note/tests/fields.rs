@@ -26,6 +26,9 @@ fn the_title_falls_back_to_the_first_heading_and_the_file() {
     assert_eq!(note("```\n# no\n```\n").title, "tea");
     assert_eq!(note("---\ntitle: [a, 2, b]\n---\n").title, "a, 2, b");
     assert_eq!(note("---\ntitle: 2026\n---\n").title, "2026");
+    assert_eq!(note("---\ntitle: \" a\\n  b\\tc \"\n---\n").title, "a b c");
+    assert_eq!(note("---\n# a comment\ntitle: [a\n---\n\ntext\n").title, "tea");
+    assert_eq!(note("---\n# a comment\ntitle: [a\n---\n\n# One\n").title, "One");
     assert_eq!(note("---\ntitle: {a: b}\n---\n").title, "tea");
 }
 

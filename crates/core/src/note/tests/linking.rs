@@ -25,7 +25,7 @@ fn a_word_before_a_link_in_a_list_is_a_relation() {
     assert_eq!(relations("1. 依存 [[A]]"), ["依存|A|-"]);
     assert_eq!(relations("- \"is part of\" [[A]]"), ["is part of|A|-"]);
     assert_eq!(relations("- **uses**: [[A]](why (not))"), ["uses|A|why (not)"]);
-    assert_eq!(relations("- uses [[A]] for `(x)` (b\n  c)"), ["uses|A|b c"]);
+    assert_eq!(relations("- uses [[A]] `(x)` (b\n  c)"), ["uses|A|b c"]);
     assert_eq!(relations("- uses [[A|a]], [[B]]"), ["uses|A|a|-"]);
     assert_eq!(links("- uses [[A|a]], [[B]]"), ["B"]);
 }
@@ -70,6 +70,29 @@ fn parts_of_a_wiki_link() {
     for text in ["[[]]", "[[ ]]", "[[#S]]", "[[|b]]", "[[A\nB]]", "[[A]", "[A]]", "[[store::]]"] {
         assert!(links(text).is_empty(), "{text}");
     }
+}
+
+#[test]
+fn a_sentence_is_no_relation() {
+    for text in [
+        "- Ask [[Ada]] about the budget",
+        "- Ask [[Ada]] about it (today)",
+        "- met [[Ada]] and [[Bob]]",
+        "- met [[Ada]]\n  yesterday",
+        "- see [[Ada]]: she knows",
+    ] {
+        assert!(relations(text).is_empty() && !links(text).is_empty(), "{text}");
+    }
+    for text in ["- uses [[A]]", "- uses [[A]].", "- uses [[A]], [[B]]", "- uses [[A]], [[B]] (c)"]
+    {
+        assert_eq!(relations(text).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn footnotes_hold_links() {
+    assert_eq!(links("Tea[^1] and [[B]][^1].\n\n[^1]: [[Ada]] said so\n"), ["B", "Ada"]);
+    assert_eq!(links("Tea[^1]\n\n[^1]: [[Ada]]"), ["Ada"]);
 }
 
 #[test]

@@ -32,11 +32,31 @@ fn boxes_and_time_codes_are_no_categories() {
     for text in ["[ ]", "[x]", "[X]", "[-]", "[?]", "[→]", "[12:30]", "[1:02:03]", "[]", "[  ]"] {
         assert!(observations(&format!("- {text} water the tea")).is_empty(), "{text}");
     }
+    for text in [
+        "[12:30-13:00]",
+        "[12:30 PM]",
+        "[9:05am – 10:00am]",
+        "[00:01:02,500]",
+        "[00:01:02,500 --> 00:01:04,000]",
+        "[^1]",
+        "[^note]",
+    ] {
+        assert!(observations(&format!("- {text} water the tea")).is_empty(), "{text}");
+    }
+    assert_eq!(observations("- [12:30 lunch] soup"), ["12:30 lunch|soup||-"]);
     for text in ["[a](b) c", "[a]b c", "[a]", "[[a]] b", "[a(b)] c", "\\[a] b", "[a][b] c"] {
         assert!(observations(&format!("- {text}")).is_empty(), "{text}");
     }
     assert_eq!(observations("- [1] one"), ["1|one||-"]);
     assert_eq!(observations("- [茶] 好"), ["茶|好||-"]);
+}
+
+#[test]
+fn code_blocks_hold_no_observations() {
+    for text in ["- ```\n  [a] text\n  ```", "-     [a] text", "- ~~~\n  [a] text\n  ~~~\n  more"] {
+        assert!(observations(text).is_empty(), "{text}");
+    }
+    assert_eq!(observations("- [a] `code` text"), ["a|`code` text||-"]);
 }
 
 #[test]
@@ -82,6 +102,7 @@ fn tags_are_words_that_begin_with_a_number_sign() {
     let tags = |text: &str| note(&format!("- [k] {text}")).observations[0].tags.join(" ");
     assert_eq!(tags("#one#two, #three. (#four) #a/b #ü #one"), "one two three four a/b ü");
     assert_eq!(tags("C# x#y https://example.com/#z `#code` \\#no [[A#B]] [a](#b) # #"), "");
+    assert_eq!(tags("Ada&#39;s http://x/?q=#frag http://x?#y 5%#z \u{201c}#a\u{201d} x,#b"), "a b");
     assert_eq!(tags("#v1.2 #日本語、 #🫖"), "v1.2 日本語 🫖");
 }
 
