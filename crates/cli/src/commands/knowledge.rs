@@ -39,7 +39,7 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
             }
             write_hit(out, hit)?;
         }
-        let more = if page.total.is_lower_bound { "more than " } else { "" };
+        let more = if page.total.is_lower_bound { "at least " } else { "" };
         match (page.hits.len(), page.total.count) {
             (0, 0) => writeln!(out, "nothing was found"),
             (0, total) => writeln!(

@@ -396,13 +396,13 @@ fn numbered(
 /// What memories are called, where many are asked for.
 pub(super) struct Cards<'r> {
     reader: &'r dyn Reader,
-    /// The permalinks of memories that share theirs with others.
-    shared: HashMap<MemoryId, String>,
+    /// The permalinks that are known already.
+    permalinks: HashMap<MemoryId, String>,
 }
 
 impl<'r> Cards<'r> {
     pub(super) fn new(reader: &'r dyn Reader) -> Self {
-        Self { reader, shared: HashMap::new() }
+        Self { reader, permalinks: HashMap::new() }
     }
 
     /// Returns what a memory is called, with the permalink that it has among all others.
@@ -421,16 +421,34 @@ impl<'r> Cards<'r> {
     }
 
     fn permalink(&mut self, row: &NoteRow) -> Result<String, Error> {
-        if let Some(known) = self.shared.get(&row.memory) {
+        if let Some(known) = self.permalinks.get(&row.memory) {
             return Ok(known.clone());
         }
         let sharing = sharing(self.reader, row.store, &row.permalink)?;
         if sharing.len() > 1 {
             let all = numbered(self.reader, row.store, &row.permalink, sharing.len())?;
-            self.shared.extend(sharing.into_iter().map(|row| row.memory).zip(all));
+            self.permalinks.extend(sharing.into_iter().map(|row| row.memory).zip(all));
         }
-        Ok(self.shared.get(&row.memory).unwrap_or(&row.permalink).clone())
+        Ok(self.permalinks.get(&row.memory).unwrap_or(&row.permalink).clone())
     }
+}
+
+/// Returns what all memories of a store are called, by path.
+pub(super) fn store_cards(reader: &dyn Reader, store: StoreId) -> Result<Vec<NoteCard>, Error> {
+    let mut rows = Vec::new();
+    each_note(reader, store, |row| {
+        rows.push(row);
+        true
+    })?;
+    let mut cards = Cards::new(reader);
+    let mut sharing: HashMap<&str, usize> = HashMap::new();
+    for row in &rows {
+        *sharing.entry(&row.permalink).or_default() += 1;
+    }
+    let is_alone = |row: &NoteRow| sharing.get(row.permalink.as_str()) == Some(&1);
+    let alone = rows.iter().filter(|row| is_alone(row));
+    cards.permalinks.extend(alone.map(|row| (row.memory, row.permalink.clone())));
+    rows.into_iter().map(|row| cards.card(row)).collect()
 }
 
 /// Returns what a memory is called, with the permalink that it has among all others.

@@ -7,13 +7,13 @@ mod plan;
 use crate::Error;
 use crate::backend::Reader;
 use crate::index::{
-    FieldFilter, IndexHit, IndexMatches, IndexQuery, LinkRow, NoteRow, Snippet, TermQuery, Total,
-    What, snippet,
+    FieldFilter, IndexHit, IndexMatches, IndexQuery, LinkRow, Snippet, TermQuery, Total, What,
+    snippet,
 };
 use crate::model::{Actor, Directory, StoreId, Timestamp, View};
 use crate::note::{Glob, Note, Observation, Target, Value};
 
-use super::naming::{Cards, each_note};
+use super::naming::{Cards, store_cards};
 use super::{Engine, NoteCard, existing_store};
 
 use plan::Plan;
@@ -187,6 +187,8 @@ fn by_terms(
     }
     strict.sort();
     if strict.total.count >= limit {
+        // What has only some of the words was not counted.
+        strict.total.is_lower_bound |= plan.can_settle_for_less();
         return Ok(strict);
     }
     let mut loose = Matches::default();
@@ -231,20 +233,19 @@ fn by_permalink(
     let allowed = plan.allowed(reader, request)?;
     let mut matches = Matches::default();
     for &store in &request.stores {
-        each_note(reader, store, |row| {
-            let is_allowed = allowed.as_ref().is_none_or(|allowed| allowed.contains(&row.memory));
-            let NoteRow { path, permalink, memory, .. } = &row;
-            let fits = glob.matches(permalink) || glob.matches(&path.as_str().to_lowercase());
-            if fits && is_allowed {
-                matches.total.count += 1;
-                // The shorter a name is, the more of it is what was asked for.
-                let surplus = permalink.len().saturating_sub(pattern.len());
-                let score = 1.0 / f64::from(u32::try_from(surplus + 1).unwrap_or(u32::MAX));
-                let hit = IndexHit { store, memory: *memory, position: 0, score };
-                matches.hits.push((What::Memories, hit));
+        for NoteCard { path, permalink, memory, .. } in store_cards(reader, store)? {
+            let is_allowed = allowed.as_ref().is_none_or(|allowed| allowed.contains(&memory));
+            let names = [permalink.to_lowercase(), path.as_str().to_lowercase()];
+            if !is_allowed || !names.iter().any(|name| glob.matches(name)) {
+                continue;
             }
-            true
-        })?;
+            matches.total.count += 1;
+            // The shorter a name is, the more of it is what was asked for.
+            let surplus = permalink.len().saturating_sub(pattern.len());
+            let score = 1.0 / f64::from(u32::try_from(surplus + 1).unwrap_or(u32::MAX));
+            let hit = IndexHit { store, memory, position: 0, score };
+            matches.hits.push((What::Memories, hit));
+        }
     }
     matches.sort();
     matches.hits.truncate(end.saturating_add(1));

@@ -275,6 +275,10 @@ pub fn titles_and_permalinks_can_be_searched_alone(fixture: &Fixture) {
     assert_eq!(find(SearchMode::Title, "kettle"), ["/docs/kettle.md"]);
     assert_eq!(find(SearchMode::Permalink, "docs/tea-house"), ["/docs/Tea House.md"]);
     assert_eq!(find(SearchMode::Permalink, "docs/*").len(), 2);
+    library.put("/a.md", "---\npermalink: Special/Name\n---\n");
+    library.put("/b.md", "---\npermalink: Special/Name\n---\n");
+    assert_eq!(find(SearchMode::Permalink, "special/name"), ["/a.md", "/b.md"]);
+    assert_eq!(find(SearchMode::Permalink, "Special/Name-1"), ["/b.md"]);
     assert_eq!(find(SearchMode::Permalink, "nothing"), Vec::<String>::new());
 }
 
@@ -323,6 +327,8 @@ pub fn pages_follow_each_other(fixture: &Fixture) {
         let request = SearchRequest { offset, limit: 10, ..library.request("tea") };
         let page = library.search(&request);
         assert_eq!(page.total.count, 25);
+        // Words that begin with `tea` are only looked for when the page is not full.
+        assert_eq!(page.total.is_lower_bound, offset < 20);
         assert_eq!(page.has_more, offset < 20);
         all.extend(paths(&page));
     }

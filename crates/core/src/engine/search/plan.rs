@@ -135,6 +135,11 @@ impl Plan {
         Ok(Some(self.query_for(request, what, with_conditions(wanted), limit)))
     }
 
+    /// Tells whether documents that lack some of the words can be found too.
+    pub(super) fn can_settle_for_less(&self) -> bool {
+        !self.loose.parts.is_empty()
+    }
+
     /// Returns the phrases that snippets show.
     pub(super) fn phrases(&self) -> Vec<&Phrase> {
         let wanted = self.wanted.iter().flat_map(TermQuery::phrases);
