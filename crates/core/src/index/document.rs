@@ -119,6 +119,16 @@ impl Mark<'_> {
     }
 }
 
+impl Mark<'_> {
+    /// Tells whether a word could be the term of a mark.
+    pub fn is_like(word: &str) -> bool {
+        let mut letters = word.bytes();
+        word.len() == 17
+            && letters.next().is_some_and(|first| first.is_ascii_lowercase())
+            && letters.all(|digit| digit.is_ascii_hexdigit())
+    }
+}
+
 /// Returns the terms of texts, with single spaces between them.
 pub(super) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut joined = String::new();

@@ -235,7 +235,8 @@ fn facts(note: &Note, links: &[IndexedLink], inherited: &[String]) -> Vec<Fact> 
     observations.chain(relations).collect()
 }
 
-/// Returns the fields of the frontmatter as flat texts, lists item by item.
+/// Returns the fields of the frontmatter as flat texts, lists item by item. What holds other values
+/// is there too, without a value of its own.
 fn fields(note: &Note) -> Vec<(String, String)> {
     let mut fields =
         vec![("title".to_owned(), note.title.clone()), ("type".to_owned(), note.kind.clone())];
@@ -259,8 +260,10 @@ fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     match value {
         Value::Null => fields.push((key.to_owned(), String::new())),
         Value::Text(text) => fields.push((key.to_owned(), text.clone())),
+        Value::List(items) if items.is_empty() => fields.push((key.to_owned(), String::new())),
         Value::List(items) => items.iter().for_each(|item| flatten(key, item, fields)),
         Value::Map(entries) => {
+            fields.push((key.to_owned(), String::new()));
             for (inner, value) in entries {
                 flatten(&format!("{key}.{inner}"), value, fields);
             }

@@ -17,7 +17,7 @@ pub struct FieldFilter {
 /// A condition on the values of a field. A list has several values; one that fits is enough.
 ///
 /// Numbers are compared as numbers, anything else as text, in which case makes no difference; so
-/// ISO dates are in their order.
+/// ISO dates are in their order. A moment is compared with a day as the day on which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The field is there.
@@ -128,7 +128,27 @@ fn compare(left: &str, right: &str) -> Ordering {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     match (number(left), number(right)) {
         (Some(left), Some(right)) => left.total_cmp(&right),
-        (_, _) => left.to_lowercase().cmp(&right.to_lowercase()),
+        (_, _) => {
+            let left = if is_day(right) { day_of(left) } else { left };
+            left.to_lowercase().cmp(&right.to_lowercase())
+        }
+    }
+}
+
+/// Tells whether a text is like `2026-11-15`.
+fn is_day(text: &str) -> bool {
+    let is_day = |(place, byte): (usize, u8)| match place {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() == 10 && text.bytes().enumerate().all(is_day)
+}
+
+/// Returns the day of a moment; any other text stays as it is.
+fn day_of(text: &str) -> &str {
+    match text.split_once(['T', 't', ' ']) {
+        Some((day, time)) if is_day(day) && time.starts_with(|it: char| it.is_ascii_digit()) => day,
+        Some(_) | None => text,
     }
 }
 
@@ -152,6 +172,17 @@ mod tests {
         assert!(check(greater("2026-01-31"), &["2026-02-01"]));
         assert!(check(Condition::Is(Comparison::Equal, "1.0".to_owned()), &["1"]));
         assert!(check(Condition::Is(Comparison::Equal, "Done".to_owned()), &["done"]));
+    }
+
+    #[test]
+    fn a_moment_is_on_its_day() {
+        let is = |comparison| Condition::Is(comparison, "2026-11-15".to_owned());
+        let moment = ["2026-11-15T10:00:00.000000Z"];
+        assert!(check(is(Comparison::Equal), &moment));
+        assert!(check(is(Comparison::LessOrEqual), &["2026-11-15 23:59"]));
+        assert!(!check(is(Comparison::Greater), &moment));
+        assert!(check(is(Comparison::Greater), &["2026-11-16T00:00:00Z"]));
+        assert!(!check(is(Comparison::Equal), &["2026-11-15 tea"]));
     }
 
     #[test]

@@ -337,7 +337,7 @@ impl From<&RecentChange> for RecentBody {
 
 /// Reads conditions on fields: `{"status": "open", "priority": {"$gt": 1}, "tags": ["a", "b"]}`.
 ///
-/// A plain value must be equal; a list must be contained. The error is a sentence that says what
+/// A plain value must be equal, and each value of a list must be one of the field's. The error is a sentence that says what
 /// is allowed.
 pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
     let Value::Object(fields) = value else {
@@ -353,10 +353,10 @@ pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
                     filters.push(FieldFilter { key: key.clone(), condition });
                 }
             }
-            Value::Array(items) => {
-                let condition = Condition::Contains(items.iter().map(text).collect());
-                filters.push(FieldFilter { key: key.clone(), condition });
-            }
+            Value::Array(items) => filters.extend(items.iter().map(|item| {
+                let condition = Condition::Is(Comparison::Equal, text(item));
+                FieldFilter { key: key.clone(), condition }
+            })),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 let condition = Condition::Is(Comparison::Equal, text(wanted));
                 filters.push(FieldFilter { key: key.clone(), condition });
@@ -430,9 +430,11 @@ mod tests {
             "done": {"$exists": false},
         }))
         .unwrap();
-        assert_eq!(filters.len(), 7);
-        let contains = Condition::Contains(vec!["a".to_owned(), "b".to_owned()]);
-        assert!(filters.iter().any(|it| it.key == "tags" && it.condition == contains));
+        assert_eq!(filters.len(), 8);
+        for tag in ["a", "b"] {
+            let equal = Condition::Is(Comparison::Equal, tag.to_owned());
+            assert!(filters.iter().any(|it| it.key == "tags" && it.condition == equal));
+        }
         let greater = Condition::Is(Comparison::GreaterOrEqual, "1".to_owned());
         assert!(filters.iter().any(|it| it.key == "priority" && it.condition == greater));
     }

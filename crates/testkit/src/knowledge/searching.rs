@@ -222,6 +222,7 @@ pub fn fields_of_the_frontmatter_are_compared(fixture: &Fixture) {
     assert_eq!(find("teams", Condition::Contains(vec![text("red"), text("blue")])), ["/b"]);
     assert_eq!(find("teams", Condition::Exists), ["/b"]);
     assert_eq!(find("teams", Condition::Absent), ["/a", "/c"]);
+    assert_eq!(find("author", Condition::Exists), ["/a"]);
 }
 
 /// Observations and relations are hits of their own.
@@ -385,6 +386,7 @@ pub fn hostile_queries_are_answered(fixture: &Fixture) {
     for query in queries {
         library.find(query);
     }
+    assert_eq!(library.find("a0000000000000000"), Vec::<String>::new());
     library.find(&"tea ".repeat(10_000));
     library.find(&"(".repeat(100_000));
     library.find(&"tea OR ".repeat(10_000));

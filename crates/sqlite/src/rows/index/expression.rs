@@ -90,9 +90,9 @@ fn any() -> String {
 }
 
 fn written(phrase: &Phrase, columns: &[Column]) -> String {
-    // No word of a text is a mark, so a word that may stand anywhere need not be looked for in
-    // certain columns, which takes longer.
-    let is_anywhere = phrase.terms.len() == 1
+    // A word that may stand anywhere and is no mark need not be looked for in certain columns,
+    // which takes longer.
+    let is_anywhere = matches!(phrase.terms.as_slice(), [word] if !Mark::is_like(word))
         && phrase.end == WordEnd::Whole
         && columns.len() == Column::ALL.len() - 1;
     let columns: Vec<_> = columns.iter().map(|column| column.as_str()).collect();
