@@ -6,7 +6,7 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::links::percent_decoded;
+use super::links::{has_memory_extension, percent_decoded};
 use super::{Glob, Target};
 use crate::model::{Directory, MemoryId, MemoryPath};
 
@@ -119,12 +119,15 @@ impl Reference {
 
 /// Returns the paths that a name can mean, seen from a directory, the likeliest first.
 ///
-/// `./` and `../` are seen from the directory and then from the root, anything else from the root
-/// only; each as it is and with `.md`.
+/// `./` and `../` are seen from the directory; a name with the extension of a memory from the
+/// directory and then from the root, as links to files are written both ways; anything else from
+/// the root. Each is tried as it is and with `.md`.
 pub fn path_candidates(name: &str, from: Option<&Directory>) -> Vec<MemoryPath> {
     let is_relative = name.starts_with("./") || name.starts_with("../");
-    let near = from.filter(|_| is_relative).and_then(|from| walked(from.as_str(), name));
-    let rooted = walked("/", name);
+    let is_near = is_relative || has_memory_extension(name);
+    let near = from.filter(|_| is_near).and_then(|from| walked(from.as_str(), name));
+    let is_rooted = !is_relative || from.is_none();
+    let rooted = if is_rooted { walked("/", name) } else { None };
     let mut found = Vec::new();
     for path in near.into_iter().chain(rooted) {
         for path in [MemoryPath::parse(&path), MemoryPath::parse(&format!("{path}.md"))] {

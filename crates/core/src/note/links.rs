@@ -89,15 +89,20 @@ impl Target {
         }
         let (place, section) = destination.split_once('#').unwrap_or((destination, ""));
         let place = percent_decoded(place.split('?').next().unwrap_or_default());
-        let (_, extension) = place.rsplit_once('.')?;
-        if !MEMORY_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
-            return None;
-        }
-        // Without a slash in front the place is seen from the note.
-        let is_placed = ["/", "./", "../"].iter().any(|start| place.starts_with(start));
-        let name = if is_placed { place } else { format!("./{place}") };
-        Some(Self { store: None, name, section: kept(&percent_decoded(section)), alias: None })
+        let section = kept(&percent_decoded(section));
+        has_memory_extension(&place).then_some(Self {
+            store: None,
+            name: place,
+            section,
+            alias: None,
+        })
     }
+}
+
+/// Tells whether a name ends like the file of a memory.
+pub(super) fn has_memory_extension(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    MEMORY_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 fn kept(text: &str) -> Option<String> {

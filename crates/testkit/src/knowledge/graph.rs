@@ -174,7 +174,12 @@ pub fn links_are_seen_from_their_folder(fixture: &Fixture) {
     library.put("/x/y/near.md", "near");
     library.put("/x/up.md", "up");
     let links = library.links_of("/x/y/from.md", &scope);
-    assert_eq!(&links[1..3], ["/x/y/near.md", "/x/up.md"]);
+    assert_eq!(&links[1..], ["/x/y/near.md", "/x/up.md", "/x/y/near.md"]);
+    // A link to a file may be meant from the root, but not if it says otherwise.
+    library.put("/root.md", "root");
+    library.put("/x/z.md", "[[./root.md]] [e](./root.md) [i](root.md) [[root.md]] [[../root]]");
+    assert_eq!(library.links_of("/x/z.md", &scope), ["?", "?", "/root.md", "/root.md", "/root.md"]);
+    assert_eq!(library.backlinks_of("/root.md"), ["/x/z.md"; 3]);
 }
 
 /// `[[store::Note]]`

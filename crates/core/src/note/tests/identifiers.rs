@@ -90,7 +90,9 @@ fn names_can_be_paths() {
     };
     assert_eq!(paths("/x/y.md"), "/x/y.md /x/y.md.md");
     assert_eq!(paths("x"), "/x /x.md");
-    assert_eq!(paths("./x.md"), "/a/b/x.md /a/b/x.md.md /x.md /x.md.md");
+    assert_eq!(paths("./x.md"), "/a/b/x.md /a/b/x.md.md");
+    assert_eq!(paths("c/x.md"), "/a/b/c/x.md /a/b/c/x.md.md /c/x.md /c/x.md.md");
+    assert_eq!(path_candidates("./x.md", None), [path("/x.md"), path("/x.md.md")]);
     assert_eq!(paths("../x"), "/a/x /a/x.md");
     assert_eq!(paths("../../../x"), "");
     assert_eq!(paths("e\u{301}"), "/é /é.md");

@@ -125,14 +125,14 @@ fn embeds_are_links() {
 #[test]
 fn markdown_links_to_memories() {
     let cases = [
-        ("[x](a.md)", "./a.md"),
-        ("[x](notes/a%20b.md#S%20T)", "./notes/a b.md#S T"),
+        ("[x](a.md)", "a.md"),
+        ("[x](notes/a%20b.md#S%20T)", "notes/a b.md#S T"),
         ("[x](../a.MD \"title\")", "../a.MD"),
         ("[x](/a.md?raw)", "/a.md"),
-        ("[x](<a b.md>)", "./a b.md"),
+        ("[x](<a b.md>)", "a b.md"),
         ("[x][r]\n\n[r]: /a.md", "/a.md"),
         ("[x](memory://work/a)", "memory://work/a"),
-        ("- [k] see [x](a.md)", "./a.md"),
+        ("- [k] see [x](a.md)", "a.md"),
     ];
     for (text, expected) in cases {
         assert_eq!(links(text), [expected], "{text}");
