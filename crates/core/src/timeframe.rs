@@ -1,4 +1,5 @@
-//! Points in time as people and models write them: `7d`, `2 weeks`, `yesterday`, `2026-11-15`.
+//! Points in time as people and models write them: `7d`, `two weeks ago`, `yesterday`, `this month`,
+//! `2026-11-15`, `2026-11`.
 
 use std::time::Duration;
 
@@ -8,19 +9,35 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// Returns the moment that a text means, looking back from `now`; `None` if it means none.
 ///
-/// Days begin at midnight UTC. A span without `ago` means the same as with it.
+/// Days begin at midnight UTC and weeks on Monday. A span without `ago` means the same as with it.
 pub fn since(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim().to_lowercase();
     match text.as_str() {
         "now" => return Some(now),
         "today" => return Some(midnight(now)),
         "yesterday" => return Some(midnight(now).minus(DAY)),
+        "this week" => return Some(monday(now)),
+        "this month" => return beginning(now.to_string().get(..7)?),
+        "this year" => return beginning(&format!("{}-01", now.to_string().get(..4)?)),
         _ => {}
     }
     match span(text.strip_suffix("ago").unwrap_or(&text)) {
         Some(span) => Some(now.minus(span)),
-        None => text.to_uppercase().parse().ok(),
+        None => text.to_uppercase().parse().ok().or_else(|| beginning(&text)),
     }
+}
+
+/// Returns when a month such as `2026-11` begins.
+fn beginning(month: &str) -> Option<Timestamp> {
+    format!("{month}-01").parse().ok()
+}
+
+fn monday(now: Timestamp) -> Timestamp {
+    let midnight = midnight(now);
+    let day_micros = i64::try_from(DAY.as_micros()).expect("a day is short");
+    // The first day of all was a Thursday.
+    let days_since_monday = (midnight.as_micros().div_euclid(day_micros) + 3).rem_euclid(7);
+    midnight.minus(DAY * u32::try_from(days_since_monday).unwrap_or_default())
 }
 
 /// Returns the length of time that a text means, such as `90d`, `3 hours` or `1 month`.
@@ -28,7 +45,11 @@ pub fn span(text: &str) -> Option<Duration> {
     let text = text.trim().trim_start_matches("last ").trim();
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at_checked(digits_end)?;
-    let count: u32 = if digits.is_empty() { 1 } else { digits.parse().ok()? };
+    let (count, unit): (u32, &str) = match (digits, unit.split_once(' ')) {
+        ("", Some((word, unit))) => (number(word)?, unit),
+        ("", None) => (1, unit),
+        (digits, _) => (digits.parse().ok()?, unit),
+    };
     let unit = match unit.trim() {
         "s" | "sec" | "secs" | "second" | "seconds" => Duration::from_secs(1),
         "m" | "min" | "mins" | "minute" | "minutes" => Duration::from_mins(1),
@@ -40,6 +61,19 @@ pub fn span(text: &str) -> Option<Duration> {
         _ => return None,
     };
     unit.checked_mul(count)
+}
+
+/// Returns the number that a word stands for.
+fn number(word: &str) -> Option<u32> {
+    const WORDS: [&str; 12] = [
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+        "twelve",
+    ];
+    let place = match word {
+        "a" | "an" => Some(0),
+        word => WORDS.iter().position(|known| *known == word),
+    };
+    u32::try_from(place? + 1).ok()
 }
 
 fn midnight(now: Timestamp) -> Timestamp {
@@ -66,6 +100,24 @@ mod tests {
     }
 
     #[test]
+    fn numbers_may_be_words() {
+        assert_eq!(check("a week ago"), check("7d"));
+        assert_eq!(check("an hour ago"), check("1h"));
+        assert_eq!(check("two days ago"), check("2d"));
+        assert_eq!(check("last twelve months"), check("12 months"));
+    }
+
+    #[test]
+    fn weeks_and_months_begin() {
+        assert_eq!(check("this week").as_deref(), Some("2026-11-09T00:00:00Z"));
+        assert_eq!(check("This month").as_deref(), Some("2026-11-01T00:00:00Z"));
+        assert_eq!(check("this year").as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert_eq!(check("2026-10").as_deref(), Some("2026-10-01T00:00:00Z"));
+        let monday = "2026-11-16T00:00:00Z".parse().unwrap();
+        assert_eq!(since("this week", monday), Some(monday));
+    }
+
+    #[test]
     fn days_begin_at_midnight() {
         assert_eq!(check("today").as_deref(), Some("2026-11-15T00:00:00Z"));
         assert_eq!(check("yesterday").as_deref(), Some("2026-11-14T00:00:00Z"));
@@ -79,7 +131,9 @@ mod tests {
 
     #[test]
     fn other_texts_mean_nothing() {
-        for text in ["", "soon", "7", "d7", "7 moons", "99999999999d", "日本"] {
+        for text in
+            ["", "soon", "7", "d7", "7 moons", "99999999999d", "日本", "2026-13", "a", "b week"]
+        {
             assert_eq!(check(text), None, "{text}");
         }
     }
