@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Phrase;
-use super::terms::{Beginning, terms_like};
+use super::terms::{Beginning, each_run, further_terms, terms_like};
 
 /// A part of a text with the matches in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,10 @@ const LEAD_CHARS: usize = 40;
 ///
 /// If none does, it is the beginning of the text.
 pub fn snippet(text: &str, phrases: &[&Phrase]) -> Snippet {
-    let found = matches(text, phrases);
+    let mut found = matches(text, phrases);
+    if found.is_empty() {
+        found = further_matches(text, phrases);
+    }
     let best = best_start(&found);
     let start = best.map_or(0, |at| back(text, at, LEAD_CHARS));
     let end = forward(text, start, CHARS_MAX);
@@ -70,6 +73,26 @@ fn matches(text: &str, phrases: &[&Phrase]) -> Vec<Found> {
         }
     }
     found.sort_by_key(|found| (found.range.start, found.range.end));
+    found
+}
+
+/// Returns the words that can be found otherwise than by their term: the beginning of a whole word,
+/// a part of an identifier.
+fn further_matches(text: &str, phrases: &[&Phrase]) -> Vec<Found> {
+    let mut found = Vec::new();
+    let words: Vec<_> =
+        phrases.iter().enumerate().filter(|(_, phrase)| phrase.terms.len() == 1).collect();
+    if words.is_empty() {
+        return found;
+    }
+    each_run(text, |run, range| {
+        let mut fitting = Vec::new();
+        further_terms(run, text.get(range.clone()).unwrap_or_default(), |term| {
+            fitting.extend(words.iter().filter(|(_, it)| it.fits(&[&term])).map(|(it, _)| *it));
+        });
+        fitting.dedup();
+        found.extend(fitting.into_iter().map(|phrase| Found { phrase, range: range.clone() }));
+    });
     found
 }
 
@@ -172,6 +195,15 @@ mod tests {
         let found = of("# Tea\n\nWe   like brewing\nGreen Teas here", &["tea", "brew"]);
         assert_eq!(found.text, "# Tea We like brewing Green Teas here");
         assert_eq!(marked(&found), ["Tea", "brewing", "Teas"]);
+    }
+
+    #[test]
+    fn beginnings_and_parts_of_words_are_shown() {
+        let text = format!("{} the organization calls parseJson2", "x ".repeat(400));
+        let prefix = TermQuery::prefix("organiz", TEXT).unwrap();
+        assert_eq!(marked(&snippet(&text, &prefix.phrases())), ["organization"]);
+        assert_eq!(marked(&of(&text, &["json"])), ["parseJson2"]);
+        assert_eq!(marked(&of(&text, &["tea"])), [""; 0]);
     }
 
     #[test]
