@@ -26,6 +26,7 @@ use crate::model::{MemoryPath, Timestamp};
 
 pub use glob::Glob;
 pub use identifier::{Identifier, Nearness, Reference, alias_key, path_candidates};
+pub(crate) use permalink::undecomposed;
 pub use permalink::{numbered_permalink, permalink, slug};
 pub use qualifier::{TimeKind, TimeQualifier};
 pub use value::Value;

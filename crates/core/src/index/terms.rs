@@ -1,9 +1,9 @@
 //! Texts as terms: what the index keeps and what a query asks for.
 //!
-//! A term is a word in lower case, without accents and without its English ending. Everything
-//! that is not a letter or a digit separates words, so `foo-bar`, `foo/bar.rs` and `foo_bar` are
-//! words beside each other. Chinese, Japanese and Korean text has no spaces, so each pair of
-//! neighbouring characters is a term.
+//! A term is a word in lower case, in plain Latin letters without accents and without its English
+//! ending. Everything that is not a letter or a digit separates words, so `foo-bar`, `foo/bar.rs`
+//! and `foo_bar` are words beside each other. Chinese, Japanese and Korean text has no spaces, so
+//! each pair of neighbouring characters is a term.
 //!
 //! Backends get terms and compare them byte by byte; all knowledge of language is here.
 
@@ -13,6 +13,7 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::stem::stem;
+use crate::note::undecomposed;
 
 /// Longer words are cut; what follows cannot be searched for.
 const TERM_SIZE_BYTES_MAX: usize = 64;
@@ -85,13 +86,16 @@ pub(super) fn term_of(written: &str) -> String {
 /// identifier such as `parseJson2`, the last character of a run without spaces.
 pub(super) fn further_terms(run: Run, written: &str, mut work: impl FnMut(String)) {
     match run {
-        Run::Ideographs => written.chars().last().map(String::from).into_iter().for_each(work),
+        Run::Ideographs => {
+            let last = clusters(written).pop().and_then(|last| written.get(last));
+            last.map(composed).into_iter().for_each(work);
+        }
         Run::Word => {
             let word = folded(written);
             if !word.is_empty() && stem(&word) != word {
                 work(word.into_owned());
             }
-            for part in parts(written) {
+            for part in parts(written).into_iter().chain(after_elision(written)) {
                 let part = folded(part);
                 work(stem(&part));
                 work(part.into_owned());
@@ -128,8 +132,20 @@ pub(super) fn parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the lower-case form of a written word without accents.
+/// Returns the word that follows a shortened one, as in `l'école`.
+fn after_elision(word: &str) -> Option<&str> {
+    let (short, rest) = word.split_once(is_apostrophe)?;
+    let is_long = rest.chars().nth(1).is_some() && !rest.contains(is_apostrophe);
+    (short.chars().count() <= 2 && is_long).then_some(rest)
+}
+
+/// Returns the lower-case form of a written word in plain Latin letters, without accents and
+/// without the ending of a possessor.
 pub(super) fn folded(written: &str) -> Cow<'_, str> {
+    let written = ["'s", "’s", "'S", "’S"]
+        .iter()
+        .find_map(|ending| written.strip_suffix(ending))
+        .unwrap_or(written);
     let is_accent = |letter: &char| ('\u{300}'..='\u{36f}').contains(letter);
     let folded: Cow<'_, str> = if written.is_ascii() {
         if written.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
@@ -141,8 +157,15 @@ pub(super) fn folded(written: &str) -> Cow<'_, str> {
     } else {
         let decomposed = written.nfkd().filter(|letter| !is_accent(letter));
         // Decomposing may bring out what separates words, which a term cannot hold.
-        let lower = decomposed.flat_map(char::to_lowercase);
-        Cow::Owned(lower.filter(|letter| is_letter(*letter)).nfc().collect())
+        let lower = decomposed.flat_map(char::to_lowercase).filter(|letter| is_letter(*letter));
+        let mut plain = String::with_capacity(written.len());
+        for letter in lower.nfc() {
+            match undecomposed(letter) {
+                Some(letters) => plain.push_str(letters),
+                None => plain.push(letter),
+            }
+        }
+        Cow::Owned(plain)
     };
     cut(folded)
 }
@@ -160,19 +183,43 @@ fn cut(word: Cow<'_, str>) -> Cow<'_, str> {
 /// Adds each pair of neighbouring characters, or the character if it is alone.
 fn pairs(text: &str, range: Range<usize>, found: &mut Vec<Term>) {
     let run = text.get(range.clone()).unwrap_or_default();
-    let places: Vec<_> =
-        run.char_indices().map(|(at, letter)| (range.start + at, letter)).collect();
-    let ends = places.iter().skip(1).map(|(at, _)| *at).chain([range.end]);
-    let letters: Vec<_> =
-        places.iter().zip(ends).map(|(&(at, letter), end)| (at, end, letter)).collect();
-    if let [(start, end, letter)] = letters.as_slice() {
-        found.push(Term { text: letter.to_string(), range: *start..*end });
+    let letters = clusters(run);
+    let term = |part: Range<usize>| Term {
+        text: composed(run.get(part.clone()).unwrap_or_default()),
+        range: range.start + part.start..range.start + part.end,
+    };
+    if let [only] = letters.as_slice() {
+        found.push(term(only.clone()));
     }
     for pair in letters.windows(2) {
-        if let [(start, _, first), (_, end, second)] = pair {
-            found.push(Term { text: [*first, *second].iter().collect(), range: *start..*end });
+        if let [first, second] = pair {
+            found.push(term(first.start..second.end));
         }
     }
+}
+
+/// Returns where the characters of a run without spaces stand. What is written as several, such as a
+/// Korean syllable of single letters, is one.
+fn clusters(run: &str) -> Vec<Range<usize>> {
+    let mut clusters: Vec<Range<usize>> = Vec::with_capacity(run.len() / 3);
+    for (at, letter) in run.char_indices() {
+        let end = at + letter.len_utf8();
+        match clusters.last_mut() {
+            Some(last) if continues(letter) => last.end = end,
+            Some(_) | None => clusters.push(at..end),
+        }
+    }
+    clusters
+}
+
+fn composed(written: &str) -> String {
+    if written.contains(continues) { written.nfc().collect() } else { written.to_owned() }
+}
+
+/// Tells whether a character is a part of the one before it: a vowel or final consonant of Korean, a
+/// voicing mark of Japanese.
+fn continues(letter: char) -> bool {
+    matches!(letter, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}' | '\u{3099}' | '\u{309a}')
 }
 
 /// What kind of text a run of letters is.
@@ -238,8 +285,11 @@ pub(super) fn is_ideograph(letter: char) -> bool {
         | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}'
         | '\u{ff66}'..='\u{ff9f}'
+        | '\u{1100}'..='\u{11ff}'
+        | '\u{a960}'..='\u{a97f}'
+        | '\u{d7b0}'..='\u{d7ff}'
         | '\u{20000}'..='\u{3ffff}'
-    ) && letter.is_alphanumeric()
+    ) && (letter.is_alphanumeric() || continues(letter))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -272,8 +322,15 @@ mod tests {
     #[test]
     fn words_lose_case_accents_and_endings() {
         assert_eq!(of("The Cafés were CONNECTED"), ["the", "cafe", "were", "connect"]);
-        assert_eq!(of("Größe naïve"), ["große", "naiv"]);
-        assert_eq!(of("user's don’t"), ["user", "dont"]);
+        assert_eq!(of("Größe naïve"), ["gross", "naiv"]);
+        assert_eq!(
+            of("Łódź Smørrebrød Straße Æther İstanbul"),
+            ["lodz", "smorrebrod", "strass", "aether", "istanbul"]
+        );
+        assert_eq!(
+            of("user's don’t James's JAMES’S James"),
+            ["user", "dont", "jame", "jame", "jame"]
+        );
     }
 
     #[test]
@@ -293,6 +350,28 @@ mod tests {
         let mut further = Vec::new();
         further_terms(Run::Ideographs, "日本語", |term| further.push(term));
         assert_eq!(further, ["語"]);
+    }
+
+    #[test]
+    fn composed_and_decomposed_letters_are_the_same() {
+        for text in ["한국어", "がぎぐ", "café", "日本語が"] {
+            let decomposed: String = text.nfd().collect();
+            assert_eq!(of(&decomposed), of(text), "{text}");
+        }
+        let decomposed: String = "한국".nfd().collect();
+        assert_eq!(terms(&decomposed)[0].range, 0..decomposed.len());
+    }
+
+    #[test]
+    fn what_follows_a_shortened_word_is_found_too() {
+        let further = |text: &str| {
+            let mut found = Vec::new();
+            further_terms(Run::Word, text, |term| found.push(term));
+            found
+        };
+        assert_eq!(further("l'école"), ["lecole", "ecol", "ecole"]);
+        assert!(further("d’Artagnan").contains(&"artagnan".to_owned()));
+        assert_eq!(further("don't"), Vec::<String>::new());
     }
 
     #[test]

@@ -88,7 +88,12 @@ fn latin(character: char) -> Option<String> {
     if let Some(letter) = base.filter(char::is_ascii_alphabetic) {
         return Some(letter.to_ascii_lowercase().to_string());
     }
-    let letters = match character {
+    undecomposed(character).map(str::to_owned)
+}
+
+/// Returns the ASCII letters that stand for a Latin letter which is not a letter with an accent.
+pub(crate) fn undecomposed(character: char) -> Option<&'static str> {
+    Some(match character {
         'Æ' | 'æ' | 'Ǽ' | 'ǽ' => "ae",
         'Œ' | 'œ' => "oe",
         'Ø' | 'ø' | 'Ǿ' | 'ǿ' | 'º' => "o",
@@ -105,6 +110,5 @@ fn latin(character: char) -> Option<String> {
         'ſ' => "s",
         'ª' => "a",
         _ => return None,
-    };
-    Some(letters.to_owned())
+    })
 }

@@ -157,7 +157,14 @@ pub fn identifiers_paths_digits_and_scripts_without_spaces_are_found(fixture: &F
     assert_eq!(library.find("テキスト"), ["/japan.md"]);
     assert_eq!(library.find("한국어"), ["/korea.md"]);
     assert_eq!(library.find("cafe"), ["/accent.md"]);
-    assert_eq!(library.find("GRÖSSE OR Größe"), ["/accent.md"]);
+    library.put("/north.md", "Smørrebrød in Łódź, at James's, near l'école");
+    for query in ["Größe", "GRÖSSE", "grosse"] {
+        assert_eq!(library.find(query), ["/accent.md"], "{query}");
+    }
+    for query in ["smorrebrod", "Lodz", "łódź", "James", "école", "ecole"] {
+        assert_eq!(library.find(query), ["/north.md"], "{query}");
+    }
+    assert_eq!(library.find("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}"), ["/korea.md"]);
 }
 
 /// All of a text is searchable, however long.
