@@ -10,7 +10,8 @@ use super::terms::{Run, each_run, further_terms, term_of, terms};
 /// between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// The title; the category of an observation, the kind of a relation.
+    /// The title and what else it can be found by, so that titles can be searched alone; the
+    /// category of an observation, the kind of a relation.
     pub title: String,
     /// The tags.
     pub tags: String,

@@ -134,13 +134,19 @@ fn document(path: &MemoryPath, note: &Note, text: &str, marks: &[String]) -> Doc
     let tags = || note.tags.iter().map(String::as_str);
     let headings = || note.headings.iter().map(|heading| heading.text.as_str());
     let values: Vec<_> = fields(note).into_iter().map(|(_, value)| value).collect();
-    let mut further = extra([note.title.as_str(), body].into_iter().chain(tags()));
+    let title = joined([note.title.as_str()]);
+    let further_of_title = extra([note.title.as_str()]);
+    let mut further = extra(std::iter::once(body).chain(tags()));
     let path_and_values =
         || std::iter::once(path.as_str()).chain(values.iter().map(String::as_str));
     further.extend(path_and_values().flat_map(terms).map(|term| term.text));
     further.extend(extra(path_and_values()));
     Document {
-        title: joined([note.title.as_str()]),
+        title: spaced(
+            std::iter::once(title.as_str())
+                .chain(further_of_title.iter().map(String::as_str))
+                .filter(|term| !term.is_empty()),
+        ),
         tags: joined(tags()),
         headings: joined(headings()),
         body: joined([body]),

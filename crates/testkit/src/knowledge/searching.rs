@@ -281,6 +281,11 @@ pub fn titles_and_permalinks_can_be_searched_alone(fixture: &Fixture) {
     };
     assert_eq!(find(SearchMode::Title, "tea"), ["/docs/Tea House.md"]);
     assert_eq!(find(SearchMode::Title, "kettle"), ["/docs/kettle.md"]);
+    library.put("/code/parser.md", "# The organization of parseJson");
+    for query in ["organiz*", "organization", "json", "parse_json", "pars*", "parseJ*"] {
+        assert_eq!(find(SearchMode::Title, query), ["/code/parser.md"], "{query}");
+    }
+    assert_eq!(find(SearchMode::Title, "tea*"), ["/docs/Tea House.md"]);
     assert_eq!(find(SearchMode::Permalink, "docs/tea-house"), ["/docs/Tea House.md"]);
     assert_eq!(find(SearchMode::Permalink, "docs/*").len(), 2);
     library.put("/a.md", "---\npermalink: Special/Name\n---\n");
