@@ -129,6 +129,7 @@ impl Client {
 
     /// Fails unless the store may be written to.
     pub(super) fn require_writing(&self, store: &Store) -> Result<(), Error> {
+        require_open(store)?;
         match self.access(store.id) {
             Some(Access::ReadWrite) => Ok(()),
             Some(Access::ReadOnly) | None => Err(Error::new(
@@ -260,12 +261,16 @@ impl Client {
     }
 
     /// Returns the stores to look in: the one named, or the default one and that of the memory
-    /// tool, or all if there is no default.
+    /// tool, or all if there is no default. Archived ones must be named,
+    /// unless there are no others.
     pub(super) fn stores_to_read(&self, wanted: Option<&str>) -> Result<Vec<Store>, Error> {
         if let Some(wanted) = wanted {
             return Ok(vec![self.store(wanted)?]);
         }
         let mut all = self.stores()?;
+        if all.iter().any(|store| !is_archived(store)) {
+            all.retain(|store| !is_archived(store));
+        }
         if let Some(default) = self.default_store()? {
             all.retain(|store| store.name.as_str() == MEMORY_STORE && store.id != default.id);
             all.insert(0, default);
@@ -295,12 +300,9 @@ impl Client {
     }
 
     fn created(&self, name: &str, description: &str) -> Result<Store, Error> {
-        if self.stores()?.iter().any(|store| store.name.as_str() == name) {
-            return Err(Error::new(
-                ErrorKind::StoreArchived,
-                format!("the store `{name}` is archived"),
-            )
-            .with_hint("it can be read; name another one as `project` to write"));
+        // Somebody else may just have made it.
+        if let Some(store) = self.stores()?.into_iter().find(|store| store.name.as_str() == name) {
+            return require_open(&store).map(|()| store);
         }
         if !self.makes_first_store() {
             let is_limited = matches!(&self.grant, Grant::Key(key) if key.stores.is_some());
@@ -322,6 +324,16 @@ impl Client {
             Ok(_) | Err(_) => store.id.to_string(),
         }
     }
+}
+
+/// Fails if a store is archived.
+pub(super) fn require_open(store: &Store) -> Result<(), Error> {
+    if is_archived(store) {
+        let message = format!("the store `{}` is archived; nothing was changed", store.name);
+        return Err(Error::new(ErrorKind::StoreArchived, message)
+            .with_hint("it can be read; name another one as `project` to write"));
+    }
+    Ok(())
 }
 
 fn is_archived(store: &Store) -> bool {

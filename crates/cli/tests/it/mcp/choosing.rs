@@ -91,18 +91,45 @@ fn archived_stores_are_read_and_not_made_anew() {
     for store in ["notes", "memories"] {
         quipu.ok(&["store", "archive", store]);
     }
-    assert!(host.ok("read_note", json!({"identifier": "N"})).text.contains("text"));
+    let named = json!({"identifier": "N", "project": "notes"});
+    assert!(host.ok("read_note", named.clone()).text.contains("text"));
+    assert!(host.refusal("delete_note", named).contains("archived"));
+    host.ok("read_note", json!({"identifier": "N"}));
     let view = host.ok("memory", json!({"command": "view", "path": "/memories/me.md"}));
     assert!(view.text.contains("I am"), "{}", view.text);
     let again = json!({"title": "M", "content": "text"});
     assert!(host.refusal("write_note", again).contains("archived"));
     let create = json!({"command": "create", "path": "/memories/b.md", "file_text": "x"});
     assert!(host.refusal("memory", create).contains("archived"));
+    let delete = json!({"command": "delete", "path": "/memories/me.md"});
+    assert!(host.refusal("memory", delete).contains("archived"));
     let made = host.ok("create_memory_project", json!({"project_name": "notes"}));
     assert!(made.text.contains("archived"), "{}", made.text);
     assert_eq!(stores(&mut host).len(), 2);
     let found = host.ok("search_notes", json!({"query": "text", "project": "notes"}));
     assert_eq!(found.data["total"], 1);
+    host.ok("create_memory_project", json!({"project_name": "work"}));
+    let found = host.ok("search_notes", json!({"query": "text"}));
+    assert_eq!(found.data["total"], 0);
+    assert!(host.refusal("read_note", json!({"identifier": "N"})).contains("memory://notes/N.md"));
+}
+
+#[test]
+fn undo_looks_in_the_same_order_as_everything_else() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    let create = json!({"command": "create", "path": "/memories/plan.md", "file_text": "one"});
+    host.ok("memory", create);
+    let replace = json!({
+        "command": "str_replace", "path": "/memories/plan.md", "old_str": "one", "new_str": "two",
+    });
+    host.ok("memory", replace);
+    host.ok("write_note", json!({"title": "plan", "content": "text"}));
+    host.ok("delete_note", json!({"identifier": "plan"}));
+    let undone = host.ok("restore_note", json!({"identifier": "plan"}));
+    assert_eq!(undone.data["project"], "notes");
+    let view = host.ok("memory", json!({"command": "view", "path": "/memories/plan.md"}));
+    assert!(view.text.contains("two"), "{}", view.text);
 }
 
 #[test]

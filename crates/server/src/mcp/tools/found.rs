@@ -1,7 +1,7 @@
 //! Finding the note that an identifier means.
 
 use quipu_core::engine::Scope;
-use quipu_core::model::{ContentHash, Memory, ParseHashError, Store, View};
+use quipu_core::model::{ContentHash, Memory, MemoryId, MemoryPath, ParseHashError, Store, View};
 use quipu_core::note::{Identifier, Reference};
 use quipu_core::{Error, ErrorKind};
 
@@ -16,17 +16,59 @@ pub(super) struct Found {
     pub(super) memory: Memory,
 }
 
-/// Returns the one note that an identifier means, in the store of `project` if that is given.
-///
-/// Otherwise the default store comes first; without one, no other store may have such a note.
+/// Something that was found in a store.
+#[derive(Debug)]
+pub(super) struct Hit<T> {
+    pub(super) store: Store,
+    pub(super) memory: MemoryId,
+    path: Option<MemoryPath>,
+    pub(super) what: T,
+}
+
+impl<T> Hit<T> {
+    pub(super) fn new(store: Store, memory: MemoryId, path: Option<MemoryPath>, what: T) -> Self {
+        Self { store, memory, path, what }
+    }
+}
+
+/// Returns the one note that an identifier means.
 pub(super) fn exact(call: &Call, identifier: &str, arguments: &Arguments) -> Result<Found, Error> {
+    let found = one(call, arguments, identifier, |scope| living(call, scope, identifier))?;
+    Ok(Found { store: found.store, memory: found.what })
+}
+
+/// Returns the one note that an identifier means and that is to be changed.
+pub(super) fn to_change(
+    call: &Call,
+    identifier: &str,
+    arguments: &Arguments,
+) -> Result<Found, Error> {
+    refuse_pattern(identifier)?;
+    exact(call, identifier, arguments)
+}
+
+/// Returns the living note that an identifier means, seen from a store.
+pub(super) fn living(call: &Call, scope: &Scope, identifier: &str) -> Result<Hit<Memory>, Error> {
+    let memory = call.engine().resolve(scope, identifier, View::Full)?;
+    let store = call.engine().store(memory.store)?;
+    Ok(Hit::new(store, memory.id, Some(memory.path.clone()), memory))
+}
+
+/// Looks in the store of `project` if that is given. Otherwise the default store comes first;
+/// without one, only one store may have what is looked for.
+pub(super) fn one<T>(
+    call: &Call,
+    arguments: &Arguments,
+    identifier: &str,
+    look: impl Fn(&Scope) -> Result<Hit<T>, Error>,
+) -> Result<Hit<T>, Error> {
     let has_order = arguments.word("project")?.is_some() || call.client.default_store()?.is_some();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Hit<T>> = Vec::new();
     let mut missing = None;
     for scope in &scopes(call, arguments)? {
-        match call.engine().resolve(scope, identifier, View::Full) {
-            Ok(memory) if found.iter().any(|it| it.memory.id == memory.id) => {}
-            Ok(memory) => found.push(Found { store: call.engine().store(memory.store)?, memory }),
+        match look(scope) {
+            Ok(hit) if found.iter().any(|known| known.memory == hit.memory) => {}
+            Ok(hit) => found.push(hit),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }
@@ -43,24 +85,22 @@ pub(super) fn exact(call: &Call, identifier: &str, arguments: &Arguments) -> Res
     }
 }
 
-/// Returns the one note that an identifier means and that is to be changed: a pattern never means
-/// one.
-pub(super) fn to_change(
-    call: &Call,
-    identifier: &str,
-    arguments: &Arguments,
-) -> Result<Found, Error> {
+/// Fails for a pattern, which never means one note that is to be changed.
+pub(super) fn refuse_pattern(identifier: &str) -> Result<(), Error> {
     let parsed = Identifier::parse(identifier);
     if parsed.is_url && matches!(parsed.reference, Reference::Glob(_)) {
         return Err(Error::invalid(format!("`{identifier}` is a pattern; nothing was changed"))
             .with_hint("name one note; build_context lists those that fit"));
     }
-    exact(call, identifier, arguments)
+    Ok(())
 }
 
-fn ambiguous<'f>(identifier: &str, found: impl Iterator<Item = &'f Found>) -> Error {
-    let places: Vec<_> =
-        found.map(|it| format!("`{}` of `{}`", it.memory.path, it.store.name)).collect();
+fn ambiguous<'h, T: 'h>(identifier: &str, hits: impl Iterator<Item = &'h Hit<T>>) -> Error {
+    let place = |hit: &Hit<T>| {
+        let path = hit.path.as_ref().map_or_else(|| hit.memory.to_string(), ToString::to_string);
+        format!("`{path}` of `{}`", hit.store.name)
+    };
+    let places: Vec<_> = hits.map(place).collect();
     Error::new(ErrorKind::Ambiguous, format!("{} notes are called `{identifier}`", places.len()))
         .with_hint(format!("name the store as `project`: {}", places.join(" or ")))
 }

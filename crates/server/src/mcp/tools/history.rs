@@ -10,16 +10,10 @@ use quipu_core::{Error, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Call;
-use super::found;
+use super::found::{self, Hit};
 use super::shown::{self, Actors};
 use crate::mcp::answer::Answer;
 use crate::mcp::arguments::Arguments;
-
-/// A note that lives or lived.
-struct Subject {
-    store: Store,
-    memory: MemoryId,
-}
 
 pub(super) fn note_history(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let subject = subject(call, arguments)?;
@@ -61,7 +55,7 @@ pub(super) fn note_history(call: &Call, arguments: &Arguments) -> Result<Answer,
     Ok(Answer::new(texts.join("\n"), data))
 }
 
-fn one_version(call: &Call, subject: &Subject, id: &str) -> Result<Answer, Error> {
+fn one_version(call: &Call, subject: &Hit<()>, id: &str) -> Result<Answer, Error> {
     let version = call.engine().version(subject.store.id, version_id(id)?, View::Full)?;
     if version.memory != subject.memory {
         return Err(Error::not_found(format!("`{id}` is a version of another note")));
@@ -161,7 +155,10 @@ pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer,
     let held = format!("what it held in {} ({})", version.id, version.created_at);
     let text = if is_changed {
         let path = &memory.path;
-        format!("`{path}` holds again {held}; the version before stays in its history.")
+        format!(
+            "`{path}` in `{}` holds again {held}; the version before stays in its history.",
+            subject.store.name
+        )
     } else {
         format!("`{}` holds {held} already; nothing was changed.", memory.path)
     };
@@ -169,7 +166,7 @@ pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer,
 }
 
 /// Returns the version before the last change.
-fn undone(call: &Call, subject: &Subject) -> Result<Version, Error> {
+fn undone(call: &Call, subject: &Hit<()>) -> Result<Version, Error> {
     let query = VersionQuery {
         filter: VersionFilter { memory: Some(subject.memory), ..VersionFilter::default() },
         before: None,
@@ -192,22 +189,23 @@ fn undone(call: &Call, subject: &Subject) -> Result<Version, Error> {
     }
 }
 
-/// Finds a note that lives or, by its path, one that is deleted.
-fn subject(call: &Call, arguments: &Arguments) -> Result<Subject, Error> {
+/// Finds a note that lives or, by its path, one that is deleted, in one store after the other.
+fn subject(call: &Call, arguments: &Arguments) -> Result<Hit<()>, Error> {
     let identifier = arguments.required("identifier")?;
-    let missing = match found::to_change(call, &identifier, arguments) {
-        Ok(found) => return Ok(Subject { store: found.store, memory: found.memory.id }),
-        Err(error) if *error.kind() == ErrorKind::NotFound => error,
-        Err(error) => return Err(error),
-    };
-    for scope in found::scopes(call, arguments)? {
+    found::refuse_pattern(&identifier)?;
+    found::one(call, arguments, &identifier, |scope| {
+        let missing = match found::living(call, scope, &identifier) {
+            Ok(hit) => return Ok(Hit::new(hit.store, hit.memory, Some(hit.what.path), ())),
+            Err(error) if *error.kind() == ErrorKind::NotFound => error,
+            Err(error) => return Err(error),
+        };
         let store = call.engine().store(scope.home)?;
         let (store, reference) = named(call, store, &identifier);
-        if let Some(memory) = deleted(call, &store, &reference)? {
-            return Ok(Subject { store, memory });
+        match deleted(call, &store, &reference)? {
+            Some((memory, path)) => Ok(Hit::new(store, memory, path, ())),
+            None => Err(missing),
         }
-    }
-    Err(missing)
+    })
 }
 
 /// Returns the store that an identifier names, or else the one to begin with, and what is called.
@@ -222,18 +220,24 @@ fn named(call: &Call, home: Store, identifier: &str) -> (Store, Reference) {
     (store.unwrap_or(home), identifier.reference)
 }
 
-fn deleted(call: &Call, store: &Store, reference: &Reference) -> Result<Option<MemoryId>, Error> {
+fn deleted(
+    call: &Call,
+    store: &Store,
+    reference: &Reference,
+) -> Result<Option<(MemoryId, Option<MemoryPath>)>, Error> {
     match reference {
         Reference::Id(id) => {
             let filter = VersionFilter { memory: Some(*id), ..VersionFilter::default() };
             let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
             let is_kept = !call.engine().versions(store.id, &query)?.items.is_empty();
-            Ok(is_kept.then_some(*id))
+            Ok(is_kept.then_some((*id, None)))
         }
         Reference::Name(name) => {
             for path in path_candidates(name, None) {
                 match call.engine().history(store.id, &path, 1) {
-                    Ok(versions) => return Ok(versions.first().map(|version| version.memory)),
+                    Ok(versions) => {
+                        return Ok(versions.first().map(|version| (version.memory, Some(path))));
+                    }
                     Err(error) if *error.kind() == ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }

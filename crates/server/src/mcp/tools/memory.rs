@@ -6,6 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::mcp::access::require_open;
 use crate::mcp::arguments::Arguments;
 use crate::tool::{MemoryTool, ToolSettings};
 
@@ -44,6 +45,9 @@ pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, 
     call.require_wanted()?;
     // A look needs no author, so no session is made for somebody who only looks.
     let is_look = input.get("command").and_then(Value::as_str) == Some("view");
+    if !is_look {
+        require_open(&store)?;
+    }
     let actor = if is_look || access == Access::ReadOnly { Actor::expiry() } else { call.actor()? };
     let settings = ToolSettings { access, ..call.client.settings.tool };
     let tool = MemoryTool::new(call.engine().clone(), store.id, actor, settings);
