@@ -115,13 +115,15 @@ pub fn filters_of_the_query_nest(fixture: &Fixture) {
     }
 }
 
-/// What stands in quotes must be there, also where words may be missing.
+/// What stands in quotes must be there, also where words may be missing, unless nothing has it.
 pub fn quotes_are_no_suggestion(fixture: &Fixture) {
     let library = Library::of(fixture);
     library.put("/quoted.md", "green tea from a pot");
     library.put("/words.md", "tea that is green, from a kettle");
     assert_eq!(library.find("\"green tea\" kettle"), ["/quoted.md"]);
     assert_eq!(library.find("pot kettle \"green tea\""), ["/quoted.md"]);
+    assert_eq!(library.find("who makes a pot of \"purple tea\"?"), ["/quoted.md"]);
+    assert_eq!(library.find("\"purple tea\""), Vec::<String>::new());
 }
 
 /// A word in the title weighs more than in a tag, a heading, the text.

@@ -30,7 +30,7 @@ const LOOSE_MAX: usize = 500;
 /// rarer one.
 const LOOSE_COUNTED_MAX: usize = 2000;
 /// So many words are looked for: the rarest of those that are there.
-const LOOSE_WORDS_MAX: usize = 24;
+const LOOSE_WORDS_MAX: usize = 32;
 /// So many pieces of words are counted, besides the words themselves.
 const LOOSE_PIECES_MAX: usize = 128;
 
@@ -41,6 +41,17 @@ struct Loose {
     parts: Vec<TermQuery>,
     /// What must be there all the same.
     conditions: Vec<TermQuery>,
+    /// What must be there if any document has it.
+    quoted: Vec<TermQuery>,
+}
+
+/// A part that documents have.
+struct Counted<'a> {
+    part: &'a TermQuery,
+    /// How many documents have it.
+    count: usize,
+    /// How often it was typed, which tells how much it counts.
+    times: usize,
 }
 
 impl Plan {
@@ -97,31 +108,35 @@ impl Plan {
         what: What,
         limit: usize,
     ) -> Result<Option<IndexQuery>, Error> {
-        let Loose { parts, conditions } = &self.loose;
-        let with_conditions = |wanted: Vec<TermQuery>| {
-            Some(TermQuery::And(wanted.into_iter().chain(conditions.iter().cloned()).collect()))
+        let counted_with = |part: &TermQuery, conditions: &[TermQuery]| {
+            let wanted = Some(with_conditions(vec![part.clone()], conditions));
+            reader.count_index(&self.query_for(request, what, wanted, LOOSE_COUNTED_MAX))
         };
-        let mut counted: Vec<(usize, &TermQuery)> = Vec::new();
-        for part in parts {
-            if counted.iter().any(|(_, known)| *known == part) {
-                continue;
-            }
-            let wanted = with_conditions(vec![part.clone()]);
-            let query = self.query_for(request, what, wanted, LOOSE_COUNTED_MAX);
-            let count = reader.count_index(&query)?;
-            if count > 0 {
-                counted.push((count, part));
+        let mut conditions = self.loose.conditions.clone();
+        for quoted in &self.loose.quoted {
+            if counted_with(quoted, &conditions)? > 0 {
+                conditions.push(quoted.clone());
             }
         }
-        counted.sort_by_key(|(count, _)| *count);
+        let mut counted: Vec<Counted<'_>> = Vec::new();
+        for part in &self.loose.parts {
+            if let Some(known) = counted.iter_mut().find(|known| known.part == part) {
+                known.times += 1;
+                continue;
+            }
+            counted.push(Counted { part, count: counted_with(part, &conditions)?, times: 1 });
+        }
+        counted.retain(|counted| counted.count > 0);
+        counted.sort_by_key(|counted| counted.count);
         let mut sum = 0;
         let (mut rare, mut common) = (Vec::new(), Vec::new());
-        for (count, part) in counted.into_iter().take(LOOSE_WORDS_MAX) {
+        for Counted { part, count, times } in counted.into_iter().take(LOOSE_WORDS_MAX) {
             sum += count;
+            let repeated = std::iter::repeat_n(part.clone(), times);
             if rare.is_empty() || sum <= LOOSE_MAX {
-                rare.push(part.clone());
+                rare.extend(repeated);
             } else if count < LOOSE_COUNTED_MAX {
-                common.push(part.clone());
+                common.extend(repeated);
             }
         }
         if rare.is_empty() {
@@ -132,7 +147,8 @@ impl Plan {
             common.push(TermQuery::mark(Mark::Any));
             wanted.push(TermQuery::Or(common));
         }
-        Ok(Some(self.query_for(request, what, with_conditions(wanted), limit)))
+        let wanted = Some(with_conditions(wanted, &conditions));
+        Ok(Some(self.query_for(request, what, wanted, limit)))
     }
 
     /// Tells whether documents that lack some of the words can be found too.
@@ -263,13 +279,17 @@ fn loose(expression: &Expression, columns: &'static [Column]) -> Loose {
         Expression::Term(Term::Word(word)) => {
             let whole = TermQuery::prefix(word, columns).into_iter();
             let pieces = TermQuery::pieces(word, columns).into_iter().take(LOOSE_PIECES_MAX);
-            let parts = whole.chain(pieces).collect();
-            Loose { parts, conditions: Vec::new() }
+            Loose { parts: whole.chain(pieces).collect(), ..Loose::default() }
         }
         Expression::Term(_) | Expression::Filter(_) | Expression::Any(_) | Expression::Not(_) => {
             Loose::default()
         }
     }
+}
+
+fn with_conditions(mut wanted: Vec<TermQuery>, conditions: &[TermQuery]) -> TermQuery {
+    wanted.extend(conditions.iter().cloned());
+    TermQuery::And(wanted)
 }
 
 /// Returns what to settle for of several parts: any of the words, with everything else.
@@ -286,8 +306,8 @@ fn several(parts: &[&Expression], columns: &'static [Column]) -> Loose {
                 pieces.extend(TermQuery::pieces(word, columns));
             }
             Expression::Term(Term::Prefix(_)) => has_words = true,
-            Expression::Term(Term::Phrase(_))
-            | Expression::Filter(_)
+            Expression::Term(Term::Phrase(_)) => loose.quoted.extend(terms),
+            Expression::Filter(_)
             | Expression::Together(_)
             | Expression::All(_)
             | Expression::Any(_)
@@ -322,7 +342,7 @@ mod tests {
     fn only_words_beside_each_other_are_given_up() {
         let mixed = plan("green tea \"hot water\"").loose;
         assert_eq!(mixed.parts.len(), 3);
-        assert_eq!(mixed.conditions, [TermQuery::phrase("hot water", TEXT).unwrap()]);
+        assert_eq!(mixed.quoted, [TermQuery::phrase("hot water", TEXT).unwrap()]);
         assert_eq!(plan("(green OR black) tea tag:x NOT y").loose.conditions.len(), 3);
         assert_eq!(plan("green tea AND tag:x").loose.parts.len(), 2);
         assert_eq!(plan("\"green tea\" \"hot water\"").loose, Loose::default());
