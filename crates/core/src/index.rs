@@ -7,6 +7,7 @@
 mod document;
 mod entry;
 mod filter;
+mod irregular;
 mod snippet;
 mod stem;
 mod term_query;

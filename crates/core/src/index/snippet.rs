@@ -195,6 +195,7 @@ mod tests {
         let found = of("# Tea\n\nWe   like brewing\nGreen Teas here", &["tea", "brew"]);
         assert_eq!(found.text, "# Tea We like brewing Green Teas here");
         assert_eq!(marked(&found), ["Tea", "brewing", "Teas"]);
+        assert_eq!(marked(&of("The men's club went home", &["go", "man"])), ["men's", "went"]);
     }
 
     #[test]

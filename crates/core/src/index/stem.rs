@@ -1,7 +1,9 @@
 //! English words without their endings, by Porter's rules.
 //!
-//! `connect`, `connected`, `connecting` and `connections` all become `connect`. Words that are not
-//! plain lower-case ASCII letters stay as they are.
+//! `connect`, `connected`, `connecting` and `connections` all become `connect`, and `went` becomes
+//! `go`. Words that are not plain lower-case ASCII letters stay as they are.
+
+use super::irregular::base;
 
 /// Shorter words have no ending to lose; longer ones are not words.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=40;
@@ -11,7 +13,7 @@ pub(super) fn stem(word: &str) -> String {
     if !LENGTHS.contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_owned();
     }
-    let mut word = Word(word.to_owned());
+    let mut word = Word(base(word).unwrap_or(word).to_owned());
     word.lose_plural();
     word.lose_past();
     word.turn_y();
@@ -213,6 +215,10 @@ mod tests {
             vec!["query", "queries", "querying", "queried"],
             vec!["hop", "hops", "hopped", "hopping"],
             vec!["relate", "related", "relates", "relating"],
+            vec!["go", "goes", "going", "gone", "went"],
+            vec!["buy", "buys", "buying", "bought"],
+            vec!["child", "children"],
+            vec!["write", "writing", "wrote", "written"],
         ] {
             let stems: Vec<_> = forms.iter().map(|form| stem(form)).collect();
             assert!(stems.iter().all(|it| *it == stems[0]), "{forms:?}: {stems:?}");

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization as _;
 
+use super::irregular::base_of_written;
 use super::stem::stem;
 use crate::note::undecomposed;
 
@@ -39,7 +40,7 @@ pub(super) fn terms_like(text: &str, is_wanted: impl Fn(Beginning) -> bool) -> V
     each_run(text, |run, range| match run {
         Run::Word => {
             let written = text.get(range.clone()).unwrap_or_default();
-            if written.is_ascii() && !is_wanted(Beginning::of(written)) {
+            if written.is_ascii() && !is_wanted(Beginning::of_word(written)) {
                 return found.push(Term { text: String::new(), range });
             }
             let term = term_of(written);
@@ -60,6 +61,12 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
+    /// Returns how the term of a written word may begin.
+    pub(super) fn of_word(word: &str) -> Self {
+        let word = without_possessive(word);
+        Self::of(base_of_written(word).unwrap_or(word))
+    }
+
     pub(super) fn of(word: &str) -> Self {
         let mut letters = word.bytes().filter(|byte| *byte != b'\'');
         // The stem of `oy` ends with an `i`.
@@ -142,10 +149,7 @@ fn after_elision(word: &str) -> Option<&str> {
 /// Returns the lower-case form of a written word in plain Latin letters, without accents and
 /// without the ending of a possessor.
 pub(super) fn folded(written: &str) -> Cow<'_, str> {
-    let written = ["'s", "’s", "'S", "’S"]
-        .iter()
-        .find_map(|ending| written.strip_suffix(ending))
-        .unwrap_or(written);
+    let written = without_possessive(written);
     let is_accent = |letter: &char| ('\u{300}'..='\u{36f}').contains(letter);
     let folded: Cow<'_, str> = if written.is_ascii() {
         if written.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
@@ -168,6 +172,11 @@ pub(super) fn folded(written: &str) -> Cow<'_, str> {
         Cow::Owned(plain)
     };
     cut(folded)
+}
+
+fn without_possessive(written: &str) -> &str {
+    let endings = ["'s", "’s", "'S", "’S"];
+    endings.iter().find_map(|ending| written.strip_suffix(ending)).unwrap_or(written)
 }
 
 fn cut(word: Cow<'_, str>) -> Cow<'_, str> {
@@ -404,7 +413,7 @@ mod tests {
         #[test]
         fn a_term_begins_like_its_word(word in "[a-zA-Z0-9]([a-z'ys]{0,3}[a-zA-Z0-9']{0,8}(ies|ing|ed|[a-z0-9]))?") {
             let beginning = Beginning::of(&term_of(&word));
-            prop_assert!(Beginning::of(&word).is_like(beginning));
+            prop_assert!(Beginning::of_word(&word).is_like(beginning));
         }
 
         #[test]
