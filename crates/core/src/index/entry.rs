@@ -116,7 +116,7 @@ fn target_keys(from: &MemoryPath, target: &Target) -> Vec<String> {
                 Reference::Name(name) => name,
             };
             let bare = name.trim_matches('/');
-            keys.extend([bare, bare.strip_suffix(".md").unwrap_or(bare)].map(alias_key));
+            keys.extend([&name, bare, bare.strip_suffix(".md").unwrap_or(bare)].map(alias_key));
             let paths = note::path_candidates(&name, Some(&from.parent()));
             keys.extend(paths.iter().map(|path| alias_key(path.as_str().trim_start_matches('/'))));
         }

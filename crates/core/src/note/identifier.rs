@@ -77,6 +77,7 @@ impl Identifier {
         let mut names = Vec::new();
         names.extend(self.section.as_ref().map(|section| format!("{name}#{section}")));
         names.push(name.to_owned());
+        names.extend(name.strip_suffix('#').map(|name| name.trim_end().to_owned()));
         let mut readings = Vec::new();
         if let Some(store) = &self.store {
             readings.extend(names.iter().map(|name| Self::named(&format!("{store}::{name}"))));

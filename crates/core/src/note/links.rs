@@ -64,7 +64,14 @@ impl Target {
             Some((place, alias)) => (place.strip_suffix('\\').unwrap_or(place), alias),
             None => (inside, ""),
         };
-        let (name, section) = place.split_once('#').unwrap_or((place, ""));
+        let (name, section) = match place.split_once('#') {
+            // A sign at the end begins no section; it may belong to the name, as in `C#`.
+            Some((name, section)) if section.trim().is_empty() && !name.trim().is_empty() => {
+                (place, "")
+            }
+            Some(split) => split,
+            None => (place, ""),
+        };
         let (store, name) = match name.split_once("::") {
             Some((store, name)) if !store.trim().is_empty() => (store, name),
             _ => ("", name),

@@ -239,8 +239,13 @@ pub fn signs_in_titles_are_part_of_them(fixture: &Fixture) {
     library.put("/sharp.md", "# C# tips");
     library.put("/vector.md", "# std::vector");
     library.put("/issue.md", "# Issue #12");
-    library.put("/from.md", "[[C# tips]] [[C#tricks]] [[std::vector#Use]] [[Issue #12|it]]");
-    let expected = ["/sharp.md", "/c.md", "/vector.md", "/issue.md"];
+    library.put("/only.md", "# F#");
+    library.put("/hosts.md", "---\ntitle: /etc/hosts\n---\n");
+    library.put(
+        "/from.md",
+        "[[C# tips]] [[C#tricks]] [[std::vector#Use]] [[Issue #12|it]] [[F#]] [[/etc/hosts]]",
+    );
+    let expected = ["/sharp.md", "/c.md", "/vector.md", "/issue.md", "/only.md", "/hosts.md"];
     assert_eq!(library.links_of("/from.md", &library.scope()), expected);
     for path in expected {
         assert_eq!(library.backlinks_of(path), ["/from.md"], "{path}");

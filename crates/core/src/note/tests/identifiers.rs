@@ -57,6 +57,7 @@ fn signs_may_belong_to_a_name() {
     };
     assert_eq!(readings("C# tips"), ["C# tips"]);
     assert_eq!(readings("[[C# tips]]"), ["C#tips", "C"]);
+    assert_eq!(readings("[[C#]]"), ["C#", "C"]);
     assert_eq!(readings("[[std::vector]]"), ["std::vector", "<std>vector"]);
     assert_eq!(readings("[[a::b#c|d]]"), ["a::b#c", "a::b", "<a>b#c", "<a>b"]);
     assert_eq!(readings("memory://z#s%20t"), ["z#s t", "z"]);
