@@ -12,6 +12,7 @@ mod earlier;
 mod folder;
 mod graph;
 mod json;
+mod matching;
 mod rehearsal;
 mod source;
 mod writing;
@@ -35,6 +36,7 @@ use crate::failure::Failure;
 use crate::print::{answer, count, note};
 
 use earlier::Earlier;
+use matching::Matcher;
 use rehearsal::Rehearsal;
 use source::{Collected, Request};
 use writing::{Deed, Mode, Tally, Writer};
@@ -144,7 +146,8 @@ impl Plan<'_> {
     ) -> Writer<'a> {
         let mode = if self.arguments.overwrite { Mode::Overwrite } else { Mode::Careful };
         let size_max = self.limits.content_size_bytes_max;
-        Writer { engine: &data.engine, store, details, earlier, deed, mode, size_max }
+        let matcher = Matcher::new(&data.engine, store, earlier, mode);
+        Writer { engine: &data.engine, store, details, matcher, deed, mode, size_max }
     }
 
     /// Starts the session whose work the import is.

@@ -5,12 +5,14 @@ use quipu_core::note::{Value, edit, slug};
 
 use crate::failure::Failure;
 
-use super::source::Collected;
+use super::source::{Collected, Lasting};
 
 /// How long the readable part of a file's name may be.
 const SLUG_CHARS_MAX: usize = 60;
 /// How many characters of a conversation's id are part of its file's name.
 const ID_CHARS: usize = 8;
+/// The field of the frontmatter that holds a conversation's id.
+const ID_FIELD: &str = "conversation_id";
 /// What the frontmatter and the headings of a part need at most.
 const FRAME_SIZE_BYTES: usize = 4096;
 
@@ -48,10 +50,12 @@ impl Conversation {
             };
             let text = self.note(&title, part)?;
             let path = format!("/{}/{}{suffix}.md", self.program, self.file_name());
-            // A short id could be the end of another one.
-            let id = Some(self.short_id())
-                .filter(|id| !self.id.is_empty() && id.chars().count() == ID_CHARS);
-            into.add_ending(title, path, id.map(|id| format!("-{id}{suffix}.md")), text);
+            let lasting = (!self.id.is_empty()).then(|| Lasting {
+                ending: format!("{}{suffix}.md", self.short_id()),
+                field: ID_FIELD,
+                id: self.id.clone(),
+            });
+            into.add_lasting(title, path, lasting, text);
         }
         Ok(())
     }
@@ -100,7 +104,7 @@ impl Conversation {
             ("title", Some(title)),
             ("type", Some("conversation".to_owned())),
             ("source", Some(self.program.to_owned())),
-            ("conversation_id", Some(self.id.clone()).filter(|id| !id.is_empty())),
+            (ID_FIELD, Some(self.id.clone()).filter(|id| !id.is_empty())),
             ("created", moment(self.created)),
             ("modified", moment(self.modified)),
         ];

@@ -1,9 +1,9 @@
 //! What earlier imports of the same source have written.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, VersionQuery};
-use quipu_core::model::{Actor, Directory, MemoryId, MemoryPath, SessionId, StoreId, View};
+use quipu_core::model::{Actor, MemoryId, MemoryPath, SessionId, StoreId, VersionId, View};
 
 use crate::context::Data;
 use crate::failure::Failure;
@@ -14,7 +14,18 @@ const PAGE: usize = 1000;
 /// Where earlier imports have put what, as far as the history of the store is kept.
 #[derive(Default)]
 pub(super) struct Earlier {
-    places: HashMap<String, MemoryId>,
+    places: HashMap<String, Written>,
+    /// The same paths by their signs in reverse order, so that those with one ending are neighbors.
+    endings: BTreeMap<String, String>,
+}
+
+/// The newest thing that was imported to a path.
+#[derive(Clone, Copy)]
+pub(super) struct Written {
+    pub(super) memory: MemoryId,
+    pub(super) version: VersionId,
+    /// How many things were imported since.
+    age: usize,
 }
 
 impl Earlier {
@@ -43,8 +54,7 @@ impl Earlier {
             for version in page.items {
                 let is_ours = matches!(version.actor, Actor::Session(id) if sessions.contains(&id));
                 if let Some(path) = version.path.filter(|_| is_ours) {
-                    // The newest come first.
-                    earlier.places.entry(path.to_string()).or_insert(version.memory);
+                    earlier.add_older(path.as_str(), version.memory, version.id);
                 }
             }
             before = page.next;
@@ -55,19 +65,39 @@ impl Earlier {
         Ok(earlier)
     }
 
-    /// Returns the memory that was imported to a path.
-    pub(super) fn at(&self, path: &MemoryPath) -> Option<MemoryId> {
+    /// Adds a version that is older than all that were added, which counts for more.
+    fn add_older(&mut self, path: &str, memory: MemoryId, version: VersionId) {
+        let age = self.places.len();
+        self.places.entry(path.to_owned()).or_insert(Written { memory, version, age });
+        self.endings.insert(reversed(path), path.to_owned());
+    }
+
+    /// Tells whether nothing was imported before.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Returns what was imported to a path.
+    pub(super) fn at(&self, path: &MemoryPath) -> Option<Written> {
         self.places.get(path.as_str()).copied()
     }
 
-    /// Returns the memory that was imported to a name of a directory that ends so.
-    pub(super) fn ending(&self, directory: &Directory, ending: &str) -> Option<MemoryId> {
-        let fits = |path: &str| {
-            let name = path.strip_prefix(directory.as_str());
-            name.is_some_and(|name| !name.contains('/') && name.ends_with(ending))
-        };
-        let mut found: Vec<_> = self.places.iter().filter(|(path, _)| fits(path)).collect();
-        found.sort();
-        found.first().map(|(_, memory)| **memory)
+    /// Returns what was imported to names of a directory that end so, the newest first.
+    pub(super) fn ending(&self, directory: &str, ending: &str) -> Vec<Written> {
+        let start = reversed(ending);
+        let from_start = self.endings.range(start.clone()..);
+        let ending_so = from_start.take_while(|(name, _)| name.starts_with(&start));
+        let inside = ending_so.filter(|(_, path)| {
+            let name = path.strip_prefix(directory).and_then(|name| name.strip_suffix(ending));
+            name.is_some_and(|name| !name.contains('/'))
+        });
+        let mut found: Vec<_> =
+            inside.filter_map(|(_, path)| self.places.get(path).copied()).collect();
+        found.sort_by_key(|written| written.age);
+        found
     }
+}
+
+fn reversed(text: &str) -> String {
+    text.chars().rev().collect()
 }

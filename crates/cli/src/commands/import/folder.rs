@@ -90,7 +90,7 @@ fn add(file: &Path, place: String, choice: Choice, into: &mut Collected) {
     into.items.push(Item {
         path: format!("/{place}"),
         source: place,
-        ending: None,
+        lasting: None,
         body: Body::File(file.to_owned()),
     });
 }

@@ -36,9 +36,19 @@ pub(super) struct Item {
     pub(super) source: String,
     /// The path that it should get.
     pub(super) path: String,
-    /// How the name at the end of the path ends even if the rest of it changes.
-    pub(super) ending: Option<String>,
+    /// What stays the same if its name changes.
+    pub(super) lasting: Option<Lasting>,
     pub(super) body: Body,
+}
+
+/// What tells a thing apart whose name may change from export to export.
+#[derive(Debug)]
+pub(super) struct Lasting {
+    /// How the name at the end of the path ends always. Names of other things may end so too.
+    pub(super) ending: String,
+    /// The field of the frontmatter that holds the id.
+    pub(super) field: &'static str,
+    pub(super) id: String,
 }
 
 /// Where the text of an item is.
@@ -59,19 +69,19 @@ impl Collected {
     /// Adds a text.
     pub(super) fn add(&mut self, source: impl Into<String>, path: impl Into<String>, text: String) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, ending: None, body: Body::Text(text) });
+        self.items.push(Item { source, path, lasting: None, body: Body::Text(text) });
     }
 
-    /// Adds a text whose name may change from time to time, but always ends the same way.
-    pub(super) fn add_ending(
+    /// Adds a text whose name may change from time to time.
+    pub(super) fn add_lasting(
         &mut self,
         source: impl Into<String>,
         path: impl Into<String>,
-        ending: Option<String>,
+        lasting: Option<Lasting>,
         text: String,
     ) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, ending, body: Body::Text(text) });
+        self.items.push(Item { source, path, lasting, body: Body::Text(text) });
     }
 
     /// Notes that something is left out.

@@ -7,9 +7,7 @@ use std::thread;
 
 use indicatif::ProgressBar;
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition};
-use quipu_core::model::{
-    Actor, Content, Listing, Memory, MemoryPath, SecretPolicy, SessionId, Store, View,
-};
+use quipu_core::model::{Actor, Content, Memory, MemoryPath, SecretPolicy, SessionId, Store, View};
 use quipu_core::{Engine, Error, ErrorKind, screen};
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization as _;
@@ -17,7 +15,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::failure::Failure;
 
 use super::DETAILS_PREFIX;
-use super::earlier::Earlier;
+use super::matching::{Found, Matcher};
 use super::rehearsal::{Rehearsal, obstacle};
 use super::source::{Body, Collected, Item, Skipped};
 
@@ -53,7 +51,7 @@ pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
     /// What the sessions of imports of this source keep as their details.
     pub(super) details: &'a str,
-    pub(super) earlier: Earlier,
+    pub(super) matcher: Matcher<'a>,
     pub(super) deed: Deed,
     pub(super) mode: Mode,
     pub(super) size_max: u64,
@@ -65,15 +63,6 @@ pub(super) enum Deed {
     Write(SessionId),
     /// Everything is only counted.
     Rehearse(Rehearsal),
-}
-
-/// What an item finds in the store.
-enum Before {
-    Nothing,
-    /// The memory that it is or was.
-    Memory(Memory),
-    /// It was there once.
-    Deleted,
 }
 
 /// Who wrote what the store has.
@@ -157,9 +146,14 @@ impl Item {
 
 impl Writer<'_> {
     /// Writes everything and tells what came of it. It stops when the storage does not work.
-    pub(super) fn write_all(&self, from: Collected, bar: &ProgressBar) -> Result<Tally, Failure> {
+    pub(super) fn write_all(
+        mut self,
+        from: Collected,
+        bar: &ProgressBar,
+    ) -> Result<Tally, Failure> {
         let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
         let placed = placed(from.items, &mut tally);
+        self.matcher.settle(&placed)?;
         let work = Mutex::new(placed.into_iter());
         let done = Mutex::new((tally, None));
         thread::scope(|scope| {
@@ -235,26 +229,15 @@ impl Writer<'_> {
         path: &MemoryPath,
         content: &Content,
     ) -> Result<(Outcome, Credentials), Error> {
-        let before = match self.before(item, path)? {
-            Before::Memory(memory) => Some(memory),
-            Before::Nothing => None,
-            Before::Deleted => {
-                let reason = "it was deleted in the store since; `--overwrite` brings it back";
-                return Ok((Outcome::Skipped(reason.to_owned()), Credentials::None));
-            }
-        };
-        let outcome = match &before {
-            None => Outcome::Created,
-            Some(memory) if self.is_same(memory, content) => Outcome::Unchanged,
-            Some(_) if self.mode == Mode::Overwrite => Outcome::Updated,
-            Some(memory) => match self.author(memory)?.objection(memory, item, path) {
-                None => Outcome::Updated,
-                Some(reason) => Outcome::Skipped(reason),
-            },
-        };
+        let found = self.matcher.find(item, path)?;
+        let outcome = self.outcome(&found, (item, path), content)?;
         if !matches!(outcome, Outcome::Created | Outcome::Updated) {
             return Ok((outcome, Credentials::None));
         }
+        let before = match found {
+            Found::Memory(memory) => Some(memory),
+            Found::Nothing | Found::Shared(_) | Found::Deleted => None,
+        };
         match &self.deed {
             Deed::Write(session) => self.carry_out(*session, (path, before), content, outcome),
             Deed::Rehearse(rehearsal) => {
@@ -270,6 +253,40 @@ impl Writer<'_> {
                 })
             }
         }
+    }
+
+    /// Returns what should come of an item that found this.
+    fn outcome(
+        &self,
+        found: &Found,
+        (item, path): (&Item, &MemoryPath),
+        content: &Content,
+    ) -> Result<Outcome, Error> {
+        let skipped = |reason: &str| Ok(Outcome::Skipped(reason.to_owned()));
+        Ok(match found {
+            Found::Nothing => Outcome::Created,
+            Found::Deleted => {
+                return skipped("it was deleted in the store since; `--overwrite` brings it back");
+            }
+            Found::Memory(memory) | Found::Shared(memory) if self.is_same(memory, content) => {
+                Outcome::Unchanged
+            }
+            Found::Shared(memory) => Outcome::Skipped(format!(
+                "`{}` was moved in the store since, so that it may be this or something else \
+                 that is imported; `--overwrite` imports each to its path",
+                memory.path
+            )),
+            Found::Memory(_) if self.mode == Mode::Overwrite => Outcome::Updated,
+            Found::Memory(memory) => match self.author(memory)?.objection(memory, item, path) {
+                Some(reason) => Outcome::Skipped(reason),
+                None if self.matcher.is_another(memory, item)? => {
+                    return skipped(
+                        "something else of this name was imported before; `--overwrite` replaces it",
+                    );
+                }
+                None => Outcome::Updated,
+            },
+        })
     }
 
     fn carry_out(
@@ -293,25 +310,6 @@ impl Writer<'_> {
             if written.findings.is_empty() { Credentials::None } else { Credentials::Found };
         let is_changed = written.effect == Effect::Changed;
         Ok((if is_changed { outcome } else { Outcome::Unchanged }, credentials))
-    }
-
-    /// Returns the memory that an item is: the one at its path, else the one that an earlier import
-    /// made of it, wherever that is now.
-    fn before(&self, item: &Item, path: &MemoryPath) -> Result<Before, Error> {
-        if let Some(Listing::Memory(memory)) = self.engine.entry(self.store.id, path)? {
-            return Ok(Before::Memory(memory));
-        }
-        let ending = item.ending.as_ref();
-        let renamed = || ending.and_then(|ending| self.earlier.ending(&path.parent(), ending));
-        let Some(id) = self.earlier.at(path).or_else(renamed) else { return Ok(Before::Nothing) };
-        match self.engine.memory(self.store.id, id, View::Basic) {
-            Ok(memory) => Ok(Before::Memory(memory)),
-            Err(error) if *error.kind() == ErrorKind::NotFound => match self.mode {
-                Mode::Careful => Ok(Before::Deleted),
-                Mode::Overwrite => Ok(Before::Nothing),
-            },
-            Err(error) => Err(error),
-        }
     }
 
     /// Tells whether a memory holds what the store would make of a text.
@@ -340,8 +338,8 @@ impl Writer<'_> {
 impl Author {
     /// Returns why a memory should not be replaced by an item for a path, if so.
     fn objection(&self, memory: &Memory, item: &Item, path: &MemoryPath) -> Option<String> {
-        let ending = item.ending.as_deref();
-        let has_old_name = ending.is_some_and(|ending| memory.path.as_str().ends_with(ending));
+        let lasting = item.lasting.as_ref();
+        let has_old_name = lasting.is_some_and(|it| memory.path.as_str().ends_with(&it.ending));
         Some(match self {
             Self::SameSource => return None,
             _ if memory.path != *path && !has_old_name => format!(

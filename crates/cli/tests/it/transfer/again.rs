@@ -99,6 +99,74 @@ fn a_conversation_with_a_new_title_stays_one_memory() {
     assert_eq!(numbers(&import(&quipu, &second, &[])), [0, 0, 0, 1]);
 }
 
+/// An export of conversations with Claude: the id, title and text of each.
+fn conversations(said: &[(&str, &str, &str)]) -> String {
+    let one = |(id, title, text): &(&str, &str, &str)| json!({"uuid": id, "name": title, "chat_messages": [{"sender": "human", "text": text}]});
+    Value::from(said.iter().map(one).collect::<Vec<_>>()).to_string()
+}
+
+#[test]
+fn conversations_whose_ids_begin_the_same_stay_apart() {
+    let quipu = Quipu::with_store();
+    let (one, two) = ("6745c3f2-0001-8000", "6745c3f2-0002-8000");
+    let export = |said: &[(&str, &str, &str)]| {
+        folder(&quipu, "claude", &[("conversations.json", &conversations(said))])
+    };
+    let source = export(&[(one, "One", "first")]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 0, 0]);
+    export(&[(one, "One", "first"), (two, "Two", "second")]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 1, 0]);
+    assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first"));
+    assert!(quipu.ok(&["cat", "/claude/two-6745c3f2.md"]).contains("second"));
+    // Each keeps its memory under a new title, even if that is the other's old one.
+    export(&[(one, "Two", "first, more"), (two, "Three", "second, more")]);
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&report), [0, 1, 0, 1], "{report}");
+    assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first"));
+    assert!(quipu.ok(&["cat", "/claude/two-6745c3f2.md"]).contains("second, more"));
+    // One of the other's name comes alone.
+    export(&[("6745c3f2-0003-8000", "One", "third")]);
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&report), [0, 0, 0, 1], "{report}");
+    assert!(reason(&report).contains("something else of this name"), "{report}");
+    assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first"));
+}
+
+#[test]
+fn two_files_do_not_replace_each_other_in_one_memory() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "vault", &[("a.md", "of a")]);
+    import(&quipu, &source, &[]);
+    quipu.ok(&["mv", "/a.md", "/b.md"]);
+    fs::write(source.join("b.md"), "of b").expect("it can be written");
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 1, 1]);
+    assert_eq!(quipu.ok(&["cat", "/b.md"]), "of a");
+    assert_eq!(numbers(&import(&quipu, &source, &["--overwrite", "--dry-run"])), [1, 1, 0, 0]);
+    assert_eq!(numbers(&import(&quipu, &source, &["--overwrite"])), [1, 1, 0, 0]);
+    for _ in 0..2 {
+        assert_eq!(quipu.ok(&["cat", "/a.md", "/b.md"]), "of aof b");
+        assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 2, 0]);
+    }
+}
+
+#[test]
+fn a_new_file_does_not_replace_what_was_moved_to_its_path() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "vault", &[("a.md", "of a")]);
+    import(&quipu, &source, &[]);
+    quipu.ok(&["mv", "/a.md", "/x.md"]);
+    fs::write(source.join("a.md"), "of a, changed").expect("it can be written");
+    assert_eq!(numbers(&import(&quipu, &source, &["--overwrite"])), [0, 1, 0, 0]);
+    fs::write(source.join("x.md"), "of x").expect("it can be written");
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&report), [0, 0, 1, 1], "{report}");
+    assert!(reason(&report).contains("`/x.md` was moved in the store since"), "{report}");
+    assert_eq!(quipu.ok(&["cat", "/x.md"]), "of a, changed");
+    assert_eq!(numbers(&import(&quipu, &source, &["--overwrite"])), [1, 1, 0, 0]);
+    assert_eq!(quipu.ok(&["cat", "/a.md", "/x.md"]), "of a, changedof x");
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 2, 0]);
+}
+
 #[test]
 fn two_imports_at_once_get_along() {
     let quipu = Quipu::with_store();
