@@ -15,35 +15,52 @@ use super::source::Collected;
 /// The programs whose exports are folders of JSON.
 const EXPORTS: [ImportKind; 2] = [ImportKind::Chatgpt, ImportKind::Claude];
 
-/// Finds out what a source is.
+/// How the names of files begin that people gave to ChatGPT, which are in its exports.
+const UPLOADS: [&str; 2] = ["file-", "file_"];
+
+/// Finds out what a source is. A folder is only taken for an export if no notes are lost by that.
 pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
     if !source.is_dir() {
         return detect_file(source);
     }
+    if source.join(".obsidian").exists() {
+        return Ok(ImportKind::Obsidian);
+    }
     let holds = |name: &str| source.join(name).exists();
-    for file in json_files(source).into_iter().chain(json_files(&source.join("projects"))) {
+    if ["MEMORY.md", "CLAUDE.md"].into_iter().any(holds) || holds_memories(source) {
+        return Ok(ImportKind::ClaudeCode);
+    }
+    let projects = source.join("projects");
+    if visible(source).iter().chain(&visible(&projects)).any(|file| is_note(file)) {
+        return Ok(ImportKind::Folder);
+    }
+    for file in json_files(source).into_iter().chain(json_files(&projects)) {
         let is_known = EXPORTS.iter().any(|kind| is_read(*kind, source, &file));
         // A file may have such a name for other reasons, or be empty.
         let kind = is_known.then(|| detect_file(&file).ok()).flatten();
-        if let Some(kind) = kind.filter(|kind| EXPORTS.contains(kind)) {
+        let is_export = |kind: &ImportKind| EXPORTS.contains(kind) && is_read(*kind, source, &file);
+        if let Some(kind) = kind.filter(is_export) {
             return Ok(kind);
         }
     }
-    Ok(match () {
-        () if holds(".obsidian") => ImportKind::Obsidian,
-        () if ["MEMORY.md", "CLAUDE.md"].into_iter().any(holds) || holds_memories(source) => {
-            ImportKind::ClaudeCode
-        }
-        () => ImportKind::Folder,
-    })
+    Ok(ImportKind::Folder)
+}
+
+/// Tells whether a file is markdown that somebody keeps.
+fn is_note(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    has_ending(file, "md") && !UPLOADS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Tells whether a folder, or one in it, is what Claude Code keeps of a project: its memory, and
-/// beside it records of its runs, which are no notes.
+/// beside it nothing but records of its runs, which are no notes.
 fn holds_memories(folder: &Path) -> bool {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let mut places = entries.map(|entry| entry.path()).chain([folder.to_owned()]);
-    places.any(|place| place.join("memory/MEMORY.md").is_file())
+    let entries = visible(folder);
+    let is_record = |file: &PathBuf| file.is_dir() || has_ending(file, "jsonl");
+    let is_project = |place: &PathBuf| {
+        place.join("memory/MEMORY.md").is_file() && visible(place).iter().all(is_record)
+    };
+    entries.iter().all(is_record) && entries.iter().chain([&folder.to_owned()]).any(is_project)
 }
 
 fn detect_file(file: &Path) -> Result<ImportKind, Failure> {
@@ -54,10 +71,9 @@ fn detect_file(file: &Path) -> Result<ImportKind, Failure> {
     let first = JsonFile::read(file)?.first_document();
     let has = |key: &str| first.get(key).is_some();
     let kind = first.get("type").and_then(Value::as_str);
-    let is_claude = ["chat_messages", "docs", "prompt_template", "conversations_memory"];
     match () {
-        () if has("mapping") => Ok(ImportKind::Chatgpt),
-        () if is_claude.into_iter().any(has) => Ok(ImportKind::Claude),
+        () if is_chatgpt(&first) => Ok(ImportKind::Chatgpt),
+        () if is_claude(&first) => Ok(ImportKind::Claude),
         () if first.get("format").and_then(Value::as_str) == Some(archive::FORMAT) => {
             Ok(ImportKind::Archive)
         }
@@ -66,6 +82,26 @@ fn detect_file(file: &Path) -> Result<ImportKind, Failure> {
         }
         () => Err(Failure::usage(format!("{} is of no known kind", file.display()))
             .with_hint("`--from` says what it is; `quipu put` stores a single file")),
+    }
+}
+
+/// Tells whether a document is a conversation with ChatGPT.
+fn is_chatgpt(document: &Value) -> bool {
+    let is_named = ["current_node", "title"].iter().any(|key| document.get(key).is_some());
+    is_named && document.get("mapping").is_some_and(Value::is_object)
+}
+
+/// Tells whether a document is a conversation with Claude, a project or what Claude remembers.
+fn is_claude(document: &Value) -> bool {
+    let list = |key: &str| document.get(key).and_then(Value::as_array);
+    let is_file = |it: &Value| ["filename", "content"].iter().all(|key| it.get(key).is_some());
+    let has_files = || list("docs").is_some_and(|docs| docs.iter().all(is_file));
+    let has_instructions = || document.get("prompt_template").is_some_and(Value::is_string);
+    let is_identified = document.get("uuid").is_some_and(Value::is_string);
+    match is_identified {
+        true if list("chat_messages").is_some() => true,
+        true if has_files() || (list("docs").is_none() && has_instructions()) => true,
+        _ => document.get("conversations_memory").is_some_and(Value::is_string),
     }
 }
 
@@ -90,31 +126,46 @@ pub(super) fn export_files(
     if !source.is_dir() {
         return Ok(vec![source.to_owned()]);
     }
-    let mut found = json_files(source);
+    let mut found = visible(source);
     if kind == ImportKind::Claude {
-        found.extend(json_files(&source.join("projects")));
+        let projects = source.join("projects");
+        found.retain(|file| *file != projects || !projects.is_dir());
+        found.extend(visible(&projects));
     }
     let (read, others): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|file| is_read(kind, source, file));
+        found.into_iter().partition(|file| is_json(file) && is_read(kind, source, file));
     if read.is_empty() {
         let message = format!("{} holds no file of such an export", source.display());
         return Err(Failure::usage(message)
             .with_hint("name the folder in which `conversations.json` or the like is"));
     }
     for other in others {
-        let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        into.skip(name, "a file of this name is not read");
+        let what = if other.is_dir() { "a folder" } else { "a file" };
+        let name = other.strip_prefix(source).unwrap_or(&other).to_string_lossy().into_owned();
+        into.skip(name, format!("{what} of this name is not read"));
     }
     Ok(read)
 }
 
 /// Returns the JSON files of a folder in the order of their names.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
-    let is_json = |file: &PathBuf| {
-        file.extension().is_some_and(|it| it.eq_ignore_ascii_case("json")) && file.is_file()
-    };
+    visible(folder).into_iter().filter(|file| is_json(file)).collect()
+}
+
+fn is_json(file: &Path) -> bool {
+    has_ending(file, "json") && file.is_file()
+}
+
+fn has_ending(file: &Path, ending: &str) -> bool {
+    file.extension().is_some_and(|it| it.eq_ignore_ascii_case(ending))
+}
+
+/// Returns what is in a folder and not hidden, in the order of the names.
+fn visible(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(is_json).collect();
+    let is_hidden = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+    let mut files: Vec<_> =
+        entries.filter(|entry| !is_hidden(entry)).map(|entry| entry.path()).collect();
     files.sort();
     files
 }

@@ -174,7 +174,8 @@ fn the_files_of_an_export_tell_its_kind() {
     let said =
         json!([{"uuid": "1", "name": "x", "chat_messages": [{"sender": "human", "text": "y"}]}]);
     let said = said.to_string();
-    let asked = json!([{"id": "1", "mapping": {"a": node(None, "user", "hi")}}]).to_string();
+    let asked =
+        json!([{"id": "1", "title": "t", "mapping": {"a": node(None, "user", "hi")}}]).to_string();
     let project = json!({"uuid": "99998888", "name": "Shop", "docs": []}).to_string();
     let memories = json!([{"conversations_memory": "Likes tea."}]).to_string();
 
@@ -189,9 +190,56 @@ fn the_files_of_an_export_tell_its_kind() {
         ("user.json", "{}"),
         ("chat.html", "<html>"),
     ];
-    assert_eq!(kind("d", &files), ("chatgpt".to_owned(), [2, 0, 0, 1]));
+    assert_eq!(kind("d", &files), ("chatgpt".to_owned(), [2, 0, 0, 2]));
     let files = [("conversations.json", "{\"x\": 1}"), (".obsidian/app.json", "{}"), ("n.md", "n")];
     assert_eq!(kind("e", &files), ("obsidian".to_owned(), [2, 0, 0, 0]));
+}
+
+#[test]
+fn ordinary_folders_are_not_taken_for_exports() {
+    let quipu = Quipu::with_store();
+    let kind = |name: &str, files: &[(&str, &str)]| {
+        let report = import(&quipu, &folder(&quipu, name, files), &["--dry-run"]);
+        (report["kind"].as_str().expect("a kind").to_owned(), numbers(&report))
+    };
+    let is_folder = |count: u64| ("folder".to_owned(), [count, 0, 0, 0]);
+    let site = r#"{"name": "site", "docs": [{"title": "Guide"}]}"#;
+    let project = json!({"uuid": "1", "name": "Shop", "docs": []}).to_string();
+    let conversation =
+        json!([{"id": "1", "title": "t", "mapping": {"a": node(None, "user", "hi")}}]);
+    let conversation = conversation.to_string();
+
+    let files = [(".obsidian/app.json", "{}"), ("projects/site.json", &project), ("a.txt", "a")];
+    assert_eq!(kind("vault", &files), ("obsidian".to_owned(), [2, 0, 0, 0]));
+    let others = [
+        ("projects/site.json", site),
+        ("projects/es.json", r#"{"mapping": {"title": {"type": "text"}}}"#),
+        ("projects/chat.json", &conversation),
+        ("projects.json", r#"{"docs": {"a": "b"}}"#),
+        ("projects.json", r#"[{"docs": "https://example.org"}]"#),
+        ("conversations-old.json", r#"{"mapping": {}}"#),
+        ("agent/memory/MEMORY.md", "m"),
+    ];
+    for (number, (name, text)) in others.into_iter().enumerate() {
+        let files = [(name, text), ("plan.txt", "p")];
+        assert_eq!(kind(&number.to_string(), &files), is_folder(2), "{name}");
+    }
+    let files = [("memory/MEMORY.md", "m"), ("plan.txt", "p")];
+    assert_eq!(kind("agent", &files), is_folder(2));
+    let files = [("conversations.json", conversation.as_str()), ("notes.md", "n")];
+    assert_eq!(kind("beside", &files), is_folder(2));
+
+    let files = [
+        ("conversations.json", conversation.as_str()),
+        ("file-1-notes.md", "given to the program"),
+        ("images/a.png", "x"),
+        ("chat.html", "<html>"),
+    ];
+    let report = import(&quipu, &folder(&quipu, "chatgpt", &files), &["--dry-run"]);
+    assert_eq!((&report["kind"], numbers(&report)), (&"chatgpt".into(), [1, 0, 0, 3]));
+    let left_out = report["skipped"].as_array().expect("a list").iter();
+    let left_out: Vec<_> = left_out.filter_map(|it| it["source"].as_str()).collect();
+    assert_eq!(left_out, ["chat.html", "file-1-notes.md", "images"]);
 }
 
 #[test]
@@ -218,7 +266,11 @@ fn json_from_the_wild_is_read() {
     let source = folder(&quipu, "y", &[("memory.jsonl", entity)]).join("memory.jsonl");
     assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 0, 0]);
 
-    let source = folder(&quipu, "z", &[("conversations.json", "[{\"mapping\": {}}, oops]")]);
+    let source = folder(
+        &quipu,
+        "z",
+        &[("conversations.json", "[{\"title\": \"t\", \"mapping\": {}}, oops]")],
+    );
     let ran = quipu.run(&["import", source.to_str().expect("UTF-8")]);
     assert!(ran.code == 2 && ran.err.contains("conversations.json is no JSON"), "{ran:?}");
 }
