@@ -90,6 +90,9 @@ fn command(folder: &Path) -> Command {
         "core.hooksPath=/dev/null",
         "-c",
         "core.autocrlf=false",
+        // Else fast-import takes names for one that differ only in the case of letters.
+        "-c",
+        "core.ignorecase=false",
     ]);
     command
 }

@@ -289,6 +289,38 @@ fn attributes_in_the_store_change_no_file_of_the_repository() {
 }
 
 #[test]
+fn a_git_export_keeps_names_apart_that_differ_in_case() {
+    let quipu = Quipu::with_store();
+    quipu.put("/Tea.md", "upper");
+    quipu.put("/tea.md", "lower");
+    quipu.put("/Folder/a.md", "upper");
+    quipu.put("/folder/a.md", "lower");
+    let config = quipu.home.path().join("gitconfig");
+    fs::write(&config, "[core]\n\tignorecase = true\n").expect("it can be written");
+    let target = quipu.home.path().join("repository");
+    export_as_git_with(&quipu, &target, &[("GIT_CONFIG_GLOBAL", &config)]);
+    assert_eq!(tree(&target), memories(&quipu));
+}
+
+#[test]
+fn a_name_that_git_cannot_have_costs_no_other_memory_its_file() {
+    let quipu = with_history();
+    let long = format!("/long/{}.md", "x".repeat(300));
+    let refused = [long.as_str(), "/.gitattributes/inside.md", "/sub/.gitmodules"];
+    for path in refused {
+        quipu.put(path, "[submodule \"x\"]\n\turl = -u./payload\n");
+    }
+    let target = quipu.home.path().join("repository");
+    let report = export_as_git(&quipu, &target);
+    assert_eq!(report["skipped"].as_array().map(Vec::len), Some(refused.len()), "{report}");
+    assert_eq!(tree(&target).len(), 2);
+    assert_eq!(git(&target, &["status", "--porcelain"]), "");
+    git(&target, &["fsck", "--strict"]);
+    let report = quipu.json(&["export", shown(&quipu.home.path().join("out"))]);
+    assert_eq!(report["skipped"].as_array().map(Vec::len), Some(refused.len()), "{report}");
+}
+
+#[test]
 fn an_export_stays_out_of_the_data_directory() {
     let quipu = with_history();
     quipu.put("/data/quipu.db", "not a database");
