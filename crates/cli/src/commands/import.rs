@@ -45,6 +45,9 @@ use writing::{Deed, Mode, Tally, Writer};
 /// a later import of the same source knows its work.
 const DETAILS_PREFIX: &str = "import ";
 
+/// The details of sessions that imported before the source was part of them.
+const DETAILS_WITHOUT_SOURCE: &str = "import";
+
 /// How many lines about skipped things people want to see.
 const SKIPPED_SHOWN_MAX: usize = 20;
 
@@ -183,6 +186,11 @@ impl Plan<'_> {
     }
 }
 
+/// Tells whether a session with these details may have imported the source whose imports have those.
+fn is_same_source(details: &str, wanted: &str) -> bool {
+    details == wanted || details == DETAILS_WITHOUT_SOURCE
+}
+
 /// Returns the store that would be used, if it exists.
 fn existing_store(data: &Data, name: &str) -> Result<Option<Store>, Failure> {
     let wanted = match data.wanted_store()? {
@@ -273,5 +281,18 @@ impl Report {
                 more => writeln!(out, "  and {more} more; `--json` lists all"),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_of_unknown_origin_counts_as_one_of_the_same_source() {
+        assert!(is_same_source("import folder 1234abcd", "import folder 1234abcd"));
+        assert!(is_same_source("import", "import folder 1234abcd"));
+        assert!(!is_same_source("import folder 1234abce", "import folder 1234abcd"));
+        assert!(!is_same_source("", "import folder 1234abcd"));
     }
 }

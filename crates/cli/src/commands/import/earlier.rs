@@ -8,6 +8,8 @@ use quipu_core::model::{Actor, MemoryId, MemoryPath, SessionId, StoreId, Version
 use crate::context::Data;
 use crate::failure::Failure;
 
+use super::is_same_source;
+
 /// How many versions are listed at once.
 const PAGE: usize = 1000;
 
@@ -42,7 +44,7 @@ impl Earlier {
         };
         let sessions = data.engine.sessions(&query)?.items.into_iter();
         let sessions: HashSet<SessionId> = sessions
-            .filter(|session| session.details == details)
+            .filter(|session| is_same_source(&session.details, details))
             .map(|session| session.id)
             .collect();
         let mut earlier = Self::default();

@@ -14,10 +14,10 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::failure::Failure;
 
-use super::DETAILS_PREFIX;
 use super::matching::{Found, Matcher};
 use super::rehearsal::{Rehearsal, obstacle};
 use super::source::{Body, Collected, Item, Skipped};
+use super::{DETAILS_PREFIX, is_same_source};
 
 /// How many writers share a commit.
 const THREADS_COUNT: usize = 8;
@@ -326,7 +326,7 @@ impl Writer<'_> {
         let version = self.engine.version(self.store.id, memory.version, View::Basic)?;
         let Actor::Session(id) = version.actor else { return Ok(Author::Somebody) };
         match self.engine.session(id) {
-            Ok(session) if session.details == self.details => Ok(Author::SameSource),
+            Ok(session) if is_same_source(&session.details, self.details) => Ok(Author::SameSource),
             Ok(session) if session.details.starts_with(DETAILS_PREFIX) => Ok(Author::OtherImport),
             Ok(_) => Ok(Author::Somebody),
             Err(error) if *error.kind() == ErrorKind::NotFound => Ok(Author::Unknown),
