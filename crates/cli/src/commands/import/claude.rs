@@ -1,6 +1,6 @@
 //! Claude's export: conversations, projects and memories.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use quipu_core::note::{Value, edit, slug};
 use serde::Deserialize;
@@ -10,10 +10,16 @@ use crate::failure::Failure;
 
 use super::conversation::{Conversation, Message};
 use super::json::JsonFile;
-use super::source::Collected;
+use super::source::{Collected, Lasting, Mark};
 
 /// How many characters of an id tell things of one name apart.
 const ID_CHARS: usize = 8;
+
+/// The file that describes a project, in the project's folder.
+const PROJECT_FILE: &str = "project.md";
+
+/// The field of its frontmatter that holds the project's id.
+const PROJECT_FIELD: &str = "project_id";
 
 /// An element of any of the files: each has fields that the others do not have.
 #[derive(Default, Deserialize)]
@@ -112,16 +118,39 @@ impl Exported {
                 body += &format!("\n## {heading}\n\n{text}\n");
             }
         }
-        let fields = [("title", project.as_str()), ("type", "project"), ("source", "claude")];
-        let fields = fields.map(|(key, text)| (key.to_owned(), Some(Value::from(text))));
+        let uuid = self.uuid.as_deref().filter(|uuid| !uuid.is_empty());
+        let fields = [
+            ("title", Some(project.as_str())),
+            ("type", Some("project")),
+            ("source", Some("claude")),
+            (PROJECT_FIELD, uuid),
+        ];
+        let fields = fields.map(|(key, text)| (key.to_owned(), text.map(Value::from)));
         let text = edit::set_metadata(&body, &fields);
         let text = text.map_err(|error| Failure::other(error.to_string()))?;
-        into.add(project.clone(), format!("{folder}/project.md"), text);
-        let mut taken = HashSet::from(["project.md".to_owned()]);
-        for document in self.docs.unwrap_or_default() {
+        let lasting = || {
+            uuid.map(|uuid| Lasting::Folder {
+                ending: format!("-{}", slug(&id)),
+                file: PROJECT_FILE,
+                mark: Mark { field: PROJECT_FIELD, value: uuid.to_owned() },
+            })
+        };
+        into.add_lasting(project.clone(), format!("{folder}/{PROJECT_FILE}"), lasting(), text);
+        let documents = self.docs.unwrap_or_default();
+        let mut counts = HashMap::from([(PROJECT_FILE.to_owned(), 1_usize)]);
+        for document in &documents {
+            *counts.entry(document.name()).or_default() += 1;
+        }
+        for document in documents {
             let source = format!("{project}: {}", document.filename.as_deref().unwrap_or_default());
-            let name = document.name(&mut taken);
-            into.add(source, format!("{folder}/{name}"), document.content.unwrap_or_default());
+            let name = match document.name() {
+                name if counts.get(&name).is_some_and(|count| *count > 1) => {
+                    document.name_with_id(&name)
+                }
+                name => name,
+            };
+            let text = document.content.unwrap_or_default();
+            into.add_lasting(source, format!("{folder}/{name}"), lasting(), text);
         }
         Ok(())
     }
@@ -147,20 +176,19 @@ fn short(id: Option<&str>) -> String {
 }
 
 impl Document {
-    /// Returns a name that is not taken: that of the file, with the document's id if it must be.
-    fn name(&self, taken: &mut HashSet<String>) -> String {
+    fn name(&self) -> String {
         let name = self.filename.as_deref().unwrap_or_default().replace(['/', '\\'], "-");
-        let name = if name.trim().is_empty() { "document.md".to_owned() } else { name };
-        if taken.insert(name.clone()) {
-            return name;
-        }
+        if name.trim().is_empty() { "document.md".to_owned() } else { name }
+    }
+
+    /// Returns a name that no other document has, whatever their order.
+    fn name_with_id(&self, name: &str) -> String {
         let id = short(self.uuid.as_deref());
-        let name = match name.rsplit_once('.') {
+        match name.rsplit_once('.') {
+            _ if id.is_empty() => name.to_owned(),
             Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{id}.{ending}"),
             _ => format!("{name}-{id}"),
-        };
-        taken.insert(name.clone());
-        name
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use quipu_core::note::{Value, edit, slug};
 
 use crate::failure::Failure;
 
-use super::source::{Collected, Lasting};
+use super::source::{Collected, Lasting, Mark};
 
 /// How long the readable part of a file's name may be.
 const SLUG_CHARS_MAX: usize = 60;
@@ -50,10 +50,9 @@ impl Conversation {
             };
             let text = self.note(&title, part)?;
             let path = format!("/{}/{}{suffix}.md", self.program, self.file_name());
-            let lasting = (!self.id.is_empty()).then(|| Lasting {
-                ending: format!("{}{suffix}.md", self.short_id()),
-                field: ID_FIELD,
-                id: self.id.clone(),
+            let lasting = (!self.id.is_empty()).then(|| Lasting::Name {
+                endings: vec![format!("{}{suffix}.md", self.short_id())],
+                mark: Mark { field: ID_FIELD, value: self.id.clone() },
             });
             into.add_lasting(title, path, lasting, text);
         }

@@ -84,8 +84,8 @@ impl Earlier {
         self.places.get(path.as_str()).copied()
     }
 
-    /// Returns what was imported to names of a directory that end so, the newest first.
-    pub(super) fn ending(&self, directory: &str, ending: &str) -> Vec<Written> {
+    /// Returns what was imported to names of a directory that end so, and where to; the newest first.
+    pub(super) fn ending(&self, directory: &str, ending: &str) -> Vec<(Written, &str)> {
         let start = reversed(ending);
         let from_start = self.endings.range(start.clone()..);
         let ending_so = from_start.take_while(|(name, _)| name.starts_with(&start));
@@ -94,8 +94,8 @@ impl Earlier {
             name.is_some_and(|name| !name.contains('/'))
         });
         let mut found: Vec<_> =
-            inside.filter_map(|(_, path)| self.places.get(path).copied()).collect();
-        found.sort_by_key(|written| written.age);
+            inside.filter_map(|(_, path)| Some((*self.places.get(path)?, path.as_str()))).collect();
+        found.sort_by_key(|(written, _)| written.age);
         found
     }
 }

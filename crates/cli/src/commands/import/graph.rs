@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 use super::conversation::cut;
 use super::json::JsonFile;
-use super::source::{Collected, short_hash};
+use super::source::{Collected, Lasting, Mark, TITLE_FIELD, short_hash};
 
 /// How long the name of a file may be.
 const NAME_CHARS_MAX: usize = 80;
@@ -79,7 +79,11 @@ pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> R
                 ),
             };
             let text = draft.note(&title, &part)?;
-            into.add(title, format!("{}{suffix}.md", draft.base), text);
+            let lasting = Lasting::Name {
+                endings: draft.names().map(|name| format!("{name}{suffix}.md")).to_vec(),
+                mark: Mark { field: TITLE_FIELD, value: title.clone() },
+            };
+            into.add_lasting(title, format!("{}{suffix}.md", draft.base), Some(lasting), text);
         }
     }
     Ok(())
@@ -118,7 +122,7 @@ impl Graph {
             return;
         }
         let kind = if entity.kind.trim().is_empty() { "entity" } else { entity.kind.trim() };
-        let name: String = slug(&entity.name).chars().take(NAME_CHARS_MAX).collect();
+        let name = short_slug(&entity.name);
         self.places.insert(entity.name.clone(), self.drafts.len());
         self.drafts.push(Draft {
             base: format!("/{}/{name}", slug(kind)),
@@ -200,6 +204,14 @@ impl Graph {
 }
 
 impl Draft {
+    /// Returns the names that its file has while no other entity would go to the same place, and
+    /// while one would.
+    fn names(&self) -> [String; 2] {
+        let name = short_slug(&self.name);
+        let told_apart = format!("{name}-{}", short_hash(&self.name));
+        [name, told_apart]
+    }
+
     fn note(&self, title: &str, part: &str) -> Result<String, Failure> {
         let body = format!("\n# {title}\n{part}");
         let fields = [("title", title), ("type", &one_line(&self.kind))];
@@ -228,6 +240,10 @@ fn relation_kind(kind: &str) -> String {
         false if kind.is_empty() => "relates_to".to_owned(),
         false => kind,
     }
+}
+
+fn short_slug(name: &str) -> String {
+    slug(name).chars().take(NAME_CHARS_MAX).collect()
 }
 
 fn one_line(text: &str) -> String {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use quipu_core::model::{Content, Listing, Memory, MemoryId, MemoryPath, Store, View};
-use quipu_core::note::{Note, Value};
+use quipu_core::note::Note;
 use quipu_core::{Engine, Error, ErrorKind};
 
 use super::earlier::{Earlier, Written};
-use super::source::{Item, Lasting};
+use super::source::{Item, Lasting, Mark, TITLE_FIELD};
 use super::writing::Mode;
 
 /// What an item finds in the store.
@@ -102,35 +102,91 @@ impl<'a> Matcher<'a> {
 
     /// Tells whether a memory says that it is something else than an item.
     pub(super) fn is_another(&self, memory: &Memory, item: &Item) -> Result<bool, Error> {
-        let Some(lasting) = &item.lasting else { return Ok(false) };
+        let Some(Lasting::Name { mark, .. }) = &item.lasting else { return Ok(false) };
+        // A thing may get another title, but not another id.
+        if mark.field == TITLE_FIELD {
+            return Ok(false);
+        }
         let memory = self.engine.memory(self.store.id, memory.id, View::Full)?;
-        let id = lasting.id_in(&memory.path, memory.content.as_ref());
-        Ok(id.is_some_and(|id| id != lasting.id))
+        let value = mark.value_in(&memory.path, memory.content.as_ref());
+        Ok(value.is_some_and(|value| value != mark.value))
     }
 
     fn candidate(&self, item: &Item, path: &MemoryPath) -> Result<Option<(How, MemoryId)>, Error> {
-        if let Some(Listing::Memory(memory)) = self.engine.entry(self.store.id, path)? {
-            return Ok(Some((How::AtItsPath, memory.id)));
-        }
-        let same_path = self.earlier.at(path);
-        let Some(lasting) = &item.lasting else {
-            return Ok(same_path.map(|written| (How::ByHistory, written.memory)));
+        let at_path = match self.engine.entry(self.store.id, path)? {
+            Some(Listing::Memory(memory)) => Some(memory.id),
+            Some(Listing::Directory(_)) | None => None,
+        };
+        let before = self.earlier.at(path);
+        let Some(Lasting::Name { endings, mark }) = &item.lasting else {
+            let by_history = before.map(|written| (How::ByHistory, written.memory));
+            return Ok(at_path.map(|id| (How::AtItsPath, id)).or(by_history));
         };
         let directory = path.parent();
-        let renamed = self.earlier.ending(directory.as_str(), &lasting.ending);
-        for written in same_path.into_iter().chain(renamed) {
-            if self.was(&written, lasting)? {
+        let named_so = endings.iter().flat_map(|it| self.earlier.ending(directory.as_str(), it));
+        let elsewhere =
+            named_so.filter(|(it, place)| *place != path.as_str() && Some(it.memory) != at_path);
+        let mut elsewhere = elsewhere.map(|(written, _)| written).peekable();
+        if let Some(id) = at_path
+            && (elsewhere.peek().is_none() || self.has(before, id, mark)?)
+        {
+            return Ok(Some((How::AtItsPath, id)));
+        }
+        for written in before.filter(|_| at_path.is_none()).into_iter().chain(elsewhere) {
+            if self.had(&written, mark)? {
                 return Ok(Some((How::ByItsId, written.memory)));
+            }
+        }
+        Ok(at_path.map(|id| (How::AtItsPath, id)))
+    }
+
+    /// Tells whether what was imported to the place of a memory is that memory, and had a mark.
+    fn has(&self, before: Option<Written>, id: MemoryId, mark: &Mark) -> Result<bool, Error> {
+        let before = before.filter(|written| written.memory == id);
+        before.map_or(Ok(false), |written| self.had(&written, mark))
+    }
+
+    /// Puts things into the folders that earlier imports made for them under other names.
+    pub(super) fn keep_folders(&self, items: &mut [Item]) -> Result<(), Error> {
+        let mut folders: HashMap<String, Option<String>> = HashMap::new();
+        for item in items {
+            let Some(Lasting::Folder { ending, file, mark }) = &item.lasting else { continue };
+            let Some((folder, name)) = item.path.rsplit_once('/') else { continue };
+            let known = match folders.get(&mark.value) {
+                Some(known) => known.clone(),
+                None => self.earlier_folder(folder, &format!("{ending}/{file}"), mark)?,
+            };
+            folders.insert(mark.value.clone(), known.clone());
+            if let Some(known) = known {
+                item.path = format!("{known}/{name}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the folder beside another one to which a file that ends so and has the mark was
+    /// imported last.
+    fn earlier_folder(
+        &self,
+        folder: &str,
+        ending: &str,
+        mark: &Mark,
+    ) -> Result<Option<String>, Error> {
+        let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
+        for (written, path) in self.earlier.ending(&format!("{above}/"), ending) {
+            if self.had(&written, mark)? {
+                return Ok(path.rsplit_once('/').map(|(folder, _)| folder.to_owned()));
             }
         }
         Ok(None)
     }
 
-    /// Tells whether something with this id was imported.
-    fn was(&self, written: &Written, lasting: &Lasting) -> Result<bool, Error> {
+    /// Tells whether what was imported had a mark.
+    fn had(&self, written: &Written, mark: &Mark) -> Result<bool, Error> {
         match self.engine.version(self.store.id, written.version, View::Full) {
             Ok(version) => Ok(version.path.is_some_and(|path| {
-                lasting.id_in(&path, version.content.as_ref()) == Some(lasting.id.clone())
+                let value = mark.value_in(&path, version.content.as_ref());
+                value.is_some_and(|value| value == mark.value)
             })),
             Err(error) if *error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -138,11 +194,14 @@ impl<'a> Matcher<'a> {
     }
 }
 
-impl Lasting {
-    /// Returns the id that a text has in its frontmatter.
-    fn id_in(&self, path: &MemoryPath, text: Option<&Content>) -> Option<String> {
-        let metadata = Note::parse(path, text?.as_str()).metadata;
-        let id = metadata.into_iter().find(|(key, _)| *key == self.field).map(|(_, value)| value);
-        id.as_ref().and_then(Value::as_text).map(str::to_owned)
+impl Mark {
+    /// Returns the value that a text has where the mark would be.
+    fn value_in(&self, path: &MemoryPath, text: Option<&Content>) -> Option<String> {
+        let note = Note::parse(path, text?.as_str());
+        if self.field == TITLE_FIELD {
+            return Some(note.title);
+        }
+        let field = note.metadata.into_iter().find(|(key, _)| key == self.field);
+        field.and_then(|(_, value)| value.as_text().map(str::to_owned))
     }
 }

@@ -43,13 +43,23 @@ pub(super) struct Item {
 
 /// What tells a thing apart whose name may change from export to export.
 #[derive(Debug)]
-pub(super) struct Lasting {
-    /// How the name at the end of the path ends always. Names of other things may end so too.
-    pub(super) ending: String,
-    /// The field of the frontmatter that holds the id.
-    pub(super) field: &'static str,
-    pub(super) id: String,
+pub(super) enum Lasting {
+    /// The name at the end of its path ends in one of these ways, and its own text has the mark.
+    Name { endings: Vec<String>, mark: Mark },
+    /// The name of its folder ends so, and the text of this file in it has the mark.
+    Folder { ending: String, file: &'static str, mark: Mark },
 }
+
+/// A field of the frontmatter by which a thing is known, since names of other things may end the
+/// same way.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub(super) field: &'static str,
+    pub(super) value: String,
+}
+
+/// The field of the frontmatter that holds the title.
+pub(super) const TITLE_FIELD: &str = "title";
 
 /// Where the text of an item is.
 #[derive(Debug)]

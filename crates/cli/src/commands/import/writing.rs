@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 use super::matching::{Found, Matcher};
 use super::rehearsal::{Rehearsal, obstacle};
-use super::source::{Body, Collected, Item, Skipped};
+use super::source::{Body, Collected, Item, Lasting, Skipped};
 use super::{DETAILS_PREFIX, is_same_source};
 
 /// How many writers share a commit.
@@ -148,10 +148,11 @@ impl Writer<'_> {
     /// Writes everything and tells what came of it. It stops when the storage does not work.
     pub(super) fn write_all(
         mut self,
-        from: Collected,
+        mut from: Collected,
         bar: &ProgressBar,
     ) -> Result<Tally, Failure> {
         let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
+        self.matcher.keep_folders(&mut from.items)?;
         let placed = placed(from.items, &mut tally);
         self.matcher.settle(&placed)?;
         let work = Mutex::new(placed.into_iter());
@@ -338,8 +339,12 @@ impl Writer<'_> {
 impl Author {
     /// Returns why a memory should not be replaced by an item for a path, if so.
     fn objection(&self, memory: &Memory, item: &Item, path: &MemoryPath) -> Option<String> {
-        let lasting = item.lasting.as_ref();
-        let has_old_name = lasting.is_some_and(|it| memory.path.as_str().ends_with(&it.ending));
+        let has_old_name = match &item.lasting {
+            Some(Lasting::Name { endings, .. }) => {
+                endings.iter().any(|ending| memory.path.as_str().ends_with(ending))
+            }
+            Some(Lasting::Folder { .. }) | None => false,
+        };
         Some(match self {
             Self::SameSource => return None,
             _ if memory.path != *path && !has_old_name => format!(

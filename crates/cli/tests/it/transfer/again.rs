@@ -121,8 +121,8 @@ fn conversations_whose_ids_begin_the_same_stay_apart() {
     // Each keeps its memory under a new title, even if that is the other's old one.
     export(&[(one, "Two", "first, more"), (two, "Three", "second, more")]);
     let report = import(&quipu, &source, &[]);
-    assert_eq!(numbers(&report), [0, 1, 0, 1], "{report}");
-    assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first"));
+    assert_eq!(numbers(&report), [0, 2, 0, 0], "{report}");
+    assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first, more"));
     assert!(quipu.ok(&["cat", "/claude/two-6745c3f2.md"]).contains("second, more"));
     // One of the other's name comes alone.
     export(&[("6745c3f2-0003-8000", "One", "third")]);
@@ -165,6 +165,49 @@ fn a_new_file_does_not_replace_what_was_moved_to_its_path() {
     assert_eq!(numbers(&import(&quipu, &source, &["--overwrite"])), [1, 1, 0, 0]);
     assert_eq!(quipu.ok(&["cat", "/a.md", "/x.md"]), "of a, changedof x");
     assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 2, 0]);
+}
+
+#[test]
+fn an_entity_keeps_its_memory_when_another_gets_its_name() {
+    let quipu = Quipu::with_store();
+    let graph = |entities: &[(&str, &str)]| {
+        let one = |(name, fact): &(&str, &str)| json!({"type": "entity", "name": name, "entityType": "place", "observations": [fact]});
+        let text = Value::from(entities.iter().map(one).collect::<Vec<_>>()).to_string();
+        folder(&quipu, "x", &[("memory.json", &text)]).join("memory.json")
+    };
+    let source = graph(&[("Tea House", "open")]);
+    import(&quipu, &source, &[]);
+    graph(&[("Tea House", "open daily"), ("tea house", "closed")]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 1, 0, 0]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 2, 0]);
+    assert_eq!(quipu.ok(&["ls", "place"]).lines().count(), 2);
+    assert!(quipu.ok(&["cat", "/place/tea-house.md"]).contains("open daily"));
+    graph(&[("tea house", "closed on Monday")]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 1, 0, 0]);
+    assert!(quipu.ok(&["cat", "/place/tea-house.md"]).contains("open daily"));
+}
+
+#[test]
+fn a_project_with_a_new_name_keeps_its_folder() {
+    let quipu = Quipu::with_store();
+    let export = |projects: &[(&str, &str, &[&str])]| {
+        let one = |(id, name, documents): &(&str, &str, &[&str])| {
+            let documents = documents.iter().map(|it| json!({"filename": it, "content": name}));
+            json!({"uuid": id, "name": name, "docs": documents.collect::<Vec<_>>()})
+        };
+        let text = Value::from(projects.iter().map(one).collect::<Vec<_>>()).to_string();
+        folder(&quipu, "claude", &[("projects.json", &text)])
+    };
+    let (one, two) = ("01950000-aaaa", "01950000-bbbb");
+    let source = export(&[(one, "Shop", &["menu.md"])]);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [2, 0, 0, 0]);
+    export(&[(one, "Tea Shop", &["menu.md", "new.md"]), (two, "Bar", &["menu.md"])]);
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&report), [3, 2, 0, 0], "{report}");
+    let below = |path: &str| quipu.ok(&["ls", "-R", path]).lines().count();
+    assert_eq!(below("/claude/projects/shop-01950000"), 3);
+    assert_eq!(below("/claude/projects/bar-01950000"), 2);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 5, 0]);
 }
 
 #[test]

@@ -322,9 +322,12 @@ fn artifacts_and_documents_of_one_name_are_kept() {
         ````markdown\n```\nwombat\n```\n````\n\ndone\n";
     assert!(text.ends_with(expected), "{text}");
     let shop = "/claude/projects/shop-99998888";
-    for (name, text) in
-        [("notes-d2.md", "two"), ("project-d3.md", "three"), ("document-d5.md", "five")]
-    {
+    for (name, text) in [
+        ("notes-d1.md", "one"),
+        ("notes-d2.md", "two"),
+        ("project-d3.md", "three"),
+        ("document-d5.md", "five"),
+    ] {
         assert_eq!(quipu.ok(&["cat", &format!("{shop}/{name}")]), text);
     }
     assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 7, 0]);
