@@ -33,6 +33,8 @@ struct Exported {
     docs: Option<Vec<Document>>,
     description: Option<String>,
     prompt_template: Option<String>,
+    /// Whose memories they are.
+    account_uuid: Option<String>,
     conversations_memory: Option<String>,
     project_memories: Option<BTreeMap<String, String>>,
 }
@@ -161,7 +163,11 @@ impl Exported {
             return into.skip(element, "it holds nothing that is known");
         }
         if let Some(text) = self.conversations_memory {
-            into.add("memory of conversations", "/claude/memory/conversations.md", text);
+            // Several people may keep their memories in one store.
+            let account = slug(&short(self.account_uuid.as_deref()));
+            let account = if account.is_empty() { account } else { format!("-{account}") };
+            let path = format!("/claude/memory/conversations{account}.md");
+            into.add("memory of conversations", path, text);
         }
         for (project, text) in self.project_memories.unwrap_or_default() {
             let path = format!("/claude/memory/project-{}.md", slug(&project));

@@ -334,6 +334,18 @@ fn artifacts_and_documents_of_one_name_are_kept() {
 }
 
 #[test]
+fn the_memories_of_two_accounts_stay_apart() {
+    let quipu = Quipu::with_store();
+    for (account, text) in [("aaaaaaaa-1", "Likes tea."), ("bbbbbbbb-2", "Likes coffee.")] {
+        let memories = json!([{"account_uuid": account, "conversations_memory": text}]);
+        let source = folder(&quipu, account, &[("memories.json", &memories.to_string())]);
+        assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 0, 0]);
+    }
+    assert_eq!(quipu.ok(&["cat", "/claude/memory/conversations-aaaaaaaa.md"]), "Likes tea.");
+    assert_eq!(quipu.ok(&["cat", "/claude/memory/conversations-bbbbbbbb.md"]), "Likes coffee.");
+}
+
+#[test]
 fn a_graph_of_any_form_is_imported_whole() {
     let quipu = Quipu::with_store();
     let many: Vec<_> =
