@@ -17,15 +17,15 @@ use super::{LeftOut, PAGE, Report, Source, make, names};
 /// Writes every memory to its place below the folder. Other files there are left alone.
 pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<Report, Failure> {
     let mut report = Report { form: "folder", what: "memories", count: 0, skipped: Vec::new() };
-    make(&arguments.target)?;
     let data = DataDirectory::new(source.place);
-    if data.is(&arguments.target) {
+    if is_inside(&arguments.target, &data) {
         return Err(Failure::usage(format!(
-            "{} is Quipu's data directory",
+            "{} is Quipu's data directory, or in it",
             arguments.target.display()
         ))
         .with_hint("export to another folder"));
     }
+    make(&arguments.target)?;
     let mut after = None;
     loop {
         let query = ListQuery {
@@ -68,6 +68,11 @@ fn write_memory(
     }
     let file = arguments.target.join(memory.path.as_str().trim_start_matches('/'));
     stay_inside(&arguments.target, &file, data)?;
+    // To read a pipe would mean to wait for whoever writes to it.
+    if file.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        let message = "something that is no file is there";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
     match fs::read(&file) {
         Ok(bytes) if bytes == text.as_bytes() => return Ok(()),
         Ok(_) if !arguments.overwrite => {
@@ -82,6 +87,13 @@ fn write_memory(
         fs::create_dir_all(folder)?;
     }
     fs::write(&file, text)
+}
+
+/// Tells whether a folder, which need not exist, is the data directory or in it.
+fn is_inside(folder: &Path, data: &DataDirectory) -> bool {
+    let full = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let existing = full.ancestors().find_map(|place| place.canonicalize().ok());
+    existing.is_some_and(|place| place.ancestors().any(|it| data.is(it)))
 }
 
 /// Refuses a file that a symbolic link would lead out of the folder, or that is in the data

@@ -68,6 +68,18 @@ fn a_symbolic_link_does_not_lead_out_of_the_folder() {
     assert_eq!(fs::read_dir(&outside).expect("it is there").count(), 0);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_way_is_reported() {
+    let quipu = with_history();
+    let target = super::folder(&quipu, "out", &[]);
+    let made = Command::new("mkfifo").arg(target.join("tea.md")).status().expect("mkfifo runs");
+    assert!(made.success());
+    let report = quipu.json(&["export", shown(&target), "--overwrite"]);
+    assert_eq!(report["skipped"][0]["reason"], "something that is no file is there");
+    assert_eq!(report["count"], 1);
+}
+
 #[test]
 fn an_archive_holds_every_version() {
     let quipu = with_history();
@@ -324,8 +336,11 @@ fn a_name_that_git_cannot_have_costs_no_other_memory_its_file() {
 fn an_export_stays_out_of_the_data_directory() {
     let quipu = with_history();
     quipu.put("/data/quipu.db", "not a database");
-    let ran = quipu.run(&["export", shown(&quipu.data()), "--overwrite"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
+    for folder in [quipu.data(), quipu.data().join("out/deep")] {
+        let ran = quipu.run(&["export", shown(&folder), "--overwrite"]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+    }
+    assert!(!quipu.data().join("out").exists());
     let report = quipu.json(&["export", shown(quipu.home.path()), "--overwrite"]);
     assert_eq!(report["skipped"][0]["reason"], "it would be in Quipu's data directory");
     assert_eq!(quipu.ok(&["cat", "/data/quipu.db"]), "not a database");
