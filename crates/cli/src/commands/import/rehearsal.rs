@@ -42,11 +42,23 @@ impl Rehearsal {
         content: &Content,
         before: Option<&Memory>,
     ) -> Result<Credentials, String> {
-        let is_screened = self.policy != SecretPolicy::Off;
-        let has_credentials = is_screened && !screen::findings(content.as_str()).is_empty();
+        let findings = match self.policy {
+            SecretPolicy::Off => Vec::new(),
+            SecretPolicy::Warn | SecretPolicy::Redact | SecretPolicy::Reject => {
+                screen::findings(content.as_str())
+            }
+        };
+        let has_credentials = !findings.is_empty();
         if has_credentials && self.policy == SecretPolicy::Reject {
             return Err("the text holds a credential, which this store refuses".to_owned());
         }
+        let size_bytes = match self.policy {
+            SecretPolicy::Redact => {
+                let redacted = screen::redacted(content.as_str(), &findings);
+                u64::try_from(redacted.len()).unwrap_or(u64::MAX)
+            }
+            SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => content.size_bytes(),
+        };
         let mut usage = self.usage.lock().expect("no writer panicked");
         let (count_max, size_max) =
             (self.limits.memories_per_store_max, self.limits.store_size_bytes_max);
@@ -55,9 +67,9 @@ impl Rehearsal {
             return Err(format!("the store would hold more than {count_max} memories, its limit"));
         }
         let freed = before.map_or(0, |memory| memory.size_bytes);
-        let size = usage.size_bytes.saturating_sub(freed) + content.size_bytes();
+        let size = usage.size_bytes.saturating_sub(freed) + size_bytes;
         // Text that makes a full store smaller is always welcome.
-        if size > size_max && content.size_bytes() > freed {
+        if size > size_max && size_bytes > freed {
             return Err(format!("the store would hold more than {size_max} bytes, its limit"));
         }
         *usage = Usage { memories_count: count, size_bytes: size };

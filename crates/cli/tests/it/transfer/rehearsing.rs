@@ -94,3 +94,19 @@ fn a_store_that_redacts_is_told_of_so() {
     assert_eq!(numbers(&import(&quipu, &source, &["--dry-run"])), [0, 0, 1, 0]);
     assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 1, 0]);
 }
+
+#[test]
+fn a_rehearsal_counts_what_is_left_of_a_redacted_text() {
+    let quipu = Quipu::with_store();
+    let secret = credential();
+    let source = folder(&quipu, "vault", &[("secret.md", secret.as_str())]);
+    quipu.ok(&["store", "update", "notes", "--secrets", "redact"]);
+    for more in [["--dry-run"].as_slice(), &[]] {
+        let arguments = [["--json", "import", shown(&source)].as_slice(), more].concat();
+        let mut command = quipu.command(&arguments);
+        command.env("QUIPU_LIMITS_STORE_SIZE_BYTES_MAX", (secret.len() - 1).to_string());
+        let ran = crate::support::run(command, b"");
+        let report = serde_json::from_str(&ran.out).expect("the output is JSON");
+        assert_eq!(numbers(&report), [1, 0, 0, 0], "{ran:?}");
+    }
+}
