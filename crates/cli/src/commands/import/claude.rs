@@ -42,15 +42,15 @@ struct Exported {
 #[derive(Deserialize)]
 struct Said {
     text: Option<String>,
-    sender: String,
+    sender: Option<String>,
     content: Option<Vec<Piece>>,
     attachments: Option<Vec<Attachment>>,
 }
 
 #[derive(Deserialize)]
 struct Piece {
-    #[serde(rename = "type", default)]
-    kind: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
     text: Option<String>,
     /// What a tool was given.
     #[serde(default)]
@@ -209,7 +209,7 @@ impl Said {
             let name = attachment.file_name.unwrap_or_default();
             text += &format!("\n\n### Attachment {name}\n\n{content}");
         }
-        let speaker = if self.sender == "human" { "User" } else { "Assistant" };
+        let speaker = if self.sender.as_deref() == Some("human") { "User" } else { "Assistant" };
         Message { speaker, text }
     }
 }
@@ -218,7 +218,7 @@ impl Piece {
     /// Returns what was said, or the document that was written; thoughts and the answers of tools
     /// are left out.
     fn into_text(self) -> Option<String> {
-        match self.kind.as_str() {
+        match self.kind.as_deref().unwrap_or_default() {
             "text" => self.text.filter(|text| !text.trim().is_empty()),
             "tool_use" => artifact(&self.input),
             _ => None,

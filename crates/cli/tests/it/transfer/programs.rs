@@ -117,7 +117,7 @@ fn claude_conversations_projects_and_memories_become_notes() {
         "chat_messages": [
             {"sender": "human", "text": "Which?", "content": [], "attachments": [
                 {"file_name": "list.txt", "extracted_content": "steel, glass"}]},
-            {"sender": "assistant", "text": "x", "content": [{"type": "text", "text": "Glass."}, {"type": "tool_use"}]},
+            {"sender": "assistant", "text": "x", "content": [{"type": "text", "text": "Glass."}, {"type": "tool_use"}, {"type": null}]},
         ],
     }]);
     let projects = json!([{"uuid": "99998888", "name": "Tea Shop", "description": "Sells tea",
