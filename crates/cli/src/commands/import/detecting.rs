@@ -68,7 +68,7 @@ fn detect_file(file: &Path) -> Result<ImportKind, Failure> {
         return Err(Failure::usage(format!("{} is packed", file.display()))
             .with_hint("unpack it and import the folder"));
     }
-    let first = JsonFile::read(file)?.first_document();
+    let first = JsonFile::read_first_document(file)?;
     let has = |key: &str| first.get(key).is_some();
     let kind = first.get("type").and_then(Value::as_str);
     match () {

@@ -18,22 +18,30 @@ impl JsonFile {
     /// Reads a file. What JSON can write but no memory can hold becomes U+FFFD: halves of
     /// surrogate pairs and NUL.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
+        let read = Self::read_as_it_is(file)?;
+        Ok(Self { text: mended(&read.text), ..read })
+    }
+
+    /// Returns the first document of a file: of a list its first element.
+    pub(super) fn read_first_document(file: &Path) -> Result<Value, Failure> {
+        let read = Self::read_as_it_is(file)?;
+        // It takes long to mend a long file, and few first documents need it.
+        let first = first_document(&read.text).or_else(|| first_document(&mended(&read.text)));
+        Ok(first.unwrap_or(Value::Null))
+    }
+
+    fn read_as_it_is(file: &Path) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::usage(format!("{} cannot be read: {error}", file.display()))
         };
         let bytes = fs::read(file).map_err(|error| failed(&error))?;
         let text = String::from_utf8(bytes).map_err(|error| failed(&error.utf8_error()))?;
-        let text = mended(text.trim_start_matches('\u{feff}'));
+        let text = match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        };
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         Ok(Self { name, text })
-    }
-
-    /// Returns the first document: of a list its first element.
-    pub(super) fn first_document(&self) -> Value {
-        let text = self.text.trim_start();
-        let text = text.strip_prefix('[').unwrap_or(text);
-        let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-        documents.next().and_then(Result::ok).unwrap_or(Value::Null)
     }
 
     /// Returns all documents; a list is as many as it has elements.
@@ -50,6 +58,12 @@ impl JsonFile {
         }
         Ok(documents)
     }
+}
+
+fn first_document(text: &str) -> Option<Value> {
+    let text = text.trim_start();
+    let text = text.strip_prefix('[').unwrap_or(text);
+    serde_json::Deserializer::from_str(text).into_iter::<Value>().next()?.ok()
 }
 
 /// Replaces the escapes that stand for no character of a memory.
