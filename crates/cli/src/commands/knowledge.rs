@@ -42,7 +42,7 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
         let more = if page.total.is_lower_bound { "at least " } else { "" };
         match (page.hits.len(), page.total.count) {
             (0, 0) => writeln!(out, "nothing was found"),
-            (0, total) => writeln!(
+            (0, total) if arguments.limit > 0 => writeln!(
                 out,
                 "nothing is left of {more}{total} without the first {}",
                 arguments.offset
@@ -219,7 +219,11 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
                 version.actor
             )?;
         }
-        if page.items.is_empty() { writeln!(out, "nothing has changed") } else { Ok(()) }
+        match page.items.is_empty() {
+            true if arguments.limit == 0 => writeln!(out, "`--limit 0` shows no changes"),
+            true => writeln!(out, "nothing has changed"),
+            false => Ok(()),
+        }
     })
 }
 

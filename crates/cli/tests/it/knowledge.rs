@@ -36,6 +36,8 @@ fn search_finds_the_best_first_and_shows_why() {
     assert_eq!(quipu.ok(&["search", "zebra"]), "nothing was found\n");
     let beyond = quipu.ok(&["search", "kettle", "--offset", "5"]);
     assert_eq!(beyond, "nothing is left of 2 without the first 5\n");
+    let none = quipu.ok(&["search", "kettle", "--limit", "0"]);
+    assert!(none.starts_with("0 of ") && none.ends_with("2\n"), "{none}");
     let found = quipu.json(&["search", "leaves kettle", "-n", "1"]);
     let hit = &found["results"][0];
     assert_eq!(hit["path"], "/drinks/tea.md");
@@ -101,6 +103,7 @@ fn recent_lists_deleted_memories_too() {
     let ran = quipu.run(&["recent", "-n", "1"]);
     assert!(ran.err.contains("there are more; see `--limit`"), "{ran:?}");
     assert_eq!(quipu.ok(&["recent", "2999-01-01"]), "nothing has changed\n");
+    assert_eq!(quipu.ok(&["recent", "-n", "0"]), "`--limit 0` shows no changes\n");
 }
 
 #[test]
