@@ -9,11 +9,13 @@ const NAME_SIZE_BYTES_MAX: usize = 255;
 /// goes by every spelling that some file system takes for `.git`.
 pub(super) fn refused(path: &str) -> Option<&'static str> {
     let names = || path.split(['/', '\\']);
-    if names().any(|name| means(name, ".git", "git~") || means(name, ".gitmodules", "gitmod~")) {
+    if names().any(|name| {
+        means(name, ".git", "git~", "1") || means(name, ".gitmodules", "gitmod~", "1234")
+    }) {
         return Some("a file there would be part of git's own, which programs obey");
     }
     let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
-    if folders.split('/').any(|name| means(name, ".gitattributes", "gitatt~")) {
+    if folders.split('/').any(|name| means(name, ".gitattributes", "gitatt~", "1234")) {
         return Some("git takes no folder of the name `.gitattributes`");
     }
     let is_too_long = path.split('/').any(|name| name.len() > NAME_SIZE_BYTES_MAX);
@@ -21,13 +23,13 @@ pub(super) fn refused(path: &str) -> Option<&'static str> {
 }
 
 /// Tells whether a name is one of git's own on some system: Windows leaves out dots and spaces at
-/// the end and what follows a colon, and has short names that begin so, with a number up to 4. Paths
-/// hold no signs that other systems ignore.
-fn means(name: &str, own: &str, short: &str) -> bool {
+/// the end and what follows a colon, and has short names that begin so and end with one of these
+/// digits. Paths hold no signs that other systems ignore.
+fn means(name: &str, own: &str, short: &str, digits: &str) -> bool {
     let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
     let name = name.to_ascii_lowercase();
-    let is_short = || name.strip_prefix(short).is_some_and(|it| ["1", "2", "3", "4"].contains(&it));
-    name == own || is_short()
+    let is_short = |end: &str| end.len() == 1 && digits.contains(end);
+    name == own || name.strip_prefix(short).is_some_and(is_short)
 }
 
 #[cfg(test)]
@@ -58,6 +60,7 @@ mod tests {
             "/.gitattributes",
             "a/.github/x",
             "git/config",
+            "git~2",
             "git~10",
             "x.git/y",
             "/a/b.md",
