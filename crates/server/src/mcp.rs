@@ -20,6 +20,7 @@ mod place;
 mod prompts;
 mod resources;
 mod sessions;
+mod several;
 mod stdio;
 mod tools;
 
@@ -35,6 +36,7 @@ pub use catalog::{ToolSet, UnknownTool};
 pub(crate) use connections::InUse;
 pub use http::Hosts;
 pub(crate) use http::{Secret, service};
+pub(crate) use several::messages;
 pub use stdio::{Reach, StdioError, serve};
 
 use crate::tool::ToolSettings;

@@ -1,13 +1,18 @@
 //! `/mcp`: the MCP server, for whoever has a key or the token of a session.
 
+use std::convert::Infallible;
+use std::vec;
+
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::stream::{self, StreamExt as _};
 use http_body_util::{BodyExt as _, Collected};
+use hyper::body::Frame;
 use rmcp::model::ErrorCode;
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 
@@ -56,7 +61,7 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
         Ok(Posted::Several(parts, messages)) => {
             let counted = messages.iter().skip(1).try_for_each(|_| app.0.rate.admit(&caller.actor));
             match counted {
-                Ok(()) => answered(&parts, messages, &next).await,
+                Ok(()) => Answers::new(parts, messages, next).response().await,
                 Err(failure) => failure.into_response(),
             }
         }
@@ -118,33 +123,73 @@ async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return Ok(Posted::One(Request::from_parts(parts, Body::from(bytes))));
     }
-    match serde_json::from_slice(&bytes) {
-        Ok(Value::Array(messages)) if !messages.is_empty() => Ok(Posted::Several(parts, messages)),
-        Ok(_) => Err(Failure::invalid("the list of messages is empty")),
-        Err(error) => Err(Failure::invalid(format!("request body: {error}"))),
+    match mcp::messages(&bytes) {
+        Ok(messages) => Ok(Posted::Several(parts, messages)),
+        Err(refusal) => Err(Failure::invalid(refusal.to_string())),
     }
 }
 
-/// Answers messages one by one, and returns all answers as one stream of events.
-async fn answered(parts: &Parts, messages: Vec<Value>, next: &Next) -> Response {
-    let mut events = Vec::new();
-    for message in messages {
-        let mut parts = parts.clone();
+/// The answers to a list of messages, one by one. The next message is not looked at before somebody
+/// wants to read its answer.
+struct Answers {
+    parts: Parts,
+    messages: vec::IntoIter<Value>,
+    next: Next,
+    /// The answer that is being read.
+    current: Option<Body>,
+}
+
+impl Answers {
+    fn new(mut parts: Parts, messages: Vec<Value>, next: Next) -> Self {
         parts.headers.remove(header::CONTENT_LENGTH);
-        let request = Request::from_parts(parts, Body::from(message.to_string()));
-        let (head, body) = next.clone().run(request).await.into_parts();
-        let Ok(body) = body.collect().await.map(Collected::to_bytes) else { continue };
-        let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
-            events.extend_from_slice(&body);
-        } else if !head.status.is_success() {
-            events.extend_from_slice(refused(&message, &body).as_bytes());
+        Self { parts, messages: messages.into_iter(), next, current: None }
+    }
+
+    /// Returns all answers as one stream of events.
+    async fn response(mut self) -> Response {
+        let Some(first) = self.events().await else {
+            return StatusCode::ACCEPTED.into_response();
+        };
+        let others = stream::unfold(self, async |mut answers| {
+            let events = answers.events().await?;
+            Some((events, answers))
+        });
+        let events = stream::once(async { first }).chain(others).map(Ok::<_, Infallible>);
+        ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(events)).into_response()
+    }
+
+    /// Returns the next events, or a part of them; `None` when everything is answered.
+    async fn events(&mut self) -> Option<Bytes> {
+        loop {
+            let Some(body) = &mut self.current else {
+                self.current = Some(self.answer().await?);
+                continue;
+            };
+            let frame = body.frame().await.and_then(Result::ok);
+            match frame.map(Frame::into_data) {
+                Some(Ok(events)) => return Some(events),
+                Some(Err(_trailers)) => {}
+                None => self.current = None,
+            }
         }
     }
-    if events.is_empty() {
-        return StatusCode::ACCEPTED.into_response();
+
+    /// Returns the events that answer the next message.
+    async fn answer(&mut self) -> Option<Body> {
+        let message = self.messages.next()?;
+        let body = Body::from(message.to_string());
+        let request = Request::from_parts(self.parts.clone(), body);
+        let (head, body) = self.next.clone().run(request).await.into_parts();
+        let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
+            return Some(body);
+        }
+        if head.status.is_success() {
+            return Some(Body::empty());
+        }
+        let reason = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+        Some(Body::from(refused(&message, &reason)))
     }
-    ([(header::CONTENT_TYPE, EVENTS)], events).into_response()
 }
 
 /// Returns the event that says that a message of a list was refused.

@@ -73,6 +73,20 @@ fn a_list_of_messages_is_answered_with_a_list() {
 }
 
 #[test]
+fn a_list_of_too_many_messages_is_refused_as_a_whole() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    host.write(&format!("[{}1]\n", "1,".repeat(100)));
+    let answer = host.next().expect("an answer");
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    let message = answer["error"]["message"].as_str().expect("a text");
+    assert!(message.contains("at most 100 messages"), "{message}");
+    host.write(&format!("[{}1]\n", "1,".repeat(99)));
+    assert_eq!(host.next().expect("an answer").as_array().map(Vec::len), Some(100));
+    host.ask("ping", json!({}));
+}
+
+#[test]
 fn the_last_line_needs_no_end() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);

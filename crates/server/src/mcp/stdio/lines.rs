@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::malformed;
+use super::super::several::{self, Refusal};
 
 /// Longer lines are refused, whatever they say.
 const LINE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -112,13 +113,16 @@ where
         if text.is_empty() {
             return;
         }
-        if text.first() != Some(&b'[')
-            && let Ok(message) = serde_json::from_slice(text)
-        {
+        if text.first() == Some(&b'[') {
+            return match several::messages(text) {
+                Ok(messages) => self.take_batch(&messages),
+                Err(refusal) => self.answer(&failure(None, &refused(&refusal))),
+            };
+        }
+        if let Ok(message) = serde_json::from_slice(text) {
             return self.enqueue(message);
         }
         match serde_json::from_slice(text) {
-            Ok(Value::Array(messages)) if !messages.is_empty() => self.take_batch(&messages),
             Ok(message) => match understood(&message) {
                 Ok(message) => message.into_iter().for_each(|message| self.enqueue(message)),
                 Err(failure) => self.answer(&failure),
@@ -192,6 +196,14 @@ fn understood(message: &Value) -> Result<Option<Incoming>, Value> {
     });
     let id = message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
     Err(failure(id, &reason))
+}
+
+fn refused(list: &Refusal) -> ErrorData {
+    let reason = list.to_string();
+    match list {
+        Refusal::NoJson(_) => ErrorData::parse_error(reason, None),
+        Refusal::Empty | Refusal::TooMany => ErrorData::invalid_request(reason, None),
+    }
 }
 
 fn failure(id: Option<&Value>, error: &ErrorData) -> Value {

@@ -395,6 +395,36 @@ async fn a_list_of_messages_is_answered_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_list_of_messages_runs_only_while_somebody_reads_the_answers() {
+    let server = server();
+    let client = Client::new(&server, &server.key).await;
+    let write = |title: &str| {
+        let arguments = json!({"title": title, "content": "x"});
+        message("tools/call", &json!({"name": "write_note", "arguments": arguments}))
+    };
+    let headers = [("mcp-session-id", client.session.as_str())];
+    let list = request(&server.key, &headers, &json!([write("One"), write("Two")]));
+    let answer = server.app.router().oneshot(list).await.expect("the router answers");
+    assert_eq!(answer.status(), 200);
+    let mut stream = answer.into_body();
+    assert_eq!(next_event(&mut stream).await.expect("an answer")["result"]["isError"], false);
+    drop(stream);
+    assert_ne!(client.call("read_note", json!({"identifier": "One"})).await["isError"], true);
+    assert_eq!(client.call("read_note", json!({"identifier": "Two"})).await["isError"], true);
+}
+
+#[tokio::test]
+async fn a_list_has_a_hundred_messages_at_most() {
+    let server = server();
+    let client = Client::new(&server, &server.key).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let full = vec![ping.clone(); 100];
+    assert_eq!(client.send(&json!(full)).await.status, 200);
+    let reason = client.send(&json!(vec![ping; 101])).await.invalid();
+    assert!(reason.contains("at most 100 messages"), "{reason}");
+}
+
+#[tokio::test]
 async fn strange_hosts_and_origins_are_refused() {
     let refused = |reply: &Reply| (400..500).contains(&reply.status);
     let loopback = server();
