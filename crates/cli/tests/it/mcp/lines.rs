@@ -73,6 +73,41 @@ fn a_list_of_messages_is_answered_with_a_list() {
 }
 
 #[test]
+fn a_list_that_cancels_one_of_its_requests_answers_the_others() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    let call = json!({"name": "search_notes", "arguments": {"query": "x"}});
+    host.send(&json!([
+        {"jsonrpc": "2.0", "id": 100, "method": "tools/call", "params": call},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}},
+        {"jsonrpc": "2.0", "id": 101, "method": "ping"},
+    ]));
+    let answers = host.next().expect("an answer");
+    let answers = answers.as_array().expect("a list");
+    assert!(answers.iter().any(|answer| answer["id"] == 101), "{answers:?}");
+    host.ask("ping", json!({}));
+    assert!(host.told.is_empty(), "{:?}", host.told);
+}
+
+#[test]
+fn an_id_that_is_still_in_use_is_refused() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    let ping = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    host.send(&json!([ping(100), ping(100), ping(101)]));
+    let answers = host.next().expect("an answer");
+    let answers = answers.as_array().expect("a list");
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    let refused: Vec<_> = answers.iter().filter(|it| it["error"]["code"] == -32600).collect();
+    assert!(matches!(*refused, [answer] if answer["id"] == 100), "{answers:?}");
+    // Once it is answered, an id may be used again.
+    host.send(&json!([ping(100)]));
+    assert_eq!(host.next().expect("an answer")[0]["result"], json!({}));
+    host.send(&ping(100));
+    assert_eq!(host.answer(100)["result"], json!({}));
+}
+
+#[test]
 fn a_list_of_too_many_messages_is_refused_as_a_whole() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);

@@ -3,12 +3,12 @@
 //! What cannot be understood is answered, with the id of the request wherever that can be read. Lists
 //! (batches) are part of revision 2025-03-26 alone, and are taken from everybody.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, JsonRpcRequest, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize as _;
@@ -44,7 +44,14 @@ pub(super) struct Lines<R, W> {
 
 struct Output<W> {
     writer: tokio::sync::Mutex<Option<W>>,
-    batches: Mutex<Vec<Batch>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// The requests that have no answer yet.
+#[derive(Default)]
+struct Waiting {
+    alone: HashSet<RequestId>,
+    batches: Vec<Batch>,
 }
 
 /// A list of messages that is answered with a list.
@@ -67,7 +74,7 @@ where
             is_too_long: false,
             queued: VecDeque::new(),
             answering: None,
-            output: Arc::new(Output { writer, batches: Mutex::default() }),
+            output: Arc::new(Output { writer, waiting: Mutex::default() }),
             ended,
         }
     }
@@ -120,11 +127,11 @@ where
             };
         }
         if let Ok(message) = serde_json::from_slice(text) {
-            return self.enqueue(message);
+            return self.take_one(message);
         }
         match serde_json::from_slice(text) {
             Ok(message) => match understood(&message) {
-                Ok(message) => message.into_iter().for_each(|message| self.enqueue(message)),
+                Ok(message) => message.into_iter().for_each(|message| self.take_one(message)),
                 Err(failure) => self.answer(&failure),
             },
             Err(error) => {
@@ -134,36 +141,54 @@ where
         }
     }
 
+    fn take_one(&mut self, message: Incoming) {
+        if let JsonRpcMessage::Request(JsonRpcRequest { id, .. }) = &message
+            && !self.output.waiting().begin(id)
+        {
+            return self.answer(&taken(id));
+        }
+        self.queued.push_back(message);
+    }
+
     fn take_batch(&mut self, messages: &[Value]) {
         let mut batch = Batch::default();
         for message in messages {
-            match understood(message) {
-                Ok(Some(message)) => {
-                    if let JsonRpcMessage::Request(request) = &message {
-                        batch.waiting.push(request.id.clone());
-                    }
-                    self.enqueue(message);
+            let message = match understood(message) {
+                Ok(message) => message,
+                Err(failure) => {
+                    batch.answers.push(failure);
+                    continue;
                 }
-                Ok(None) => {}
-                Err(failure) => batch.answers.push(failure),
+            };
+            if let Some(JsonRpcMessage::Request(JsonRpcRequest { id, .. })) = &message {
+                if batch.waiting.contains(id) || self.output.waiting().has(id) {
+                    batch.answers.push(taken(id));
+                    continue;
+                }
+                batch.waiting.push(id.clone());
             }
+            self.queued.extend(message);
         }
         if !batch.waiting.is_empty() {
-            self.output.batches().push(batch);
+            self.output.waiting().batches.push(batch);
         } else if !batch.answers.is_empty() {
             self.answer(&Value::Array(batch.answers));
         }
     }
 
-    fn enqueue(&mut self, message: Incoming) {
+    /// Returns the next message of the queue. A request is awaited until its cancellation is next.
+    fn dequeue(&mut self) -> Option<Incoming> {
+        let message = self.queued.pop_front()?;
         if let JsonRpcMessage::Notification(notification) = &message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
             && let Some(id) = &cancelled.params.request_id
-            && let Some(rest) = self.output.without(id)
         {
-            self.answer(&rest);
+            let rest = self.output.waiting().end(id);
+            if let Some(rest) = rest {
+                self.answer(&rest);
+            }
         }
-        self.queued.push_back(message);
+        Some(message)
     }
 
     /// Answers without asking anybody, after what is answered so already.
@@ -206,6 +231,11 @@ fn refused(list: &Refusal) -> ErrorData {
     }
 }
 
+fn taken(id: &RequestId) -> Value {
+    let reason = "a request with this id is not answered yet; give each request an id of its own";
+    failure(Some(&json!(id)), &ErrorData::invalid_request(reason, None))
+}
+
 fn failure(id: Option<&Value>, error: &ErrorData) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
@@ -219,41 +249,58 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         writer.flush().await
     }
 
-    /// Returns the line to write for a message; nothing if the rest of its batch is awaited.
+    /// Returns the line to write for a message; nothing if the rest of its batch is awaited, or
+    /// nobody waits for it.
     fn line(&self, message: &Outgoing) -> Result<Option<Vec<u8>>, serde_json::Error> {
         let id = match message {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        let mut batches = self.batches();
-        let batch =
-            batches.iter_mut().find(|batch| id.is_some_and(|id| batch.waiting.contains(id)));
-        let (Some(batch), Some(id)) = (batch, id) else {
-            return serde_json::to_vec(message).map(Some);
-        };
-        batch.answers.push(serde_json::to_value(message)?);
-        drop(batches);
-        Ok(self.without(id).map(|answers| answers.to_string().into_bytes()))
-    }
-
-    /// Waits for this answer no more; returns its batch if that was the last one.
-    fn without(&self, id: &RequestId) -> Option<Value> {
-        let mut batches = self.batches();
-        let index = batches.iter().position(|batch| batch.waiting.contains(id))?;
-        let batch = batches.get_mut(index)?;
-        batch.waiting.retain(|waiting| waiting != id);
-        if !batch.waiting.is_empty() {
-            return None;
+        let Some(id) = id else { return serde_json::to_vec(message).map(Some) };
+        let mut waiting = self.waiting();
+        if let Some(batch) = waiting.batch(id) {
+            batch.answers.push(serde_json::to_value(message)?);
+            return Ok(waiting.end(id).map(|answers| answers.to_string().into_bytes()));
         }
-        let answers = batches.swap_remove(index).answers;
-        (!answers.is_empty()).then_some(Value::Array(answers))
+        if waiting.alone.remove(id) {
+            return serde_json::to_vec(message).map(Some);
+        }
+        Ok(None)
     }
 }
 
 impl<W> Output<W> {
-    fn batches(&self) -> MutexGuard<'_, Vec<Batch>> {
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn has(&mut self, id: &RequestId) -> bool {
+        self.alone.contains(id) || self.batch(id).is_some()
+    }
+
+    /// Waits for the answer to a request that came alone, unless another one has its id.
+    fn begin(&mut self, id: &RequestId) -> bool {
+        !self.has(id) && self.alone.insert(id.clone())
+    }
+
+    fn batch(&mut self, id: &RequestId) -> Option<&mut Batch> {
+        self.batches.iter_mut().find(|batch| batch.waiting.contains(id))
+    }
+
+    /// Waits for this answer no more; returns its batch if that was the last one.
+    fn end(&mut self, id: &RequestId) -> Option<Value> {
+        self.alone.remove(id);
+        let index = self.batches.iter().position(|batch| batch.waiting.contains(id))?;
+        let batch = self.batches.get_mut(index)?;
+        batch.waiting.retain(|waiting| waiting != id);
+        if !batch.waiting.is_empty() {
+            return None;
+        }
+        let answers = self.batches.swap_remove(index).answers;
+        (!answers.is_empty()).then_some(Value::Array(answers))
     }
 }
 
@@ -283,7 +330,7 @@ where
                     return None;
                 }
             }
-            if let Some(message) = self.queued.pop_front() {
+            if let Some(message) = self.dequeue() {
                 return Some(message);
             }
             let Some(line) = self.next_line().await else {
