@@ -130,3 +130,19 @@ fn the_last_line_needs_no_end() {
     let answer = host.next().expect("an answer");
     assert_eq!((&answer["id"], &answer["result"]), (&json!("last"), &json!({})));
 }
+
+#[test]
+fn a_line_that_is_too_long_is_answered_even_if_it_is_the_last() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    let long = " ".repeat(16 * 1024 * 1024 + 1);
+    for end in ["\n", ""] {
+        host.write(&long);
+        host.write(end);
+        if end.is_empty() {
+            drop(host.input.take());
+        }
+        let answer = host.next().expect("an answer");
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    }
+}

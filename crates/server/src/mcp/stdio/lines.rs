@@ -90,6 +90,9 @@ where
                 }
             };
             if read.is_empty() {
+                if mem::take(&mut self.is_too_long) {
+                    self.answer(&too_long());
+                }
                 let last = mem::take(&mut self.line);
                 return (!last.is_empty()).then_some(last);
             }
@@ -106,8 +109,7 @@ where
             }
             self.input.consume(used);
             if is_complete && mem::take(&mut self.is_too_long) {
-                let limit = format!("a message has at most {LINE_SIZE_BYTES_MAX} bytes");
-                self.answer(&failure(None, &ErrorData::invalid_request(limit, None)));
+                self.answer(&too_long());
             } else if is_complete {
                 return Some(mem::take(&mut self.line));
             }
@@ -229,6 +231,11 @@ fn refused(list: &Refusal) -> ErrorData {
         Refusal::NoJson(_) => ErrorData::parse_error(reason, None),
         Refusal::Empty | Refusal::TooMany => ErrorData::invalid_request(reason, None),
     }
+}
+
+fn too_long() -> Value {
+    let limit = format!("a message has at most {LINE_SIZE_BYTES_MAX} bytes");
+    failure(None, &ErrorData::invalid_request(limit, None))
 }
 
 fn taken(id: &RequestId) -> Value {
