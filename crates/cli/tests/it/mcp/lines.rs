@@ -146,3 +146,18 @@ fn a_line_that_is_too_long_is_answered_even_if_it_is_the_last() {
         assert_eq!(answer["error"]["code"], -32600, "{answer}");
     }
 }
+
+#[test]
+fn notifications_before_the_handshake_end_nothing() {
+    let quipu = Quipu::empty();
+    let mut host = Host::silent(&quipu, &[]);
+    host.notify("notifications/strange", json!({}));
+    host.send(&json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
+    assert_eq!(host.ask("ping", json!({})), json!({}));
+    host.notify("notifications/initialized", json!({}));
+    assert!(host.raw("tools/list", json!({}))["error"].is_object());
+    host.notify("notifications/roots/list_changed", json!({}));
+    host.greet("2025-11-25");
+    assert!(!host.tools().is_empty());
+    assert_eq!(host.leave(), 0);
+}

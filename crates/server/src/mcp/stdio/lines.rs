@@ -8,7 +8,10 @@ use std::io;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, JsonRpcRequest, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorData, GetMeta as _, JsonRpcMessage, JsonRpcRequest,
+    ProtocolVersion, RequestId,
+};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize as _;
@@ -35,6 +38,8 @@ pub(super) struct Lines<R, W> {
     line: Vec<u8>,
     is_too_long: bool,
     queued: VecDeque<Incoming>,
+    /// Whether the host has begun to talk, as its revision wants it.
+    is_begun: bool,
     /// An answer that is given here, on its way.
     answering: Option<JoinHandle<io::Result<()>>>,
     output: Arc<Output<W>>,
@@ -73,6 +78,7 @@ where
             line: Vec::new(),
             is_too_long: false,
             queued: VecDeque::new(),
+            is_begun: false,
             answering: None,
             output: Arc::new(Output { writer, waiting: Mutex::default() }),
             ended,
@@ -179,8 +185,15 @@ where
     }
 
     /// Returns the next message of the queue. A request is awaited until its cancellation is next.
+    /// What needs no answer is left out before the host has begun: serving would end with it.
     fn dequeue(&mut self) -> Option<Incoming> {
+        let is_begun = self.is_begun;
+        let is_due = |it: &Incoming| is_begun || matches!(it, JsonRpcMessage::Request(_));
+        while self.queued.pop_front_if(|message| !is_due(message)).is_some() {}
         let message = self.queued.pop_front()?;
+        if let JsonRpcMessage::Request(request) = &message {
+            self.is_begun |= is_beginning(&request.request);
+        }
         if let JsonRpcMessage::Notification(notification) = &message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
             && let Some(id) = &cancelled.params.request_id
@@ -204,6 +217,18 @@ where
             output.write(line).await
         }));
     }
+}
+
+/// Tells whether a host that asks this has begun, with a handshake or with a request that says all
+/// that a handshake would.
+fn is_beginning(request: &ClientRequest) -> bool {
+    let meta = request.get_meta();
+    let is_known = |version| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+    let says_all = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+        && meta.protocol_version().is_some_and(is_known);
+    let is_probe =
+        matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_));
+    matches!(request, ClientRequest::InitializeRequest(_)) || (says_all && !is_probe)
 }
 
 /// Reads one message; nothing if it is one that nobody answers. An error is an answer.
