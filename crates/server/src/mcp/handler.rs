@@ -5,6 +5,7 @@
     reason = "older revisions have subscriptions and log levels of their own kind"
 )]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
@@ -69,6 +70,8 @@ struct State {
     begun: Mutex<Option<Session>>,
     log: Log,
     watched: Watched,
+    /// Whether the client is told of changes already.
+    is_told: AtomicBool,
 }
 
 impl Handler {
@@ -224,7 +227,13 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Ok(follower) = self.follower(&context.extensions, None) else { return };
+        if self.state.is_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(follower) = self.follower(&context.extensions, None) else {
+            self.state.is_told.store(false, Ordering::Relaxed);
+            return;
+        };
         let (watched, closing) = (self.state.watched.clone(), self.closing.clone());
         let connections = self.mcp.0.connections.clone();
         tokio::spawn(async move {

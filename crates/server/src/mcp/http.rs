@@ -140,6 +140,19 @@ mod tests {
             service(&self.mcp, &Hosts::default(), 1024 * 1024).handle(request).await
         }
 
+        /// Shakes hands, and returns the connection.
+        async fn greeted(&self) -> String {
+            let about = json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "web", "version": "3"},
+            });
+            let greeting =
+                json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
+            let greeted = self.send(Method::POST, None, &greeting).await;
+            greeted.headers().get("mcp-session-id").unwrap().to_str().unwrap().to_owned()
+        }
+
         async fn followed_by(&self, clients: usize) {
             let waiting = async {
                 while self.mcp.0.feed.followers() != clients {
@@ -150,21 +163,30 @@ mod tests {
         }
     }
 
+    fn ready() -> Value {
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    }
+
     #[tokio::test]
     async fn a_client_that_leaves_is_not_told_of_changes_any_more() {
         let server = Server::new();
-        let about = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "web", "version": "3"},
-        });
-        let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
-        let greeted = server.send(Method::POST, None, &greeting).await;
-        let session = greeted.headers().get("mcp-session-id").unwrap().to_str().unwrap();
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        server.send(Method::POST, Some(session), &ready).await;
+        let session = server.greeted().await;
+        server.send(Method::POST, Some(&session), &ready()).await;
         server.followed_by(1).await;
-        server.send(Method::DELETE, Some(session), &Value::Null).await;
+        server.send(Method::DELETE, Some(&session), &Value::Null).await;
         server.followed_by(0).await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_says_again_that_it_is_ready_is_told_once() {
+        let server = Server::new();
+        let session = server.greeted().await;
+        for _ in 0..20 {
+            server.send(Method::POST, Some(&session), &ready()).await;
+        }
+        // What the first client said has been heard before another one is.
+        let other = server.greeted().await;
+        server.send(Method::POST, Some(&other), &ready()).await;
+        server.followed_by(2).await;
     }
 }
