@@ -313,22 +313,25 @@ impl Follower {
         batch.touches.iter().filter(move |touch| touch.sequence > seen && is_own(touch))
     }
 
-    /// Finds out whether the client's credential is still valid, and what it opens now.
+    /// Finds out whether the client's credential is still valid, and what it opens now; asks again
+    /// after a while if that cannot be told.
     async fn ask_again(&mut self) -> Result<(), End> {
-        let Some(secret) = self.secret.clone() else { return Ok(()) };
-        let engine = self.client.engine.clone();
-        let asked = tokio::task::spawn_blocking(move || engine.principal(secret.reveal())).await;
-        match asked {
-            Ok(Ok(Some(principal))) => {
-                self.client.grant = principal.into();
-                Ok(())
+        let Some(secret) = &self.secret else { return Ok(()) };
+        loop {
+            let (engine, secret) = (self.client.engine.clone(), secret.clone());
+            let asked = tokio::task::spawn_blocking(move || engine.principal(secret.reveal()));
+            match asked.await {
+                Ok(Ok(Some(principal))) => {
+                    self.client.grant = principal.into();
+                    return Ok(());
+                }
+                Ok(Ok(None)) => return Err(End::Refused),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "a credential cannot be checked");
+                    tokio::time::sleep(PATIENCE).await;
+                }
+                Err(_) => return Err(End::Over),
             }
-            Ok(Ok(None)) => Err(End::Refused),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "a credential cannot be checked");
-                Err(End::Over)
-            }
-            Err(_) => Err(End::Over),
         }
     }
 
@@ -354,5 +357,39 @@ impl Follower {
 impl Touch {
     fn is_of(&self, store: StoreId, path: &MemoryPath) -> bool {
         self.store == store && self.paths.contains(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_core::engine::NewKey;
+    use quipu_core::model::{Name, Role};
+    use quipu_core::settings::Limits;
+    use quipu_testkit::{FaultyBackend, InMemoryBackend, ManualClock};
+
+    use super::super::McpSettings;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_goes_on_being_told_when_the_storage_has_failed_once() {
+        let backend = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
+        let clock = Arc::new(ManualClock::default());
+        let engine = Engine::new(Arc::clone(&backend) as _, clock, Limits::default());
+        let workspace = engine.default_workspace().unwrap().id;
+        let (name, role) = (Name::new("test").unwrap(), Role::Admin);
+        let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
+        let (key, secret) = engine.create_key(workspace, &new).unwrap();
+        let grant = engine.principal(secret.reveal()).unwrap().unwrap().into();
+        let settings = McpSettings::default();
+        let client = Client { engine: engine.clone(), workspace, grant, settings };
+        let newest = watch::Sender::new(Sequence(0));
+        let feed = Feed::new(engine.clone(), newest.subscribe());
+        let mut follower = feed.follower(client, Some(Secret::new(secret.reveal())));
+
+        backend.fail_at(1);
+        assert_eq!(follower.ask_again().await, Ok(()));
+        assert!(!backend.disarm(), "the storage has failed");
+        engine.revoke_key(key.id).unwrap();
+        assert_eq!(follower.ask_again().await, Err(End::Refused));
     }
 }
