@@ -70,7 +70,7 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
     match (in_use, connection(response.headers())) {
         (Some(in_use), _) => held(response, in_use),
         (None, Some(id)) => {
-            connections.begin(id, caller.actor).await;
+            connections.begin(id, caller.actor);
             response
         }
         (None, None) => response,

@@ -1,7 +1,7 @@
 //! The connections over HTTP: whose they are, and how long they stay.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use quipu_core::Engine;
@@ -12,6 +12,9 @@ use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager
 /// How long a connection may be unused. Clients cope badly with one that is gone.
 const IDLE_MAX: Duration = Duration::from_hours(4);
 
+/// So often unused connections are looked for.
+const SWEEP_EVERY: Duration = Duration::from_mins(10);
+
 /// All connections over HTTP.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections(Arc<Inner>);
@@ -21,12 +24,13 @@ struct Inner {
     engine: Engine,
     manager: Arc<LocalSessionManager>,
     owned: Mutex<HashMap<SessionId, Owned>>,
+    sweeping: Once,
 }
 
 #[derive(Debug)]
 struct Owned {
-    /// Who began it.
-    owner: Actor,
+    /// Who began it; nobody, if the client went away before it heard that it had begun one.
+    owner: Option<Actor>,
     used_at: Timestamp,
     /// How many requests are being answered, streams of events among them.
     requests: usize,
@@ -52,22 +56,51 @@ impl Drop for InUse {
 impl Connections {
     pub(super) fn new(engine: Engine) -> Self {
         let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(IDLE_MAX);
-        Self(Arc::new(Inner { engine, manager: Arc::new(manager), owned: Mutex::default() }))
+        // The manager would count only what is said, and close a quiet stream of events.
+        manager.session_config.keep_alive = None;
+        Self(Arc::new(Inner {
+            engine,
+            manager: Arc::new(manager),
+            owned: Mutex::default(),
+            sweeping: Once::new(),
+        }))
     }
 
     pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
         Arc::clone(&self.0.manager)
     }
 
-    /// Keeps whose a new connection is, and ends those that nobody has used for long: what is told
-    /// to a client that went away without a word would keep its connection for ever.
-    pub(crate) async fn begin(&self, id: &str, owner: Actor) {
+    /// Ends unused connections from now on, for as long as anybody has these.
+    pub(super) fn keep_swept(&self) {
+        let connections = Arc::downgrade(&self.0);
+        let sweep = async move {
+            loop {
+                tokio::time::sleep(SWEEP_EVERY).await;
+                let Some(inner) = connections.upgrade() else { return };
+                Self(inner).sweep().await;
+            }
+        };
+        self.0.sweeping.call_once(|| drop(tokio::spawn(sweep)));
+    }
+
+    /// Keeps whose a new connection is.
+    pub(crate) fn begin(&self, id: &str, owner: Actor) {
+        let used_at = self.0.engine.now();
+        self.owned().insert(id.into(), Owned { owner: Some(owner), used_at, requests: 0 });
+    }
+
+    /// Ends connections that nobody has used for long: what is told to a client that went away
+    /// without a word would keep its connection for ever.
+    async fn sweep(&self) {
         let now = self.0.engine.now();
         let mut idle = Vec::new();
         {
             let live = self.0.manager.sessions.read().await;
             let mut all = self.owned();
+            for id in live.keys() {
+                let unknown = || Owned { owner: None, used_at: now, requests: 0 };
+                all.entry(Arc::clone(id)).or_insert_with(unknown);
+            }
             all.retain(|id, owned| {
                 let is_idle = owned.requests == 0 && owned.used_at.plus(IDLE_MAX) < now;
                 if is_idle {
@@ -75,7 +108,6 @@ impl Connections {
                 }
                 !is_idle && live.contains_key(id)
             });
-            all.insert(id.into(), Owned { owner, used_at: now, requests: 0 });
         }
         for id in idle {
             self.close(&id).await;
@@ -86,7 +118,7 @@ impl Connections {
     pub(crate) fn enter(&self, id: &str, client: &Actor) -> Option<InUse> {
         let id: SessionId = id.into();
         let mut all = self.owned();
-        let owned = all.get_mut(&id).filter(|owned| owned.owner == *client)?;
+        let owned = all.get_mut(&id).filter(|owned| owned.owner.as_ref() == Some(client))?;
         owned.requests += 1;
         Some(InUse { connections: self.clone(), id })
     }

@@ -71,7 +71,10 @@ pub(crate) fn service(
         Hosts::Any => config.disable_allowed_hosts(),
     };
     let (mcp, connections) = (mcp.clone(), mcp.0.connections.manager());
-    let handler = move || Ok(Handler::new(mcp.clone(), Door::Http));
+    let handler = move || {
+        mcp.0.connections.keep_swept();
+        Ok(Handler::new(mcp.clone(), Door::Http))
+    };
     StreamableHttpService::new(handler, connections, config)
 }
 
@@ -100,6 +103,7 @@ mod tests {
     struct Server {
         mcp: Mcp,
         engine: Engine,
+        clock: Arc<ManualClock>,
         secret: String,
         _newest: watch::Sender<Sequence>,
     }
@@ -108,7 +112,7 @@ mod tests {
         fn new() -> Self {
             let clock = Arc::new(ManualClock::default());
             let backend = Arc::new(InMemoryBackend::default());
-            let engine = Engine::new(backend, clock, Limits::default());
+            let engine = Engine::new(backend, Arc::clone(&clock) as _, Limits::default());
             let workspace = engine.default_workspace().unwrap().id;
             let (name, role) = (Name::new("test").unwrap(), Role::Admin);
             let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
@@ -116,7 +120,7 @@ mod tests {
             let newest = watch::Sender::new(Sequence(0));
             let (settings, stop) = (McpSettings::default(), CancellationToken::new());
             let mcp = Mcp::new(engine.clone(), settings, newest.subscribe(), stop);
-            Self { mcp, engine, secret, _newest: newest }
+            Self { mcp, engine, clock, secret, _newest: newest }
         }
 
         async fn send(
@@ -188,5 +192,20 @@ mod tests {
         let other = server.greeted().await;
         server.send(Method::POST, Some(&other), &ready()).await;
         server.followed_by(2).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_of_a_client_that_left_before_it_began_ends() {
+        let server = Server::new();
+        // Nobody says here whose it is.
+        let session = server.greeted().await;
+        let manager = server.mcp.0.connections.manager();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        server.clock.advance(Duration::from_hours(3));
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(manager.sessions.read().await.contains_key(session.as_str()));
+        server.clock.advance(Duration::from_hours(2));
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(manager.sessions.read().await.is_empty());
     }
 }

@@ -163,20 +163,28 @@ async fn a_session_of_one_key_is_closed_to_another() {
     assert_eq!(client.send(&message("tools/list", &json!({}))).await.status, 404);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_uses_ends() {
     let server = server();
+    let pass = async |hours: u64| {
+        server.clock.advance(Duration::from_hours(hours));
+        tokio::time::sleep(Duration::from_hours(hours)).await;
+    };
     let forgotten = Client::new(&server, &server.key).await;
     let listening = Client::new(&server, &server.key).await;
     let stream = server.app.router().oneshot(listening.bare(Method::GET)).await.expect("a stream");
-    server.clock.advance(Duration::from_hours(3));
+    pass(3).await;
     let used = Client::new(&server, &server.key).await;
-    server.clock.advance(Duration::from_hours(2));
-    Client::new(&server, &server.key).await;
+    pass(2).await;
     assert_eq!(forgotten.send(&message("tools/list", &json!({}))).await.status, 404);
     assert!(!used.tools().await.is_empty());
+    pass(5).await;
+    assert_eq!(used.send(&message("tools/list", &json!({}))).await.status, 404);
+    // It has said nothing and heard nothing, but it listens.
     assert!(!listening.tools().await.is_empty());
     drop(stream);
+    pass(5).await;
+    assert_eq!(listening.send(&message("tools/list", &json!({}))).await.status, 404);
 }
 
 #[tokio::test]
