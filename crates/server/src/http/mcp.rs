@@ -59,8 +59,8 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
             return Failure::invalid(message).into_response();
         }
         Ok(Posted::Several(parts, messages)) => {
-            let counted = messages.iter().skip(1).try_for_each(|_| app.0.rate.admit(&caller.actor));
-            match counted {
+            let requests = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+            match app.0.rate.admit_rest(&caller.actor, requests) {
                 Ok(()) => Answers::new(parts, messages, next).response().await,
                 Err(failure) => failure.into_response(),
             }

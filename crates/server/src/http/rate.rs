@@ -32,6 +32,22 @@ impl RateLimiter {
 
     /// Counts a request, or fails with the time to wait.
     pub(super) fn admit(&self, actor: &Actor) -> Result<(), Failure> {
+        self.count(actor, 1.0)
+    }
+
+    /// Counts the rest of so many requests that come as one, of which one is counted already: all
+    /// of them or none.
+    pub(super) fn admit_rest(&self, actor: &Actor, requests: u32) -> Result<(), Failure> {
+        let requests = f64::from(requests);
+        match self.per_minute {
+            Some(per_minute) if requests > per_minute => Err(Failure::invalid(format!(
+                "{requests} requests are more than the {per_minute} of a minute; send fewer at once"
+            ))),
+            _ => self.count(actor, requests - 1.0),
+        }
+    }
+
+    fn count(&self, actor: &Actor, requests: f64) -> Result<(), Failure> {
         let Some(per_minute) = self.per_minute else { return Ok(()) };
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,11 +62,11 @@ impl RateLimiter {
             buckets.entry(actor.clone()).or_insert(Bucket { left: per_minute, counted_at: now });
         bucket.left = refilled(bucket);
         bucket.counted_at = now;
-        if bucket.left >= 1.0 {
-            bucket.left -= 1.0;
+        if bucket.left >= requests {
+            bucket.left -= requests;
             return Ok(());
         }
-        let seconds = ((1.0 - bucket.left) * 60.0 / per_minute).ceil().max(1.0);
+        let seconds = ((requests - bucket.left) * 60.0 / per_minute).ceil().max(1.0);
         Err(Failure::new(
             StatusCode::TOO_MANY_REQUESTS,
             "rate_limit_error",

@@ -433,6 +433,19 @@ async fn a_list_has_a_hundred_messages_at_most() {
 }
 
 #[tokio::test]
+async fn a_list_of_messages_counts_as_a_whole_or_not_at_all() {
+    let settings = HttpSettings { requests_per_minute_max: Some(5), ..HttpSettings::default() };
+    let server = server_with(settings, Limits::default());
+    let client = Client::new(&server, &server.key).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let reason = client.send(&json!(vec![ping.clone(); 6])).await.invalid();
+    assert!(reason.contains("send fewer at once"), "{reason}");
+    // The handshake took two of five, and each list that is refused takes one.
+    client.send(&json!(vec![ping.clone(); 4])).await.error(429, "rate_limit_error");
+    assert_eq!(client.send(&ping).await.status, 200);
+}
+
+#[tokio::test]
 async fn strange_hosts_and_origins_are_refused() {
     let refused = |reply: &Reply| (400..500).contains(&reply.status);
     let loopback = server();
