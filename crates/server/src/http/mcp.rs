@@ -13,8 +13,8 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, StreamExt as _};
 use http_body_util::{BodyExt as _, Collected};
 use hyper::body::Frame;
-use rmcp::model::ErrorCode;
-use rmcp::transport::common::http_header::HEADER_SESSION_ID;
+use rmcp::model::{ErrorCode, ProtocolVersion};
+use rmcp::transport::common::http_header::{HEADER_MCP_PROTOCOL_VERSION, HEADER_SESSION_ID};
 
 use serde_json::{Value, json};
 
@@ -42,6 +42,10 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
             return failure.with_header("www-authenticate", realm).into_response();
         }
     };
+    if is_stateless(request.headers()) {
+        // A connection means nothing here, and must not be reached past the check below.
+        request.headers_mut().remove(HEADER_SESSION_ID);
+    }
     let connections = app.0.mcp.connections();
     let in_use = match connection(request.headers()) {
         None => None,
@@ -82,6 +86,15 @@ fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Secret), Failure>
     let (caller, _) = Caller::authenticate(app.engine(), headers, None)?;
     app.0.rate.admit(&caller.actor)?;
     Ok((caller, secret))
+}
+
+/// Tells whether a message is of a revision that has no connections.
+fn is_stateless(headers: &HeaderMap) -> bool {
+    let version = headers.get(HEADER_MCP_PROTOCOL_VERSION);
+    version.is_some_and(|version| {
+        let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        known.any(|known| !known.has_initialize() && version == known.as_str())
+    })
 }
 
 /// Returns the connection that a message names.

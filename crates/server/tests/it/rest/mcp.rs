@@ -359,13 +359,14 @@ async fn the_newest_revision_needs_no_connection() {
         "io.modelcontextprotocol/clientInfo": {"name": "Newest", "version": "9"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    for title in ["One", "Two"] {
+    for (title, left_over) in [("One", ("x-none", "")), ("Two", ("mcp-session-id", "stale"))] {
         let arguments = json!({"title": title, "content": "x"});
         let params = json!({"name": "write_note", "arguments": arguments, "_meta": meta});
         let headers = [
             ("mcp-protocol-version", "2026-07-28"),
             ("mcp-method", "tools/call"),
             ("mcp-name", "write_note"),
+            left_over,
         ];
         let body = message("tools/call", &params);
         let reply = server.send(request(&server.key, &headers, &body)).await;
