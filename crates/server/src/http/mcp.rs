@@ -158,8 +158,14 @@ impl Answers {
         Self { parts, messages: messages.into_iter(), next, current: None }
     }
 
-    /// Returns all answers as one stream of events.
+    /// Returns all answers as one stream of events, or the one answer if the headers are refused.
     async fn response(mut self) -> Response {
+        if let Some((message, response)) = self.run().await {
+            if matches!(response.status(), StatusCode::FORBIDDEN | StatusCode::NOT_ACCEPTABLE) {
+                return response;
+            }
+            self.current = Some(events(&message, response).await);
+        }
         let Some(first) = self.events().await else {
             return StatusCode::ACCEPTED.into_response();
         };
@@ -175,7 +181,8 @@ impl Answers {
     async fn events(&mut self) -> Option<Bytes> {
         loop {
             let Some(body) = &mut self.current else {
-                self.current = Some(self.answer().await?);
+                let (message, response) = self.run().await?;
+                self.current = Some(events(&message, response).await);
                 continue;
             };
             let frame = body.frame().await.and_then(Result::ok);
@@ -187,22 +194,27 @@ impl Answers {
         }
     }
 
-    /// Returns the events that answer the next message.
-    async fn answer(&mut self) -> Option<Body> {
+    /// Runs the next message.
+    async fn run(&mut self) -> Option<(Value, Response)> {
         let message = self.messages.next()?;
         let body = Body::from(message.to_string());
         let request = Request::from_parts(self.parts.clone(), body);
-        let (head, body) = self.next.clone().run(request).await.into_parts();
-        let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
-            return Some(body);
-        }
-        if head.status.is_success() {
-            return Some(Body::empty());
-        }
-        let reason = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-        Some(Body::from(refused(&message, &reason)))
+        Some((message, self.next.clone().run(request).await))
     }
+}
+
+/// Returns the events of the response to a message.
+async fn events(message: &Value, response: Response) -> Body {
+    let (head, body) = response.into_parts();
+    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
+        return body;
+    }
+    if head.status.is_success() {
+        return Body::empty();
+    }
+    let reason = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    Body::from(refused(message, &reason))
 }
 
 /// Returns the event that says that a message of a list was refused.

@@ -459,6 +459,10 @@ async fn strange_hosts_and_origins_are_refused() {
         let reply = loopback.send(request(&loopback.key, &[header], &greeting())).await;
         assert_eq!(reply.status, 200, "{header:?}: {}", reply.body);
     }
+    let client = Client::new(&loopback, &loopback.key).await;
+    let headers = [("host", "evil.example"), ("mcp-session-id", client.session.as_str())];
+    let list = json!([message("ping", &json!({})), message("ping", &json!({}))]);
+    assert_eq!(loopback.send(request(&loopback.key, &headers, &list)).await.status, 403);
     let hosts = Hosts::Only(vec!["memory.example".to_owned()]);
     let public = server_with(HttpSettings { hosts, ..HttpSettings::default() }, Limits::default());
     let named = [("host", "memory.example"), ("origin", "https://memory.example")];
