@@ -241,7 +241,7 @@ pub trait Writer: Reader {
     /// Removes the entry of a memory from the index, if there is one.
     fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error>;
 
-    /// Removes all entries from the index.
+    /// Removes all entries from the index, and its cursors of whatever kind.
     fn clear_index(&mut self) -> Result<(), Error>;
 }
 

@@ -31,6 +31,14 @@ pub(crate) use term_query::{TEXT, TITLE, measured};
 /// index of an earlier kind is built anew.
 pub const INDEX_CURSOR: &str = "index.2";
 
+/// The cursor of the first kind of index, whose indexers leave the cursors of other kinds alone.
+///
+/// Where it is, the index may hold entries of that kind, whatever the other cursors say.
+pub const FIRST_INDEX_CURSOR: &str = "index.1";
+
+/// How the names of all cursors of the index begin.
+pub const INDEX_CURSORS: &str = "index.";
+
 /// What the index knows of a memory without reading its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteRow {

@@ -12,7 +12,9 @@ use quipu_core::backend::{
     Archived, Backend, Change, Commit, Event, MemoryQuery, Order, PruneRule, ReadWork, Reader,
     Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
-use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
+use quipu_core::index::{
+    Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
+};
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
@@ -450,6 +452,7 @@ impl Writer for State {
 
     fn clear_index(&mut self) -> Result<(), Error> {
         self.index.remove(|_| true);
+        self.cursors.retain(|name, _| !name.starts_with(INDEX_CURSORS));
         Ok(())
     }
 }

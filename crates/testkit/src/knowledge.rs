@@ -146,6 +146,7 @@ macro_rules! knowledge_tests {
             a_rebuilt_index_is_the_same,
             a_damaged_index_is_noticed_and_mended,
             an_index_that_missed_changes_is_built_anew,
+            an_index_of_another_kind_is_built_anew,
             indexers_of_several_handles_do_not_harm_each_other,
             strange_notes_are_indexed,
         );

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 
 use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
-use crate::index::{Entry, INDEX_CURSOR};
+use crate::index::{Entry, FIRST_INDEX_CURSOR, INDEX_CURSOR};
 use crate::model::{Directory, MemoryId, StoreId, View};
 use crate::{Error, ErrorKind};
 
@@ -19,7 +19,7 @@ use super::stores::all_stores;
 use super::{Engine, Ledger};
 
 /// The cursor that is not zero while the index is built anew; each time it is another number.
-const REBUILD_CURSOR: &str = "index.rebuild";
+const REBUILD_CURSOR: &str = "index.2.rebuild";
 
 /// So many memories are put into the index in one transaction. Writers wait for so long.
 const BATCH: usize = 128;
@@ -40,8 +40,10 @@ pub(super) fn reached(reader: &dyn Reader) -> Result<Sequence, Error> {
 
 impl State {
     fn read(reader: &dyn Reader) -> Result<Self, Error> {
+        let is_first_kind = reader.cursor(FIRST_INDEX_CURSOR)?.is_some();
+        let reached = if is_first_kind { None } else { reader.cursor(INDEX_CURSOR)? };
         Ok(Self {
-            reached: reader.cursor(INDEX_CURSOR)?,
+            reached,
             rebuild: reader.cursor(REBUILD_CURSOR)?.unwrap_or_default(),
             newest: reader.newest_change()?.0,
         })
@@ -49,6 +51,10 @@ impl State {
 
     fn has_reached(&self, goal: Sequence) -> bool {
         self.rebuild == Sequence(0) && self.reached.is_some_and(|reached| reached >= goal)
+    }
+
+    fn is_rebuilt_with(&self, token: Sequence) -> bool {
+        self.rebuild == token && self.reached.is_some()
     }
 }
 
@@ -79,7 +85,7 @@ impl Engine {
         // Two indexers of one process would only do the same work twice.
         let _turn = self.index_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.read(State::read)?;
-        if state.rebuild != Sequence(0) {
+        if state.rebuild != Sequence(0) && state.reached.is_some() {
             return self.build_index(state.rebuild);
         }
         if state.has_reached(state.newest) {
@@ -174,23 +180,31 @@ impl Engine {
                 let (tasks, last) =
                     self.read(|reader| unindexed(reader, store.id, start.clone()))?;
                 count += tasks.len();
-                self.write_derived(|ledger| carry_out(ledger, &tasks))?;
+                self.write_rebuilt(token, |ledger| carry_out(ledger, &tasks))?;
                 let Some(last) = last else { break };
                 start = Bound::Excluded(last);
             }
         }
-        self.write_derived(|ledger| {
-            let is_mine = ledger.reader().cursor(REBUILD_CURSOR)? == Some(token);
-            // Another process may have emptied the index once more.
-            if is_mine { ledger.writer.put_cursor(REBUILD_CURSOR, Sequence(0)) } else { Ok(()) }
-        })?;
+        self.write_rebuilt(token, |ledger| ledger.writer.put_cursor(REBUILD_CURSOR, Sequence(0)))?;
         Ok(count)
+    }
+
+    /// Changes the index, unless another process has emptied it once more since.
+    fn write_rebuilt(
+        &self,
+        token: Sequence,
+        work: impl Fn(&mut Ledger<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.write_derived(|ledger| {
+            let is_mine = State::read(ledger.reader())?.is_rebuilt_with(token);
+            if is_mine { work(ledger) } else { Ok(()) }
+        })
     }
 
     /// Carries out the tasks of a part, unless another process has done so.
     fn take_in(&self, from: Sequence, to: Sequence, tasks: &[Task]) -> Result<(), Error> {
         self.write_derived(|ledger| {
-            if ledger.reader().cursor(INDEX_CURSOR)? != Some(from) {
+            if State::read(ledger.reader())?.reached != Some(from) {
                 return Ok(());
             }
             carry_out(ledger, tasks)?;

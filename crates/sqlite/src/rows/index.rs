@@ -12,7 +12,8 @@ use std::mem;
 use std::sync::Arc;
 
 use quipu_core::index::{
-    Document, Entry, FactKind, LinkQuery, LinkRow, NoteName, NoteRow, PermalinkSource,
+    Document, Entry, FactKind, INDEX_CURSOR, INDEX_CURSORS, LinkQuery, LinkRow, NoteName, NoteRow,
+    PermalinkSource,
 };
 use quipu_core::model::{Memory, MemoryId, MemoryPath, StoreId, VersionId};
 use quipu_core::note::Target;
@@ -156,7 +157,7 @@ pub(super) fn remove_version(connection: &Connection, at: i64) -> Result<()> {
             JOIN stores s ON s.num = n.store
         WHERE v.at = ?1 AND n.at = v.at";
     let old = connection.prepare_cached(sql)?.query_row([at], Indexed::from_row).optional()?;
-    take_all_out(connection, old.as_slice())
+    take_out_or_clear(connection, old.as_slice())
 }
 
 pub(super) fn remove_store(connection: &Connection, store: StoreId) -> Result<()> {
@@ -167,7 +168,21 @@ pub(super) fn remove_store(connection: &Connection, store: StoreId) -> Result<()
         .prepare_cached(sql)?
         .query_map([store_num], Indexed::from_row)?
         .collect::<Result<Vec<_>>>()?;
-    take_all_out(connection, &notes)
+    take_out_or_clear(connection, &notes)
+}
+
+/// Removes notes from the index. The terms of one that another kind of program made cannot be told,
+/// so nothing is left of such an index; it is built anew before the next search.
+fn take_out_or_clear(connection: &Connection, notes: &[Indexed]) -> Result<()> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM cursors
+        WHERE substr(name, 1, length(?1)) = ?1 AND substr(name, 1, length(?2)) <> ?2)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let is_foreign: bool = statement.query_row([INDEX_CURSORS, INDEX_CURSOR], |row| row.get(0))?;
+    if is_foreign && !notes.is_empty() {
+        clear(connection)
+    } else {
+        take_all_out(connection, notes)
+    }
 }
 
 pub(super) fn clear(connection: &Connection) -> Result<()> {
@@ -176,7 +191,9 @@ pub(super) fn clear(connection: &Connection) -> Result<()> {
         DELETE FROM note_names; DELETE FROM notes;
         INSERT INTO note_terms (note_terms) VALUES ('delete-all');
         INSERT INTO fact_terms (fact_terms) VALUES ('delete-all');",
-    )
+    )?;
+    let sql = "DELETE FROM cursors WHERE substr(name, 1, length(?1)) = ?1";
+    connection.execute(sql, [INDEX_CURSORS]).map(drop)
 }
 
 /// Writes all terms anew, so that removed ones are in no part of the file.

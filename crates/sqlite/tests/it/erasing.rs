@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_core::Engine;
 use quipu_core::clock::{Clock as _, SystemClock};
-use quipu_core::engine::{ListQuery, Precondition};
+use quipu_core::engine::{ListQuery, Precondition, SearchRequest};
 use quipu_core::model::{Directory, Memory, View};
 use quipu_core::settings::Limits;
 use quipu_sqlite::{OpenMode, SqliteBackend};
@@ -84,6 +84,30 @@ fn a_redacted_note_is_in_no_part_of_the_index() {
     bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
     assert_gone(&bench, &token);
     assert!(!Files::read(bench.directory.path()).with(&other).is_empty());
+}
+
+#[test]
+fn an_index_of_another_kind_is_redacted_too() {
+    let bench = bench();
+    let token = canary();
+    let leaked = bench.put("/leak", &note_with(&token));
+    bench.put("/kept", "# Kept");
+    index(&bench.engine);
+    // Other programs may make other terms of the same text.
+    let raw = rusqlite::Connection::open(bench.directory.path().join("quipu.db"));
+    let sql = format!(
+        "INSERT INTO note_terms (note_terms) VALUES ('delete-all');
+        INSERT INTO note_terms (rowid, title, tags, headings, body, extra, marks)
+            SELECT num, '{token}z', '', '', '{token}', '', '' FROM notes;
+        DELETE FROM cursors WHERE name LIKE 'index.%';
+        INSERT INTO cursors (name, sequence) VALUES ('index.1', 2);"
+    );
+    raw.and_then(|raw| raw.execute_batch(&sql)).expect("the index can be changed");
+    bench.put("/leak", "clean");
+    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
+    assert_gone(&bench, &token);
+    let found = bench.engine.search(&SearchRequest::new(vec![bench.store], "kept"));
+    assert_eq!(found.expect("it searches").hits.len(), 1);
 }
 
 #[test]

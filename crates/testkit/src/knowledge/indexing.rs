@@ -7,7 +7,7 @@ use std::time::Duration;
 use quipu_core::Engine;
 use quipu_core::backend::Sequence;
 use quipu_core::engine::{Precondition, Remedy, SearchRequest};
-use quipu_core::index::INDEX_CURSOR;
+use quipu_core::index::{FIRST_INDEX_CURSOR, INDEX_CURSOR};
 use quipu_core::settings::Limits;
 
 use super::{Library, actor, at, new_store, paths, put};
@@ -150,6 +150,26 @@ pub fn an_index_that_missed_changes_is_built_anew(fixture: &Fixture) {
     fixture.write(|writer| writer.prune(&rule, 0).map(drop));
     assert_eq!(library.find_sorted("tea"), ["/b", "/c"]);
     assert_sound(&library);
+}
+
+/// An index that another kind of program has made, or made anew meanwhile, is not trusted.
+pub fn an_index_of_another_kind_is_built_anew(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    let gone = library.put("/gone", "tea");
+    library.put("/kept", "tea");
+    library.find("tea");
+    for step in 0..2 {
+        fixture.write(|writer| writer.put_cursor(FIRST_INDEX_CURSOR, Sequence(1)));
+        if step == 1 {
+            library.delete("/gone");
+            let version = [gone.version];
+            library.engine.redact(&actor(), library.store, &version).expect("it redacts");
+        }
+        fixture.write(|writer| writer.remove_note(library.store, gone.id));
+        assert_eq!(library.find("tea").len(), 2 - step);
+        assert_eq!(fixture.read(|reader| reader.cursor(FIRST_INDEX_CURSOR)), None);
+        assert_sound(&library);
+    }
 }
 
 /// Several handles index while several write.
