@@ -8,16 +8,10 @@ pub(super) fn base(word: &str) -> Option<&'static str> {
     FORMS.get(place).map(|(_, base)| *base)
 }
 
-/// Returns the base of a word that may have capital letters.
-pub(super) fn base_of_written(word: &str) -> Option<&'static str> {
-    if word.len() > FORM_SIZE_MAX || word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return base(word);
-    }
-    base(&word.to_ascii_lowercase())
+/// Returns all forms with their words.
+pub(super) fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMS.iter().copied()
 }
-
-/// No form is longer.
-const FORM_SIZE_MAX: usize = 10;
 
 /// The forms in their order, with their words.
 const FORMS: [(&str, &str); 131] = [
@@ -162,6 +156,5 @@ mod tests {
     fn forms_are_in_their_order_and_lead_to_no_other_form() {
         assert!(FORMS.is_sorted());
         assert!(FORMS.iter().all(|(_, word)| base(word).is_none()));
-        assert!(FORMS.iter().all(|(form, _)| form.len() <= FORM_SIZE_MAX));
     }
 }

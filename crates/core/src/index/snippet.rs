@@ -55,8 +55,8 @@ fn matches(text: &str, phrases: &[&Phrase]) -> Vec<Found> {
     if phrases.is_empty() {
         return Vec::new();
     }
-    let wanted: Vec<_> =
-        phrases.iter().flat_map(|it| &it.terms).map(|term| Beginning::of(term)).collect();
+    let terms = phrases.iter().flat_map(|it| &it.terms);
+    let wanted: Vec<_> = terms.flat_map(|term| Beginning::of(term).of_words()).collect();
     let all = terms_like(text, |word| wanted.iter().any(|term| word.is_like(*term)));
     let words: Vec<&str> = all.iter().map(|term| term.text.as_str()).collect();
     let mut found = Vec::new();

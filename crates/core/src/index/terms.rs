@@ -8,11 +8,12 @@
 //! Backends get terms and compare them byte by byte; all knowledge of language is here.
 
 use std::borrow::Cow;
+use std::iter;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::irregular::base_of_written;
+use super::irregular;
 use super::stem::stem;
 use crate::note::undecomposed;
 
@@ -40,7 +41,7 @@ pub(super) fn terms_like(text: &str, is_wanted: impl Fn(Beginning) -> bool) -> V
     each_run(text, |run, range| match run {
         Run::Word => {
             let written = text.get(range.clone()).unwrap_or_default();
-            if written.is_ascii() && !is_wanted(Beginning::of_word(written)) {
+            if written.is_ascii() && !is_wanted(Beginning::of(written)) {
                 return found.push(Term { text: String::new(), range });
             }
             let term = term_of(written);
@@ -61,10 +62,10 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// Returns how the term of a written word may begin.
-    pub(super) fn of_word(word: &str) -> Self {
-        let word = without_possessive(word);
-        Self::of(base_of_written(word).unwrap_or(word))
+    /// Returns how words may begin whose terms begin like this.
+    pub(super) fn of_words(self) -> impl Iterator<Item = Self> {
+        let irregular = irregular::forms().filter(move |(_, word)| Self::of(word).is_like(self));
+        iter::once(self).chain(irregular.map(|(form, _)| Self::of(form)))
     }
 
     pub(super) fn of(word: &str) -> Self {
@@ -404,6 +405,14 @@ mod tests {
     }
 
     #[test]
+    fn irregular_forms_are_among_the_words_of_their_terms() {
+        for (form, _) in irregular::forms() {
+            let term = Beginning::of(&term_of(form));
+            assert!(term.of_words().any(|it| it.is_like(Beginning::of(form))), "{form}");
+        }
+    }
+
+    #[test]
     fn long_words_are_cut() {
         assert_eq!(of(&"x".repeat(100_000)), ["x".repeat(64)]);
         assert_eq!(of(&"é".repeat(100)), ["e".repeat(64)]);
@@ -412,8 +421,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_term_begins_like_its_word(word in "[a-zA-Z0-9]([a-z'ys]{0,3}[a-zA-Z0-9']{0,8}(ies|ing|ed|[a-z0-9]))?") {
-            let beginning = Beginning::of(&term_of(&word));
-            prop_assert!(Beginning::of_word(&word).is_like(beginning));
+            let term = Beginning::of(&term_of(&word));
+            prop_assert!(term.of_words().any(|it| it.is_like(Beginning::of(&word))));
         }
 
         #[test]
