@@ -122,17 +122,41 @@ impl Item<'_> {
         })
     }
 
-    /// Reads `kind [[Target]] (context)`, where the link is the first of the item. Only further links
-    /// may stand between; if words do, it is a sentence.
+    /// Reads `kind [[Target]] (context)`, where the link is the first of the item.
     fn relation(&self, link: &WikiLink) -> Option<(String, Option<String>)> {
         let kind = relation_kind(self.text.get(..link.range.start)?.trim())?;
-        let context = self.context(link.range.end);
-        let end = context.as_ref().map_or(self.text.len(), |context| context.start);
-        let is_sentence = self.meaningful(link.range.end).any(|(at, character)| {
-            at < end && !matches!(character, '\0' | ',' | ';' | '.') && !character.is_whitespace()
-        });
-        let context = context.and_then(|range| self.inside(&range));
-        (!is_sentence).then(|| (kind.to_owned(), context))
+        let parentheses = self.parentheses_alone(link.range.end)?;
+        let context = parentheses.last().and_then(|range| self.inside(range));
+        Some((kind.to_owned(), context))
+    }
+
+    /// Returns the balanced parentheses after `start`; `None` if words stand beside them, as in a
+    /// sentence. Links, tags (`#tag`) and ids of blocks (`^id`) are no words.
+    fn parentheses_alone(&self, start: usize) -> Option<Vec<Range<usize>>> {
+        let mut found = Vec::new();
+        let mut open = Vec::new();
+        let mut is_label = false;
+        let mut is_worded = false;
+        for (offset, character) in self.meaningful(start) {
+            is_label = matches!(character, '#' | '^') || (is_label && is_tag_character(character));
+            is_worded |= character.is_alphanumeric() && !is_label;
+            let closed = match character {
+                '(' => {
+                    open.push(offset);
+                    None
+                }
+                ')' => open.pop().filter(|_| open.is_empty()),
+                _ => None,
+            };
+            if let Some(begin) = closed {
+                found.push(begin..offset + 1);
+                is_worded = false;
+            }
+            if is_worded && open.is_empty() {
+                return None;
+            }
+        }
+        (!is_worded).then_some(found)
     }
 
     /// Returns the balanced parentheses after `start` that end the item and follow a space.

@@ -90,6 +90,27 @@ fn a_sentence_is_no_relation() {
 }
 
 #[test]
+fn signs_tags_and_parentheses_make_no_sentence() {
+    for (text, context) in [
+        ("- uses [[A]] (ctx).", "ctx"),
+        ("- uses [[A]]; (a (b)),", "a (b)"),
+        ("- uses [[A]] (a) (b)", "b"),
+        ("- uses [[A]] #tag", "-"),
+        ("- uses [[A]] (ctx) #one #two/3, #四", "ctx"),
+        ("- uses [[A]] #tag (ctx)", "ctx"),
+        ("- uses [[A]] ^abc-1", "-"),
+        ("- uses [[A]] (ctx). ^abc", "ctx"),
+        ("- uses [[A]]!", "-"),
+        ("- uses [[A]] ✅", "-"),
+    ] {
+        assert_eq!(relations(text), [format!("uses|A|{context}")], "{text}");
+    }
+    for text in ["- see [[A]] (and then", "- see [[A]] #tag or not", "- see [[A]] (a) and (b)."] {
+        assert!(relations(text).is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn footnotes_hold_links() {
     assert_eq!(links("Tea[^1] and [[B]][^1].\n\n[^1]: [[Ada]] said so\n"), ["B", "Ada"]);
     assert_eq!(links("Tea[^1]\n\n[^1]: [[Ada]]"), ["Ada"]);
