@@ -112,7 +112,8 @@ impl fmt::Display for Observation {
     /// Writes it on one line, as it stands in a list item.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}]", self.category)?;
-        for part in self.written_times().into_iter().chain([self.text.as_str()]) {
+        let text = Some(self.text.as_str()).filter(|text| !text.is_empty());
+        for part in self.written_times().into_iter().chain(text) {
             write!(f, " {part}")?;
         }
         match &self.context {

@@ -223,6 +223,9 @@ fn time_qualifiers_follow_the_category() {
     }
     let written = "[task] @due:2026-07-27 buy tea (soon)";
     assert_eq!(note(&format!("- {written}")).observations[0].to_string(), written);
+    for written in ["[k] @due:2027-01", "[k] @2026 @due:2027-01"] {
+        assert_eq!(note(&format!("- {written}")).observations[0].to_string(), written);
+    }
     let alone = note("- [k] @due:2027-01\n- [k] @due:2027-01 (context)").observations;
     assert_eq!(alone[0].written_times(), ["@due:2027-01"]);
     assert_eq!((alone[0].text.as_str(), alone[1].text.as_str()), ("", "(context)"));
