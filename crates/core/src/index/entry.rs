@@ -6,6 +6,7 @@ use crate::model::{Memory, MemoryId, MemoryPath};
 use crate::note::{self, Identifier, Note, Observation, Reference, Target, Value, alias_key};
 
 use super::document::{extra, joined, spaced};
+use super::terms::TERM_APART;
 use super::{Document, LinkRow, Mark, NoteRow, PermalinkSource, terms};
 
 /// Everything that the index keeps of a memory.
@@ -136,17 +137,14 @@ fn document(path: &MemoryPath, note: &Note, text: &str, marks: &[String]) -> Doc
     let values: Vec<_> = fields(note).into_iter().map(|(_, value)| value).collect();
     let title = joined([note.title.as_str()]);
     let further_of_title = extra([note.title.as_str()]);
+    let apart = further_of_title.iter().flat_map(|term| [TERM_APART, term.as_str()]);
     let mut further = extra(std::iter::once(body).chain(tags()));
     let path_and_values =
         || std::iter::once(path.as_str()).chain(values.iter().map(String::as_str));
     further.extend(path_and_values().flat_map(terms).map(|term| term.text));
     further.extend(extra(path_and_values()));
     Document {
-        title: spaced(
-            std::iter::once(title.as_str())
-                .chain(further_of_title.iter().map(String::as_str))
-                .filter(|term| !term.is_empty()),
-        ),
+        title: spaced(std::iter::once(title.as_str()).filter(|it| !it.is_empty()).chain(apart)),
         tags: joined(tags()),
         headings: joined(headings()),
         body: joined([body]),
@@ -273,6 +271,42 @@ fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
             for (inner, value) in entries {
                 flatten(&format!("{key}.{inner}"), value, fields);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TermQuery;
+    use super::super::term_query::{TEXT, TITLE};
+    use super::*;
+
+    fn document_of(title: &str) -> Document {
+        let path = MemoryPath::parse("/x.md").unwrap();
+        let note = Note::parse(&path, &format!("---\ntitle: {title}\n---\n"));
+        document(&path, &note, "", &[])
+    }
+
+    #[test]
+    fn phrases_find_what_stands_beside_each_other_in_a_title() {
+        for (title, phrases) in [
+            ("Tea fooBar", ["foobar bar", "bar foo", "foobar foo", "foo bar"]),
+            ("Running parseJson tests", ["test json", "tests json", "json parse", "json running"]),
+        ] {
+            for query in phrases.iter().flat_map(|phrase| {
+                [TermQuery::phrase(phrase, TEXT), TermQuery::prefix(phrase, TITLE)]
+            }) {
+                assert!(!query.unwrap().accepts(&document_of(title)), "{phrases:?} {title}");
+            }
+        }
+        let document = document_of("Running parseJson tests");
+        for phrase in ["running parsejson", "parseJson test", "tests", "running"] {
+            assert!(TermQuery::phrase(phrase, TITLE).unwrap().accepts(&document), "{phrase}");
+        }
+        for word in ["json", "parse", "parse_json", "runn"] {
+            let query = [TermQuery::word(word, TITLE), TermQuery::prefix(word, TITLE)];
+            let query = TermQuery::Or(query.into_iter().flatten().collect());
+            assert!(query.accepts(&document), "{word}");
         }
     }
 }

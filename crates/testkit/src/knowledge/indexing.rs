@@ -59,6 +59,14 @@ pub fn what_was_changed_moved_or_deleted_is_found_as_it_is(fixture: &Fixture) {
     assert_eq!(library.find("silent"), Vec::<String>::new());
     library.put("/b.md", "silent again");
     assert_eq!(library.find("silent"), ["/b.md"]);
+    // What else a title can be found by stands beside nothing.
+    library.put("/title.md", "---\ntitle: Running parseJson tests\n---\n");
+    for query in ["\"test json\"", "\"json parse\"", "\"json running\"", "ª", "a*"] {
+        assert_eq!(library.find(query), Vec::<String>::new(), "{query}");
+    }
+    for query in ["json", "\"running parseJson\"", "\"tests\""] {
+        assert_eq!(library.find(query), ["/title.md"], "{query}");
+    }
     assert_sound(&library);
 }
 
