@@ -6,7 +6,7 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::links::{has_memory_extension, percent_decoded};
+use super::links::{around, has_memory_extension, percent_decoded, store_and_name};
 use super::{Glob, Target};
 use crate::model::{Directory, MemoryId, MemoryPath};
 
@@ -23,6 +23,10 @@ pub struct Identifier {
     pub section: Option<String>,
     /// Whether the text was a `memory://` URL, whose first segment may name a store.
     pub is_url: bool,
+    /// The sign after the store, with the spaces that stand beside it.
+    store_sign: String,
+    /// The sign before the section, with the spaces that stand beside it.
+    section_sign: String,
 }
 
 /// The kinds of names.
@@ -59,14 +63,39 @@ impl Identifier {
     }
 
     fn named(name: &str) -> Self {
-        Self { store: None, reference: Reference::parse(name), section: None, is_url: false }
+        Self {
+            store: None,
+            reference: Reference::parse(name),
+            section: None,
+            is_url: false,
+            store_sign: "::".to_owned(),
+            section_sign: "#".to_owned(),
+        }
     }
 
     /// Returns what the target of a link is called.
     pub fn of(target: &Target) -> Self {
-        let named = Self::parse(&target.name);
-        let section = target.section.clone().or(named.section);
-        Self { store: target.store.clone(), section, ..named }
+        let mut found = Self::parse(&target.name);
+        let mut name = target.name.trim();
+        found.store.clone_from(&target.store);
+        found.section = target.section.clone().or(found.section);
+        if found.is_url {
+            return found;
+        }
+        // What has no spaces beside it was read as a sign already, or is none.
+        if let (None, Some((store, sign, rest))) = (&found.store, store_and_name(name))
+            && sign != "::"
+        {
+            (found.store, found.store_sign, name) = (Some(store.to_owned()), sign.to_owned(), rest);
+        }
+        if let (None, Some((rest, sign, section))) = (&found.section, around(name, "#"))
+            && sign != "#"
+            && !has_memory_extension(section)
+        {
+            found.section_sign = sign.to_owned();
+            (found.section, name) = (Some(section.to_owned()), rest);
+        }
+        Self { reference: Reference::parse(name), ..found }
     }
 
     /// Returns the ways to read it, in the order in which to try them: `#` and `::` may belong to a
@@ -75,12 +104,18 @@ impl Identifier {
         let plain = Self { section: None, ..self.clone() };
         let Some(name) = self.reference.name() else { return vec![plain] };
         let mut names = Vec::new();
-        names.extend(self.section.as_ref().map(|section| format!("{name}#{section}")));
+        if let Some(section) = &self.section {
+            // Of several signs all, all but the last, or none may belong to the name.
+            let most = section.rsplit_once('#').map(|(most, _)| most.trim_end());
+            let sections = std::iter::once(section.as_str()).chain(most);
+            names.extend(sections.map(|section| format!("{name}{}{section}", self.section_sign)));
+        }
         names.push(name.to_owned());
         names.extend(name.strip_suffix('#').map(|name| name.trim_end().to_owned()));
         let mut readings = Vec::new();
         if let Some(store) = &self.store {
-            readings.extend(names.iter().map(|name| Self::named(&format!("{store}::{name}"))));
+            let sign = &self.store_sign;
+            readings.extend(names.iter().map(|name| Self::named(&format!("{store}{sign}{name}"))));
         }
         let here = |name: &String| Self { reference: Reference::parse(name), ..plain.clone() };
         readings.extend(names.iter().map(here));
@@ -153,7 +188,7 @@ fn walked(from: &str, path: &str) -> Option<String> {
 }
 
 /// Returns what a name is when case, `_`, `-` and spaces make no difference, nor spaces around `#`,
-/// which do not survive in the section of a link.
+/// as in `C# tips` and `memory://c#tips`.
 pub fn alias_key(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
     for character in name.nfc().flat_map(char::to_lowercase) {

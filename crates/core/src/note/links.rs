@@ -64,20 +64,20 @@ impl Target {
             Some((place, alias)) => (place.strip_suffix('\\').unwrap_or(place), alias),
             None => (inside, ""),
         };
-        let (name, section) = match place.split_once('#') {
-            // A sign at the end begins no section; it may belong to the name, as in `C#`.
-            Some((name, section)) if section.trim().is_empty() && !name.trim().is_empty() => {
-                (place, "")
-            }
-            Some(split) => split,
-            None => (place, ""),
+        let place = place.trim();
+        if place.is_empty() || place.starts_with('#') {
+            return None;
+        }
+        // A sign with spaces beside it belongs to the name, at least until that means nothing.
+        let (name, section) = match around(place, "#") {
+            Some((name, "#", section)) => (name, section),
+            Some(_) | None => (place, ""),
         };
-        let (store, name) = match name.split_once("::") {
-            Some((store, name)) if !store.trim().is_empty() => (store, name),
-            _ => ("", name),
+        let (store, name) = match store_and_name(name) {
+            Some((store, "::", name)) => (store, name),
+            Some(_) | None => ("", name),
         };
-        let name = name.trim();
-        (!name.is_empty()).then(|| Self {
+        Some(Self {
             store: kept(store),
             name: name.to_owned(),
             section: kept(section),
@@ -104,6 +104,20 @@ impl Target {
             alias: None,
         })
     }
+}
+
+/// Splits a text into what stands before a sign, the sign with the spaces beside it, and what stands
+/// behind; `None` if something is missing, as in `C#`.
+pub(super) fn around<'a>(text: &'a str, sign: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    let (before, behind) = text.split_once(sign)?;
+    let (before, behind) = (before.trim_end(), behind.trim_start());
+    let sign = text.get(before.len()..text.len() - behind.len())?;
+    (!before.is_empty() && !behind.is_empty()).then_some((before, sign, behind))
+}
+
+/// Splits `store::name` like [`around`]; a store comes before every section.
+pub(super) fn store_and_name(text: &str) -> Option<(&str, &str, &str)> {
+    around(text, "::").filter(|(store, ..)| !store.contains('#'))
 }
 
 /// Tells whether a name ends like the file of a memory.

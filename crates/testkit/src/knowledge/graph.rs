@@ -268,6 +268,25 @@ pub fn signs_in_titles_are_part_of_them(fixture: &Fixture) {
     };
     assert_eq!(context("memory://c#else"), "/c.md");
     assert_eq!(context("[[C# tips]]"), "/sharp.md");
+    // The exact title comes before names that differ in spaces only, and the nearest before others.
+    library.put("/spaced.md", "# C #tips");
+    library.put("/rust.md", "# Rust :: notes");
+    library.put("/trail.md", "# trail::");
+    library
+        .put("/a/from.md", "[[C# tips]] [[C #tips]] [[Rust :: notes]] [[trail::]] [[tests :: C]]");
+    let expected = ["/sharp.md", "/spaced.md", "/rust.md", "/trail.md", "/c.md"];
+    assert_eq!(library.links_of("/a/from.md", &library.scope()), expected);
+    library.put("/a/C# tips.md", "near");
+    library.put("/b/C# tips.md", "far");
+    library.put("/a/from.md", "[[C# tips]] [[./C# tips]] [[C# tips.md]] [[../b/C# tips#x]]");
+    let near = "/a/C# tips.md";
+    let expected = [near, near, near, "/b/C# tips.md"];
+    assert_eq!(library.links_of("/a/from.md", &library.scope()), expected);
+    assert_eq!(library.backlinks_of(near), ["/a/from.md"; 3]);
+    library.delete(near);
+    library.put("/a/from.md", "[[C# more]] [[C# tips.md]] [x](C%23%20tips.md)");
+    let expected = ["/c.md", "?", "?"];
+    assert_eq!(library.links_of("/a/from.md", &library.scope()), expected);
 }
 
 /// What is missing, and what nobody links.

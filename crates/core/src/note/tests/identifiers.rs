@@ -56,7 +56,15 @@ fn signs_may_belong_to_a_name() {
         readings.map(shown).collect::<Vec<_>>()
     };
     assert_eq!(readings("C# tips"), ["C# tips"]);
-    assert_eq!(readings("[[C# tips]]"), ["C#tips", "C"]);
+    assert_eq!(readings("[[C# tips]]"), ["C# tips", "C"]);
+    assert_eq!(readings("[[Issue #12|it]]"), ["Issue #12", "Issue"]);
+    assert_eq!(readings("[[./C# tips]]"), ["./C# tips", "./C"]);
+    assert_eq!(readings("[[C# tips.md]]"), ["C# tips.md"]);
+    assert_eq!(readings("[[Rust :: notes]]"), ["Rust :: notes", "<Rust>notes"]);
+    assert_eq!(readings("[[a ::b # c]]"), ["a ::b # c", "a ::b", "<a>b # c", "<a>b"]);
+    assert_eq!(readings("[[C# std::x]]"), ["C# std::x", "C"]);
+    assert_eq!(readings("[[C# tips#Use]]"), ["C# tips#Use", "C# tips", "C"]);
+    assert_eq!(readings("[[trail::]]"), ["trail::"]);
     assert_eq!(readings("[[C#]]"), ["C#", "C"]);
     assert_eq!(readings("[[std::vector]]"), ["std::vector", "<std>vector"]);
     assert_eq!(readings("[[a::b#c|d]]"), ["a::b#c", "a::b", "<a>b#c", "<a>b"]);

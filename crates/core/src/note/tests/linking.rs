@@ -59,6 +59,8 @@ fn parts_of_a_wiki_link() {
         ("[[ a / b.md ]]", "a / b.md"),
         ("[[work::A#S|b]]", "work::A#S|b"),
         ("[[::A]]", "::A"),
+        ("[[store::]]", "store::"),
+        ("[[work::C# tips|b]]", "work::C# tips|b"),
         ("[[[A]]]", "A"),
         ("[[A [1]]]", "A [1"),
         ("[[A [[B]]", "B"),
@@ -67,7 +69,7 @@ fn parts_of_a_wiki_link() {
     for (text, expected) in cases {
         assert_eq!(links(text), [expected], "{text}");
     }
-    for text in ["[[]]", "[[ ]]", "[[#S]]", "[[|b]]", "[[A\nB]]", "[[A]", "[A]]", "[[store::]]"] {
+    for text in ["[[]]", "[[ ]]", "[[#S]]", "[[|b]]", "[[A\nB]]", "[[A]", "[A]]", "[[ # ]]"] {
         assert!(links(text).is_empty(), "{text}");
     }
 }
