@@ -122,6 +122,8 @@ macro_rules! knowledge_tests {
             operators_quotes_and_beginnings_mean_what_they_say,
             filters_of_the_query_narrow_down,
             filters_of_the_query_nest,
+            patterns_of_paths_do_not_spoil_the_order,
+            many_patterns_of_paths_are_cut_and_say_so,
             quotes_are_no_suggestion,
             titles_tags_and_headings_count_more_than_the_text,
             identifiers_paths_digits_and_scripts_without_spaces_are_found,

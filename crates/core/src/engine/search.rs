@@ -4,6 +4,8 @@ mod fillers;
 mod patterns;
 mod plan;
 
+use std::cmp::Reverse;
+
 use crate::Error;
 use crate::backend::Reader;
 use crate::index::{
@@ -136,7 +138,7 @@ impl Engine {
             for &store in &request.stores {
                 existing_store(reader, store)?;
             }
-            let plan = Plan::new(reader, request)?;
+            let plan = Plan::new(request);
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let matches = match request.mode {
                 SearchMode::Permalink => by_permalink(reader, request, &plan, end)?,
@@ -168,6 +170,24 @@ impl Matches {
         self.hits.extend(found.hits.into_iter().map(|hit| (what, hit)));
     }
 
+    fn append(&mut self, mut found: Self) {
+        self.total.count += found.total.count;
+        self.total.is_lower_bound |= found.total.is_lower_bound;
+        self.hits.append(&mut found.hits);
+    }
+
+    /// Puts what changed last first, as each query without words does by itself.
+    fn sort_by_change(&mut self, reader: &dyn Reader) -> Result<(), Error> {
+        let mut dated = Vec::with_capacity(self.hits.len());
+        for (what, hit) in self.hits.drain(..) {
+            let changed_at = reader.note(hit.store, hit.memory)?.map(|row| row.updated_at);
+            dated.push((changed_at, (what, hit)));
+        }
+        dated.sort_by_key(|(changed_at, _)| Reverse(*changed_at));
+        self.hits = dated.into_iter().map(|(_, hit)| hit).collect();
+        Ok(())
+    }
+
     fn sort(&mut self) {
         self.hits.sort_by(|(_, left), (_, right)| right.score.total_cmp(&left.score));
     }
@@ -183,9 +203,18 @@ fn by_terms(
     let limit = end.saturating_add(1);
     let mut strict = Matches::default();
     for what in whats(request) {
-        strict.add(what, reader.search_index(&plan.query(request, what, limit))?);
+        let queries = plan.queries(request, what, limit);
+        let mut found = Matches::default();
+        for query in &queries {
+            found.add(what, reader.search_index(query)?);
+        }
+        if queries.len() > 1 && queries.iter().all(|query| query.terms.phrases().is_empty()) {
+            found.sort_by_change(reader)?;
+        }
+        strict.append(found);
     }
     strict.sort();
+    strict.total.is_lower_bound |= plan.is_cut();
     if strict.total.count >= limit {
         // What has only some of the words was not counted.
         strict.total.is_lower_bound |= plan.can_settle_for_less();

@@ -12,12 +12,16 @@ const EACH: usize = 80;
 
 /// Writes notes that all have a word in their title.
 fn crowd(bench: &Bench) {
+    crowd_at(bench, "/crowd");
+}
+
+fn crowd_at(bench: &Bench, directory: &str) {
     thread::scope(|scope| {
         for thread in 0..8 {
             scope.spawn(move || {
                 for number in 0..EACH {
                     let title = format!("# Meeting on the plan of week {number} in part {thread}");
-                    bench.put(&format!("/crowd/{thread}-{number}.md"), &title);
+                    bench.put(&format!("{directory}/{thread}-{number}.md"), &title);
                 }
             });
         }
@@ -40,6 +44,23 @@ fn an_old_note_with_the_best_title_comes_first() {
     assert_eq!(first, "/a.md");
     let (second, next) = found(&bench, &[bench.store], "meeting", 5).remove(1);
     assert!(second.starts_with("/crowd/") && next < best, "{second} {next} {best}");
+}
+
+#[test]
+fn a_pattern_stands_for_all_paths_that_fit_it_wherever_it_stands() {
+    let bench = bench();
+    crowd(&bench);
+    crowd_at(&bench, "/more");
+    let count = |text: &str| {
+        let request = SearchRequest::new(vec![bench.store], text);
+        let total = bench.engine.search(&request).expect("it searches").total;
+        assert!(!total.is_lower_bound, "{text}");
+        total.count
+    };
+    assert_eq!(count("nothing OR path:*0*"), count("path:*0*"));
+    assert_eq!(count("nothing OR path:*-*"), 16 * EACH);
+    assert_eq!(count("path:/more NOT (path:*-* path:/more)"), 0);
+    assert_eq!(count("path:/more AND (path:*-* OR nothing)"), 8 * EACH);
 }
 
 #[test]

@@ -108,11 +108,52 @@ pub fn filters_of_the_query_nest(fixture: &Fixture) {
         ("path:*tea* OR path:/x/*w.md", &["/tea.md", "/x/cow.md"]),
         ("NOT (milk path:/x/*p.md)", &["/bean.md", "/tea.md", "/x/cow.md"]),
         ("NOT path:/*/c*", &["/bean.md", "/tea.md"]),
+        ("tag:drink NOT (path:*c* tag:drink)", &["/tea.md"]),
+        ("tag:drink AND (path:*cup* OR nothing)", &["/x/cup.md"]),
+        ("(milk path:*cup*) OR (tea NOT path:*cup*)", &["/tea.md", "/x/cup.md"]),
+        ("(path:/x/* path:*w.md) OR (path:*t* NOT path:/x/*)", &["/tea.md", "/x/cow.md"]),
+        ("NOT (path:*e* OR (milk path:*w*))", &["/x/cup.md"]),
+        ("path:*cup* NOT path:*cup*", &[]),
         ("path:/*/c* milk tag:drink", &["/x/cup.md"]),
         ("NOT tag:none", &all),
     ] {
         assert_eq!(library.find_sorted(query), expected, "{query}");
     }
+}
+
+/// What fits a pattern in an `OR` is ranked by the words, and without words by its last change.
+pub fn patterns_of_paths_do_not_spoil_the_order(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    for path in ["/x/a.md", "/b.md", "/x/c.md", "/d.md"] {
+        library.put(path, "---\ntags: drink\n---\ncup");
+    }
+    library.put("/x/e.md", "tea");
+    assert_eq!(library.find("tea OR path:*x*")[0], "/x/e.md");
+    let newest = ["/x/e.md", "/d.md", "/x/c.md", "/b.md", "/x/a.md"];
+    assert_eq!(library.find("tag:drink OR path:*x*"), newest);
+    assert_eq!(library.search(&library.request("tag:drink OR path:*x*")).total.count, 5);
+}
+
+/// A query has no bound on its patterns, but they have one on what they cost; the total tells.
+pub fn many_patterns_of_paths_are_cut_and_say_so(fixture: &Fixture) {
+    let library = Library::of(fixture);
+    for number in 0..10 {
+        library.put(&format!("/{number}.md"), "tea");
+    }
+    let find = |text: &str| {
+        let page = library.search(&library.request(text));
+        (page.total.count, page.total.is_lower_bound)
+    };
+    let each =
+        |glue: &str, make: fn(usize) -> String| (0..10).map(make).collect::<Vec<_>>().join(glue);
+    assert_eq!(find(&each(" OR ", |it| format!("path:*{it}.m*"))), (10, false));
+    assert_eq!(
+        find(&format!("none OR {}", each(" OR ", |it| format!("path:*{it}.m*")))),
+        (10, false)
+    );
+    assert_eq!(find(&each(" ", |it| format!("NOT path:*{it}.m*"))), (0, false));
+    let (count, is_lower_bound) = find(&each(" OR ", |it| format!("(tea path:*{it}.m*)")));
+    assert!((4..10).contains(&count) && is_lower_bound, "{count}");
 }
 
 /// What stands in quotes must be there, also where words may be missing, unless nothing has it.

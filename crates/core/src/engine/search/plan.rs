@@ -9,17 +9,26 @@ use crate::model::MemoryId;
 use crate::query::{Expression, Field, Filter, Query, Term};
 
 use super::fillers::{is_condition, telling};
-use super::patterns::without_patterns;
+use super::patterns::{Case, Cases};
 use super::{SearchMode, SearchRequest, index_query, one_of};
 
 /// A request in the terms of the index.
 pub(super) struct Plan {
-    /// What the query asks for; `None` if nothing.
-    wanted: Option<TermQuery>,
+    /// What the query asks for of which memories; what is found is what fits one of them.
+    asked: Vec<Asked>,
+    /// Whether a part of the query was left out.
+    is_cut: bool,
     /// What to settle for when few documents have all of it.
     loose: Loose,
     /// What must hold besides.
     conditions: Vec<TermQuery>,
+}
+
+/// What is asked for of the memories whose paths pass.
+#[derive(Default)]
+struct Asked {
+    /// What they must have; `None` if nothing.
+    wanted: Option<TermQuery>,
     paths: Vec<PathFilter>,
 }
 
@@ -55,35 +64,41 @@ struct Counted<'a> {
 }
 
 impl Plan {
-    pub(super) fn new(reader: &dyn Reader, request: &SearchRequest) -> Result<Self, Error> {
-        let wanted = match request.mode {
-            SearchMode::Permalink => None,
-            SearchMode::Text | SearchMode::Title => Query::parse(&request.text).wanted,
+    pub(super) fn new(request: &SearchRequest) -> Self {
+        let (wanted, columns) = match request.mode {
+            SearchMode::Permalink => (None, TEXT),
+            SearchMode::Text => (Query::parse(&request.text).wanted, TEXT),
+            SearchMode::Title => (Query::parse(&request.text).wanted, TITLE),
         };
-        let mut paths = Vec::new();
-        let wanted = match wanted {
-            Some(wanted) => without_patterns(reader, &request.stores, wanted, &mut paths)?,
-            None => None,
+        let Cases { cases, is_cut } = match &wanted {
+            Some(wanted) => Cases::of(wanted),
+            None => Cases { cases: vec![Case::default()], is_cut: false },
         };
-        Ok(Self::of(request, wanted.as_ref(), paths))
+        let loose = match cases.as_slice() {
+            [Case { wanted: Some(wanted), .. }] => loose(wanted, columns),
+            _ => Loose::default(),
+        };
+        let asked = cases.into_iter().map(|case| Asked::of(case, columns)).collect();
+        Self { asked, is_cut, loose, conditions: request_marks(request) }
     }
 
-    fn of(request: &SearchRequest, wanted: Option<&Expression>, paths: Vec<PathFilter>) -> Self {
-        let columns = match request.mode {
-            SearchMode::Title => TITLE,
-            SearchMode::Text | SearchMode::Permalink => TEXT,
+    /// Returns the queries for what has everything that is looked for; no document fits two.
+    pub(super) fn queries(
+        &self,
+        request: &SearchRequest,
+        what: What,
+        limit: usize,
+    ) -> Vec<IndexQuery> {
+        let query = |asked: &Asked| {
+            let query = self.query_for(request, what, asked.wanted.clone(), limit);
+            IndexQuery { paths: asked.paths.clone(), ..query }
         };
-        Self {
-            wanted: wanted.and_then(|wanted| terms_of(wanted, columns)),
-            loose: wanted.map_or_else(Loose::default, |wanted| loose(wanted, columns)),
-            conditions: request_marks(request),
-            paths,
-        }
+        self.asked.iter().map(query).collect()
     }
 
-    /// Returns the query for what has everything that is looked for.
-    pub(super) fn query(&self, request: &SearchRequest, what: What, limit: usize) -> IndexQuery {
-        self.query_for(request, what, self.wanted.clone(), limit)
+    /// Tells whether a part of the query was left out.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     fn query_for(
@@ -94,8 +109,11 @@ impl Plan {
         limit: usize,
     ) -> IndexQuery {
         let all = wanted.into_iter().chain(self.conditions.iter().cloned()).collect();
-        let query = index_query(request, what, TermQuery::And(all), limit);
-        IndexQuery { paths: self.paths.clone(), ..query }
+        let paths = match self.asked.as_slice() {
+            [only] => only.paths.clone(),
+            _ => Vec::new(),
+        };
+        IndexQuery { paths, ..index_query(request, what, TermQuery::And(all), limit) }
     }
 
     /// Returns the query for what has some of the words. One of the rarest must be there, because a
@@ -158,9 +176,9 @@ impl Plan {
 
     /// Returns the phrases that snippets show.
     pub(super) fn phrases(&self) -> Vec<&Phrase> {
-        let wanted = self.wanted.iter().flat_map(TermQuery::phrases);
-        let mut phrases: Vec<_> = wanted.collect();
-        for phrase in self.loose.parts.iter().flat_map(TermQuery::phrases) {
+        let asked = self.asked.iter().filter_map(|asked| asked.wanted.as_ref());
+        let mut phrases = Vec::new();
+        for phrase in asked.chain(&self.loose.parts).flat_map(TermQuery::phrases) {
             if !phrases.contains(&phrase) {
                 phrases.push(phrase);
             }
@@ -181,6 +199,21 @@ impl Plan {
         }
         let query = self.query_for(request, What::Memories, None, usize::MAX);
         Ok(Some(reader.search_index(&query)?.hits.into_iter().map(|hit| hit.memory).collect()))
+    }
+}
+
+impl Asked {
+    fn of(case: Case, columns: &'static [Column]) -> Self {
+        let Case { wanted, preferred, paths } = case;
+        let wanted = wanted.and_then(|wanted| terms_of(&wanted, columns));
+        let mut preferred: Vec<_> =
+            preferred.iter().filter_map(|part| terms_of(part, columns)).collect();
+        if preferred.is_empty() {
+            return Self { wanted, paths };
+        }
+        preferred.push(TermQuery::mark(Mark::Any));
+        let preferred = TermQuery::Or(preferred);
+        Self { wanted: Some(with_conditions(vec![preferred], wanted.as_slice())), paths }
     }
 }
 
@@ -324,17 +357,17 @@ mod tests {
     use crate::model::{Id as _, StoreId};
 
     fn plan(text: &str) -> Plan {
-        let request = SearchRequest::new(vec![StoreId::from_bits(1)], text);
-        Plan::of(&request, Query::parse(text).wanted.as_ref(), Vec::new())
+        Plan::new(&SearchRequest::new(vec![StoreId::from_bits(1)], text))
+    }
+
+    fn wanted(text: &str) -> Option<TermQuery> {
+        plan(text).asked.remove(0).wanted
     }
 
     #[test]
     fn fillers_count_only_when_there_is_nothing_else() {
-        assert_eq!(
-            plan("what is the tea?").wanted,
-            plan("tea").wanted.map(|tea| TermQuery::And(vec![tea]))
-        );
-        assert!(plan("to be or").wanted.is_some());
+        assert_eq!(wanted("what is the tea?"), wanted("tea").map(|tea| TermQuery::And(vec![tea])));
+        assert!(wanted("to be or").is_some());
         assert_eq!(plan("what is green tea").loose.parts.len(), 2);
     }
 
@@ -360,8 +393,7 @@ mod tests {
 
     #[test]
     fn signs_alone_ask_for_nothing() {
-        let plan = plan("-- ?? \"\"");
-        assert_eq!(plan.wanted, None);
-        assert_eq!(plan.loose.parts, []);
+        assert_eq!(wanted("-- ?? \"\""), None);
+        assert_eq!(plan("-- ?? \"\"").loose.parts, []);
     }
 }
