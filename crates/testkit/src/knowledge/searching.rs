@@ -165,6 +165,14 @@ pub fn quotes_are_no_suggestion(fixture: &Fixture) {
     assert_eq!(library.find("pot kettle \"green tea\""), ["/quoted.md"]);
     assert_eq!(library.find("who makes a pot of \"purple tea\"?"), ["/quoted.md"]);
     assert_eq!(library.find("\"purple tea\""), Vec::<String>::new());
+    library.put("/other.md", "hot water for a tea");
+    for query in ["pot \"hot water\" \"green tea\"", "pot \"green tea\" \"hot water\""] {
+        assert_eq!(library.find(query), Vec::<String>::new(), "no memory has both: {query}");
+    }
+    for query in ["pot \"purple tea\" \"hot water\"", "\"hot water\" pot \"purple tea\""] {
+        assert_eq!(library.find(query), ["/other.md"], "{query}");
+    }
+    assert_eq!(library.find("(whistle OR water) pot"), ["/other.md"]);
 }
 
 /// A word in the title weighs more than in a tag, a heading, the text.

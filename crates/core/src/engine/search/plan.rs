@@ -50,7 +50,9 @@ struct Loose {
     parts: Vec<TermQuery>,
     /// What must be there all the same.
     conditions: Vec<TermQuery>,
-    /// What must be there if any document has it.
+    /// What must be there too, and may be all that is there.
+    fixed: Vec<TermQuery>,
+    /// What is fixed if any document has it.
     quoted: Vec<TermQuery>,
 }
 
@@ -116,9 +118,7 @@ impl Plan {
         IndexQuery { paths, ..index_query(request, what, TermQuery::And(all), limit) }
     }
 
-    /// Returns the query for what has some of the words. One of the rarest must be there, because a
-    /// word that nearly everything has tells little and takes long to rank; the others count where
-    /// they are.
+    /// Returns the query for what has some of the words; `None` if nothing can have them.
     pub(super) fn loose_query(
         &self,
         reader: &dyn Reader,
@@ -126,47 +126,40 @@ impl Plan {
         what: What,
         limit: usize,
     ) -> Result<Option<IndexQuery>, Error> {
-        let counted_with = |part: &TermQuery, conditions: &[TermQuery]| {
-            let wanted = Some(with_conditions(vec![part.clone()], conditions));
-            reader.count_index(&self.query_for(request, what, wanted, LOOSE_COUNTED_MAX))
+        let count = |wanted: TermQuery, at_most: usize| {
+            reader.count_index(&self.query_for(request, what, Some(wanted), at_most))
         };
-        let mut conditions = self.loose.conditions.clone();
-        for quoted in &self.loose.quoted {
-            if counted_with(quoted, &conditions)? > 0 {
-                conditions.push(quoted.clone());
+        let Loose { parts, conditions, fixed, quoted } = &self.loose;
+        let mut fixed = fixed.clone();
+        // Each alone, or it would depend on their order which of two is given up.
+        for quoted in quoted {
+            if count(with_conditions(vec![quoted.clone()], conditions), 1)? > 0 {
+                fixed.push(quoted.clone());
             }
         }
-        let mut counted: Vec<Counted<'_>> = Vec::new();
-        for part in &self.loose.parts {
-            if let Some(known) = counted.iter_mut().find(|known| known.part == part) {
-                known.times += 1;
-                continue;
+        let conditions = [fixed.as_slice(), conditions].concat();
+        let anchored = if fixed.is_empty() {
+            None
+        } else {
+            Some(count(TermQuery::And(conditions.clone()), LOOSE_MAX + 1)?)
+        };
+        let wanted = match anchored {
+            Some(0) => None,
+            Some(..=LOOSE_MAX) => {
+                Some(preferring(parts.iter().take(LOOSE_WORDS_MAX).cloned().collect()))
             }
-            counted.push(Counted { part, count: counted_with(part, &conditions)?, times: 1 });
-        }
-        counted.retain(|counted| counted.count > 0);
-        counted.sort_by_key(|counted| counted.count);
-        let mut sum = 0;
-        let (mut rare, mut common) = (Vec::new(), Vec::new());
-        for Counted { part, count, times } in counted.into_iter().take(LOOSE_WORDS_MAX) {
-            sum += count;
-            let repeated = std::iter::repeat_n(part.clone(), times);
-            if rare.is_empty() || sum <= LOOSE_MAX {
-                rare.extend(repeated);
-            } else if count < LOOSE_COUNTED_MAX {
-                common.extend(repeated);
+            Some(_) | None => {
+                let counted = counted(parts, |part| {
+                    count(with_conditions(vec![part.clone()], &conditions), LOOSE_COUNTED_MAX)
+                })?;
+                rarest(counted).or(anchored.map(|_| TermQuery::any()))
             }
-        }
-        if rare.is_empty() {
-            return Ok(None);
-        }
-        let mut wanted = vec![TermQuery::Or(rare)];
-        if !common.is_empty() {
-            common.push(TermQuery::mark(Mark::Any));
-            wanted.push(TermQuery::Or(common));
-        }
-        let wanted = Some(with_conditions(wanted, &conditions));
-        Ok(Some(self.query_for(request, what, wanted, limit)))
+        };
+        let query = |wanted| {
+            let wanted = Some(with_conditions(vec![wanted], &conditions));
+            self.query_for(request, what, wanted, limit)
+        };
+        Ok(wanted.map(query))
     }
 
     /// Tells whether documents that lack some of the words can be found too.
@@ -206,14 +199,13 @@ impl Asked {
     fn of(case: Case, columns: &'static [Column]) -> Self {
         let Case { wanted, preferred, paths } = case;
         let wanted = wanted.and_then(|wanted| terms_of(&wanted, columns));
-        let mut preferred: Vec<_> =
+        let preferred: Vec<_> =
             preferred.iter().filter_map(|part| terms_of(part, columns)).collect();
         if preferred.is_empty() {
             return Self { wanted, paths };
         }
-        preferred.push(TermQuery::mark(Mark::Any));
-        let preferred = TermQuery::Or(preferred);
-        Self { wanted: Some(with_conditions(vec![preferred], wanted.as_slice())), paths }
+        let wanted = with_conditions(vec![preferring(preferred)], wanted.as_slice());
+        Self { wanted: Some(wanted), paths }
     }
 }
 
@@ -320,6 +312,49 @@ fn loose(expression: &Expression, columns: &'static [Column]) -> Loose {
     }
 }
 
+/// Counts the parts that documents have, and returns the rarest, in their order.
+fn counted(
+    parts: &[TermQuery],
+    count: impl Fn(&TermQuery) -> Result<usize, Error>,
+) -> Result<Vec<Counted<'_>>, Error> {
+    let mut counted: Vec<Counted<'_>> = Vec::new();
+    for part in parts {
+        match counted.iter_mut().find(|known| known.part == part) {
+            Some(known) => known.times += 1,
+            None => counted.push(Counted { part, count: count(part)?, times: 1 }),
+        }
+    }
+    counted.retain(|counted| counted.count > 0);
+    counted.sort_by_key(|counted| counted.count);
+    counted.truncate(LOOSE_WORDS_MAX);
+    Ok(counted)
+}
+
+/// Returns the query for documents with one of the rarest parts, because a word that nearly
+/// everything has tells little and takes long to rank; the others count where they are.
+fn rarest(counted: Vec<Counted<'_>>) -> Option<TermQuery> {
+    let mut sum = 0;
+    let (mut rare, mut common) = (Vec::new(), Vec::new());
+    for Counted { part, count, times } in counted {
+        sum += count;
+        let repeated = std::iter::repeat_n(part.clone(), times);
+        if rare.is_empty() || sum <= LOOSE_MAX {
+            rare.extend(repeated);
+        } else if count < LOOSE_COUNTED_MAX {
+            common.extend(repeated);
+        }
+    }
+    let rare = (!rare.is_empty()).then_some(TermQuery::Or(rare))?;
+    let has_common = !common.is_empty();
+    Some(if has_common { TermQuery::And(vec![rare, preferring(common)]) } else { rare })
+}
+
+/// Returns the query that every document fits, those with one of the parts better.
+fn preferring(mut parts: Vec<TermQuery>) -> TermQuery {
+    parts.push(TermQuery::mark(Mark::Any));
+    TermQuery::Or(parts)
+}
+
 fn with_conditions(mut wanted: Vec<TermQuery>, conditions: &[TermQuery]) -> TermQuery {
     wanted.extend(conditions.iter().cloned());
     TermQuery::And(wanted)
@@ -332,19 +367,21 @@ fn several(parts: &[&Expression], columns: &'static [Column]) -> Loose {
     let mut has_words = false;
     for part in parts {
         let terms = terms_of(part, columns);
-        loose.parts.extend(terms.clone());
         match part {
             Expression::Term(Term::Word(word)) => {
                 has_words = true;
+                loose.parts.extend(terms);
                 pieces.extend(TermQuery::pieces(word, columns));
             }
-            Expression::Term(Term::Prefix(_)) => has_words = true,
+            Expression::Term(Term::Prefix(_)) => {
+                has_words = true;
+                loose.parts.extend(terms);
+            }
             Expression::Term(Term::Phrase(_)) => loose.quoted.extend(terms),
-            Expression::Filter(_)
-            | Expression::Together(_)
-            | Expression::All(_)
-            | Expression::Any(_)
-            | Expression::Not(_) => loose.conditions.extend(terms),
+            Expression::Together(_) | Expression::All(_) | Expression::Any(_) => {
+                loose.fixed.extend(terms);
+            }
+            Expression::Filter(_) | Expression::Not(_) => loose.conditions.extend(terms),
         }
     }
     loose.parts.extend(pieces.into_iter().take(LOOSE_PIECES_MAX));
@@ -374,9 +411,10 @@ mod tests {
     #[test]
     fn only_words_beside_each_other_are_given_up() {
         let mixed = plan("green tea \"hot water\"").loose;
-        assert_eq!(mixed.parts.len(), 3);
+        assert_eq!(mixed.parts.len(), 2);
         assert_eq!(mixed.quoted, [TermQuery::phrase("hot water", TEXT).unwrap()]);
-        assert_eq!(plan("(green OR black) tea tag:x NOT y").loose.conditions.len(), 3);
+        let mixed = plan("(green OR black) tea tag:x NOT y").loose;
+        assert_eq!((mixed.fixed.len(), mixed.conditions.len()), (1, 2));
         assert_eq!(plan("green tea AND tag:x").loose.parts.len(), 2);
         assert_eq!(plan("\"green tea\" \"hot water\"").loose, Loose::default());
         for text in ["green AND tea", "green OR tea", "\"green tea\"", "(a NOT b) OR c"] {
