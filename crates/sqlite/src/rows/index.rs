@@ -5,14 +5,14 @@
 
 mod expression;
 mod search;
+mod terms;
 mod verify;
 
-use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
 use quipu_core::index::{
-    Document, Entry, FactKind, INDEX_CURSOR, INDEX_CURSORS, LinkQuery, LinkRow, NoteName, NoteRow,
+    Entry, FactKind, INDEX_CURSOR, INDEX_CURSORS, LinkQuery, LinkRow, NoteName, NoteRow,
     PermalinkSource,
 };
 use quipu_core::model::{Memory, MemoryId, MemoryPath, StoreId, VersionId};
@@ -23,6 +23,8 @@ use super::columns::{Columns as _, blob, limit};
 
 pub(super) use search::{count, search};
 pub(crate) use verify::verify;
+
+use terms::{TermChanges, Terms};
 
 /// How far the numbers of one store are from those of the next.
 const STORE_SPAN: i64 = 1 << 32;
@@ -255,69 +257,6 @@ fn remove_details(connection: &Connection, store: i64, num: i64, entry: &Entry) 
         keys.execute(params![store, key, num])?;
     }
     Ok(())
-}
-
-/// The two tables of terms.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Terms {
-    Notes,
-    Facts,
-}
-
-impl Terms {
-    fn table(self) -> &'static str {
-        match self {
-            Self::Notes => "note_terms",
-            Self::Facts => "fact_terms",
-        }
-    }
-}
-
-/// What happens to the terms of a document; removing comes before adding.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Act {
-    Remove,
-    Add,
-}
-
-/// Documents whose terms come or go.
-///
-/// FTS5 collects terms in memory as long as the numbers of documents grow, and writes everything
-/// when they do not. So all changes of a transaction are made in the order of numbers.
-#[derive(Default)]
-struct TermChanges<'e>(Vec<(Terms, i64, Act, Cow<'e, Document>)>);
-
-impl<'e> TermChanges<'e> {
-    fn add(&mut self, terms: Terms, num: i64, document: &'e Document) {
-        self.0.push((terms, num, Act::Add, Cow::Borrowed(document)));
-    }
-
-    fn remove(&mut self, terms: Terms, num: i64, document: Document) {
-        self.0.push((terms, num, Act::Remove, Cow::Owned(document)));
-    }
-
-    fn apply(mut self, connection: &Connection) -> Result<()> {
-        self.0.sort_by_key(|(terms, num, act, _)| (*terms, *num, *act));
-        for (terms, num, act, document) in &self.0 {
-            let table = terms.table();
-            let sql = match act {
-                Act::Add => format!(
-                    "INSERT INTO {table} (rowid, title, tags, headings, body, extra, marks)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-                ),
-                Act::Remove => format!(
-                    "INSERT INTO {table}
-                        ({table}, rowid, title, tags, headings, body, extra, marks)
-                    VALUES ('delete', ?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-                ),
-            };
-            let Document { title, tags, headings, body, extra, marks } = &**document;
-            connection
-                .prepare_cached(&sql)?
-                .execute(params![num, title, tags, headings, body, extra, marks])?;
-        }
-        Ok(())
-    }
 }
 
 fn store_number(connection: &Connection, store: StoreId) -> Result<Option<i64>> {
