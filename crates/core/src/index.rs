@@ -31,6 +31,11 @@ pub(crate) use term_query::{TEXT, TITLE, measured};
 /// index of an earlier kind is built anew.
 pub const INDEX_CURSOR: &str = "index.2";
 
+/// The cursor that is not zero while the index is built anew; each time it is another number.
+///
+/// Its name begins with that of [`INDEX_CURSOR`]: programs of other kinds must not help.
+pub const REBUILD_CURSOR: &str = "index.2.rebuild";
+
 /// The cursor of the first kind of index, whose indexers leave the cursors of other kinds alone.
 ///
 /// Where it is, the index may hold entries of that kind, whatever the other cursors say.

@@ -11,15 +11,12 @@ use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 
 use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
-use crate::index::{Entry, FIRST_INDEX_CURSOR, INDEX_CURSOR};
+use crate::index::{Entry, FIRST_INDEX_CURSOR, INDEX_CURSOR, REBUILD_CURSOR};
 use crate::model::{Directory, MemoryId, StoreId, View};
 use crate::{Error, ErrorKind};
 
 use super::stores::all_stores;
 use super::{Engine, Ledger};
-
-/// The cursor that is not zero while the index is built anew; each time it is another number.
-const REBUILD_CURSOR: &str = "index.2.rebuild";
 
 /// So many memories are put into the index in one transaction. Writers wait for so long.
 const BATCH: usize = 128;

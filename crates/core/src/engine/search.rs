@@ -134,11 +134,11 @@ impl Engine {
     /// Everything that was acknowledged before the call is found. Words must all be there; if that
     /// leaves the page unfilled, it is filled with what holds some of them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
+        let plan = Plan::new(request);
         self.read_indexed(|reader| {
             for &store in &request.stores {
                 existing_store(reader, store)?;
             }
-            let plan = Plan::new(request);
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let matches = match request.mode {
                 SearchMode::Permalink => by_permalink(reader, request, &plan, end)?,
