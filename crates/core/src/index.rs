@@ -61,21 +61,10 @@ pub struct NoteRow {
     pub kind: String,
     /// The permalink that it has if no older memory asks for the same.
     pub permalink: String,
-    /// Where that permalink comes from.
-    pub permalink_source: PermalinkSource,
     /// When the memory was created.
     pub created_at: Timestamp,
     /// When its text or path last changed.
     pub updated_at: Timestamp,
-}
-
-/// Where a permalink comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PermalinkSource {
-    /// The note's frontmatter asks for it.
-    Frontmatter,
-    /// It is made of the path.
-    Path,
 }
 
 /// One of the names that a memory can be called by, all of which several memories may share.

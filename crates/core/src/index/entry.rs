@@ -7,7 +7,7 @@ use crate::note::{self, Identifier, Note, Observation, Reference, Target, Value,
 
 use super::document::{extra, joined, spaced};
 use super::terms::TERM_APART;
-use super::{Document, LinkRow, Mark, NoteRow, PermalinkSource, terms};
+use super::{Document, LinkRow, Mark, NoteRow, terms};
 
 /// Everything that the index keeps of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +79,7 @@ impl Entry {
 }
 
 fn row(memory: &Memory, note: &Note) -> NoteRow {
-    let (permalink, permalink_source) = match &note.permalink {
-        Some(permalink) => (permalink.clone(), PermalinkSource::Frontmatter),
-        None => (note::permalink(&memory.path), PermalinkSource::Path),
-    };
+    let permalink = note.permalink.clone().unwrap_or_else(|| note::permalink(&memory.path));
     NoteRow {
         memory: memory.id,
         store: memory.store,
@@ -91,7 +88,6 @@ fn row(memory: &Memory, note: &Note) -> NoteRow {
         title: note.title.clone(),
         kind: note.kind.clone(),
         permalink,
-        permalink_source,
         created_at: memory.created_at,
         updated_at: memory.updated_at,
     }

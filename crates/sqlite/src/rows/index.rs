@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use quipu_core::index::{
     Entry, FactKind, INDEX_CURSOR, INDEX_CURSORS, LinkQuery, LinkRow, NoteName, NoteRow,
-    PermalinkSource,
 };
 use quipu_core::model::{Memory, MemoryId, MemoryPath, StoreId, VersionId};
 use quipu_core::note::Target;
@@ -65,9 +64,10 @@ fn put_note<'e>(
         }
         None => next_number(connection, "notes", store_num * STORE_SPAN, STORE_SPAN)?,
     };
-    let sql = "INSERT INTO notes (num, store, memory, at, path, title, kind, permalink,
-            permalink_source, created_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    // Nobody asks for the source of a permalink any more; its column goes with the next migration.
+    let sql = "INSERT INTO notes (num, store, memory, at, path, title, kind, permalink, created_at,
+            permalink_source)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
     connection.prepare_cached(sql)?.execute(params![
         num,
         store_num,
@@ -77,7 +77,6 @@ fn put_note<'e>(
         row.title,
         row.kind,
         row.permalink,
-        row.permalink_source == PermalinkSource::Path,
         row.created_at.as_micros(),
     ])?;
     changes.add(Terms::Notes, num, &entry.document);
@@ -294,8 +293,8 @@ fn entry_again(connection: &Connection, old: &Indexed) -> Result<Option<Entry>> 
 
 macro_rules! select {
     () => {
-        "SELECT n.memory, v.id, n.path, n.title, n.kind, n.permalink, n.permalink_source,
-            n.created_at, n.at
+        "SELECT n.memory, v.id, n.path, n.title, n.kind, n.permalink, n.created_at,
+            n.at
          FROM notes n JOIN versions v ON v.at = n.at"
     };
 }
@@ -370,7 +369,6 @@ fn rows(
     parameters: impl Params,
 ) -> Result<Vec<NoteRow>> {
     let from_row = |row: &Row<'_>| {
-        let is_from_path: bool = row.get(6)?;
         Ok(NoteRow {
             memory: row.id(0)?,
             store,
@@ -379,13 +377,8 @@ fn rows(
             title: row.get(3)?,
             kind: row.get(4)?,
             permalink: row.get(5)?,
-            permalink_source: if is_from_path {
-                PermalinkSource::Path
-            } else {
-                PermalinkSource::Frontmatter
-            },
-            created_at: row.moment(7)?,
-            updated_at: row.moment(8)?,
+            created_at: row.moment(6)?,
+            updated_at: row.moment(7)?,
         })
     };
     connection.prepare_cached(sql)?.query_map(parameters, from_row)?.collect()

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use quipu_core::index::{Column, Document, Entry, FactKind, LinkRow, PermalinkSource};
+use quipu_core::index::{Column, Document, Entry, FactKind, LinkRow};
 use rusqlite::{Connection, Result, Row};
 
 use super::{Indexed, RELATIONS_START, STORE_SPAN, entry_again};
@@ -54,15 +54,11 @@ fn hash(row: &impl Hash) -> u64 {
 
 /// Adds every row of the index.
 fn add_rows(connection: &Connection, sums: &mut Sums) -> Result<()> {
-    each(
-        connection,
-        "SELECT num, path, title, kind, permalink, permalink_source FROM notes",
-        |row| {
-            let texts: [String; 4] = [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
-            sums.add(row.get(0)?, &("note", texts, row.get::<_, bool>(5)?));
-            Ok(())
-        },
-    )?;
+    each(connection, "SELECT num, path, title, kind, permalink FROM notes", |row| {
+        let texts: [String; 4] = [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+        sums.add(row.get(0)?, &("note", texts));
+        Ok(())
+    })?;
     each(connection, "SELECT note, key FROM note_names", |row| {
         sums.add(row.get(0)?, &("name", row.get::<_, String>(1)?));
         Ok(())
@@ -136,7 +132,7 @@ fn sum_of(entry: &Entry) -> u64 {
     let row = &entry.row;
     let texts =
         [row.path.as_str().to_owned(), row.title.clone(), row.kind.clone(), row.permalink.clone()];
-    sums.add(0, &("note", texts, row.permalink_source == PermalinkSource::Path));
+    sums.add(0, &("note", texts));
     for key in &entry.names {
         sums.add(0, &("name", key.clone()));
     }
