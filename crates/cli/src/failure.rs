@@ -36,6 +36,7 @@ pub(crate) fn exit_code(kind: &ErrorKind) -> u8 {
         ErrorKind::AccessDenied => 6,
         ErrorKind::EraseIncomplete
         | ErrorKind::StorageFull
+        | ErrorKind::StorageBusy
         | ErrorKind::StorageUnavailable
         | ErrorKind::StorageUnusable => 7,
     }

@@ -29,7 +29,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// time on one snapshot; the last run counts.
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error>;
 
+    /// Runs `work` on one snapshot if that needs neither a lock nor the disk, and returns `None`
+    /// otherwise; what `work` did until then does not count.
+    ///
+    /// It never waits, so it may be called where waiting would hold up others.
+    fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>>;
+
     /// Runs `work` in a transaction that no other write of any process overlaps.
+    ///
+    /// The wait for other writers is bounded; its end is [`StorageBusy`](crate::ErrorKind::StorageBusy)
+    /// with a message that says who was waited for.
     ///
     /// When this returns `Ok`, the changes are durable and seen by every later read. When `work`
     /// fails, its error is returned and nothing has changed. `work` may be run again if the

@@ -19,7 +19,9 @@ mod search;
 mod sessions;
 mod stores;
 mod transaction;
+mod uses;
 mod versions;
+mod waiting;
 
 use std::sync::{Arc, Mutex};
 
@@ -45,6 +47,7 @@ pub use sessions::{NewAttachment, NewSession, SessionUpdate, TokenWish};
 pub use stores::{NewStore, StoreUpdate};
 
 use transaction::{Ledger, Transaction};
+use uses::Uses;
 
 /// The one way to read and change what Quipu keeps.
 #[derive(Clone, Debug)]
@@ -54,6 +57,8 @@ pub struct Engine {
     limits: Limits,
     /// Held by the thread that brings the index further.
     index_turn: Arc<Mutex<()>>,
+    /// Readings that are not written down yet.
+    uses: Arc<Uses>,
 }
 
 /// A part of a longer list.
@@ -90,7 +95,7 @@ pub enum Effect {
 impl Engine {
     /// Makes an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        Self { backend, clock, limits, index_turn: Arc::default() }
+        Self { backend, clock, limits, index_turn: Arc::default(), uses: Arc::default() }
     }
 
     /// Returns the limits that writes are held to.

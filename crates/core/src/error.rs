@@ -55,6 +55,8 @@ pub enum ErrorKind {
     EraseIncomplete,
     /// The disk is full; free some space.
     StorageFull,
+    /// Another writer did not finish in time; try again, or end it if it hangs.
+    StorageBusy,
     /// The storage cannot be read or written now.
     StorageUnavailable,
     /// The data is damaged or not Quipu's; restore a backup or choose another directory.
@@ -80,6 +82,7 @@ impl ErrorKind {
             Self::AccessDenied,
             Self::EraseIncomplete,
             Self::StorageFull,
+            Self::StorageBusy,
             Self::StorageUnavailable,
             Self::StorageUnusable,
         ]
@@ -101,6 +104,7 @@ impl ErrorKind {
             Self::AccessDenied => "access_denied",
             Self::EraseIncomplete => "erase_incomplete",
             Self::StorageFull => "storage_full",
+            Self::StorageBusy => "storage_busy",
             Self::StorageUnavailable => "storage_unavailable",
             Self::StorageUnusable => "storage_unusable",
         }

@@ -63,6 +63,7 @@ impl From<Error> for TreeError {
             ErrorKind::StorageFull => Self::DiskFull,
             ErrorKind::HeadNotRedactable
             | ErrorKind::EraseIncomplete
+            | ErrorKind::StorageBusy
             | ErrorKind::StorageUnavailable
             | ErrorKind::StorageUnusable => {
                 tracing::error!(%error, source = ?std::error::Error::source(&error), "storage failed");

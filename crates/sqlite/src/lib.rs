@@ -72,8 +72,12 @@ impl SqliteBackend {
 }
 
 impl Backend for SqliteBackend {
+    fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        self.recall.try_without_database(work)
+    }
+
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        if let Some(worked) = self.recall.try_without_database(work) {
+        if let Some(worked) = self.read_now(work) {
             return worked;
         }
         self.readers.with(|connection| self.recall.run_on(connection, work))

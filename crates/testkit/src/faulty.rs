@@ -69,6 +69,12 @@ impl Backend for FaultyBackend {
             .read(&mut |reader| work(&FaultyReader { inner: reader, countdown: &self.countdown }))
     }
 
+    fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        self.inner.read_now(&mut |reader| {
+            work(&FaultyReader { inner: reader, countdown: &self.countdown })
+        })
+    }
+
     fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
         self.inner.write(&mut |writer| self.run(work, writer))
     }

@@ -55,6 +55,10 @@ impl Backend for InMemoryBackend {
         work(&snapshot)
     }
 
+    fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        Some(self.read(work))
+    }
+
     fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
         let mut state = self.lock();
         let mut changed = state.clone();

@@ -123,6 +123,9 @@ impl Engine {
         if context.total_count == 0 {
             return Err(self.nothing_called(scope, identifier)?);
         }
+        for item in &context.items {
+            self.note_reading(item.note.store, item.note.memory);
+        }
         Ok(context)
     }
 }

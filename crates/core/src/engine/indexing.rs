@@ -4,15 +4,15 @@
 //! index up to the newest change that was there when it began, and long-running doors do so in
 //! between, so that a search finds little to do. Texts are read as notes outside of any
 //! transaction; the transaction that keeps the entries also keeps how far the index has come, and
-//! leaves out every memory that has changed in the meantime, so indexers of several processes
-//! cannot harm each other.
+//! reads every memory again that has changed in the meantime. So an index that has reached a
+//! sequence holds every memory as it was then or later, whichever process brings it further.
 
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 
 use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
 use crate::index::{Entry, FIRST_INDEX_CURSOR, INDEX_CURSOR, REBUILD_CURSOR};
-use crate::model::{Directory, MemoryId, StoreId, View};
+use crate::model::{Directory, Memory, MemoryId, StoreId, View};
 use crate::{Error, ErrorKind};
 
 use super::stores::all_stores;
@@ -55,10 +55,12 @@ impl State {
     }
 }
 
-/// What is to be done to the index for one memory.
-enum Task {
-    Put(Arc<Entry>),
-    Remove(StoreId, MemoryId),
+/// One memory that the index must take in.
+struct Task {
+    store: StoreId,
+    memory: MemoryId,
+    /// What the memory was when it was read; `None` if it was deleted.
+    entry: Option<Arc<Entry>>,
 }
 
 /// A part of the feed, read as tasks.
@@ -135,7 +137,9 @@ impl Engine {
             Err(error)
                 if matches!(
                     error.kind(),
-                    ErrorKind::StorageFull | ErrorKind::StorageUnavailable
+                    ErrorKind::StorageFull
+                        | ErrorKind::StorageBusy
+                        | ErrorKind::StorageUnavailable
                 ) =>
             {
                 Ok(())
@@ -232,10 +236,8 @@ fn next_part(reader: &dyn Reader, reached: Option<Sequence>) -> Result<Part, Err
     memories.dedup();
     let mut tasks = Vec::new();
     for (memory, store) in memories {
-        tasks.push(match reader.memory(store, memory, View::Full)? {
-            Some(memory) => Task::Put(Arc::new(Entry::read(&memory))),
-            None => Task::Remove(store, memory),
-        });
+        let read = reader.memory(store, memory, View::Full)?;
+        tasks.push(Task { store, memory, entry: read.as_ref().map(entry) });
     }
     Ok(Part::Tasks { from, to, tasks })
 }
@@ -254,30 +256,32 @@ fn unindexed(
         let is_known =
             reader.note(store, memory.id)?.is_some_and(|note| note.version == memory.version);
         if !is_known {
-            tasks.push(Task::Put(Arc::new(Entry::read(&memory))));
+            tasks.push(Task { store, memory: memory.id, entry: Some(entry(&memory)) });
         }
     }
     Ok((tasks, last))
 }
 
-/// Carries out those tasks whose memory still is what it was when the task was made.
+/// Carries out tasks on memories as they are now, which may be later than when the task was made.
+///
+/// The cursor moves past every task, so none may be left out: a memory that was edited meanwhile is
+/// read again, here, where nobody can edit it. Leaving it to the change that edited it would make it
+/// unfindable until that change is taken in, although its creation was acknowledged long ago.
 fn carry_out(ledger: &mut Ledger<'_>, tasks: &[Task]) -> Result<(), Error> {
     let mut entries = Vec::new();
     for task in tasks {
-        match task {
-            Task::Put(entry) => {
-                let row = &entry.row;
-                let memory = ledger.reader().memory(row.store, row.memory, View::Basic)?;
-                if memory.is_some_and(|memory| memory.version == row.version) {
-                    entries.push(Arc::clone(entry));
-                }
+        let read = |view| ledger.reader().memory(task.store, task.memory, view);
+        match (read(View::Basic)?, &task.entry) {
+            (None, _) => ledger.writer.remove_note(task.store, task.memory)?,
+            (Some(now), Some(entry)) if now.version == entry.row.version => {
+                entries.push(Arc::clone(entry));
             }
-            Task::Remove(store, memory) => {
-                if ledger.reader().memory(*store, *memory, View::Basic)?.is_none() {
-                    ledger.writer.remove_note(*store, *memory)?;
-                }
-            }
+            (Some(_), _) => entries.extend(read(View::Full)?.as_ref().map(entry)),
         }
     }
     ledger.writer.put_notes(&entries)
+}
+
+fn entry(memory: &Memory) -> Arc<Entry> {
+    Arc::new(Entry::read(memory))
 }

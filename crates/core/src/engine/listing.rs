@@ -89,7 +89,7 @@ impl Engine {
             Ok((is_there.then_some(Seen::Directory(items)), None))
         })?;
         if let Some(Seen::Memory(memory)) = &seen {
-            self.note_use(memory, noted)?;
+            self.note_use(memory, noted);
         }
         Ok(seen)
     }

@@ -1,12 +1,10 @@
 //! Memories: reading, creating, changing, moving, deleting.
 
 use std::ops::Bound;
-use std::time::Duration;
 
 use crate::backend::{MemoryQuery, Reader};
 use crate::model::{
-    Actor, Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, StoreId, Timestamp,
-    Version, View,
+    Actor, Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, StoreId, Version, View,
 };
 use crate::{Error, ErrorKind};
 
@@ -53,9 +51,6 @@ pub struct Removed {
     /// One version for each memory that was deleted.
     pub versions: Vec<Version>,
 }
-
-/// A memory's reading is noted at most this often, and only in stores that expire.
-const TOUCH_PERIOD: Duration = Duration::from_hours(1);
 
 impl Engine {
     /// Returns a memory by its id.
@@ -216,31 +211,6 @@ impl Engine {
             let versions = memories.into_iter().map(|memory| transaction.delete(memory));
             Ok(Removed { versions: versions.collect::<Result<_, _>>()? })
         })
-    }
-
-    /// Reads a memory and notes that it was used.
-    fn reading(
-        &self,
-        find: impl Fn(&dyn Reader) -> Result<Memory, Error>,
-    ) -> Result<Memory, Error> {
-        let (memory, noted) = self.read(|reader| {
-            let memory = find(reader)?;
-            let noted = reader.noted_use(memory.store, memory.id)?;
-            Ok((memory, noted))
-        })?;
-        self.note_use(&memory, noted)?;
-        Ok(memory)
-    }
-
-    /// Notes that a memory was read, if its store deletes unused memories and the last use was
-    /// `noted` long ago.
-    pub(super) fn note_use(&self, memory: &Memory, noted: Option<Timestamp>) -> Result<(), Error> {
-        let Some(noted) = noted else { return Ok(()) };
-        let now = self.clock.now();
-        if noted.plus(TOUCH_PERIOD) <= now {
-            self.write(|ledger| ledger.writer.touch(memory.store, memory.id, now))?;
-        }
-        Ok(())
     }
 }
 

@@ -79,7 +79,30 @@ impl Engine {
     /// A name that several memories have is [`ErrorKind::Ambiguous`], with their paths in the hint;
     /// one that none has is [`ErrorKind::NotFound`], with near ones in the hint.
     pub fn resolve(&self, scope: &Scope, identifier: &str, view: View) -> Result<Memory, Error> {
-        let found = self.read_indexed(|reader| {
+        let found = self.read(|reader| exactly(reader, scope, identifier, view))?;
+        let found = match found {
+            Some(memory) => Some(memory),
+            None => self.called(scope, identifier, view)?,
+        };
+        match found {
+            Some(memory) => {
+                if view == View::Full {
+                    self.note_reading(memory.store, memory.id);
+                }
+                Ok(memory)
+            }
+            None => Err(self.nothing_called(scope, identifier)?),
+        }
+    }
+
+    /// Returns the memory that the index knows by an identifier.
+    fn called(
+        &self,
+        scope: &Scope,
+        identifier: &str,
+        view: View,
+    ) -> Result<Option<Memory>, Error> {
+        self.read_indexed(|reader| {
             existing_store(reader, scope.home)?;
             let row = match meaning(reader, scope, &Identifier::parse(identifier))? {
                 Meaning::One(row) => row,
@@ -87,11 +110,7 @@ impl Engine {
                 Meaning::Nothing => return Ok(None),
             };
             reader.memory(row.store, row.memory, view)
-        })?;
-        match found {
-            Some(memory) => Ok(memory),
-            None => Err(self.nothing_called(scope, identifier)?),
-        }
+        })
     }
 
     /// Returns what a memory is called.
@@ -174,6 +193,44 @@ fn ambiguous(identifier: &str, rows: &[NoteRow]) -> Error {
     let more = if more > 0 { format!(" or {more} more") } else { String::new() };
     Error::new(ErrorKind::Ambiguous, format!("{} memories are called `{identifier}`", rows.len()))
         .with_hint(format!("use a path instead: {}{more}", paths.join(" or ")))
+}
+
+/// Returns the memory whose id or path an identifier is, from the canonical rows alone: it is found
+/// however far behind the index is, and also if the index cannot be read.
+///
+/// Only the first reading of the identifier counts; what a later one means depends on whether the
+/// index knows the first.
+fn exactly(
+    reader: &dyn Reader,
+    scope: &Scope,
+    identifier: &str,
+    view: View,
+) -> Result<Option<Memory>, Error> {
+    let Some(identifier) = Identifier::parse(identifier).readings().into_iter().next() else {
+        return Ok(None);
+    };
+    let Some((store, reference)) = placed(reader, scope, &identifier)? else { return Ok(None) };
+    let name = match &reference {
+        Reference::Id(id) => {
+            for &store in &scope.stores {
+                if let Some(memory) = reader.memory(store, *id, view)? {
+                    return Ok(Some(memory));
+                }
+            }
+            return Ok(None);
+        }
+        Reference::Glob(glob) => glob.as_str(),
+        Reference::Name(name) => name,
+    };
+    if let Ok(id) = name.parse() {
+        return reader.memory(store, id, view);
+    }
+    for path in path_candidates(name, None) {
+        if let Some(memory) = reader.memory_at(store, &path, view)? {
+            return Ok(Some(memory));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns what is called by an identifier, seen from the home of a scope.

@@ -26,6 +26,8 @@ impl Engine {
     ///
     /// A server calls this now and then; it is also `quipu prune`.
     pub fn prune(&self) -> Result<Pruned, Error> {
+        // What was read just now has not expired.
+        self.write_uses()?;
         let mut pruned = Pruned::default();
         for store in self.expiring_stores()? {
             pruned.memories_count += self.expire(&store)?;

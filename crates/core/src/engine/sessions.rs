@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::SessionQuery;
+use crate::backend::{Reader, SessionQuery};
 use crate::model::{
     Access, Attachment, Id as _, Instructions, KeySecret, Metadata, Session, SessionId, StoreId,
-    WorkspaceId, slug,
+    Timestamp, WorkspaceId, slug,
 };
 use crate::{Error, ErrorKind};
 
-use super::transaction::Ledger;
 use super::{Engine, Page, no_store};
 
 /// What a new session is like.
@@ -36,6 +35,27 @@ impl NewSession {
             details: String::new(),
             attachments,
             token,
+        }
+    }
+
+    fn session(
+        &self,
+        id: SessionId,
+        workspace: WorkspaceId,
+        attachments: Vec<Attachment>,
+        created_at: Timestamp,
+    ) -> Session {
+        Session {
+            id,
+            workspace,
+            title: self.title.clone(),
+            metadata: self.metadata.clone(),
+            details: self.details.clone(),
+            attachments,
+            token: None,
+            created_at,
+            updated_at: created_at,
+            archived_at: None,
         }
     }
 }
@@ -76,6 +96,48 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewSession,
     ) -> Result<(Session, Option<KeySecret>), Error> {
+        self.require_attachable(new)?;
+        self.write(|ledger| {
+            let token = match new.token {
+                TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
+                TokenWish::None => None,
+            };
+            let created_at = ledger.stamp()?.at;
+            let id = SessionId::new(created_at, ledger.random());
+            let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
+            let mut session = new.session(id, workspace, attachments, created_at);
+            session.token = token.as_ref().map(KeySecret::hash);
+            ledger.writer.put_session(&session)?;
+            Ok((session, token))
+        })
+    }
+
+    /// Returns a session that is recorded nowhere yet, so that an agent that only reads needs no
+    /// write; it has no token. [`record_session`](Self::record_session) must come before its first
+    /// change.
+    pub fn draft_session(
+        &self,
+        workspace: WorkspaceId,
+        new: &NewSession,
+    ) -> Result<Session, Error> {
+        self.require_attachable(new)?;
+        let now = self.clock.now();
+        let id = SessionId::new(now, self.random());
+        self.read(|reader| {
+            let attachments = attached(reader, workspace, &new.attachments)?;
+            Ok(new.session(id, workspace, attachments, now))
+        })
+    }
+
+    /// Records a session that was drafted. One that is recorded already stays as it is.
+    pub fn record_session(&self, session: &Session) -> Result<(), Error> {
+        self.write(|ledger| match ledger.reader().session(session.id)? {
+            Some(_) => Ok(()),
+            None => ledger.writer.put_session(session),
+        })
+    }
+
+    fn require_attachable(&self, new: &NewSession) -> Result<(), Error> {
         let stores_max = self.limits.stores_per_session_max;
         if new.attachments.len() > stores_max {
             return Err(Error::invalid(format!(
@@ -83,27 +145,7 @@ impl Engine {
                 new.attachments.len()
             )));
         }
-        self.write(|ledger| {
-            let token = match new.token {
-                TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
-                TokenWish::None => None,
-            };
-            let created_at = ledger.stamp()?.at;
-            let session = Session {
-                id: SessionId::new(created_at, ledger.random()),
-                workspace,
-                title: new.title.clone(),
-                metadata: new.metadata.clone(),
-                details: new.details.clone(),
-                attachments: attached(ledger, workspace, &new.attachments)?,
-                token: token.as_ref().map(KeySecret::hash),
-                created_at,
-                updated_at: created_at,
-                archived_at: None,
-            };
-            ledger.writer.put_session(&session)?;
-            Ok((session, token))
-        })
+        Ok(())
     }
 
     /// Returns a session.
@@ -178,13 +220,13 @@ impl Engine {
 }
 
 fn attached(
-    ledger: &Ledger<'_>,
+    reader: &dyn Reader,
     workspace: WorkspaceId,
     wanted: &[NewAttachment],
 ) -> Result<Vec<Attachment>, Error> {
     let mut attachments: Vec<Attachment> = Vec::new();
     for NewAttachment { store: id, access, instructions } in wanted {
-        let store = ledger.reader().store(*id)?.filter(|store| store.workspace == workspace);
+        let store = reader.store(*id)?.filter(|store| store.workspace == workspace);
         let store = store.ok_or_else(|| no_store(*id))?;
         if store.archived_at.is_some() {
             return Err(Error::new(

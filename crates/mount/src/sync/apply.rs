@@ -70,6 +70,7 @@ impl From<Error> for Stop {
             | ErrorKind::AccessDenied
             | ErrorKind::EraseIncomplete
             | ErrorKind::StorageFull
+            | ErrorKind::StorageBusy
             | ErrorKind::StorageUnavailable
             | ErrorKind::StorageUnusable => Self::Fatal(error),
         }

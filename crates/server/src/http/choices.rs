@@ -36,6 +36,7 @@ pub(super) fn status(kind: &ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::PathConflict { .. } => (StatusCode::CONFLICT, "memory_path_conflict_error"),
         ErrorKind::PreconditionFailed => (StatusCode::CONFLICT, "memory_precondition_failed_error"),
         ErrorKind::Ambiguous => (StatusCode::CONFLICT, "conflict_error"),
+        ErrorKind::StorageBusy => (StatusCode::SERVICE_UNAVAILABLE, "api_error"),
         ErrorKind::EraseIncomplete
         | ErrorKind::StorageFull
         | ErrorKind::StorageUnavailable

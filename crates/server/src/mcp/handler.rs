@@ -418,6 +418,7 @@ fn protocol(error: &Error) -> ErrorData {
     match error.kind() {
         ErrorKind::NotFound => ErrorData::resource_not_found(message, None),
         ErrorKind::StorageFull
+        | ErrorKind::StorageBusy
         | ErrorKind::StorageUnavailable
         | ErrorKind::StorageUnusable
         | ErrorKind::EraseIncomplete => ErrorData::internal_error(message, None),

@@ -291,6 +291,7 @@ fn refusal(error: &Error) -> Refusal {
         | ErrorKind::AccessDenied
         | ErrorKind::EraseIncomplete
         | ErrorKind::StorageFull
+        | ErrorKind::StorageBusy
         | ErrorKind::StorageUnavailable
         | ErrorKind::StorageUnusable => panic!("no operation should fail so: {error:?}"),
     }

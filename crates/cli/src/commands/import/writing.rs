@@ -396,6 +396,7 @@ fn is_about_item(kind: &ErrorKind) -> bool {
         | ErrorKind::AccessDenied
         | ErrorKind::EraseIncomplete
         | ErrorKind::StorageFull
+        | ErrorKind::StorageBusy
         | ErrorKind::StorageUnavailable
         | ErrorKind::StorageUnusable => false,
     }
