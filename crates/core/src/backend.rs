@@ -43,11 +43,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// When this returns `Ok`, the changes are durable and seen by every later read. When `work`
     /// fails, its error is returned and nothing has changed. `work` may be run again if the
     /// transaction must be repeated, so it must not keep anything from an earlier run.
-    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error>;
-
-    /// Like [`write`](Self::write), for changes that can be made again of what is durable: a power
-    /// failure may undo them.
-    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error>;
+    fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error>;
 
     /// Waits until a change with a higher sequence than `seen` is committed by any process, or
     /// until `patience` ends, and returns the highest sequence.
@@ -61,6 +57,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// whatever other processes have open.
     fn erase(&self) -> Result<(), Error>;
 
+    /// Returns whether everything that was removed or redacted is out of every file.
+    fn is_erased(&self) -> Result<bool, Error>;
+
+    /// Returns how the storage is doing; fails if it cannot be written now.
+    fn condition(&self) -> Result<Condition, Error>;
+
     /// Looks for damage that the engine cannot see through the other methods, such as a broken
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;
@@ -71,6 +73,34 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Computes the [`Usage`] of every store again.
     fn rebuild(&self) -> Result<(), Error>;
+}
+
+/// Why a write is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It adds or changes something.
+    Change,
+    /// It removes something, so that it must be possible on a full disk too.
+    Removal,
+    /// It can be made again of what is durable: a power failure may undo it.
+    Derived,
+}
+
+/// How the storage is doing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Condition {
+    /// How many bytes the canonical data takes.
+    pub database_size_bytes: u64,
+    /// How many bytes the log of recent changes takes.
+    pub log_size_bytes: u64,
+    /// How much room is left, where that can be told.
+    pub disk_free_bytes: Option<u64>,
+    /// How many writes of this process wait for their turn.
+    pub writers_waiting_count: usize,
+    /// How many transactions this process has committed.
+    pub groups_count: u64,
+    /// How many writes were in them.
+    pub writes_count: u64,
 }
 
 /// What [`Backend::read`] runs.

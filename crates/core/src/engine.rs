@@ -25,7 +25,7 @@ mod waiting;
 
 use std::sync::{Arc, Mutex};
 
-use crate::backend::{Backend, Reader};
+use crate::backend::{Backend, Condition, Purpose, Reader};
 use crate::clock::Clock;
 use crate::model::{Actor, Memory, SecretPolicy, Store, StoreId, Timestamp};
 use crate::screen::Finding;
@@ -103,6 +103,12 @@ impl Engine {
         &self.limits
     }
 
+    /// Returns how the storage is doing; fails if it cannot be read or written now.
+    pub fn condition(&self) -> Result<Condition, Error> {
+        self.newest_sequence()?;
+        self.backend.condition()
+    }
+
     /// Returns the present moment.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
@@ -122,12 +128,22 @@ impl Engine {
         Ok(answer.expect("a backend runs the work that it is given"))
     }
 
-    fn write<T>(
+    fn write<T>(&self, work: impl FnMut(&mut Ledger<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        self.write_for(Purpose::Change, work)
+    }
+
+    /// Removes something, which must be possible on a full disk too.
+    fn remove<T>(&self, work: impl FnMut(&mut Ledger<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        self.write_for(Purpose::Removal, work)
+    }
+
+    fn write_for<T>(
         &self,
+        purpose: Purpose,
         mut work: impl FnMut(&mut Ledger<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut answer = None;
-        self.backend.write(&mut |writer| {
+        self.backend.write(purpose, &mut |writer| {
             answer = Some(work(&mut Ledger::new(writer, &*self.clock))?);
             Ok(())
         })?;
@@ -137,9 +153,9 @@ impl Engine {
     /// Changes what follows from the memories, such as the index.
     fn write_derived(
         &self,
-        mut work: impl FnMut(&mut Ledger<'_>) -> Result<(), Error>,
+        work: impl FnMut(&mut Ledger<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.backend.write_derived(&mut |writer| work(&mut Ledger::new(writer, &*self.clock)))
+        self.write_for(Purpose::Derived, work)
     }
 
     /// Runs `work` in a transaction on one store.
@@ -147,9 +163,29 @@ impl Engine {
         &self,
         actor: &Actor,
         store: StoreId,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.change_for(Purpose::Change, actor, store, work)
+    }
+
+    /// Like [`change`](Self::change), for work that removes memories.
+    fn clear<T>(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.change_for(Purpose::Removal, actor, store, work)
+    }
+
+    fn change_for<T>(
+        &self,
+        purpose: Purpose,
+        actor: &Actor,
+        store: StoreId,
         mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.write(|ledger| {
+        self.write_for(purpose, |ledger| {
             let store = existing_store(ledger.reader(), store)?;
             work(&mut Transaction { ledger, limits: &self.limits, actor, store })
         })

@@ -1,25 +1,72 @@
-//! Taking removed text out of every file, and clean copies.
+//! Taking removed text out of every file.
 //!
-//! `secure_delete` overwrites what is deleted, but when SQLite rearranges a page it can leave a
-//! copy of a neighbouring row in the unused part. So erasing builds the whole file anew, which
-//! carries over live rows only, and then empties the log. The search index only notes what was
-//! removed from it, until its parts are merged; so these are merged first.
+//! `secure_delete` overwrites what is deleted, but when SQLite moves rows between pages, copies of
+//! them can stay in the unused room of a page. So erasing looks at every page, and clears all unused
+//! room that holds anything: afterwards every byte of the file that belongs to no row is zero, whatever
+//! was removed. That is also its proof.
+//!
+//! Looking takes time in proportion to the file, so writers go on meanwhile:
+//!
+//! 1. Inside the gate, the log is moved into the database and cut to nothing, and a snapshot is taken.
+//!    A snapshot of an empty log keeps SQLite from writing to the database file until it ends.
+//! 2. Outside, every page of the file is looked at. Writers append to the log.
+//! 3. Inside again, the pages with remains and those that the log holds, which changed since, are
+//!    cleared where that is needed, and the log is emptied again. All other pages are as they were
+//!    when they were looked at, without remains.
+//!
+//! Pages are read and written through SQLite's `sqlite_dbpage`. Opening the database file a second time
+//! would not do: closing it again would drop this process's POSIX locks on it, and another process
+//! might then remove the log under us.
 
-use std::fs::{self, OpenOptions};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use quipu_core::{Error, ErrorKind};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::error::StorageResult as _;
-use crate::{open, rows};
+use crate::group::{Database as _, GroupCommit};
+use crate::log::logged_pages;
+use crate::open;
+use crate::pages::walk::{Remains, Walk};
+use crate::pages::{PageNumber, Tree};
+use crate::pool::Pool;
+use crate::rows;
+use crate::sync::{Condvar, Instant, Mutex, PoisonError};
+use crate::writer::WriteConnection;
 
-/// How long to wait for readers that still use the log.
+/// How long to wait for readers that still use the log, and for others that erase.
 const READERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Tells whether text was removed that may still be in a file.
+/// How long writers are kept waiting for such readers, and how long they are left alone in between.
+const READERS_TRY: Duration = Duration::from_millis(20);
+const READERS_PAUSE: Duration = Duration::from_millis(100);
+
+/// Erases what was removed from a database, once at a time.
+pub(crate) struct Eraser {
+    database: PathBuf,
+    is_busy: Mutex<bool>,
+    done: Condvar,
+}
+
+/// What erasing works on.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'b> {
+    pub(crate) writer: &'b GroupCommit<WriteConnection>,
+    pub(crate) readers: &'b Pool,
+    /// How long to wait for other writers.
+    pub(crate) lock_timeout: Duration,
+}
+
+/// Returns whether text was removed that may still be in a file.
 pub(crate) fn is_pending(connection: &Connection) -> Result<bool, Error> {
+    pending(connection).map(|count| count > 0)
+}
+
+/// Returns how many removals are not erased yet.
+fn pending(connection: &Connection) -> Result<i64, Error> {
     let sql = "SELECT erase_pending FROM upkeep";
     let mut statement = connection.prepare_cached(sql).or_storage_error()?;
     statement.query_row([], |row| row.get(0)).or_storage_error()
@@ -27,72 +74,246 @@ pub(crate) fn is_pending(connection: &Connection) -> Result<bool, Error> {
 
 /// Notes, inside a transaction that removes text, that erasing is due.
 pub(crate) fn set_pending(connection: &Connection) -> rusqlite::Result<()> {
-    connection.prepare_cached("UPDATE upkeep SET erase_pending = 1")?.execute([]).map(drop)
+    let sql = "UPDATE upkeep SET erase_pending = erase_pending + 1";
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
-/// Erases. The caller holds the gate, so no process writes meanwhile.
-pub(crate) fn erase(connection: &Connection) -> Result<(), Error> {
-    rows::compact_index(connection).or_storage_error()?;
-    // The copy holds live rows only and has no name, but it may be too large for the memory.
-    connection.pragma_update(None, "temp_store", "file").or_storage_error()?;
-    let rebuilt = connection.execute_batch("VACUUM").or_storage_error();
-    connection.pragma_update(None, "temp_store", "memory").or_storage_error()?;
-    rebuilt?;
-    truncate_log(connection)?;
-    connection.execute_batch("UPDATE upkeep SET erase_pending = 0").or_storage_error()
+impl Eraser {
+    pub(crate) fn new(database: &Path) -> Self {
+        let database = database.to_owned();
+        Self { database, is_busy: Mutex::new(false), done: Condvar::new() }
+    }
+
+    /// Erases everything that was removed before this is called. Whoever comes while another thread
+    /// erases waits, and often finds that its own is done too.
+    pub(crate) fn erase(&self, parts: Parts<'_>) -> Result<(), Error> {
+        let deadline = Instant::now() + READERS_TIMEOUT;
+        if !parts.readers.with(is_pending)? {
+            return Ok(());
+        }
+        let _turn = self.turn(deadline)?;
+        if !parts.readers.with(is_pending)? {
+            return Ok(());
+        }
+        parts.remove_rows()?;
+        let frozen = parts.frozen(deadline)?;
+        match frozen.remains()? {
+            Remains::InPages(pages) if pages.is_empty() => {}
+            Remains::InPages(pages) => {
+                parts.clear(&self.database, &pages, frozen.page_size)?;
+                let pending = frozen.end()?;
+                parts.empty_log(deadline, |_| Ok(()))?;
+                return parts.note_done(pending);
+            }
+            Remains::Elsewhere => {
+                let pending = frozen.end()?;
+                parts.rebuild(&self.database)?;
+                parts.empty_log(deadline, |_| Ok(()))?;
+                return parts.note_done(pending);
+            }
+        }
+        let pending = frozen.end()?;
+        parts.note_done(pending)
+    }
+
+    fn turn(&self, deadline: Instant) -> Result<ErasingTurn<'_>, Error> {
+        let mut is_busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
+        while *is_busy {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
+                return Err(Error::new(
+                    ErrorKind::StorageBusy,
+                    "another redaction is not done yet",
+                ));
+            }
+            let waited = self.done.wait_timeout(is_busy, remaining);
+            is_busy = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *is_busy = true;
+        Ok(ErasingTurn(self))
+    }
 }
 
-/// Moves the log into the database and cuts it to nothing.
-fn truncate_log(connection: &Connection) -> Result<(), Error> {
-    connection.busy_timeout(READERS_TIMEOUT).or_storage_error()?;
-    let is_blocked: bool = connection
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
-        .or_storage_error()?;
-    connection.busy_timeout(open::BUSY_TIMEOUT).or_storage_error()?;
-    if is_blocked {
-        return Err(Error::new(
-            ErrorKind::StorageUnavailable,
-            "another process, such as a long backup, still reads the old text",
-        ));
+struct ErasingTurn<'e>(&'e Eraser);
+
+impl Drop for ErasingTurn<'_> {
+    fn drop(&mut self) {
+        *self.0.is_busy.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.done.notify_one();
+    }
+}
+
+/// A database file that does not change.
+struct Frozen {
+    snapshot: Connection,
+    page_size: usize,
+    /// How many removals were not erased when it was taken.
+    pending: i64,
+}
+
+impl Frozen {
+    /// Takes a snapshot while the log is empty and nobody writes.
+    fn new(snapshot: Connection) -> Result<Self, Error> {
+        snapshot.execute_batch("BEGIN").or_storage_error()?;
+        // A transaction has its snapshot from its first read on.
+        let pending = pending(&snapshot)?;
+        let page_size = snapshot.pragma_query_value(None, "page_size", |row| row.get(0));
+        Ok(Self { page_size: page_size.or_storage_error()?, pending, snapshot })
+    }
+
+    /// Looks at every page.
+    fn remains(&self) -> Result<Remains, Error> {
+        let roots = self
+            .snapshot
+            .prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")
+            .and_then(|mut statement| {
+                let roots = statement.query_map([], |row| row.get(0).map(PageNumber))?;
+                roots.collect::<rusqlite::Result<Vec<_>>>()
+            })
+            .or_storage_error()?;
+        let mut walk = Walk::default();
+        // Without `sqlite_dbpage`, nothing can be told about the pages.
+        let Ok(mut pages) = self.snapshot.prepare("SELECT data FROM sqlite_dbpage") else {
+            return Ok(Remains::Elsewhere);
+        };
+        let mut rows = pages.query([]).or_storage_error()?;
+        while let Some(row) = rows.next().or_storage_error()? {
+            let page = row.get_ref(0).or_storage_error()?;
+            walk.add(page.as_blob().unwrap_or_default());
+        }
+        Ok(walk.remains(&roots))
+    }
+
+    /// Ends the snapshot.
+    fn end(self) -> Result<i64, Error> {
+        self.snapshot.execute_batch("COMMIT").or_storage_error()?;
+        Ok(self.pending)
+    }
+}
+
+impl Parts<'_> {
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.lock_timeout
+    }
+
+    fn exclusively<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let deadline = self.deadline();
+        self.writer.alone(deadline, |writer| writer.exclusively(deadline, work))
+    }
+
+    /// Removes the rows of deleted stores, some at a time, so that others can write in between and
+    /// the log stays short.
+    fn remove_rows(&self) -> Result<(), Error> {
+        loop {
+            let mut has_more = false;
+            self.writer.run(self.deadline(), &mut |writer| {
+                has_more = rows::remove_deleted(writer.connection()?).or_storage_error()?;
+                Ok(())
+            })?;
+            if !has_more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Empties the log and takes a snapshot of the database file alone.
+    fn frozen(&self, deadline: Instant) -> Result<Frozen, Error> {
+        self.exclusively(|connection| rows::compact_index(connection).or_storage_error())?;
+        self.empty_log(deadline, |_| Frozen::new(self.readers.open()?))
+    }
+
+    /// Empties the log and runs `work` before anybody writes to it again.
+    ///
+    /// A reader that still uses the log is waited for, but writers are not kept waiting with it.
+    fn empty_log<T>(
+        &self,
+        deadline: Instant,
+        work: impl Fn(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let worked = self.exclusively(|connection| {
+                connection.busy_timeout(READERS_TRY).or_storage_error()?;
+                let emptied = open::truncate_log(connection);
+                connection.busy_timeout(open::BUSY_TIMEOUT).or_storage_error()?;
+                if emptied? { work(connection).map(Some) } else { Ok(None) }
+            })?;
+            if let Some(worked) = worked {
+                return Ok(worked);
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::new(
+                    ErrorKind::StorageBusy,
+                    "another process, such as a long backup, still reads the old text",
+                ));
+            }
+            thread::sleep(READERS_PAUSE);
+        }
+    }
+
+    /// Clears the unused room of pages, and of all that changed since the log was empty.
+    fn clear(&self, database: &Path, pages: &[PageNumber], page_size: usize) -> Result<(), Error> {
+        let log = database.with_file_name(open::LOG_FILE);
+        let deadline = self.deadline();
+        self.writer.alone(deadline, |writer| {
+            writer.begin(crate::group::Durability::Synced, deadline)?;
+            let cleared = logged_pages(&log, page_size).or_storage_error().and_then(|changed| {
+                let pages: BTreeSet<_> = pages.iter().copied().chain(changed).collect();
+                clear_pages(writer.connection()?, &pages)
+            });
+            match cleared {
+                Ok(()) => writer.commit(),
+                Err(error) => {
+                    writer.roll_back();
+                    Err(error)
+                }
+            }
+        })
+    }
+
+    /// Writes the whole file again from its rows.
+    fn rebuild(&self, database: &Path) -> Result<(), Error> {
+        self.exclusively(|connection| rebuild(connection, database))
+    }
+
+    /// Notes that what was pending is erased, unless more was removed since.
+    fn note_done(&self, pending: i64) -> Result<(), Error> {
+        self.writer.run(self.deadline(), &mut |writer| {
+            let sql = "UPDATE upkeep SET erase_pending = 0 WHERE erase_pending = ?1";
+            writer.connection()?.execute(sql, [pending]).or_storage_error().map(drop)
+        })
+    }
+}
+
+fn clear_pages(connection: &Connection, pages: &BTreeSet<PageNumber>) -> Result<(), Error> {
+    let read = "SELECT data FROM sqlite_dbpage WHERE pgno = ?1";
+    let write = "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1";
+    let mut read = connection.prepare_cached(read).or_storage_error()?;
+    let mut write = connection.prepare_cached(write).or_storage_error()?;
+    for &number in pages {
+        let page = read.query_row([number.0], |row| row.get::<_, Vec<u8>>(0)).optional();
+        let Some(mut page) = page.or_storage_error()? else { continue };
+        // What is no B-tree page any more was freed, and with that cleared.
+        if let Ok(tree) = Tree::read(number, &page)
+            && tree.has_remains(&page)
+        {
+            tree.clear(&mut page);
+            write.execute((number.0, page)).or_storage_error()?;
+        }
     }
     Ok(())
 }
 
-/// Writes a copy of a database to a file that must not exist yet.
-pub(crate) fn backup(database: &Path, target: &Path) -> Result<(), Error> {
-    if target.exists() {
-        return Err(Error::invalid("the backup file exists already")
-            .with_hint("choose a new name; a backup never overwrites"));
+/// Writes a database again from its rows, with its temporary copy beside it.
+pub(crate) fn rebuild(connection: &Connection, database: &Path) -> Result<(), Error> {
+    // The copy holds live rows only and has no name, but it may be too large for the memory.
+    if let Some(directory) = database.parent().and_then(Path::to_str) {
+        connection.pragma_update(None, "temp_store_directory", directory).or_storage_error()?;
     }
-    let unfinished = target.with_added_extension("unfinished");
-    let Some(name) = unfinished.to_str() else {
-        return Err(Error::invalid("the name of the backup file is not UTF-8"));
-    };
-    remove_if_there(&unfinished)?;
-    let mut options = OpenOptions::new();
-    options.create_new(true).write(true);
-    open::owner_only(&mut options);
-    let file = options.open(&unfinished).map_err(unwritable)?;
-    let connection = open::connect(database)?;
-    let copied = connection.execute("VACUUM INTO ?1", [name]).or_storage_error();
-    let finished = copied
-        .and_then(|_| file.sync_all().or_storage_error())
-        .and_then(|()| fs::rename(&unfinished, target).map_err(unwritable));
-    if finished.is_err() {
-        remove_if_there(&unfinished)?;
-    }
-    finished
-}
-
-fn unwritable(error: std::io::Error) -> Error {
-    Error::invalid("the backup file cannot be written")
-        .with_hint("name a file in a directory that exists and that you may write to")
-        .with_source(error)
-}
-
-fn remove_if_there(file: &Path) -> Result<(), Error> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        result => result.map_err(unwritable),
-    }
+    connection.pragma_update(None, "temp_store", "file").or_storage_error()?;
+    let rebuilt = connection.execute_batch("VACUUM").or_storage_error();
+    connection.pragma_update(None, "temp_store", "memory").or_storage_error()?;
+    rebuilt
 }

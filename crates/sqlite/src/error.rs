@@ -1,7 +1,12 @@
 //! What SQLite's and the file system's errors mean to a caller.
 
+use std::path::Path;
+use std::time::Duration;
+
 use quipu_core::{Error, ErrorKind};
 use rusqlite::ErrorCode;
+
+use crate::holder::Holder;
 
 /// Turns a failure of SQLite or the file system into an [`Error`] that may be shown.
 pub(crate) trait StorageResult<T> {
@@ -25,10 +30,15 @@ fn from_sqlite(error: rusqlite::Error) -> Error {
         Some(ErrorCode::DiskFull) => full(),
         // Without a code it is a row that does not fit its type, which Quipu has not written.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => damaged(),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-            not_writable()
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => busy(),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => not_writable(),
+        Some(ErrorCode::CannotOpen) => not_openable(),
+        Some(
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::FileLockingProtocolFailed,
+        ) => busy(),
+        // The system could not read or write, for example. That passes, or the disk is broken; the
+        // database is not, so this must not send anybody to their backups.
         Some(_) => unavailable(),
     };
     described.with_source(error)
@@ -48,7 +58,8 @@ fn from_io(error: std::io::Error) -> Error {
 
 pub(crate) fn damaged() -> Error {
     Error::new(ErrorKind::StorageUnusable, "the database is damaged or not a database").with_hint(
-        "keep a copy of the data directory, then put a backup in the place of the database file",
+        "stop everything that uses the data directory, then bring back a backup with \
+         `quipu restore-backup FILE`; it keeps the damaged files aside",
     )
 }
 
@@ -85,9 +96,85 @@ fn not_a_directory() -> Error {
         .with_hint("choose another one with `--data`")
 }
 
+fn not_openable() -> Error {
+    Error::new(ErrorKind::StorageUnavailable, "the database cannot be opened").with_hint(
+        "check its owner and permissions, and how many files the process may open (`ulimit -n`)",
+    )
+}
+
 fn busy() -> Error {
-    Error::new(ErrorKind::StorageUnavailable, "the database is held by another program")
+    Error::new(ErrorKind::StorageBusy, "the database is held by another program")
         .with_hint("close programs other than Quipu that have the database open")
+}
+
+/// Returns the error for a writer that has waited for another one for too long.
+pub(crate) fn held(waited: Duration, holder: Option<&Holder>) -> Error {
+    let seconds = waited.as_secs_f64();
+    let (who, hint) = match holder {
+        Some(holder) => (holder.to_string(), holder.hint()),
+        None => (
+            "another program that does not say who it is".to_owned(),
+            "find out who has `quipu.lock` locked, and end it; reading still works".to_owned(),
+        ),
+    };
+    let message =
+        format!("nothing was written in {seconds} s, because the write lock is held by {who}");
+    Error::new(ErrorKind::StorageBusy, message).with_hint(hint)
+}
+
+/// Returns the error for files that are no longer the ones that were opened.
+pub(crate) fn replaced(file: &Path) -> Error {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Error::new(
+        ErrorKind::StorageUnavailable,
+        format!("`{name}` was removed or replaced while it was in use"),
+    )
+    .with_hint(
+        "put the file back if it was moved, then restart everything that uses the data directory",
+    )
+}
+
+pub(crate) fn migrated(found: i64, known: i64) -> Error {
+    Error::new(
+        ErrorKind::StorageUnusable,
+        format!(
+            "another Quipu has brought the database to schema {found} meanwhile, but this one \
+             knows {known}"
+        ),
+    )
+    .with_hint("nothing was written; restart this program with the version of the other one")
+}
+
+pub(crate) fn log_too_long() -> Error {
+    Error::new(
+        ErrorKind::StorageBusy,
+        "the log has reached its largest size, because a process still reads an old state",
+    )
+    .with_hint(
+        "wait for a long backup or export to end, or end a stopped program; reading still works",
+    )
+}
+
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::StorageUnavailable, "the data directory is being closed")
+        .with_hint("this program is about to end")
+}
+
+pub(crate) fn read_only() -> Error {
+    Error::new(ErrorKind::StorageUnavailable, "the data directory is on a read-only file system")
+        .with_hint("only reading is possible here")
+}
+
+pub(crate) fn log_on_read_only() -> Error {
+    Error::new(
+        ErrorKind::StorageUnavailable,
+        "the data directory is on a read-only file system and was not closed cleanly",
+    )
+    .with_hint("open it once where it can be written, so that its log is moved into the database")
+}
+
+pub(crate) fn not_utf8() -> Error {
+    Error::invalid("the name of the data directory is not UTF-8")
 }
 
 fn unavailable() -> Error {

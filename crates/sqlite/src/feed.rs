@@ -11,8 +11,6 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use quipu_core::Error;
 use quipu_core::backend::Sequence;
 
-use crate::gate::Gate;
-
 pub(crate) struct Feed {
     bell: PathBuf,
     wakes: Arc<Wakes>,
@@ -35,8 +33,9 @@ const LOOK_AGAIN: [Duration; 3] =
 const LOOK_UNWATCHED: Duration = Duration::from_millis(500);
 
 impl Feed {
-    pub(crate) fn new(gate: &Gate) -> Self {
-        Self { bell: gate.path().to_owned(), wakes: Arc::default(), watcher: OnceLock::new() }
+    /// Makes the feed of the data directory whose lock file is given.
+    pub(crate) fn new(lock_file: &Path) -> Self {
+        Self { bell: lock_file.to_owned(), wakes: Arc::default(), watcher: OnceLock::new() }
     }
 
     /// Says that this process has committed a change.

@@ -3,72 +3,166 @@
 //! Rules live in `quipu-core`; this crate only keeps rows. What it adds to SQLite:
 //! [`group`] commits the writes of many threads with one sync, [`gate`] queues the writers of many
 //! processes without polling, [`recall`] answers again what cannot have changed, [`feed`] wakes
-//! whoever waits for changes, and [`erase`] makes redaction real. `docs/storage.md` tells users what is in the data directory.
+//! whoever waits for changes, [`erase`] makes redaction real, and [`files`] notices when somebody
+//! replaces the files. `docs/storage.md` tells users what is in the data directory.
 
+mod backup;
 mod erase;
 mod error;
 mod feed;
+mod files;
 mod gate;
 mod group;
+mod holder;
+mod log;
 mod open;
+mod pages;
+mod patience;
 mod pool;
 mod recall;
+mod reserve;
 mod rows;
+mod sync;
+mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use quipu_core::Error;
-use quipu_core::backend::{Backend, ReadWork, Sequence, WriteWork};
+use quipu_core::backend::{Backend, Condition, Purpose, ReadWork, Sequence, WriteWork};
+use quipu_core::{Error, ErrorKind};
 
+use erase::{Eraser, Parts};
 use error::StorageResult as _;
 use feed::Feed;
-use group::GroupCommit;
+use files::Files;
+use gate::Gate;
+use group::{GroupCommit, Hooks};
+use open::{Changes, Opened, Writing};
 use pool::Pool;
-use recall::Recall;
+use recall::{Recall, Source};
+use reserve::Reserve;
+use rows::Rows;
+use writer::WriteConnection;
 
-pub use open::{DATABASE_FILE, OpenMode};
+pub use backup::{Restored, restore_backup};
+pub use open::{DATABASE_FILE, OpenMode, OpenSettings};
 
 /// A data directory that is open.
 pub struct SqliteBackend {
     directory: PathBuf,
-    writer: GroupCommit,
+    lock_timeout: Duration,
+    /// `None` on a read-only file system.
+    writer: Option<GroupCommit<WriteConnection>>,
     readers: Pool,
+    files: Arc<Files>,
     recall: Recall,
     feed: Arc<Feed>,
+    eraser: Eraser,
+    reserve: Reserve,
 }
 
 impl SqliteBackend {
     /// Opens a data directory; [`OpenMode`] says what to do if it does not exist.
     pub fn open(directory: &Path, mode: OpenMode) -> Result<Self, Error> {
-        let opened = open::open(directory, mode)?;
-        let feed = Arc::new(Feed::new(&opened.gate));
-        let recall = Recall::new(opened.gate.turns().or_storage_error()?);
+        Self::open_with(directory, &OpenSettings::new(mode))
+    }
+
+    /// Opens a data directory.
+    pub fn open_with(directory: &Path, settings: &OpenSettings) -> Result<Self, Error> {
+        let Opened { files, writing } = open::open(directory, settings)?;
+        let database = directory.join(DATABASE_FILE);
+        let gate = writing.as_ref().map(|writing| Arc::clone(&writing.gate));
+        let changes = if gate.is_some() { Changes::Possible } else { Changes::Impossible };
+        let feed = Arc::new(Feed::new(&directory.join(open::GATE_FILES[0])));
+        let writer = writing.map(|Writing { connection, gate }| {
+            let hooks = hooks(&gate, &feed);
+            let files = Arc::clone(&files);
+            GroupCommit::new(WriteConnection::new(&database, connection, gate, files), hooks)
+        });
+        let reserve = Reserve::new(directory);
+        if writer.is_some() {
+            reserve.keep();
+        }
         Ok(Self {
             directory: directory.to_owned(),
-            writer: GroupCommit::new(opened.connection, opened.gate, Arc::clone(&feed)),
-            readers: Pool::new(directory.join(DATABASE_FILE)),
-            recall,
+            lock_timeout: settings.lock_timeout,
+            writer,
+            readers: Pool::new(database.clone(), changes, Arc::clone(&files)),
+            recall: Recall::new(gate.map(|gate| gate.turns()), Arc::clone(&files)),
+            files,
             feed,
+            eraser: Eraser::new(&database),
+            reserve,
         })
     }
 
     /// Writes a consistent copy of everything to a new file while others go on writing.
     pub fn backup(&self, target: &Path) -> Result<(), Error> {
-        erase::backup(&self.directory.join(DATABASE_FILE), target)
+        backup::backup(&self.directory.join(DATABASE_FILE), target)
+    }
+
+    /// Moves the log into the database and closes the files. Whatever still uses the backend gets
+    /// an error from then on. Other processes may have the data directory open.
+    pub fn close(&self) -> Result<(), Error> {
+        self.readers.close();
+        match &self.writer {
+            Some(writer) => {
+                let deadline = self.deadline();
+                writer.alone(deadline, |writer| writer.close(deadline))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the database again, without the room that removed rows have left. Writers wait
+    /// meanwhile.
+    pub fn compact(&self) -> Result<(), Error> {
+        let (deadline, database) = (self.deadline(), self.directory.join(DATABASE_FILE));
+        self.writer()?.alone(deadline, |writer| {
+            writer.exclusively(deadline, |connection| {
+                erase::rebuild(connection, &database)?;
+                open::truncate_log(connection).map(drop)
+            })
+        })
     }
 
     /// Returns how many bytes the database and its log take on disk.
     pub fn size_bytes(&self) -> u64 {
-        let files = [DATABASE_FILE, open::LOG_FILE].map(|name| self.directory.join(name));
-        files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+        self.file_size_bytes(DATABASE_FILE) + self.file_size_bytes(open::LOG_FILE)
+    }
+
+    fn file_size_bytes(&self, name: &str) -> u64 {
+        self.directory.join(name).metadata().map_or(0, |file| file.len())
+    }
+
+    fn writer(&self) -> Result<&GroupCommit<WriteConnection>, Error> {
+        self.writer.as_ref().ok_or_else(error::read_only)
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.lock_timeout
+    }
+
+    fn run(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        let mut on_rows = |writer: &mut WriteConnection| {
+            work(&mut Rows::new(Source::Database(writer.connection()?)))
+        };
+        match purpose {
+            Purpose::Change | Purpose::Removal => self.writer()?.run(self.deadline(), &mut on_rows),
+            Purpose::Derived => self.writer()?.run_deferred(self.deadline(), &mut on_rows),
+        }
     }
 
     fn newest_sequence(&self) -> Result<Sequence, Error> {
         self.readers.with(|connection| rows::newest_sequence(connection).or_storage_error())
     }
+}
+
+fn hooks(gate: &Arc<Gate>, feed: &Arc<Feed>) -> Hooks {
+    let (gate, feed) = (Arc::clone(gate), Arc::clone(feed));
+    Hooks { committed: Box::new(move || feed.changed()), busy: Box::new(move || gate.busy()) }
 }
 
 impl Backend for SqliteBackend {
@@ -83,12 +177,17 @@ impl Backend for SqliteBackend {
         self.readers.with(|connection| self.recall.run_on(connection, work))
     }
 
-    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.writer.run(work)
-    }
-
-    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.writer.run_unsynced(work)
+    fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        match self.run(purpose, work) {
+            Err(error)
+                if purpose == Purpose::Removal
+                    && *error.kind() == ErrorKind::StorageFull
+                    && self.reserve.give_up() =>
+            {
+                self.run(purpose, work)
+            }
+            result => result,
+        }
     }
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
@@ -96,15 +195,41 @@ impl Backend for SqliteBackend {
     }
 
     fn erase(&self) -> Result<(), Error> {
-        if self.readers.with(erase::is_pending)? {
-            self.writer.alone(erase::erase)?;
+        let parts = Parts {
+            writer: self.writer()?,
+            readers: &self.readers,
+            lock_timeout: self.lock_timeout,
+        };
+        match self.eraser.erase(parts) {
+            Err(error) if *error.kind() == ErrorKind::StorageFull && self.reserve.give_up() => {
+                self.eraser.erase(parts)?;
+            }
+            result => result?,
         }
+        self.reserve.keep();
         Ok(())
+    }
+
+    fn is_erased(&self) -> Result<bool, Error> {
+        self.readers.with(erase::is_pending).map(|is_pending| !is_pending)
+    }
+
+    fn condition(&self) -> Result<Condition, Error> {
+        self.files.require_same()?;
+        let figures = self.writer()?.figures();
+        Ok(Condition {
+            database_size_bytes: self.file_size_bytes(DATABASE_FILE),
+            log_size_bytes: self.file_size_bytes(open::LOG_FILE),
+            disk_free_bytes: disk_free_bytes(&self.directory),
+            writers_waiting_count: figures.waiting,
+            groups_count: figures.groups,
+            writes_count: figures.writes,
+        })
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
         // A connection that has searched before would compare the index with what it remembers.
-        let connection = open::reader(&self.directory.join(DATABASE_FILE))?;
+        let connection = self.readers.open()?;
         rows::verify(&connection).or_storage_error()
     }
 
@@ -113,7 +238,24 @@ impl Backend for SqliteBackend {
     }
 
     fn rebuild(&self) -> Result<(), Error> {
-        self.writer.alone(|connection| rows::rebuild(connection).or_storage_error())
+        let deadline = self.deadline();
+        self.writer()?.alone(deadline, |writer| {
+            writer.exclusively(deadline, |connection| rows::rebuild(connection).or_storage_error())
+        })
+    }
+}
+
+/// Returns how much room is left for us on the disk of a directory, where the system tells.
+fn disk_free_bytes(directory: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let disk = rustix::fs::statvfs(directory).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+    #[cfg(not(unix))]
+    {
+        let _: &Path = directory;
+        None
     }
 }
 

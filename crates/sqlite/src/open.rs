@@ -1,6 +1,7 @@
 //! Opening a data directory and its connections.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,23 +10,32 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{self, StorageResult as _};
+use crate::files::Files;
 use crate::gate::Gate;
+use crate::sync::Arc;
 
 /// The name of the database inside the data directory.
 pub const DATABASE_FILE: &str = "quipu.db";
 pub(crate) const LOG_FILE: &str = "quipu.db-wal";
-const GATE_FILE: &str = "quipu.lock";
+pub(crate) const GATE_FILES: [&str; 2] = ["quipu.lock", "quipu.queue"];
+pub(crate) const LOG_INDEX_FILE: &str = "quipu.db-shm";
 
 /// Marks the file as Quipu's: the letters `Qipu`.
 const APPLICATION_ID: i64 = 0x5169_7075;
 
 /// The steps from an empty file to today's schema, the first being step 1.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+];
 
 /// How long SQLite itself waits for other connections. Writers queue at the gate, so this covers
 /// only short moments, such as the first or last connection setting up or tidying the log.
-pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After a log was emptied, its file keeps at most this much room for the next one.
+const LOG_SIZE_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
 /// Statements that are kept prepared for each connection.
 const STATEMENTS_MAX: usize = 128;
@@ -39,35 +49,130 @@ pub enum OpenMode {
     Existing,
 }
 
-/// What a data directory needs for writing.
-pub(crate) struct Opened {
-    pub(crate) connection: Connection,
-    pub(crate) gate: Gate,
+/// How to open a data directory.
+#[derive(Clone, Debug)]
+pub struct OpenSettings {
+    /// What to do if there is none.
+    pub mode: OpenMode,
+    /// What this process calls itself to others that wait for it.
+    pub program: String,
+    /// How long a write waits for writes of other processes.
+    pub lock_timeout: Duration,
 }
 
-pub(crate) fn open(directory: &Path, mode: OpenMode) -> Result<Opened, Error> {
+impl OpenSettings {
+    /// Returns the settings for a program that nobody needs to know by name.
+    pub fn new(mode: OpenMode) -> Self {
+        Self { mode, program: "quipu".to_owned(), lock_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// What a data directory needs.
+pub(crate) struct Opened {
+    pub(crate) files: Arc<Files>,
+    /// What it needs for writing; `None` on a read-only file system.
+    pub(crate) writing: Option<Writing>,
+}
+
+pub(crate) struct Writing {
+    pub(crate) connection: Connection,
+    pub(crate) gate: Arc<Gate>,
+}
+
+pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, Error> {
     let database = directory.join(DATABASE_FILE);
-    match mode {
+    match settings.mode {
         OpenMode::Create => create_directory(directory)?,
         OpenMode::Existing if !database.exists() => return Err(error::missing()),
         OpenMode::Existing => {}
     }
-    let gate = Gate::open(&directory.join(GATE_FILE)).or_storage_error()?;
+    let gate_files = GATE_FILES.map(|name| directory.join(name));
+    let gate = match Gate::open(gate_files, &settings.program, settings.lock_timeout) {
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem && database.exists() => {
+            return open_read_only(&database);
+        }
+        gate => Arc::new(gate.or_storage_error()?),
+    };
     create_file(&database)?;
     let connection = connect(&database)?;
     if application(&connection)? != (APPLICATION_ID, schema_known()) {
-        gate.enter().or_storage_error()?;
-        let migrated = migrate(&connection);
-        gate.leave();
-        migrated?;
+        let inside = gate.enter(gate.deadline())?;
+        migrate(&connection)?;
+        drop(inside);
     }
     connection.pragma_update(None, "journal_mode", "wal").or_storage_error()?;
-    Ok(Opened { connection, gate })
+    // The log and its index are there from the first read on.
+    application(&connection)?;
+    let names = [DATABASE_FILE, LOG_FILE, LOG_INDEX_FILE].map(|name| directory.join(name));
+    let files = Files::new(names.into_iter().chain([gate.path().to_owned()]))?;
+    Ok(Opened { files: Arc::new(files), writing: Some(Writing { connection, gate }) })
+}
+
+/// Opens a database that nobody can change.
+fn open_read_only(database: &Path) -> Result<Opened, Error> {
+    let log = database.with_file_name(LOG_FILE);
+    if log.metadata().is_ok_and(|log| log.len() > 0) {
+        return Err(error::log_on_read_only());
+    }
+    let connection = reader(database, Changes::Impossible)?;
+    if application(&connection)? != (APPLICATION_ID, schema_known()) {
+        return Err(error::read_only());
+    }
+    Ok(Opened { files: Arc::new(Files::new([])?), writing: None })
+}
+
+/// Fails unless a file is a database of Quipu that this program can open.
+pub(crate) fn require_own(connection: &Connection) -> Result<(), Error> {
+    let (id, schema) = application(connection)?;
+    if id != APPLICATION_ID {
+        return Err(error::foreign());
+    }
+    if schema > schema_known() {
+        return Err(error::too_new(schema, schema_known()));
+    }
+    Ok(())
+}
+
+/// Fails unless the database has the schema that this program knows.
+pub(crate) fn require_schema(connection: &Connection) -> Result<(), Error> {
+    let mut statement = connection.prepare_cached("PRAGMA user_version").or_storage_error()?;
+    let found: i64 = statement.query_row([], |row| row.get(0)).or_storage_error()?;
+    if found == schema_known() { Ok(()) } else { Err(error::migrated(found, schema_known())) }
+}
+
+/// Moves the log into the database and cuts it to nothing; returns whether no reader was in the
+/// way.
+pub(crate) fn truncate_log(connection: &Connection) -> Result<bool, Error> {
+    let is_blocked: bool = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .or_storage_error()?;
+    Ok(!is_blocked)
+}
+
+/// Whether a file can change while it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// Other connections may write.
+    Possible,
+    /// The file system is read-only.
+    Impossible,
 }
 
 /// Opens a connection that only reads.
-pub(crate) fn reader(database: &Path) -> Result<Connection, Error> {
-    let connection = connect(database)?;
+pub(crate) fn reader(database: &Path, changes: Changes) -> Result<Connection, Error> {
+    let connection = match changes {
+        Changes::Possible => connect(database)?,
+        Changes::Impossible => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_URI;
+            let name = uri_path(database)?;
+            let uri = format!("file:{name}?immutable=1");
+            let connection = Connection::open_with_flags(uri, flags).or_storage_error()?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+            connection
+        }
+    };
     connection.pragma_update(None, "query_only", true).or_storage_error()?;
     Ok(connection)
 }
@@ -80,11 +185,16 @@ pub(crate) fn owner_only(options: &mut OpenOptions) {
     let _: &mut OpenOptions = options;
 }
 
-fn create_directory(directory: &Path) -> Result<(), Error> {
+pub(crate) fn create_directory(directory: &Path) -> Result<(), Error> {
+    private_directory(directory).or_storage_error()
+}
+
+/// Makes a directory that only its owner can read, unless it exists.
+pub(crate) fn private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory).or_storage_error()
+    builder.recursive(true).create(directory)
 }
 
 /// Makes the database file before SQLite does, so that its owner alone can read it.
@@ -112,9 +222,16 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_SIZE_BYTES_KEPT)?;
     // Half-done text must not reach a temporary file.
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "foreign_keys", false)
+}
+
+/// Writes a path as SQLite's URIs want it.
+fn uri_path(path: &Path) -> Result<String, Error> {
+    let text = path.to_str().ok_or_else(error::not_utf8)?;
+    Ok(text.replace('%', "%25").replace('?', "%3f").replace('#', "%23"))
 }
 
 fn schema_known() -> i64 {

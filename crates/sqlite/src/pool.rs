@@ -1,25 +1,30 @@
 //! Connections that only read.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::Error;
 use rusqlite::Connection;
 
-use crate::open;
+use crate::error;
+use crate::files::Files;
+use crate::open::{self, Changes};
 
 /// Idle connections for reading; a new one is opened when all are busy.
 pub(crate) struct Pool {
     database: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    changes: Changes,
+    files: Arc<Files>,
+    /// `None` when the pool is closed.
+    idle: Mutex<Option<Vec<Connection>>>,
 }
 
 /// More idle connections than this are closed.
 const IDLE_MAX: usize = 16;
 
 impl Pool {
-    pub(crate) fn new(database: PathBuf) -> Self {
-        Self { database, idle: Mutex::new(Vec::new()) }
+    pub(crate) fn new(database: PathBuf, changes: Changes, files: Arc<Files>) -> Self {
+        Self { database, changes, files, idle: Mutex::new(Some(Vec::new())) }
     }
 
     /// Runs `work` with a connection of its own.
@@ -27,20 +32,36 @@ impl Pool {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let idle = self.idle().pop();
+        self.files.require_same_lately()?;
+        let idle = match &mut *self.idle() {
+            Some(idle) => idle.pop(),
+            None => return Err(error::closed()),
+        };
         let connection = match idle {
             Some(connection) => connection,
-            None => open::reader(&self.database)?,
+            None => self.open()?,
         };
         let result = work(&connection);
-        let mut idle = self.idle();
-        if idle.len() < IDLE_MAX && connection.is_autocommit() {
+        if let Some(idle) = &mut *self.idle()
+            && idle.len() < IDLE_MAX
+            && connection.is_autocommit()
+        {
             idle.push(connection);
         }
         result
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+    /// Opens a connection that is in nobody's way.
+    pub(crate) fn open(&self) -> Result<Connection, Error> {
+        open::reader(&self.database, self.changes)
+    }
+
+    /// Closes the idle connections, and every other one as soon as it is idle.
+    pub(crate) fn close(&self) {
+        *self.idle() = None;
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<Vec<Connection>>> {
         // Pushing and popping cannot leave the list half-changed.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

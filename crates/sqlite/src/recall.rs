@@ -8,7 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use quipu_core::backend::ReadWork;
 use quipu_core::model::{
@@ -18,6 +18,7 @@ use quipu_core::{Error, ErrorKind};
 use rusqlite::Connection;
 
 use crate::error::StorageResult as _;
+use crate::files::Files;
 use crate::gate::Turns;
 use crate::rows::Rows;
 
@@ -29,7 +30,9 @@ const ANSWER_SIZE_BYTES: usize = 256;
 
 /// The answers that hold as long as the count of turns stands still.
 pub(crate) struct Recall {
-    turns: Turns,
+    /// `None` if nobody counts turns, and nothing can be recalled.
+    turns: Option<Turns>,
+    files: Arc<Files>,
     answers: RwLock<Answers>,
 }
 
@@ -118,8 +121,15 @@ impl Known<'_> {
 }
 
 impl Recall {
-    pub(crate) fn new(turns: Turns) -> Self {
-        Self { turns, answers: RwLock::default() }
+    pub(crate) fn new(turns: Option<Turns>, files: Arc<Files>) -> Self {
+        Self { turns, files, answers: RwLock::default() }
+    }
+
+    /// Returns the number of turns, if it can be relied on.
+    fn count(&self) -> Option<u64> {
+        // The counter of a lock file that was removed stands still for good.
+        self.files.require_same_lately().ok()?;
+        self.turns.as_ref()?.count()
     }
 
     /// Runs `work` with what is known, if that is enough.
@@ -128,7 +138,7 @@ impl Recall {
         work: &mut ReadWork<'_>,
     ) -> Option<Result<(), Error>> {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
-        let turn = self.turns.count()?;
+        let turn = self.count()?;
         if answers.turn != Some(turn) {
             return None;
         }
@@ -144,13 +154,13 @@ impl Recall {
         work: &mut ReadWork<'_>,
     ) -> Result<(), Error> {
         let asked = RefCell::default();
-        let turn = self.turns.count();
+        let turn = self.count();
         // Statements that are prepared once cost a quarter of a `Transaction`.
         let run = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
         run("BEGIN").or_storage_error()?;
         let worked = work(&Rows::new(Source::Snapshot(connection, &asked)));
         let ended = run("COMMIT").or_storage_error();
-        if turn.is_some() && turn == self.turns.count() {
+        if turn.is_some() && turn == self.count() {
             self.keep(turn, asked.into_inner());
         }
         worked.and(ended)

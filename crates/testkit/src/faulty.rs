@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, MemoryQuery, PruneRule, ReadWork, Reader, Sequence, SessionQuery,
-    StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Backend, Change, Commit, Condition, MemoryQuery, PruneRule, Purpose, ReadWork, Reader,
+    Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
@@ -75,12 +75,8 @@ impl Backend for FaultyBackend {
         })
     }
 
-    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.inner.write(&mut |writer| self.run(work, writer))
-    }
-
-    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.inner.write_derived(&mut |writer| self.run(work, writer))
+    fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.inner.write(purpose, &mut |writer| self.run(work, writer))
     }
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
@@ -91,6 +87,16 @@ impl Backend for FaultyBackend {
     fn erase(&self) -> Result<(), Error> {
         self.countdown.step()?;
         self.inner.erase()
+    }
+
+    fn is_erased(&self) -> Result<bool, Error> {
+        self.countdown.step()?;
+        self.inner.is_erased()
+    }
+
+    fn condition(&self) -> Result<Condition, Error> {
+        self.countdown.step()?;
+        self.inner.condition()
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {

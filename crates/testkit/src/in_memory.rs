@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Event, MemoryQuery, Order, PruneRule, ReadWork, Reader,
-    Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Archived, Backend, Change, Commit, Condition, Event, MemoryQuery, Order, PruneRule, Purpose,
+    ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
@@ -59,17 +59,13 @@ impl Backend for InMemoryBackend {
         Some(self.read(work))
     }
 
-    fn write(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
+    fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
         let mut state = self.lock();
         let mut changed = state.clone();
         work(&mut changed)?;
         *state = changed;
         self.changed.notify_all();
         Ok(())
-    }
-
-    fn write_derived(&self, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.write(work)
     }
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
@@ -81,6 +77,14 @@ impl Backend for InMemoryBackend {
 
     fn erase(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn is_erased(&self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn condition(&self) -> Result<Condition, Error> {
+        Ok(Condition::default())
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {

@@ -137,9 +137,7 @@ impl Engine {
             Err(error)
                 if matches!(
                     error.kind(),
-                    ErrorKind::StorageFull
-                        | ErrorKind::StorageBusy
-                        | ErrorKind::StorageUnavailable
+                    ErrorKind::StorageFull | ErrorKind::StorageBusy | ErrorKind::StorageUnavailable
                 ) =>
             {
                 Ok(())

@@ -192,7 +192,7 @@ impl Engine {
         id: MemoryId,
         precondition: Precondition,
     ) -> Result<Version, Error> {
-        self.change(actor, store, |transaction| {
+        self.clear(actor, store, |transaction| {
             let memory = existing_memory(transaction.reader(), store, id, View::Basic)?;
             precondition.check(&memory)?;
             transaction.delete(memory)
@@ -206,7 +206,7 @@ impl Engine {
         store: StoreId,
         path: &MemoryPath,
     ) -> Result<Removed, Error> {
-        self.change(actor, store, |transaction| {
+        self.clear(actor, store, |transaction| {
             let memories = transaction.memories_at_or_below(path, View::Basic)?;
             let versions = memories.into_iter().map(|memory| transaction.delete(memory));
             Ok(Removed { versions: versions.collect::<Result<_, _>>()? })

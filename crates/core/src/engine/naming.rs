@@ -96,12 +96,7 @@ impl Engine {
     }
 
     /// Returns the memory that the index knows by an identifier.
-    fn called(
-        &self,
-        scope: &Scope,
-        identifier: &str,
-        view: View,
-    ) -> Result<Option<Memory>, Error> {
+    fn called(&self, scope: &Scope, identifier: &str, view: View) -> Result<Option<Memory>, Error> {
         self.read_indexed(|reader| {
             existing_store(reader, scope.home)?;
             let row = match meaning(reader, scope, &Identifier::parse(identifier))? {

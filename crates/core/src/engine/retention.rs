@@ -38,7 +38,7 @@ impl Engine {
             keep_newest: self.limits.versions_kept_min.max(1),
         };
         loop {
-            let removed_count = self.write(|ledger| ledger.writer.prune(&rule, BATCH))?;
+            let removed_count = self.remove(|ledger| ledger.writer.prune(&rule, BATCH))?;
             pruned.versions_count += removed_count;
             if removed_count < BATCH {
                 break;
@@ -67,7 +67,7 @@ impl Engine {
         let mut expired_count = 0;
         loop {
             let batch = self
-                .change(&Actor::expiry(), store.id, |transaction| expire_batch(transaction, since));
+                .clear(&Actor::expiry(), store.id, |transaction| expire_batch(transaction, since));
             let batch_count = match batch {
                 // Somebody deleted the store meanwhile.
                 Err(error) if *error.kind() == ErrorKind::NotFound => 0,

@@ -227,7 +227,7 @@ impl Engine {
 
     /// Deletes a store with its memories and versions; their text is in no file afterwards.
     pub fn delete_store(&self, id: StoreId) -> Result<(), Error> {
-        self.write(|ledger| {
+        self.remove(|ledger| {
             existing_store(ledger.reader(), id)?;
             let stamp = ledger.stamp()?;
             ledger.writer.remove_store(id)?;

@@ -98,7 +98,7 @@ impl Engine {
         store: StoreId,
         ids: &[VersionId],
     ) -> Result<Vec<Version>, Error> {
-        let versions = self.write(|ledger| {
+        let versions = self.remove(|ledger| {
             existing_store(ledger.reader(), store)?;
             let mut versions = Vec::new();
             for &id in ids {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::backend::{Backend, ReadWork, Sequence, WriteWork};
+use crate::backend::{Backend, Condition, Purpose, ReadWork, Sequence, WriteWork};
 use crate::{Error, ErrorKind};
 
 use super::Engine;
@@ -55,11 +55,7 @@ impl Backend for NeverWaiting {
         self.inner.read_now(work)
     }
 
-    fn write(&self, _: &mut WriteWork<'_>) -> Result<(), Error> {
-        Err(self.refusal())
-    }
-
-    fn write_derived(&self, _: &mut WriteWork<'_>) -> Result<(), Error> {
+    fn write(&self, _: Purpose, _: &mut WriteWork<'_>) -> Result<(), Error> {
         Err(self.refusal())
     }
 
@@ -68,6 +64,14 @@ impl Backend for NeverWaiting {
     }
 
     fn erase(&self) -> Result<(), Error> {
+        Err(self.refusal())
+    }
+
+    fn is_erased(&self) -> Result<bool, Error> {
+        Err(self.refusal())
+    }
+
+    fn condition(&self) -> Result<Condition, Error> {
         Err(self.refusal())
     }
 

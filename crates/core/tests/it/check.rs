@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quipu_core::Backend as _;
-use quipu_core::backend::{Commit, Writer};
+use quipu_core::backend::{Commit, Purpose, Writer};
 use quipu_core::engine::{CheckReport, Remedy};
 use quipu_core::model::{Memory, Operation, Version, View};
 use quipu_core::settings::Limits;
@@ -24,7 +24,7 @@ fn problems(damage: &Damage) -> Vec<String> {
         bench.engine.version(bench.store, memory.version, View::Full).expect("it is there");
     assert_eq!(report(&bench).problems, []);
     backend
-        .write(&mut |writer| {
+        .write(Purpose::Change, &mut |writer| {
             damage(writer, &memory, &version);
             Ok(())
         })

@@ -115,11 +115,10 @@ pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
 
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
     index::remove_store(connection, id)?;
+    // Its rows are found only through it, so they are gone with it. Removing thousands of them here
+    // would hold up others, and would need as much room in the log as they have in the database.
     let of_store = [
-        "DELETE FROM texts WHERE at IN (SELECT at FROM versions
-            WHERE store = (SELECT num FROM stores WHERE id = ?1))",
-        "DELETE FROM versions WHERE store = (SELECT num FROM stores WHERE id = ?1)",
-        "DELETE FROM memories WHERE store = (SELECT num FROM stores WHERE id = ?1)",
+        "INSERT INTO removed_stores SELECT num FROM stores WHERE id = ?1",
         "DELETE FROM key_stores WHERE store = ?1",
         "DELETE FROM stores WHERE id = ?1",
     ];
@@ -127,4 +126,39 @@ pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
         connection.execute(sql, [blob(id)])?;
     }
     erase::set_pending(connection)
+}
+
+/// How many rows of a deleted store one transaction removes, and how many bytes of text.
+const REMOVED_ROWS_MAX: usize = 500;
+const REMOVED_BYTES_MAX: i64 = 256 * 1024;
+
+/// Removes some rows of deleted stores; returns whether there are more.
+pub(crate) fn remove_deleted(connection: &Connection) -> Result<bool> {
+    let sql = "SELECT num FROM removed_stores LIMIT 1";
+    let removed = connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
+    let Some(store): Option<i64> = removed else { return Ok(false) };
+    let sql = "SELECT at, ifnull(size_bytes, 0) FROM versions WHERE store = ?1 LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![store, limit(REMOVED_ROWS_MAX)])?;
+    let (mut moments, mut bytes_count) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        moments.push(row.get(0)?);
+        bytes_count += row.get::<_, i64>(1)?;
+        if bytes_count >= REMOVED_BYTES_MAX {
+            break;
+        }
+    }
+    for at in &moments {
+        let at: &i64 = at;
+        connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
+        connection.prepare_cached("DELETE FROM versions WHERE at = ?1")?.execute([at])?;
+    }
+    let sql = "DELETE FROM memories WHERE store = ?1 AND path IN
+        (SELECT path FROM memories WHERE store = ?1 LIMIT ?2)";
+    let removed = connection.prepare_cached(sql)?;
+    let memories_count = { removed }.execute(params![store, limit(REMOVED_ROWS_MAX)])?;
+    if moments.is_empty() && memories_count == 0 {
+        connection.execute("DELETE FROM removed_stores WHERE num = ?1", [store])?;
+    }
+    Ok(true)
 }

@@ -15,15 +15,25 @@ pub(crate) fn verify(connection: &Connection) -> Result<Vec<String>> {
         .filter(|line| !line.as_ref().is_ok_and(|line| line == "ok"))
         .map(|line| line.map(|line| format!("the database file is damaged: {line}")))
         .collect::<Result<_>>()?;
-    let orphan = |row: &Row<'_>| {
-        let (table, owner): (String, String) = (row.get(0)?, row.get(2)?);
-        Ok(format!("a row of `{table}` has no owner in `{owner}`"))
-    };
+    let orphan = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(2)?));
     let mut orphans = connection.prepare("PRAGMA foreign_key_check")?;
-    for problem in orphans.query_map([], orphan)? {
-        problems.push(problem?);
+    for orphan in orphans.query_map([], orphan)? {
+        let (table, owner) = orphan?;
+        if owner != "stores" || has_orphans(connection, &table)? {
+            problems.push(format!("a row of `{table}` has no owner in `{owner}`"));
+        }
     }
+    problems.dedup();
     Ok(problems)
+}
+
+/// Returns whether a table has rows of a store that is neither there nor being removed.
+fn has_orphans(connection: &Connection, table: &str) -> Result<bool> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM {table} WHERE store NOT IN
+            (SELECT num FROM stores UNION SELECT num FROM removed_stores))"
+    );
+    connection.query_row(&sql, [], |row| row.get(0))
 }
 
 /// Computes the usage of every store from its memories.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Event, Order, Reader, Sequence, SessionQuery, Span,
+    Archived, Backend, Change, Commit, Event, Order, Purpose, Reader, Sequence, SessionQuery, Span,
     StoreQuery, VersionFilter, VersionQuery, Writer,
 };
 use quipu_core::model::{
@@ -41,7 +41,7 @@ impl Fixture {
 
     /// Writes and expects success.
     pub fn write(&self, mut work: impl FnMut(&mut dyn Writer) -> Result<(), Error>) {
-        self.backend.write(&mut work).expect("the write succeeds");
+        self.backend.write(Purpose::Change, &mut work).expect("the write succeeds");
     }
 
     /// Reads and expects success.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quipu_core::backend::{Backend, Event, Sequence, Writer};
+use quipu_core::backend::{Backend, Event, Purpose, Sequence, Writer};
 use quipu_core::model::{Name, Store};
 use quipu_core::{Error, ErrorKind};
 
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 fn put_store(backend: &dyn Backend, number: i64) {
     backend
-        .write(&mut |writer| {
+        .write(Purpose::Change, &mut |writer| {
             let number_of_change = u64::try_from(number).expect("a small number");
             writer.put_store(&Rows::store(number))?;
             let change = Rows::change(number_of_change, &Rows::store(number), Event::StoreCreated);
@@ -45,7 +45,7 @@ fn write_from_many_threads(
 ) {
     let twenty_times = |handle: &Arc<dyn Backend>| {
         for _ in 0..20 {
-            handle.write(&mut |writer| work(writer)).expect("the write succeeds");
+            handle.write(Purpose::Change, &mut |writer| work(writer)).expect("the write succeeds");
         }
     };
     thread::scope(|scope| {
@@ -89,7 +89,7 @@ pub fn a_failed_write_changes_nothing_and_returns_its_error(fixture: &Fixture) {
     fixture.with_stores(&[]);
     let error = fixture
         .backend
-        .write(&mut |writer| {
+        .write(Purpose::Change, &mut |writer| {
             writer.put_store(&Rows::store(1))?;
             Err(Error::invalid("no"))
         })
@@ -104,7 +104,7 @@ pub fn a_failed_write_changes_nothing_and_returns_its_error(fixture: &Fixture) {
 pub fn a_write_that_panics_changes_nothing(fixture: &Fixture) {
     fixture.with_stores(&[]);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        fixture.backend.write(&mut |writer| {
+        fixture.backend.write(Purpose::Change, &mut |writer| {
             writer.put_store(&Rows::store(1))?;
             panic!("on purpose")
         })
