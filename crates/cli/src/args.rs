@@ -27,7 +27,9 @@ pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOff
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use sync::SyncArguments;
 pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
-pub(crate) use upkeep::{BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
+pub(crate) use upkeep::{
+    BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
+};
 
 const AFTER_HELP: &str = "\
 To begin:
@@ -156,9 +158,13 @@ pub(crate) enum Command {
     /// Verify the data directory
     Check(CheckArguments),
     /// Give up old versions and delete expired memories now
-    Prune,
+    Prune(PruneArguments),
     /// Write a consistent copy of everything to a new file, while others go on writing
     Backup(BackupArguments),
+    /// Put a backup in the place of the database, whose files are kept aside
+    ///
+    /// Stop everything that uses the data directory first: servers, mounts, syncs and MCP hosts.
+    RestoreBackup(BackupArguments),
     /// Print completions for a shell
     Completions(CompletionsArguments),
     /// Print the manual page, or write all of them to a directory

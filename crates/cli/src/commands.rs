@@ -54,8 +54,9 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Key(command) => keys::run(context, command),
         Command::Prompt(arguments) => sessions::prompt(context, arguments),
         Command::Check(arguments) => upkeep::check(context, &arguments),
-        Command::Prune => upkeep::prune(context),
+        Command::Prune(arguments) => upkeep::prune(context, &arguments),
         Command::Backup(arguments) => upkeep::backup(context, &arguments),
+        Command::RestoreBackup(arguments) => upkeep::restore_backup(context, &arguments),
         Command::Completions(arguments) => upkeep::completions(&arguments),
         Command::Man(arguments) => upkeep::man(&arguments),
     }

@@ -1,13 +1,13 @@
 //! What commands work with: the engine, the store that is meant, the user.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
 use quipu_core::engine::Engine;
 use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
 use quipu_core::{Error, ErrorKind};
-use quipu_sqlite::{OpenMode, SqliteBackend};
+use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -20,6 +20,10 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) form: Form,
     named: Vec<String>,
+    /// What this process is called in messages of others, such as `quipu serve`.
+    program: String,
+    /// What was opened, to be closed at the end.
+    opened: Mutex<Vec<(Engine, Arc<SqliteBackend>)>>,
 }
 
 /// An open data directory.
@@ -35,10 +39,32 @@ pub(crate) struct Data {
 }
 
 impl Context {
-    pub(crate) fn new(global: Global) -> Result<Self, Failure> {
+    /// Reads the settings for a command.
+    pub(crate) fn new(global: Global, command: &str) -> Result<Self, Failure> {
         let form = if global.json { Form::Json } else { Form::Text };
         let flags = Flags { data: global.data, config: global.config };
-        Ok(Self { settings: Settings::read(flags)?, form, named: global.stores })
+        Ok(Self {
+            settings: Settings::read(flags)?,
+            form,
+            named: global.stores,
+            program: format!("quipu {command}"),
+            opened: Mutex::default(),
+        })
+    }
+
+    /// Closes everything that was opened, so that the database file is complete without its log if
+    /// no other process uses it. What cannot be done now is done by whoever opens it next.
+    pub(crate) fn close(&self) {
+        let opened =
+            std::mem::take(&mut *self.opened.lock().unwrap_or_else(PoisonError::into_inner));
+        for (engine, backend) in opened {
+            if let Err(error) = engine.write_uses() {
+                tracing::debug!(%error, "what was read is not noted");
+            }
+            if let Err(error) = backend.close() {
+                tracing::debug!(%error, "the data directory was not closed cleanly");
+            }
+        }
     }
 
     /// Returns the stores that the command line names.
@@ -57,9 +83,17 @@ impl Context {
     }
 
     fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
-        let backend = Arc::new(SqliteBackend::open(&self.settings.data, mode)?);
+        let settings = OpenSettings {
+            mode,
+            program: self.program.clone(),
+            lock_timeout: self.settings.lock_timeout,
+        };
+        let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
         let shared: Arc<dyn quipu_core::Backend> = Arc::clone(&backend) as _;
         let engine = Engine::new(shared, Arc::new(SystemClock), self.settings.limits.clone());
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.push((engine.clone(), Arc::clone(&backend)));
+        drop(opened);
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
         let (named, default_store) = (self.named.clone(), self.settings.store.clone());

@@ -9,15 +9,23 @@ mod settings;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::Arguments;
 use context::Context;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let context = Context::new(arguments.global);
-    let done = context.and_then(|context| commands::run(&context, arguments.command));
+    let matches = Arguments::command().get_matches();
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    let command = matches.subcommand_name().unwrap_or_default();
+    let done = Context::new(arguments.global, command).and_then(|context| {
+        let done = commands::run(&context, arguments.command);
+        context.close();
+        done
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) user: PrincipalName,
     /// The limits of the engine.
     pub(crate) limits: Limits,
+    /// How long a write waits for writes of other processes.
+    pub(crate) lock_timeout: Duration,
     /// Where mounts are.
     pub(crate) mount_root: String,
     /// Which file names are special in a mount.
@@ -58,6 +60,7 @@ struct File {
     store: Option<String>,
     user: Option<String>,
     mount_root: Option<String>,
+    storage: StorageTable,
     limits: LimitsTable,
     tool: ToolTable,
     mount: MountTable,
@@ -110,6 +113,13 @@ pub(crate) struct WebhookTable {
     pub(crate) secret: String,
 }
 
+/// How the data directory is used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StorageTable {
+    lock_timeout_seconds: Option<u64>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ToolTable {
@@ -126,13 +136,15 @@ struct LimitsTable {
     stores_per_session_max: Option<usize>,
     versions_kept_days: Option<u64>,
     versions_kept_min: Option<u64>,
+    clock_ahead_days_max: Option<u64>,
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 24] = [
+const KEYS: [(&str, &str); 26] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
+    ("storage", "lock_timeout_seconds"),
     ("limits", "content_size_bytes_max"),
     ("limits", "memories_per_store_max"),
     ("limits", "store_size_bytes_max"),
@@ -140,6 +152,7 @@ const KEYS: [(&str, &str); 24] = [
     ("limits", "stores_per_session_max"),
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
+    ("limits", "clock_ahead_days_max"),
     ("tool", "view_max_chars"),
     ("mcp", "instructions"),
     ("mcp", "tools"),
@@ -159,6 +172,28 @@ const KEYS: [(&str, &str); 24] = [
 /// How the names of Quipu's variables begin.
 const PREFIX: &str = "QUIPU_";
 const FILE_NAME: &str = "quipu.toml";
+
+/// Variables that are no keys of the file: of this program, of the clients that find a server by
+/// them, and of `./test`.
+const OTHER_VARIABLES: [&str; 15] = [
+    "QUIPU_ADMIN_KEY",
+    "QUIPU_API_KEY",
+    "QUIPU_BINARY",
+    "QUIPU_CASES",
+    "QUIPU_COMMANDS",
+    "QUIPU_CONFIG",
+    "QUIPU_DATA",
+    "QUIPU_EXAMPLES",
+    "QUIPU_KILLS",
+    "QUIPU_MOUNT_CALLS",
+    "QUIPU_MOUNT_DOORS",
+    "QUIPU_MOUNT_KILLS",
+    "QUIPU_MOUNT_STEPS",
+    "QUIPU_SEED",
+    "QUIPU_URL",
+];
+const OTHER_PREFIXES: [&str; 2] = ["QUIPU_FAULT_", "QUIPU_TEST_"];
+const LOCK_TIMEOUT_SECONDS: u64 = 10;
 const MOUNT_ROOT: &str = "/mnt/memory";
 
 /// What the command line says about settings.
@@ -187,6 +222,7 @@ impl Settings {
     }
 
     fn from_sources(flags: Flags, variables: &BTreeMap<String, String>) -> Result<Self, Failure> {
+        refuse_unknown(variables.keys())?;
         let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
         let chosen_data = flags.data.or_else(|| variable("QUIPU_DATA").map(PathBuf::from));
         let data = match &chosen_data {
@@ -204,6 +240,9 @@ impl Settings {
             chosen_data,
             store: file.store,
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
+            lock_timeout: Duration::from_secs(
+                file.storage.lock_timeout_seconds.unwrap_or(LOCK_TIMEOUT_SECONDS),
+            ),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             mount: file.mount,
@@ -219,8 +258,33 @@ impl Settings {
     }
 }
 
+/// Fails if a variable looks like a setting and is none: whoever set it believes that it counts.
+fn refuse_unknown<'v>(names: impl Iterator<Item = &'v String>) -> Result<(), Failure> {
+    let known: Vec<_> = KEYS.iter().map(|(group, key)| variable_name(group, key)).collect();
+    for name in names.filter(|name| name.starts_with(PREFIX)) {
+        let is_other = OTHER_VARIABLES.contains(&name.as_str())
+            || OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if !is_other && !known.contains(name) {
+            let near = known.iter().min_by_key(|known| strsim::levenshtein(known, name));
+            let failure = Failure::usage(format!("there is no setting behind the variable {name}"));
+            return Err(match near {
+                Some(near) => failure.with_hint(format!("did you mean {near}?")),
+                None => failure,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the variable that sets a key of the file.
+fn variable_name(group: &str, key: &str) -> String {
+    let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
+    format!("{PREFIX}{}", name.to_uppercase())
+}
+
 fn limits(table: &LimitsTable) -> Limits {
     let default = Limits::default();
+    let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
     let or = |value: Option<u64>, default| value.unwrap_or(default);
     Limits {
         content_size_bytes_max: or(table.content_size_bytes_max, default.content_size_bytes_max),
@@ -233,10 +297,9 @@ fn limits(table: &LimitsTable) -> Limits {
         stores_per_session_max: table
             .stores_per_session_max
             .unwrap_or(default.stores_per_session_max),
-        versions_kept_for: table.versions_kept_days.map_or(default.versions_kept_for, |days| {
-            Duration::from_secs(days.saturating_mul(24 * 60 * 60))
-        }),
+        versions_kept_for: table.versions_kept_days.map_or(default.versions_kept_for, days),
         versions_kept_min: or(table.versions_kept_min, default.versions_kept_min),
+        clock_ahead_max: table.clock_ahead_days_max.map_or(default.clock_ahead_max, days),
     }
 }
 
@@ -267,8 +330,7 @@ fn overlaid<'v>(
     variable: &impl Fn(&str) -> Option<&'v String>,
 ) -> Result<File, Failure> {
     for (group, key) in KEYS {
-        let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
-        let Some(value) = variable(&format!("{PREFIX}{}", name.to_uppercase())) else { continue };
+        let Some(value) = variable(&variable_name(group, key)) else { continue };
         let value = match (value.parse::<i64>(), value.as_str()) {
             (Ok(number), _) if !group.is_empty() => toml::Value::Integer(number),
             (_, "true") if !group.is_empty() => toml::Value::Boolean(true),
@@ -376,6 +438,7 @@ mod tests {
             stores_per_session_max: 1,
             versions_kept_for: Duration::from_hours(24),
             versions_kept_min: 1,
+            clock_ahead_max: Duration::from_hours(24),
         };
         assert_eq!(limits, expected);
     }

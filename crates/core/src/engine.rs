@@ -8,6 +8,7 @@ mod context;
 mod feed;
 mod graph;
 mod indexing;
+mod intact;
 mod keys;
 mod listing;
 mod memories;
@@ -144,7 +145,8 @@ impl Engine {
     ) -> Result<T, Error> {
         let mut answer = None;
         self.backend.write(purpose, &mut |writer| {
-            answer = Some(work(&mut Ledger::new(writer, &*self.clock))?);
+            answer =
+                Some(work(&mut Ledger::new(writer, &*self.clock, self.limits.clock_ahead_max))?);
             Ok(())
         })?;
         Ok(answer.expect("a backend runs the work that it is given"))

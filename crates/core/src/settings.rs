@@ -19,6 +19,9 @@ pub struct Limits {
     pub versions_kept_for: Duration,
     /// How many versions of a live memory are kept however old they are.
     pub versions_kept_min: u64,
+    /// How far the clock may be beyond the newest change. Changes cannot be dated back, so one that is
+    /// dated into the future by mistake would take all later ones along.
+    pub clock_ahead_max: Duration,
 }
 
 const DAY: Duration = Duration::from_hours(24);
@@ -33,6 +36,7 @@ impl Default for Limits {
             stores_per_session_max: 8,
             versions_kept_for: 30 * DAY,
             versions_kept_min: 10,
+            clock_ahead_max: 400 * DAY,
         }
     }
 }

@@ -49,6 +49,9 @@ use writer::WriteConnection;
 pub use backup::{Restored, restore_backup};
 pub use open::{DATABASE_FILE, OpenMode, OpenSettings};
 
+/// How long closing waits for writes of this process that are under way.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// A data directory that is open.
 pub struct SqliteBackend {
     directory: PathBuf,
@@ -107,13 +110,11 @@ impl SqliteBackend {
     /// an error from then on. Other processes may have the data directory open.
     pub fn close(&self) -> Result<(), Error> {
         self.readers.close();
-        match &self.writer {
-            Some(writer) => {
-                let deadline = self.deadline();
-                writer.alone(deadline, |writer| writer.close(deadline))
-            }
-            None => Ok(()),
-        }
+        let Some(writer) = &self.writer else { return Ok(()) };
+        writer.alone(Instant::now() + CLOSE_TIMEOUT, |writer| {
+            writer.close();
+            Ok(())
+        })
     }
 
     /// Writes the database again, without the room that removed rows have left. Writers wait

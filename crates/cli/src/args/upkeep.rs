@@ -13,8 +13,18 @@ pub(crate) struct CheckArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct PruneArguments {
+    /// Prune although nothing was written for more than a day, because the clock is right
+    #[arg(long)]
+    pub(crate) trust_clock: bool,
+    /// Give the room of removed rows back to the disk; writers wait meanwhile
+    #[arg(long)]
+    pub(crate) compact: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct BackupArguments {
-    /// The file to write; it must not exist
+    /// The backup; a new one must not exist yet
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }

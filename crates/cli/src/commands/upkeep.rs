@@ -4,10 +4,14 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::CommandFactory as _;
-use quipu_core::engine::Remedy;
+use indicatif::{ProgressBar, ProgressStyle};
+use quipu_core::engine::{CheckReport, Remedy};
 use quipu_server::wire::{CheckBody, PrunedBody};
+use quipu_sqlite::Restored;
 
-use crate::args::{Arguments, BackupArguments, CheckArguments, CompletionsArguments, ManArguments};
+use crate::args::{
+    Arguments, BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
+};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::print::{answer, count, note, size};
@@ -17,11 +21,26 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
     if arguments.rebuild {
         data.engine.rebuild()?;
     }
-    let mut report = data.engine.check()?;
+    let style = ProgressStyle::with_template("{spinner} checking {msg}");
+    let style = style.expect("the template is a constant");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    let checked = |report: &CheckReport| {
+        bar.set_message(format!(
+            "{}, {}",
+            count(report.changes_count, "change", "changes"),
+            count(report.versions_count, "version", "versions")
+        ));
+        bar.tick();
+    };
+    let mut report = data.engine.check_with(&checked)?;
     if report.problems.iter().any(|problem| problem.remedy == Remedy::Rebuild) {
         data.engine.rebuild()?;
         note("derived rows were wrong and have been computed again");
-        report = data.engine.check()?;
+        report = data.engine.check_with(&checked)?;
+    }
+    bar.finish_and_clear();
+    if report.is_erasing_pending {
+        note("removed text may still be on disk; `quipu prune` finishes the erasing");
     }
     answer(context.form, &CheckBody::from(&report), |out| {
         for problem in &report.problems {
@@ -39,16 +58,38 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
     match report.problems.len() {
         0 => Ok(()),
         problems_count => Err(Failure::unsound(problems_count)
-            .with_hint("keep a copy of the data directory, then restore a backup")),
+            .with_hint("stop what uses the data, then use `quipu restore-backup FILE`")),
     }
 }
 
-pub(super) fn prune(context: &Context) -> Result<(), Failure> {
-    let pruned = context.open()?.engine.prune()?;
+pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    if !arguments.trust_clock
+        && let Some(gap) = data.engine.clock_gap()?
+    {
+        // What was removed must go, whatever the clock says.
+        data.engine.finish_erasing()?;
+        let days = gap.as_secs() / (24 * 60 * 60);
+        let days = count(usize::try_from(days).unwrap_or(usize::MAX), "day", "days");
+        return Err(Failure::other(format!(
+            "nothing was given up: by the clock, nothing was written for {days}"
+        ))
+        .with_hint("if the clock is right, add `--trust-clock`"));
+    }
+    let pruned = data.engine.prune()?;
+    let before_bytes = data.backend.size_bytes();
+    if arguments.compact {
+        data.backend.compact()?;
+    }
+    let freed_bytes = before_bytes.saturating_sub(data.backend.size_bytes());
     answer(context.form, &PrunedBody::from(pruned), |out| {
         let versions = count(pruned.versions_count, "version", "versions");
         let memories = count(pruned.memories_count, "memory", "memories");
-        writeln!(out, "gave up {versions}, deleted {memories} that had expired")
+        writeln!(out, "gave up {versions}, deleted {memories} that had expired")?;
+        if arguments.compact {
+            writeln!(out, "gave {} back to the disk", size(freed_bytes))?;
+        }
+        Ok(())
     })
 }
 
@@ -60,7 +101,31 @@ pub(super) fn backup(context: &Context, arguments: &BackupArguments) -> Result<(
     let body = serde_json::json!({"file": file, "size_bytes": size_bytes});
     answer(context.form, &body, |out| {
         writeln!(out, "wrote {file} ({})", size(size_bytes))?;
-        writeln!(out, "to restore it, put it into an empty data directory as `quipu.db`")
+        writeln!(out, "`quipu restore-backup` brings it back")
+    })
+}
+
+pub(super) fn restore_backup(
+    context: &Context,
+    arguments: &BackupArguments,
+) -> Result<(), Failure> {
+    let Restored { old_files } =
+        quipu_sqlite::restore_backup(&arguments.file, &context.settings.data)?;
+    let data = context.open()?;
+    let report = data.engine.check()?;
+    let old_files = old_files.map(|directory| directory.display().to_string());
+    let body = serde_json::json!({
+        "file": arguments.file.display().to_string(),
+        "old_files": old_files,
+        "check": CheckBody::from(&report),
+    });
+    answer(context.form, &body, |out| {
+        let memories = count(report.memories_count, "memory", "memories");
+        writeln!(out, "{} is in use again: {memories}", arguments.file.display())?;
+        match &old_files {
+            Some(old) => writeln!(out, "the old files are in {old}; remove them when all is well"),
+            None => Ok(()),
+        }
     })
 }
 

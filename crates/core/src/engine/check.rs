@@ -46,6 +46,8 @@ pub struct CheckReport {
     pub versions_count: usize,
     /// How many changes the feed holds.
     pub changes_count: usize,
+    /// Whether removed text may still be in a file; pruning finishes that.
+    pub is_erasing_pending: bool,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -57,10 +59,15 @@ impl Engine {
     ///
     /// The index is brought up to date first, because one that is behind is not broken.
     pub fn check(&self) -> Result<CheckReport, Error> {
+        self.check_with(&|_| ())
+    }
+
+    /// Like [`check`](Self::check), and calls `progress` with what was looked at so far.
+    pub fn check_with(&self, progress: &dyn Fn(&CheckReport)) -> Result<CheckReport, Error> {
         self.index_if_possible()?;
         let mut report = self.read(|reader| {
             let mut report = CheckReport::default();
-            let feed = check_feed(reader, &mut report)?;
+            let feed = check_feed(reader, progress, &mut report)?;
             for workspace in reader.workspaces()? {
                 for store in all_stores(reader, workspace.id, Archived::Show)? {
                     check_store(reader, &store, &feed, &mut report)?;
@@ -68,6 +75,7 @@ impl Engine {
             }
             Ok(report)
         })?;
+        report.is_erasing_pending = !self.backend.is_erased()?;
         for message in self.backend.verify()? {
             report.add(message, Remedy::None);
         }
@@ -91,7 +99,8 @@ impl CheckReport {
 }
 
 /// What the feed says about versions.
-struct Feed {
+struct Feed<'p> {
+    progress: &'p dyn Fn(&CheckReport),
     first_at: Option<Timestamp>,
     /// The moment of the change that the index has reached.
     indexed_at: Option<Timestamp>,
@@ -101,7 +110,7 @@ struct Feed {
 fn check_store(
     reader: &dyn Reader,
     store: &Store,
-    feed: &Feed,
+    feed: &Feed<'_>,
     report: &mut CheckReport,
 ) -> Result<(), Error> {
     report.stores_count += 1;
@@ -152,7 +161,7 @@ fn contains(paths: &HashSet<MemoryPath>, text: &str) -> bool {
 fn check_versions(
     reader: &dyn Reader,
     store: &Store,
-    feed: &Feed,
+    feed: &Feed<'_>,
     report: &mut CheckReport,
 ) -> Result<HashMap<MemoryId, Version>, Error> {
     let mut newest = HashMap::new();
@@ -164,6 +173,7 @@ fn check_versions(
         let Some(last) = versions.last() else { return Ok(newest) };
         before = Some(last.id);
         report.versions_count += versions.len();
+        (feed.progress)(report);
         for mut version in versions {
             check_version(&version, report);
             let is_in_span = feed.first_at.is_some_and(|first_at| version.created_at >= first_at);
@@ -220,7 +230,7 @@ fn check_memory(memory: &Memory, newest: Option<&Version>, report: &mut CheckRep
 fn check_note(
     reader: &dyn Reader,
     memory: &Memory,
-    feed: &Feed,
+    feed: &Feed<'_>,
     report: &mut CheckReport,
 ) -> Result<(), Error> {
     // What changed after the index was brought up to date is not missing.
@@ -235,8 +245,12 @@ fn check_note(
 }
 
 /// Checks that the feed has no gap and that its moments grow.
-fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Error> {
-    let mut feed = Feed { first_at: None, indexed_at: None, versions: HashSet::new() };
+fn check_feed<'p>(
+    reader: &dyn Reader,
+    progress: &'p dyn Fn(&CheckReport),
+    report: &mut CheckReport,
+) -> Result<Feed<'p>, Error> {
+    let mut feed = Feed { progress, first_at: None, indexed_at: None, versions: HashSet::new() };
     let indexed = indexing::reached(reader)?;
     let (newest, _) = reader.newest_change()?;
     let mut last: Option<(Sequence, Timestamp)> = None;
@@ -247,6 +261,7 @@ fn check_feed(reader: &dyn Reader, report: &mut CheckReport) -> Result<Feed, Err
             break;
         }
         report.changes_count += changes.len();
+        progress(report);
         for change in changes {
             check_change(&change, last, report);
             feed.first_at.get_or_insert(change.at);

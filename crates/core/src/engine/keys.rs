@@ -7,6 +7,7 @@ use crate::model::{
     WorkspaceId,
 };
 
+use super::transaction::Ledger;
 use super::{Engine, no_store};
 
 /// What a new key is like.
@@ -40,35 +41,33 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewKey,
     ) -> Result<(Key, KeySecret), Error> {
+        self.write(|ledger| added_key(ledger, workspace, new))
+    }
+
+    /// Makes a key with a secret that somebody chose, unless a key has it already. Several programs
+    /// that start at once may do this.
+    pub fn ensure_key(&self, workspace: WorkspaceId, new: &NewKey) -> Result<(), Error> {
         self.write(|ledger| {
-            for &store in new.stores.iter().flatten() {
-                let owner = ledger.reader().store(store)?.map(|store| store.workspace);
-                if owner != Some(workspace) {
-                    return Err(no_store(store));
-                }
+            let hash = new.secret.as_ref().map(KeySecret::hash);
+            match hash.map(|hash| ledger.reader().key_with_secret(&hash)).transpose()?.flatten() {
+                Some(_) => Ok(()),
+                None => added_key(ledger, workspace, new).map(drop),
             }
-            let secret = match &new.secret {
-                Some(chosen) => chosen.clone(),
-                None => KeySecret::from_random(ledger.random_bytes()),
-            };
-            if ledger.reader().key_with_secret(&secret.hash())?.is_some() {
-                return Err(Error::invalid("another key has this secret")
-                    .with_hint("choose another secret, or let Quipu make one"));
+        })
+    }
+
+    /// Makes the first key of a workspace; `None` if it has keys.
+    pub fn create_first_key(
+        &self,
+        workspace: WorkspaceId,
+        new: &NewKey,
+    ) -> Result<Option<(Key, KeySecret)>, Error> {
+        self.write(|ledger| {
+            if ledger.reader().keys(workspace)?.is_empty() {
+                added_key(ledger, workspace, new).map(Some)
+            } else {
+                Ok(None)
             }
-            let created_at = ledger.stamp()?.at;
-            let key = Key {
-                id: KeyId::new(created_at, ledger.random()),
-                workspace,
-                name: new.name.clone(),
-                role: new.role,
-                stores: new.stores.clone(),
-                secret: secret.hash(),
-                created_at,
-                expires_at: new.expires_at,
-                revoked_at: None,
-            };
-            ledger.writer.put_key(&key)?;
-            Ok((key, secret))
         })
     }
 
@@ -113,6 +112,41 @@ impl Engine {
             Ok((principal(reader, &presented, now)?, store))
         })
     }
+}
+
+fn added_key(
+    ledger: &mut Ledger<'_>,
+    workspace: WorkspaceId,
+    new: &NewKey,
+) -> Result<(Key, KeySecret), Error> {
+    for &store in new.stores.iter().flatten() {
+        let owner = ledger.reader().store(store)?.map(|store| store.workspace);
+        if owner != Some(workspace) {
+            return Err(no_store(store));
+        }
+    }
+    let secret = match &new.secret {
+        Some(chosen) => chosen.clone(),
+        None => KeySecret::from_random(ledger.random_bytes()),
+    };
+    if ledger.reader().key_with_secret(&secret.hash())?.is_some() {
+        return Err(Error::invalid("another key has this secret")
+            .with_hint("choose another secret, or let Quipu make one"));
+    }
+    let created_at = ledger.stamp()?.at;
+    let key = Key {
+        id: KeyId::new(created_at, ledger.random()),
+        workspace,
+        name: new.name.clone(),
+        role: new.role,
+        stores: new.stores.clone(),
+        secret: secret.hash(),
+        created_at,
+        expires_at: new.expires_at,
+        revoked_at: None,
+    };
+    ledger.writer.put_key(&key)?;
+    Ok((key, secret))
 }
 
 fn principal(

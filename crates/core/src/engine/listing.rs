@@ -7,6 +7,7 @@ use crate::Error;
 use crate::backend::{MemoryQuery, Reader};
 use crate::model::{Directory, Listing, Memory, MemoryPath, StoreId, View};
 
+use super::intact::Intact as _;
 use super::{Engine, Page, existing_store};
 
 /// Which memories of a store to list.
@@ -73,6 +74,7 @@ impl Engine {
                 None => None,
             };
             if let Some(memory) = memory {
+                let memory = memory.intact()?;
                 let noted = reader.noted_use(store, memory.id)?;
                 return Ok((Some(Seen::Memory(memory)), noted));
             }
@@ -119,7 +121,7 @@ fn listed(reader: &dyn Reader, store: StoreId, query: &ListQuery) -> Result<Vec<
                 break;
             }
             start = Bound::Excluded(memory.path.as_str().to_owned());
-            items.push(Listing::Memory(memory));
+            items.push(Listing::Memory(memory.intact()?));
         }
         let skipped_a_directory = matches!(start, Bound::Included(_));
         if items.len() >= wanted || (is_last && !skipped_a_directory) {

@@ -8,6 +8,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
+use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target, Transaction};
 use super::{Effect, Engine, Written, aborted, existing_store};
 
@@ -223,7 +224,7 @@ impl Transaction<'_, '_> {
     fn memories_at_or_below(&self, path: &MemoryPath, view: View) -> Result<Vec<Memory>, Error> {
         let reader = self.reader();
         if let Some(memory) = reader.memory_at(self.store.id, path, view)? {
-            return Ok(vec![memory]);
+            return Ok(vec![memory.intact()?]);
         }
         let memories = reader.memories(
             self.store.id,
@@ -234,7 +235,10 @@ impl Transaction<'_, '_> {
                 view,
             },
         )?;
-        if memories.is_empty() { Err(no_memory_at(path)) } else { Ok(memories) }
+        if memories.is_empty() {
+            return Err(no_memory_at(path));
+        }
+        memories.into_iter().map(Memory::intact).collect()
     }
 
     fn relocate(
@@ -265,7 +269,7 @@ pub(super) fn existing_memory(
     view: View,
 ) -> Result<Memory, Error> {
     if let Some(memory) = reader.memory(store, id, view)? {
-        return Ok(memory);
+        return memory.intact();
     }
     existing_store(reader, store)?;
     Err(Error::not_found(format!("no memory of the store has the id `{id}`"))
@@ -279,7 +283,7 @@ fn existing_memory_at(
     view: View,
 ) -> Result<Memory, Error> {
     if let Some(memory) = reader.memory_at(store, path, view)? {
-        return Ok(memory);
+        return memory.intact();
     }
     existing_store(reader, store)?;
     Err(no_memory_at(path))

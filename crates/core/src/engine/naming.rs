@@ -12,6 +12,7 @@ use crate::note::{
 };
 use crate::{Error, ErrorKind};
 
+use super::intact::Intact as _;
 use super::{Engine, existing_store};
 
 /// Where names are looked for, and how far links may lead.
@@ -84,7 +85,7 @@ impl Engine {
             Some(memory) => Some(memory),
             None => self.called(scope, identifier, view)?,
         };
-        match found {
+        match found.map(Memory::intact).transpose()? {
             Some(memory) => {
                 if view == View::Full {
                     self.note_reading(memory.store, memory.id);

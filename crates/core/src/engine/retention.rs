@@ -1,5 +1,7 @@
 //! What is given up with time: old versions, unused memories.
 
+use std::time::Duration;
+
 use crate::backend::{Archived, PruneRule};
 use crate::model::{Actor, Store, Timestamp};
 use crate::{Error, ErrorKind};
@@ -19,6 +21,9 @@ pub struct Pruned {
 
 /// How many rows one transaction takes, so that other writers get their turn.
 const BATCH: usize = 500;
+
+/// A clock that is further beyond the newest change may have jumped.
+const CLOCK_GAP: Duration = Duration::from_hours(24);
 
 impl Engine {
     /// Deletes expired memories and gives up versions that need not be kept; then finishes any
@@ -46,6 +51,22 @@ impl Engine {
         }
         self.erase()?;
         Ok(pruned)
+    }
+
+    /// Takes everything that was removed out of every file, if an earlier call could not.
+    pub fn finish_erasing(&self) -> Result<(), Error> {
+        self.erase()
+    }
+
+    /// Returns how far the clock is beyond the newest change, if that is more than a day: then the
+    /// data was not used for a while, or the clock has jumped. What prunes by itself waits in that
+    /// case until something is written.
+    pub fn clock_gap(&self) -> Result<Option<Duration>, Error> {
+        let (sequence, newest) = self.read(|reader| reader.newest_change())?;
+        let now = self.clock.now();
+        let is_far = sequence.0 > 0 && now > newest.plus(CLOCK_GAP);
+        let micros = u64::try_from(now.as_micros() - newest.as_micros()).unwrap_or_default();
+        Ok(is_far.then(|| Duration::from_micros(micros)))
     }
 
     fn expiring_stores(&self) -> Result<Vec<Store>, Error> {

@@ -3,6 +3,8 @@
 //! The order of the checks is part of the contract: archived store, then (by the caller) the
 //! memory's existence, nothing to do, precondition, path conflict, refused secret, limits.
 
+use std::time::Duration;
+
 use crate::backend::{Change, Commit, Event, Reader, Sequence, Writer};
 use crate::clock::Clock;
 use crate::model::{
@@ -19,6 +21,7 @@ use super::{Effect, Precondition, Written};
 pub(super) struct Ledger<'a> {
     pub(super) writer: &'a mut dyn Writer,
     clock: &'a dyn Clock,
+    clock_ahead_max: Duration,
 }
 
 /// The place and the moment of one change.
@@ -29,8 +32,12 @@ pub(super) struct Stamp {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(writer: &'a mut dyn Writer, clock: &'a dyn Clock) -> Self {
-        Self { writer, clock }
+    pub(super) fn new(
+        writer: &'a mut dyn Writer,
+        clock: &'a dyn Clock,
+        clock_ahead_max: Duration,
+    ) -> Self {
+        Self { writer, clock, clock_ahead_max }
     }
 
     pub(super) fn reader(&self) -> &dyn Reader {
@@ -43,7 +50,11 @@ impl<'a> Ledger<'a> {
     /// moments is the order of changes.
     pub(super) fn stamp(&self) -> Result<Stamp, Error> {
         let (newest, newest_at) = self.writer.newest_change()?;
-        let at = self.clock.now().max(newest_at.next());
+        let now = self.clock.now();
+        if newest.0 > 0 && now > newest_at.plus(self.clock_ahead_max) {
+            return Err(clock_ahead(now, newest_at));
+        }
+        let at = now.max(newest_at.next());
         Ok(Stamp { sequence: Sequence(newest.0 + 1), at })
     }
 
@@ -318,6 +329,18 @@ impl Transaction<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Returns the error for a clock that is implausibly far beyond the newest change.
+fn clock_ahead(now: Timestamp, newest: Timestamp) -> Error {
+    Error::new(
+        ErrorKind::StorageUnavailable,
+        format!("the clock says {now}, but the newest change is of {newest}; nothing was written"),
+    )
+    .with_hint(
+        "correct the clock; if it is right, write once with \
+         QUIPU_LIMITS_CLOCK_AHEAD_DAYS_MAX=36500",
+    )
 }
 
 fn path_conflict(wanted: &MemoryPath, occupant: &Memory) -> Error {

@@ -7,6 +7,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
+use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target};
 use super::{Engine, Page, Precondition, Written, existing_store};
 
@@ -25,7 +26,9 @@ impl Engine {
         self.read(|reader| {
             existing_store(reader, store)?;
             let more = VersionQuery { limit: query.limit.saturating_add(1), ..query.clone() };
-            Ok(Page::cut(reader.versions(store, &more)?, query.limit, |version| version.id))
+            let versions = reader.versions(store, &more)?.into_iter().map(Version::intact);
+            let versions = versions.collect::<Result<_, _>>()?;
+            Ok(Page::cut(versions, query.limit, |version| version.id))
         })
     }
 
@@ -152,7 +155,7 @@ fn existing_version(
     view: View,
 ) -> Result<Version, Error> {
     if let Some(version) = reader.version(store, id, view)? {
-        return Ok(version);
+        return version.intact();
     }
     existing_store(reader, store)?;
     Err(Error::not_found(format!("no version of the store has the id `{id}`"))
@@ -162,7 +165,7 @@ fn existing_version(
 fn previous(reader: &dyn Reader, version: &Version, view: View) -> Result<Option<Version>, Error> {
     let filter = VersionFilter { memory: Some(version.memory), ..VersionFilter::default() };
     let query = VersionQuery { filter, before: Some(version.id), limit: 1, view };
-    Ok(reader.versions(version.store, &query)?.pop())
+    reader.versions(version.store, &query)?.pop().map(Version::intact).transpose()
 }
 
 fn restorable(reader: &dyn Reader, version: &Version) -> Result<Content, Error> {

@@ -283,6 +283,8 @@ pub struct CheckBody {
     pub versions_count: usize,
     /// How many changes the feed holds.
     pub changes_count: usize,
+    /// Whether removed text may still be in a file; `quipu prune` finishes that.
+    pub is_erasing_pending: bool,
     /// What is wrong.
     pub problems: Vec<ProblemBody>,
 }
@@ -307,6 +309,7 @@ impl From<&CheckReport> for CheckBody {
             memories_count: report.memories_count,
             versions_count: report.versions_count,
             changes_count: report.changes_count,
+            is_erasing_pending: report.is_erasing_pending,
             problems: report.problems.iter().map(problem).collect(),
         }
     }
