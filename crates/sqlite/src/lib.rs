@@ -14,6 +14,7 @@ mod files;
 mod gate;
 mod group;
 mod holder;
+mod kept;
 mod log;
 mod open;
 mod pages;

@@ -8,7 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use quipu_core::backend::ReadWork;
 use quipu_core::model::{
@@ -20,6 +20,7 @@ use rusqlite::Connection;
 use crate::error::StorageResult as _;
 use crate::files::Files;
 use crate::gate::Turns;
+use crate::kept::Kept;
 use crate::rows::Rows;
 
 /// When answers take more memory than this, all are forgotten.
@@ -33,12 +34,11 @@ pub(crate) struct Recall {
     /// `None` if nobody counts turns, and nothing can be recalled.
     turns: Option<Turns>,
     files: Arc<Files>,
-    answers: RwLock<Answers>,
+    answers: Kept<Answers>,
 }
 
 #[derive(Default)]
 struct Answers {
-    turn: Option<u64>,
     known: HashMap<Question, Answer>,
     size_bytes: usize,
 }
@@ -122,7 +122,7 @@ impl Known<'_> {
 
 impl Recall {
     pub(crate) fn new(turns: Option<Turns>, files: Arc<Files>) -> Self {
-        Self { turns, files, answers: RwLock::default() }
+        Self { turns, files, answers: Kept::default() }
     }
 
     /// Returns the number of turns, if it can be relied on.
@@ -137,14 +137,15 @@ impl Recall {
         &self,
         work: &mut ReadWork<'_>,
     ) -> Option<Result<(), Error>> {
-        let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
-        let turn = self.count()?;
-        if answers.turn != Some(turn) {
-            return None;
-        }
-        let known = Known { answers: &answers, is_missing: Cell::new(false) };
-        let worked = work(&Rows::new(Source::Known(&known)));
-        (!known.is_missing.get()).then_some(worked)
+        let worked = self.answers.with(
+            || self.count(),
+            |answers| {
+                let known = Known { answers, is_missing: Cell::new(false) };
+                let worked = work(&Rows::new(Source::Known(&known)));
+                (!known.is_missing.get()).then_some(worked)
+            },
+        );
+        worked.flatten()
     }
 
     /// Runs `work` on a snapshot and keeps what it asked for.
@@ -160,24 +161,25 @@ impl Recall {
         run("BEGIN").or_storage_error()?;
         let worked = work(&Rows::new(Source::Snapshot(connection, &asked)));
         let ended = run("COMMIT").or_storage_error();
-        if turn.is_some() && turn == self.count() {
+        if let Some(turn) = turn.filter(|_| turn == self.count()) {
             self.keep(turn, asked.into_inner());
         }
         worked.and(ended)
     }
 
-    fn keep(&self, turn: Option<u64>, asked: Vec<(Question, Answer)>) {
+    fn keep(&self, turn: u64, asked: Vec<(Question, Answer)>) {
         if asked.is_empty() {
             return;
         }
-        let mut answers = self.answers.write().unwrap_or_else(PoisonError::into_inner);
-        if answers.turn != turn || answers.size_bytes > SIZE_BYTES_MAX {
-            *answers = Answers { turn, ..Answers::default() };
-        }
-        for (question, answer) in asked {
-            answers.size_bytes += size_bytes(&answer);
-            answers.known.insert(question, answer);
-        }
+        self.answers.add(turn, |answers| {
+            if answers.size_bytes > SIZE_BYTES_MAX {
+                *answers = Answers::default();
+            }
+            for (question, answer) in asked {
+                answers.size_bytes += size_bytes(&answer);
+                answers.known.insert(question, answer);
+            }
+        });
     }
 }
 

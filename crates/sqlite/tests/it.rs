@@ -12,7 +12,11 @@ mod model;
 mod opening;
 #[path = "it/recalling.rs"]
 mod recalling;
+#[path = "it/replacing.rs"]
+mod replacing;
 #[path = "it/searching.rs"]
 mod searching;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/waiting.rs"]
+mod waiting;

@@ -12,6 +12,10 @@
 
 #[path = "processes/crash.rs"]
 mod crash;
+#[path = "processes/editing.rs"]
+mod editing;
+#[path = "processes/holding.rs"]
+mod holding;
 #[path = "processes/sharing.rs"]
 mod sharing;
 #[path = "it/support.rs"]
@@ -22,22 +26,28 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The scenarios by name.
-const SCENARIOS: [(&str, fn()); 4] = [
+const SCENARIOS: [(&str, fn()); 8] = [
     ("crash", crash::every_acknowledged_write_survives_kills),
     ("increments", sharing::sixteen_processes_lose_no_increment),
     ("redaction", sharing::redaction_is_real_while_another_process_has_the_data_open),
     ("waiting", sharing::a_waiting_process_sees_the_change_of_another),
+    ("editing", editing::what_is_edited_all_the_time_is_always_found),
+    ("stopped", holding::a_stopped_writer_is_named_and_reading_goes_on),
+    ("overtaking", holding::a_busy_process_does_not_overtake_one_that_waits),
+    ("restoring", holding::a_backup_is_not_restored_under_a_running_process),
 ];
 
 /// What a child process does with the data directory and further words.
 type Role = fn(&Path, &[String]);
 
 /// The roles by name.
-const ROLES: [(&str, Role); 4] = [
+const ROLES: [(&str, Role); 6] = [
     ("writer", crash::writer),
     ("incrementer", sharing::incrementer),
     ("holder", sharing::holder),
     ("waiter", sharing::waiter),
+    ("editor", editing::editor),
+    ("busy", holding::busy_writer),
 ];
 
 fn main() {

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use quipu_core::{Backend as _, Error, ErrorKind};
-use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend};
+use quipu_core::clock::SystemClock;
+use quipu_core::model::View;
+use quipu_core::settings::Limits;
+use quipu_core::{Backend as _, Engine, Error, ErrorKind};
+use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend, restore_backup};
 use rusqlite::Connection;
 
-use crate::support::{actor, bench, content, engine, path};
+use crate::support::{actor, bench, content, engine, new_store, path};
 
 fn open(directory: &Path) -> Result<SqliteBackend, Error> {
     SqliteBackend::open(directory, OpenMode::Existing)
@@ -77,7 +81,7 @@ fn an_acknowledged_write_has_reached_the_disk() {
         }
     }
     let survivor = engine(copy.path());
-    let view = quipu_core::model::View::Full;
+    let view = View::Full;
     let memory = survivor.memory_at(bench.store, &path("/a"), view).unwrap();
     assert_eq!(memory.content, Some(content("text")));
     assert_eq!(survivor.check().unwrap().problems, []);
@@ -211,4 +215,104 @@ fn a_backup_is_consistent_while_others_write_and_never_overwrites() {
     let again = backend.backup(&copy).unwrap_err();
     assert_eq!(*again.kind(), ErrorKind::InvalidInput);
     restored.create(&actor(), bench.store, &path("/new"), &content("x")).unwrap();
+}
+
+/// Whoever copies the database file alone after a clean end has everything.
+#[test]
+fn a_clean_end_leaves_nothing_in_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = Arc::new(SqliteBackend::open(directory.path(), OpenMode::Create).unwrap());
+    let shared = Arc::clone(&backend) as Arc<dyn quipu_core::Backend>;
+    let engine = Engine::new(shared, Arc::new(SystemClock), Limits::default());
+    let store = new_store(&engine, "tests");
+    engine.create(&actor(), store, &path("/a"), &content("kept")).unwrap();
+    // Others may still hold on to the engine, as threads of a server do.
+    backend.close().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let database = directory.path().join(DATABASE_FILE);
+    fs::copy(database, elsewhere.path().join(DATABASE_FILE)).unwrap();
+    let copy = crate::support::engine(elsewhere.path());
+    assert!(copy.memory_at(store, &path("/a"), View::Full).is_ok());
+    let error = engine.memory_at(store, &path("/a"), View::Full).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::StorageUnavailable);
+}
+
+/// The log of the old database was replayed over the backup.
+#[test]
+fn a_backup_takes_the_place_of_a_damaged_database() {
+    let bench = bench();
+    bench.put("/a", "backed up");
+    let backups = tempfile::tempdir().unwrap();
+    let backup = backups.path().join("backup.db");
+    open(bench.directory.path()).unwrap().backup(&backup).unwrap();
+    for number in 0..50 {
+        bench.put("/a", &format!("later {number}"));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    // As a killed process leaves it: a database that is damaged, and its log.
+    for name in [DATABASE_FILE, "quipu.db-wal"] {
+        fs::copy(bench.directory.path().join(name), directory.path().join(name)).unwrap();
+    }
+    let database = directory.path().join(DATABASE_FILE);
+    fs::write(&database, b"rubbish".repeat(1000)).unwrap();
+    assert_eq!(*refusal(directory.path()).kind(), ErrorKind::StorageUnusable);
+    let restored = restore_backup(&backup, directory.path()).unwrap();
+    let engine = engine(directory.path());
+    let memory = engine.memory_at(bench.store, &path("/a"), View::Full).unwrap();
+    assert_eq!(memory.content.unwrap().as_str(), "backed up");
+    assert_eq!(engine.check().unwrap().problems, []);
+    assert!(fs::read(restored.old_files.unwrap().join(DATABASE_FILE)).unwrap().starts_with(b"rub"));
+}
+
+#[test]
+fn a_damaged_backup_changes_nothing() {
+    let bench = bench();
+    let backups = tempfile::tempdir().unwrap();
+    let backup = backups.path().join("backup.db");
+    fs::write(&backup, b"rubbish".repeat(1000)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    assert!(restore_backup(&backup, directory.path()).is_err());
+    assert!(restore_backup(&backups.path().join("missing.db"), directory.path()).is_err());
+    assert!(!directory.path().join(DATABASE_FILE).exists());
+    bench.put("/a", "still works");
+}
+
+/// An old program must not write into what a newer one has made of the database.
+#[test]
+fn a_migration_by_another_program_ends_writing() {
+    let bench = bench();
+    bench.put("/a", "text");
+    let newer = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    let target = (&path("/a"), &content("of the past"));
+    let none = quipu_core::engine::Precondition::None;
+    let error = bench.engine.put(&actor(), bench.store, target, none).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::StorageUnusable, "{error:?}");
+    assert!(error.message().contains("99"), "{error}");
+    newer.pragma_update(None, "user_version", 3).unwrap();
+    bench.engine.put(&actor(), bench.store, target, none).unwrap();
+}
+
+#[test]
+fn a_text_that_does_not_fit_its_hash_is_not_served() {
+    let bench = bench();
+    let id = bench.put("/a", "what somebody wrote").memory.id;
+    let raw = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    raw.execute("UPDATE texts SET content = 'what nobody wrote'", []).unwrap();
+    let engine = engine(bench.directory.path());
+    let refused = [
+        engine.memory(bench.store, id, View::Full).map(drop),
+        engine.memory_at(bench.store, &path("/a"), View::Full).map(drop),
+        engine.rename(&actor(), bench.store, &path("/a"), &path("/b")).map(drop),
+        engine
+            .edit(&actor(), bench.store, &path("/a"), |_, text| {
+                Ok::<_, Error>(text.to_owned() + "!")
+            })
+            .map(drop),
+    ];
+    for result in refused {
+        assert_eq!(*result.unwrap_err().kind(), ErrorKind::StorageUnusable);
+    }
+    assert!(engine.memory(bench.store, id, View::Basic).is_ok());
+    assert!(!engine.check().unwrap().problems.is_empty());
 }

@@ -1,0 +1,91 @@
+//! Files that are removed or replaced while they are in use.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use quipu_core::engine::{NewKey, Precondition};
+use quipu_core::model::{Name, Role, View};
+use quipu_core::{Error, ErrorKind};
+
+use crate::support::{Bench, actor, bench, content, engine, path};
+
+/// Reads look at the names of the files every 100 ms.
+const NOTICED_WITHIN: Duration = Duration::from_millis(250);
+
+fn write(bench: &Bench) -> Result<(), Error> {
+    let target = (&path("/a"), &content("would be lost"));
+    bench.engine.put(&actor(), bench.store, target, Precondition::None).map(drop)
+}
+
+fn read(bench: &Bench) -> Result<(), Error> {
+    bench.engine.memory_at(bench.store, &path("/a"), View::Full).map(drop)
+}
+
+/// Does something to the files of an open data directory, and checks that everything fails loudly.
+fn assert_noticed(meddle: impl Fn(&Path)) {
+    let bench = bench();
+    bench.put("/a", "text");
+    read(&bench).unwrap();
+    meddle(bench.directory.path());
+    let refused = |result: Result<(), Error>| {
+        let error = result.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::StorageUnavailable, "{error:?}");
+    };
+    refused(write(&bench));
+    thread::sleep(NOTICED_WITHIN);
+    refused(read(&bench));
+    refused(bench.engine.condition().map(drop));
+}
+
+fn remove(directory: &Path, name: &str) {
+    fs::remove_file(directory.join(name)).unwrap();
+}
+
+#[test]
+fn a_removed_lock_file_is_noticed() {
+    assert_noticed(|directory| remove(directory, "quipu.lock"));
+}
+
+#[test]
+fn a_removed_database_is_noticed() {
+    assert_noticed(|directory| remove(directory, "quipu.db"));
+}
+
+#[test]
+fn a_removed_log_is_noticed() {
+    assert_noticed(|directory| remove(directory, "quipu.db-wal"));
+}
+
+#[test]
+fn a_moved_database_is_noticed() {
+    assert_noticed(|directory| {
+        fs::rename(directory.join("quipu.db"), directory.join("moved.db")).unwrap();
+    });
+}
+
+#[test]
+fn a_backup_that_is_moved_over_the_database_is_noticed() {
+    assert_noticed(|directory| {
+        fs::copy(directory.join("quipu.db"), directory.join("copy.db")).unwrap();
+        fs::rename(directory.join("copy.db"), directory.join("quipu.db")).unwrap();
+    });
+}
+
+/// A lock file that is removed is made again by the next process, which nobody else hears of.
+#[test]
+fn a_revoked_key_does_not_outlive_the_lock_file() {
+    let bench = bench();
+    let workspace = bench.engine.default_workspace().unwrap().id;
+    let (name, role) = (Name::new("test").unwrap(), Role::Admin);
+    let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
+    let (key, secret) = bench.engine.create_key(workspace, &new).unwrap();
+    for _ in 0..2 {
+        assert!(bench.engine.principal(secret.reveal()).unwrap().is_some());
+    }
+    remove(bench.directory.path(), "quipu.lock");
+    engine(bench.directory.path()).revoke_key(key.id).unwrap();
+    thread::sleep(NOTICED_WITHIN);
+    assert!(bench.engine.principal(secret.reveal()).is_err());
+}

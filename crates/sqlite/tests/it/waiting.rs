@@ -1,0 +1,138 @@
+//! No wait is without a bound, and none keeps a reader waiting.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quipu_core::clock::SystemClock;
+use quipu_core::engine::{Precondition, SearchRequest};
+use quipu_core::model::View;
+use quipu_core::settings::Limits;
+use quipu_core::{Engine, Error, ErrorKind};
+use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend};
+
+use crate::support::{Bench, actor, bench, content, path};
+
+/// Much longer than anything here takes, even on a busy machine.
+const LONG: Duration = Duration::from_secs(10);
+
+fn impatient(directory: &Path, lock_timeout: Duration) -> Engine {
+    let settings = OpenSettings {
+        program: "quipu test".to_owned(),
+        lock_timeout,
+        ..OpenSettings::new(OpenMode::Existing)
+    };
+    let backend = SqliteBackend::open_with(directory, &settings).expect("it opens");
+    Engine::new(Arc::new(backend), Arc::new(SystemClock), Limits::default())
+}
+
+fn put(engine: &Engine, bench: &Bench, text: &str) -> Result<(), Error> {
+    let target = (&path("/a"), &content(text));
+    engine.put(&actor(), bench.store, target, Precondition::None).map(drop)
+}
+
+/// Refused writes joined the open transaction and kept it open: a good one beside eight threads
+/// whose creations were refused took 85 s.
+#[test]
+fn refused_writes_do_not_hold_up_a_good_one() {
+    let bench = bench();
+    bench.put("/taken", "x");
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let taken = path("/taken");
+                    bench.engine.create(&actor(), bench.store, &taken, &content("y")).unwrap_err();
+                }
+            });
+        }
+        let start = Instant::now();
+        for number in 0..20 {
+            bench.put("/good", &number.to_string());
+        }
+        let took = start.elapsed();
+        is_done.store(true, Ordering::Relaxed);
+        assert!(took < LONG, "20 writes took {took:?}");
+    });
+}
+
+#[test]
+fn a_held_lock_ends_in_an_error_and_reading_goes_on() {
+    let bench = bench();
+    bench.put("/a", "text");
+    let engine = impatient(bench.directory.path(), Duration::from_millis(300));
+    assert_eq!(
+        engine.search(&SearchRequest::new(vec![bench.store], "text")).unwrap().hits.len(),
+        1
+    );
+    let lock = File::open(bench.directory.path().join("quipu.lock")).unwrap();
+    lock.lock().unwrap();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        // Those who wait inside of this process have the same deadline.
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let error = put(&engine, &bench, "new").unwrap_err();
+                assert_eq!(*error.kind(), ErrorKind::StorageBusy, "{error:?}");
+                assert!(error.hint().is_some());
+            });
+        }
+    });
+    assert!(start.elapsed() >= Duration::from_millis(300));
+    assert!(start.elapsed() < LONG);
+    let memory = engine.memory_at(bench.store, &path("/a"), View::Full).unwrap();
+    assert_eq!(memory.content.unwrap().as_str(), "text");
+    assert_eq!(
+        engine.search(&SearchRequest::new(vec![bench.store], "text")).unwrap().hits.len(),
+        1
+    );
+    let another = impatient(bench.directory.path(), LONG);
+    assert!(another.memory_at(bench.store, &path("/a"), View::Full).is_ok());
+    lock.unlock().unwrap();
+    put(&engine, &bench, "new").unwrap();
+}
+
+/// The thread that waited in the kernel's queue gets the lock after everybody has given up, and
+/// must give it back.
+#[test]
+fn a_lock_that_comes_too_late_is_given_back() {
+    let bench = bench();
+    bench.put("/a", "text");
+    let lock = File::open(bench.directory.path().join("quipu.lock")).unwrap();
+    let impatient = impatient(bench.directory.path(), Duration::from_millis(50));
+    for _ in 0..20 {
+        lock.lock().unwrap();
+        put(&impatient, &bench, "late").unwrap_err();
+        lock.unlock().unwrap();
+        bench.put("/a", "in time");
+    }
+    put(&impatient, &bench, "now").unwrap();
+}
+
+#[test]
+fn an_error_names_who_holds_the_lock() {
+    let bench = bench();
+    let engine = impatient(bench.directory.path(), Duration::from_millis(200));
+    let is_inside = AtomicBool::new(false);
+    thread::scope(|scope| {
+        bench.put("/a", "text");
+        scope.spawn(|| {
+            let slow = |_: &_, _: &str| {
+                is_inside.store(true, Ordering::SeqCst);
+                thread::sleep(Duration::from_secs(1));
+                Ok::<_, Error>("slow".to_owned())
+            };
+            bench.engine.edit(&actor(), bench.store, &path("/a"), slow).unwrap();
+        });
+        while !is_inside.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        let error = put(&engine, &bench, "new").unwrap_err();
+        let holder = format!("process {} (`quipu`)", std::process::id());
+        assert!(error.message().contains(&holder), "{error}");
+    });
+}
