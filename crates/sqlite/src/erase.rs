@@ -161,27 +161,8 @@ impl Frozen {
         Ok(Self { page_size: page_size.or_storage_error()?, pending, snapshot })
     }
 
-    /// Looks at every page.
     fn remains(&self) -> Result<Remains, Error> {
-        let roots = self
-            .snapshot
-            .prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")
-            .and_then(|mut statement| {
-                let roots = statement.query_map([], |row| row.get(0).map(PageNumber))?;
-                roots.collect::<rusqlite::Result<Vec<_>>>()
-            })
-            .or_storage_error()?;
-        let mut walk = Walk::default();
-        // Without `sqlite_dbpage`, nothing can be told about the pages.
-        let Ok(mut pages) = self.snapshot.prepare("SELECT data FROM sqlite_dbpage") else {
-            return Ok(Remains::Elsewhere);
-        };
-        let mut rows = pages.query([]).or_storage_error()?;
-        while let Some(row) = rows.next().or_storage_error()? {
-            let page = row.get_ref(0).or_storage_error()?;
-            walk.add(page.as_blob().unwrap_or_default());
-        }
-        Ok(walk.remains(&roots))
+        remains(&self.snapshot).or_storage_error()
     }
 
     /// Ends the snapshot.
@@ -189,6 +170,23 @@ impl Frozen {
         self.snapshot.execute_batch("COMMIT").or_storage_error()?;
         Ok(self.pending)
     }
+}
+
+/// Looks at every page.
+fn remains(snapshot: &Connection) -> rusqlite::Result<Remains> {
+    let mut roots = snapshot.prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")?;
+    let roots = roots.query_map([], |row| row.get(0).map(PageNumber))?;
+    let roots = roots.collect::<rusqlite::Result<Vec<_>>>()?;
+    // Without `sqlite_dbpage`, nothing can be told about the pages.
+    let Ok(mut pages) = snapshot.prepare("SELECT data FROM sqlite_dbpage") else {
+        return Ok(Remains::Elsewhere);
+    };
+    let mut walk = Walk::new(snapshot.pragma_query_value(None, "page_count", |row| row.get(0))?);
+    let mut rows = pages.query([])?;
+    while let Some(row) = rows.next()? {
+        walk.add(row.get_ref(0)?.as_blob().unwrap_or_default());
+    }
+    Ok(walk.remains(&roots))
 }
 
 impl Parts<'_> {
@@ -317,3 +315,6 @@ pub(crate) fn rebuild(connection: &Connection, database: &Path) -> Result<(), Er
     connection.pragma_update(None, "temp_store", "memory").or_storage_error()?;
     rebuilt
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,10 @@
 //! What a page is can be told only by who names it: the last page of a long row looks like anything.
 //! So each page is first noted as whatever it may be, in the order of the file, and when all are
 //! known, the B-trees are walked from their roots.
+//!
+//! Pages that were in the list of free pages keep numbers of other pages when they are used again.
+//! These tell nothing about any row. So outside of B-tree pages, a number that can be that of a page
+//! counts as nothing; text is always a larger number.
 
 use super::{Malformed, Overflow, PageNumber, Tree, big_endian_32};
 
@@ -22,8 +26,9 @@ pub(crate) enum Remains {
 }
 
 /// What was noted of the pages of a database.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Walk {
+    pages_count: u32,
     page_size: usize,
     first_free: u32,
     pages: Vec<Noted>,
@@ -38,7 +43,7 @@ struct Noted {
     next: u32,
     /// If it is a page of the list of free pages: the free pages that it names.
     free: Vec<PageNumber>,
-    /// Where its last byte is that is not zero, plus one.
+    /// Where its last four bytes end that are more than the number of a page.
     end: usize,
 }
 
@@ -50,6 +55,11 @@ struct NotedTree {
 }
 
 impl Walk {
+    /// Makes the walk over a database with this number of pages.
+    pub(crate) fn new(pages_count: u32) -> Self {
+        Self { pages_count, page_size: 0, first_free: 0, pages: Vec::new() }
+    }
+
     /// Takes in the next page of the file.
     pub(crate) fn add(&mut self, page: &[u8]) {
         let number = PageNumber(u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX));
@@ -68,8 +78,14 @@ impl Walk {
             tree,
             next: big_endian_32(page, 0).unwrap_or_default(),
             free,
-            end: page.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1),
+            end: self.end(page),
         });
+    }
+
+    fn end(&self, page: &[u8]) -> usize {
+        let (numbers, _) = page.as_chunks::<4>();
+        let is_text = |number: &[u8; 4]| u32::from_be_bytes(*number) > self.pages_count;
+        numbers.iter().rposition(is_text).map_or(0, |last| 4 * (last + 1))
     }
 
     /// Returns where bytes are that belong to nothing, given the roots of the B-trees.
@@ -109,7 +125,7 @@ impl Walk {
         while left > 0 {
             let page = seen.enter(number, self)?;
             let used = left.min(room);
-            if page.end > 4 + used {
+            if page.end > (4 + used).next_multiple_of(4) {
                 return Err(Malformed);
             }
             left -= used;
@@ -123,7 +139,7 @@ impl Walk {
         let mut trunk = self.first_free;
         while trunk != 0 {
             let page = seen.enter(PageNumber(trunk), self)?;
-            if page.end > 8 + 4 * page.free.len() {
+            if page.end > 0 {
                 return Err(Malformed);
             }
             for &leaf in &page.free {
