@@ -12,6 +12,7 @@ mod load;
 mod mcp;
 #[cfg(target_os = "linux")]
 mod mount;
+mod redaction;
 mod rest;
 mod retrieval;
 mod table;
@@ -37,6 +38,8 @@ enum Subject {
     /// The mount against a plain directory, other FUSE file systems and bare SQLite.
     #[cfg(target_os = "linux")]
     Mount(mount::Arguments),
+    /// One redaction in a large database, and what other writers notice of it.
+    Redaction(redaction::Arguments),
     /// How well search finds the notes that answer questions.
     Retrieval(retrieval::Arguments),
     /// The memory tool against the local tools of the official SDKs.
@@ -55,6 +58,7 @@ fn main() {
         Subject::Mcp(arguments) => mcp::run(&arguments),
         #[cfg(target_os = "linux")]
         Subject::Mount(arguments) => mount::run(&arguments),
+        Subject::Redaction(arguments) => redaction::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
         Subject::Rest(arguments) => rest::run(&arguments),

@@ -4,6 +4,8 @@
 
 #[path = "it/check.rs"]
 mod check;
+#[path = "it/clock.rs"]
+mod clock;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/faults.rs"]

@@ -120,7 +120,16 @@ impl Engine {
                 return Ok(answer);
             }
             first_goal = Some(goal);
-            self.index_pending()?;
+            match self.index_pending() {
+                Err(error) if *error.kind() == ErrorKind::StorageFull => {
+                    return self.read(|reader| match State::read(reader)?.reached {
+                        // Searching is a read: on a full disk it answers from what the index holds.
+                        Some(_) => work(reader),
+                        None => Err(error.clone()),
+                    });
+                }
+                result => drop(result?),
+            }
         }
     }
 
@@ -134,14 +143,7 @@ impl Engine {
     /// What inspects a full disk must not need room itself.
     pub(super) fn index_if_possible(&self) -> Result<(), Error> {
         match self.index_all() {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::StorageFull | ErrorKind::StorageBusy | ErrorKind::StorageUnavailable
-                ) =>
-            {
-                Ok(())
-            }
+            Err(error) if cannot_write_now(&error) => Ok(()),
             result => result,
         }
     }
@@ -210,6 +212,14 @@ impl Engine {
             ledger.writer.put_cursor(INDEX_CURSOR, to)
         })
     }
+}
+
+/// Returns whether the storage can be read, but not written.
+fn cannot_write_now(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::StorageBusy | ErrorKind::StorageUnavailable
+    )
 }
 
 fn next_part(reader: &dyn Reader, reached: Option<Sequence>) -> Result<Part, Error> {
