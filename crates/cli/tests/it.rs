@@ -12,6 +12,8 @@ mod knowledge;
 mod mcp;
 #[path = "it/serve.rs"]
 mod serve;
+#[path = "it/storage.rs"]
+mod storage;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/sync.rs"]

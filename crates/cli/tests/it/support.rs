@@ -101,3 +101,34 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
+
+/// A home on a disk of its own, which is small.
+pub(crate) struct SmallDisk(pub(crate) Quipu);
+
+impl SmallDisk {
+    /// Makes one; `None` where the tests may not mount file systems, which is said loudly.
+    #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+    pub(crate) fn new(megabytes: u32) -> Option<Self> {
+        let quipu = Quipu::empty();
+        let size = format!("size={megabytes}m");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(quipu.home.path());
+        if mount.output().is_ok_and(|output| output.status.success()) {
+            return Some(Self(quipu));
+        }
+        eprintln!("SKIPPED a test of disks: it needs the right to mount file systems");
+        None
+    }
+
+    pub(crate) fn make_read_only(&self) {
+        let mut remount = Command::new("mount");
+        remount.args(["-o", "remount,ro"]).arg(self.0.home.path());
+        assert!(remount.output().expect("mount runs").status.success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("--lazy").arg(self.0.home.path()).output());
+    }
+}
