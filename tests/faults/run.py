@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Kills: what was acknowledged must survive all of them.
+
+    run.py [PART…]        the only part is `kills`
+
+QUIPU_BINARY names the binary. Longer runs:
+
+    QUIPU_FAULT_KILLS=1500    how often a process is killed (25)
+    QUIPU_FAULT_SEED=…        repeats the choices of a run, which prints its seed. How processes and threads
+                              take turns is up to the system, so the same seed makes a similar run, not the same one.
+
+What failed is kept below `target/faults`, with the data as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Callable
+
+import kills
+import known
+from folders import Mount
+from live import Running
+
+HERE = Path(__file__).resolve().parent
+TARGET = HERE.parent.parent / "target" / "faults"
+Part = Callable[[Path], str]
+
+
+def number(name: str, default: int) -> int:
+    return int(os.environ.get(f"QUIPU_FAULT_{name}", default))
+
+
+def warn(text: str) -> None:
+    print(f"##########  {text}", file=sys.stderr, flush=True)
+
+
+def parts(seed: str) -> dict[str, Part]:
+    return {"kills": lambda work: kills.run(seed, number("KILLS", 25), work)}
+
+
+def run(name: str, part: Part, seed: str) -> bool:
+    """Runs a part in a folder of its own; returns whether it passed."""
+    work = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=TARGET))
+    begun = time.monotonic()
+    try:
+        line = part(work)
+    except Exception as failure:  # noqa: BLE001, the other parts run in any case
+        print(f"{name} FAILED with QUIPU_FAULT_SEED={seed}; everything is kept in {work}", file=sys.stderr)
+        traceback.print_exception(failure)
+        return False
+    finally:
+        Running.kill_leftovers()
+    print(f"{line} ({time.monotonic() - begun:.0f} s)", flush=True)
+    shutil.rmtree(work)
+    return True
+
+
+def main(wanted: list[str]) -> int:
+    seed = os.environ.get("QUIPU_FAULT_SEED") or secrets.token_hex(4)
+    print(f"QUIPU_FAULT_SEED={seed}", flush=True)
+    TARGET.mkdir(parents=True, exist_ok=True)
+    possible = parts(seed)
+    if not Mount.is_possible():
+        warn("SKIPPED: no mount was killed. That needs root and /dev/fuse.")
+    passed = [run(name, part, seed) for name, part in possible.items() if name in wanted or not wanted]
+    for defect, count in known.seen.most_common():
+        warn(f"KNOWN DEFECT, seen {count} times: {defect}")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
