@@ -9,6 +9,7 @@ import re
 from collections import Counter
 
 KNOWN = {
+    r"the backup \S+ is gone$": "`quipu backup` does not sync the directory after it has renamed the file into place",
     r".*holds the end of the erased": (
         "words of redacted texts stay in the search index: `optimize` of FTS5 keeps delete markers if the levels above "
         "all segments are empty"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Kills: what was acknowledged must survive all of them.
+"""Kills and power losses: what was acknowledged must survive all of them.
 
-    run.py [PART…]        the only part is `kills`
+    run.py [PART…]        the parts are `kills` and `power`; without any, both
 
 QUIPU_BINARY names the binary. Longer runs:
 
     QUIPU_FAULT_KILLS=1500    how often a process is killed (25)
+    QUIPU_FAULT_MOMENTS=200   at how many moments the power goes (20)
     QUIPU_FAULT_SEED=…        repeats the choices of a run, which prints its seed. How processes and threads
                               take turns is up to the system, so the same seed makes a similar run, not the same one.
 
@@ -17,15 +18,17 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
 import kills
 import known
+import power
 from folders import Mount
 from live import Running
 
@@ -42,8 +45,24 @@ def warn(text: str) -> None:
     print(f"##########  {text}", file=sys.stderr, flush=True)
 
 
+def built_shim() -> Optional[Path]:
+    """Compiles the shim; returns nothing, and says so, where that cannot be done."""
+    compiler = shutil.which("cc")
+    if not sys.platform.startswith("linux") or compiler is None:
+        warn("SKIPPED: power loss was NOT tested. That needs Linux and a C compiler (`cc`).")
+        return None
+    shim = TARGET / "shim.so"
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([compiler, *flags, "-o", str(shim), str(HERE / "shim.c"), "-ldl", "-lpthread"], check=True)
+    return shim
+
+
 def parts(seed: str) -> dict[str, Part]:
-    return {"kills": lambda work: kills.run(seed, number("KILLS", 25), work)}
+    shim = built_shim()
+    found: dict[str, Part] = {"kills": lambda work: kills.run(seed, number("KILLS", 25), work)}
+    if shim is not None:
+        found["power"] = lambda work: power.run(seed, number("MOMENTS", 20), work, shim)
+    return found
 
 
 def run(name: str, part: Part, seed: str) -> bool:
