@@ -15,6 +15,12 @@ KNOWN = {
         "all segments are empty"
     ),
     r"the server ended with -15$": "`quipu serve` answers requests a moment before it minds SIGTERM",
+    r".*after the fault was gone: `quipu put \S+/other.md .* did not end$": (
+        "a process that cannot read or stat `quipu.lock` keeps it locked until its next write"
+    ),
+    r".*there is no Quipu data in the data directory yet": (
+        "a database that cannot be looked at is said not to be there"
+    ),
 }
 
 seen: Counter[str] = Counter()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Kills and power losses: what was acknowledged must survive all of them.
+"""Kills, power losses and failing calls: what was acknowledged must survive all of them.
 
-    run.py [PART…]        the parts are `kills` and `power`; without any, both
+    run.py [PART…]        the parts are `kills`, `power` and `eio`; without any, all of them
 
 QUIPU_BINARY names the binary. Longer runs:
 
     QUIPU_FAULT_KILLS=1500    how often a process is killed (25)
     QUIPU_FAULT_MOMENTS=200   at how many moments the power goes (20)
+    QUIPU_FAULT_SWEEP=8       how many calls of each kind fail for each subject (1); `all` for all of them
     QUIPU_FAULT_SEED=…        repeats the choices of a run, which prints its seed. How processes and threads
                               take turns is up to the system, so the same seed makes a similar run, not the same one.
 
@@ -26,6 +27,7 @@ import traceback
 from pathlib import Path
 from typing import Callable, Optional
 
+import eio
 import kills
 import known
 import power
@@ -41,6 +43,10 @@ def number(name: str, default: int) -> int:
     return int(os.environ.get(f"QUIPU_FAULT_{name}", default))
 
 
+def sweep() -> Optional[int]:
+    return None if os.environ.get("QUIPU_FAULT_SWEEP") == "all" else number("SWEEP", 1)
+
+
 def warn(text: str) -> None:
     print(f"##########  {text}", file=sys.stderr, flush=True)
 
@@ -49,7 +55,7 @@ def built_shim() -> Optional[Path]:
     """Compiles the shim; returns nothing, and says so, where that cannot be done."""
     compiler = shutil.which("cc")
     if not sys.platform.startswith("linux") or compiler is None:
-        warn("SKIPPED: power loss was NOT tested. That needs Linux and a C compiler (`cc`).")
+        warn("SKIPPED: power loss and failing calls were NOT tested. That needs Linux and a C compiler (`cc`).")
         return None
     shim = TARGET / "shim.so"
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
@@ -62,6 +68,7 @@ def parts(seed: str) -> dict[str, Part]:
     found: dict[str, Part] = {"kills": lambda work: kills.run(seed, number("KILLS", 25), work)}
     if shim is not None:
         found["power"] = lambda work: power.run(seed, number("MOMENTS", 20), work, shim)
+        found["eio"] = lambda work: eio.run(seed, sweep(), work, shim)
     return found
 
 
