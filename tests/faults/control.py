@@ -60,5 +60,5 @@ class Control:
 
     def variables(self, shim: Path, root: Path) -> dict[str, str]:
         return {
-            "LD_PRELOAD": str(shim), "QUIPU_SHIM_ROOTS": str(root), "QUIPU_SHIM_CONTROL": str(self.file),
+            "LD_PRELOAD": str(shim), "QUIPU_FAULT_SHIM_ROOTS": str(root), "QUIPU_FAULT_SHIM_CONTROL": str(self.file),
         }

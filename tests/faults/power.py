@@ -53,7 +53,7 @@ class Recorded:
         self.backups_directory = self.root / "backups"
         self.backups_directory.mkdir(parents=True)
         self.log.touch()
-        variables = {"LD_PRELOAD": str(shim), "QUIPU_SHIM_ROOTS": str(self.root), "QUIPU_SHIM_LOG": str(self.log)}
+        variables = {"LD_PRELOAD": str(shim), "QUIPU_FAULT_SHIM_ROOTS": str(self.root), "QUIPU_FAULT_SHIM_LOG": str(self.log)}
         self.quipu = Quipu(self.root / "data", variables)
         self.ledger = Ledger(lambda: os.stat(self.log).st_size)
         self.backups: list[Backup] = []

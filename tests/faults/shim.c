@@ -1,12 +1,12 @@
 /* An LD_PRELOAD shim between Quipu and the file system.
  *
- * It watches the files below the directories in QUIPU_SHIM_ROOTS (absolute, separated by colons) and
+ * It watches the files below the directories in QUIPU_FAULT_SHIM_ROOTS (absolute, separated by colons) and
  * does one or both of these:
  *
- * - QUIPU_SHIM_LOG names a file to which every change is appended: writes with their bytes, truncations,
+ * - QUIPU_FAULT_SHIM_LOG names a file to which every change is appended: writes with their bytes, truncations,
  *   creations, renames, removals, syncs. A call and its record are one step under a lock that all
  *   processes share, so the order of the records is the order of the changes. `recording.py` reads them.
- * - QUIPU_SHIM_CONTROL names a file that is mapped into every process. `control.py` arms it at any moment:
+ * - QUIPU_FAULT_SHIM_CONTROL names a file that is mapped into every process. `control.py` arms it at any moment:
  *   the n-th call of some kinds fails, once or from then on.
  *
  * Only calls through the C library are seen. `recording.py` proves that none was missed by comparing what
@@ -130,7 +130,7 @@ static void note(char what, uint64_t inode, int64_t offset, const char *path, co
 
 __attribute__((constructor)) static void start(void) {
     REAL(open64);
-    const char *names[] = {getenv("QUIPU_SHIM_ROOTS"), getenv("QUIPU_SHIM_LOG"), getenv("QUIPU_SHIM_CONTROL")};
+    const char *names[] = {getenv("QUIPU_FAULT_SHIM_ROOTS"), getenv("QUIPU_FAULT_SHIM_LOG"), getenv("QUIPU_FAULT_SHIM_CONTROL")};
     if (names[0]) snprintf(roots, sizeof roots, "%s", names[0]);
     if (names[1]) log_fd = real(names[1], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (names[2]) {
