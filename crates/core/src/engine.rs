@@ -48,6 +48,7 @@ pub use stores::{NewStore, StoreUpdate};
 
 use transaction::{Ledger, Transaction};
 use uses::Uses;
+use waiting::Restriction;
 
 /// The one way to read and change what Quipu keeps.
 #[derive(Clone, Debug)]
@@ -59,6 +60,8 @@ pub struct Engine {
     index_turn: Arc<Mutex<()>>,
     /// Readings that are not written down yet.
     uses: Arc<Uses>,
+    /// What keeps this engine from waiting, if anything does.
+    restriction: Option<Restriction>,
 }
 
 /// A part of a longer list.
@@ -95,7 +98,8 @@ pub enum Effect {
 impl Engine {
     /// Makes an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        Self { backend, clock, limits, index_turn: Arc::default(), uses: Arc::default() }
+        let (index_turn, uses) = (Arc::default(), Arc::default());
+        Self { backend, clock, limits, index_turn, uses, restriction: None }
     }
 
     /// Returns the limits that writes are held to.
