@@ -12,6 +12,10 @@ mod knowledge;
 mod mcp;
 #[path = "it/serve.rs"]
 mod serve;
+#[path = "it/server.rs"]
+mod server;
+#[path = "it/stopped.rs"]
+mod stopped;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/sync.rs"]

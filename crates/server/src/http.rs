@@ -5,6 +5,7 @@
 //! the choices are in [`choices`].
 
 mod answer;
+mod call;
 mod caller;
 mod choices;
 mod cursor;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::feed;
 use crate::mcp::{Hosts, Mcp, McpSettings};
+use crate::pool::{Pool, PoolSettings};
 use crate::tool::ToolSettings;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
@@ -59,6 +61,8 @@ pub struct HttpSettings {
     pub requests_max: usize,
     /// How many connections are open at the same time.
     pub connections_max: usize,
+    /// How many requests wait for the disk or for other writers at the same time.
+    pub pool: PoolSettings,
     /// How many requests each key may make in a minute; `None` means any number.
     pub requests_per_minute_max: Option<u32>,
     /// Where mounts are, for the paths that sessions show.
@@ -80,6 +84,7 @@ impl Default for HttpSettings {
             request_timeout: Duration::from_mins(5),
             requests_max: 512,
             connections_max: 1024,
+            pool: PoolSettings::default(),
             requests_per_minute_max: None,
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
@@ -95,7 +100,7 @@ pub struct App(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    engine: Engine,
+    pool: Pool,
     settings: HttpSettings,
     metrics: Metrics,
     rate: RateLimiter,
@@ -119,12 +124,16 @@ impl App {
         let rate = RateLimiter::new(settings.requests_per_minute_max);
         let newest = watch::Sender::new(Sequence(0));
         let mcp_stop = CancellationToken::new();
+        let mut pool = settings.pool;
+        // Half of all requests may wait to write, so that there is room for those that read.
+        pool.writers_waiting_max = pool.writers_waiting_max.min((settings.requests_max / 2).max(1));
+        let pool = Pool::new(engine, pool);
         let mcp =
-            Mcp::new(engine.clone(), settings.mcp.clone(), newest.subscribe(), mcp_stop.clone());
+            Mcp::new(pool.clone(), settings.mcp.clone(), newest.subscribe(), mcp_stop.clone());
         Self(Arc::new(Shared {
-            request_salt: engine.random(),
+            request_salt: pool.random(),
             requests_count: AtomicU64::new(0),
-            engine,
+            pool,
             permits,
             rate,
             settings,
@@ -138,7 +147,7 @@ impl App {
 
     /// Tells the event streams about changes, until `stop` says so. Blocks its thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
-        feed::follow(self.engine(), &self.0.newest, stop);
+        self.0.pool.on_own_thread(|engine| feed::follow(engine, &self.0.newest, stop));
     }
 
     /// Tells all streams to end.
@@ -147,8 +156,8 @@ impl App {
         self.0.mcp_stop.cancel();
     }
 
-    fn engine(&self) -> &Engine {
-        &self.0.engine
+    fn pool(&self) -> &Pool {
+        &self.0.pool
     }
 
     fn settings(&self) -> &HttpSettings {

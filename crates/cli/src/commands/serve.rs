@@ -25,9 +25,6 @@ const PRUNE_EVERY: Duration = Duration::from_hours(1);
 /// How long a webhook waits after the changes could not be read.
 const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
-/// Writes wait for the disk in threads of their own; more of them than this only queue.
-const BLOCKING_THREADS_MAX: usize = 64;
-
 pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), Failure> {
     init_log(arguments);
     let data = context.open_or_create()?;
@@ -39,12 +36,13 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         warn_of_plain_http(arguments, table)?;
     }
     let http = http_settings(arguments, &context.settings, address)?;
+    let blocking_threads_max = http.pool.blocking_threads_max();
     let app = App::new(data.engine.clone(), http);
     start_companions(&app, &data, &context.settings)?;
 
     let runtime = Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .max_blocking_threads(blocking_threads_max)
         .build()?;
     runtime.block_on(async {
         let listener = Listener::bind(address, tls).await.map_err(|error| {

@@ -4,16 +4,19 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use quipu_core::backend::{Change, Event, Sequence};
 use quipu_core::model::{StoreId, View};
+use quipu_core::{Engine, Error};
 use tokio::sync::watch;
 
 use super::App;
 use super::answer::{Answer, Failure};
-use super::caller::{Call, Caller, Need};
+use super::call::{self, Call, Kind};
+use super::caller::{Caller, Need};
 use crate::wire::{ChangeBody, VersionBody};
 
 /// A comment is sent when nothing else was for so long, so that both sides notice a dead line.
@@ -32,22 +35,13 @@ struct Follower {
 
 /// Streams changes. `after` or the header `Last-Event-ID` says where to go on; without either the
 /// stream begins now. `store` restricts it to one store.
-pub(super) async fn stream(headers: HeaderMap, call: Call) -> Answer {
-    let store = match call.query.get("store") {
-        None => None,
-        Some(id) => Some(call.store(id, Need::Read)?.id),
-    };
-    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let seen = match call.query.get("after").or(last_seen).map(str::parse) {
-        Some(Ok(after)) => Sequence(after),
-        Some(Err(_)) => return Err(Failure::invalid("after: must be a sequence number")),
-        None => call.engine().newest_sequence()?,
-    };
+pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
+    let (caller, store, seen) = call::answer(app.clone(), request, Kind::Read, beginning).await?;
     let follower = Follower {
-        newest: call.app.0.newest.subscribe(),
-        is_stopping: call.app.0.is_stopping.subscribe(),
-        app: call.app,
-        caller: call.caller,
+        newest: app.0.newest.subscribe(),
+        is_stopping: app.0.is_stopping.subscribe(),
+        app,
+        caller,
         store,
         seen,
     };
@@ -62,17 +56,37 @@ pub(super) async fn stream(headers: HeaderMap, call: Call) -> Answer {
     Ok(response)
 }
 
+fn beginning(call: &Call<'_>) -> Result<(Caller, Option<StoreId>, Sequence), Failure> {
+    let store = match call.query().get("store") {
+        None => None,
+        Some(id) => Some(call.store(id, Need::Read)?.id),
+    };
+    let last_seen = call.headers().get("last-event-id").and_then(|value| value.to_str().ok());
+    let seen = match call.query().get("after").or(last_seen).map(str::parse) {
+        Some(Ok(after)) => Sequence(after),
+        Some(Err(_)) => return Err(Failure::invalid("after: must be a sequence number")),
+        None => call.engine.newest_sequence()?,
+    };
+    Ok((call.caller.clone(), store, seen))
+}
+
 impl Follower {
     /// Returns the next events, or a comment if none come for a while; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let changes = self.app.engine().changes(self.seen, BATCH).ok()?;
-            if let Some(last) = changes.last() {
-                let gap = self.gap(&changes);
-                self.seen = last.sequence;
+            let (seen, store, caller) = (self.seen, self.store, self.caller.clone());
+            let look = move |engine: &Engine| {
+                let changes = engine.changes(seen, BATCH)?;
+                let gap = gap(seen, &changes);
+                let wanted =
+                    changes.iter().filter(|change| store.is_none_or(|it| it == change.store));
                 let events: String =
-                    changes.iter().filter_map(|change| self.event(change)).collect();
-                let text = gap + &events;
+                    wanted.filter_map(|change| event(engine, &caller, change)).collect();
+                Ok::<_, Error>((changes.last().map(|last| last.sequence), gap + &events))
+            };
+            let (last, text) = self.app.pool().read(look).await.ok()?.ok()?;
+            if let Some(last) = last {
+                self.seen = last;
                 if !text.is_empty() {
                     return Some(text.into());
                 }
@@ -87,36 +101,35 @@ impl Follower {
             }
         }
     }
+}
 
-    /// Tells that changes are missing because they are no longer kept.
-    fn gap(&self, changes: &[Change]) -> String {
-        let is_gap = changes.first().is_some_and(|first| first.sequence.0 > self.seen.0 + 1);
-        if is_gap { "event: gap\ndata: {}\n\n".to_owned() } else { String::new() }
+/// Tells that changes are missing because they are no longer kept.
+fn gap(seen: Sequence, changes: &[Change]) -> String {
+    let is_gap = changes.first().is_some_and(|first| first.sequence.0 > seen.0 + 1);
+    if is_gap { "event: gap\ndata: {}\n\n".to_owned() } else { String::new() }
+}
+
+/// Writes a change as an event, if the caller may know of it.
+fn event(engine: &Engine, caller: &Caller, change: &Change) -> Option<String> {
+    if !may_know(engine, caller, change) {
+        return None;
     }
-
-    /// Writes a change as an event, if the caller may know of it.
-    fn event(&self, change: &Change) -> Option<String> {
-        let is_wanted = self.store.is_none_or(|store| change.store == store);
-        if !is_wanted || !self.may_know(change) {
-            return None;
-        }
-        let mut body = ChangeBody::from(change);
-        if let Event::Version(id) = change.event {
-            let version = self.app.engine().version(change.store, id, View::Basic);
-            body.memory_version = version.ok().as_ref().map(VersionBody::from);
-        }
-        let data = serde_json::to_string(&body).ok()?;
-        Some(format!("id: {}\nevent: {}\ndata: {data}\n\n", body.sequence, body.event))
+    let mut body = ChangeBody::from(change);
+    if let Event::Version(id) = change.event {
+        let version = engine.version(change.store, id, View::Basic);
+        body.memory_version = version.ok().as_ref().map(VersionBody::from);
     }
+    let data = serde_json::to_string(&body).ok()?;
+    Some(format!("id: {}\nevent: {}\ndata: {data}\n\n", body.sequence, body.event))
+}
 
-    fn may_know(&self, change: &Change) -> bool {
-        if !self.caller.may_in(change.store, Need::Read) {
-            return false;
-        }
-        match self.app.engine().store(change.store) {
-            Ok(store) => store.workspace == self.caller.workspace,
-            // It is deleted; only callers of the whole workspace hear of that.
-            Err(_) => self.caller.require_workspace(Need::Read).is_ok(),
-        }
+fn may_know(engine: &Engine, caller: &Caller, change: &Change) -> bool {
+    if !caller.may_in(change.store, Need::Read) {
+        return false;
+    }
+    match engine.store(change.store) {
+        Ok(store) => store.workspace == caller.workspace,
+        // It is deleted; only callers of the whole workspace hear of that.
+        Err(_) => caller.require_workspace(Need::Read).is_ok(),
     }
 }

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, StreamExt as _};
 use http_body_util::{BodyExt as _, Collected};
 use hyper::body::Frame;
+use quipu_core::Engine;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::common::http_header::{HEADER_MCP_PROTOCOL_VERSION, HEADER_SESSION_ID};
 
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::App;
 use super::answer::Failure;
+use super::call;
 use super::caller::{self, Caller};
 use crate::mcp::{self, InUse, Secret};
 
@@ -35,7 +37,7 @@ pub(super) fn routes(app: &App) -> Router<App> {
 
 /// Lets requests pass with who makes them, and nobody else.
 async fn authenticated(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let (caller, secret) = match admitted(&app, request.headers()) {
+    let (caller, secret) = match admitted(&app, request.headers()).await {
         Ok(admitted) => admitted,
         Err(failure) => {
             let realm = "Bearer realm=\"quipu\"";
@@ -81,9 +83,11 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
     }
 }
 
-fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Secret), Failure> {
+async fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Secret), Failure> {
     let secret = Secret::new(caller::credential(headers)?);
-    let (caller, _) = Caller::authenticate(app.engine(), headers, None)?;
+    let headers = headers.clone();
+    let authenticate = move |engine: &Engine| Caller::authenticate(engine, &headers, None);
+    let (caller, _) = app.pool().read(authenticate).await??;
     app.0.rate.admit(&caller.actor)?;
     Ok((caller, secret))
 }
@@ -132,7 +136,7 @@ async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
         return Ok(Posted::One(request));
     }
     let (parts, mut body) = request.into_parts();
-    let bytes = caller::read_body(&mut body, app).await?;
+    let bytes = call::read_body(&mut body, app.settings()).await?;
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return Ok(Posted::One(Request::from_parts(parts, Body::from(bytes))));
     }

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use quipu_core::backend::{Change, Event, Sequence};
 use quipu_core::model::{MemoryPath, Operation, StoreId, View, WorkspaceId};
-use quipu_core::{Engine, Error};
+use quipu_core::{Engine, Error, ErrorKind};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionSink};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-use super::access::Client;
+use super::access::{Client, Identity};
 use super::http::Secret;
 use super::place;
+use crate::pool::{Pool, PoolError};
 
 /// So many changes are read at once.
 const BATCH: usize = 100;
@@ -66,7 +67,7 @@ impl Watched {
 /// The change feed of this process.
 #[derive(Debug)]
 pub(super) struct Feed {
-    engine: Engine,
+    pool: Pool,
     newest: watch::Receiver<Sequence>,
     batches: broadcast::Sender<Arc<Batch>>,
     start: Once,
@@ -93,25 +94,36 @@ struct Touch {
 }
 
 impl Feed {
-    pub(super) fn new(engine: Engine, newest: watch::Receiver<Sequence>) -> Self {
-        Self { engine, newest, batches: broadcast::Sender::new(BATCHES_KEPT), start: Once::new() }
+    pub(super) fn new(pool: Pool, newest: watch::Receiver<Sequence>) -> Self {
+        Self { pool, newest, batches: broadcast::Sender::new(BATCHES_KEPT), start: Once::new() }
     }
 
     /// Follows the feed on behalf of a client, from the changes that come after this moment. A
     /// client that has a secret is told nothing any more when that is no longer valid.
-    pub(super) fn follower(&self, client: Client, secret: Option<Secret>) -> Follower {
+    pub(super) async fn follower(&self, client: Identity, secret: Option<Secret>) -> Follower {
         let batches = self.batches.subscribe();
-        let seen = now(&self.engine, &self.newest);
+        let seen = self.now().await;
         self.start.call_once(|| {
             let reader = Reader {
-                engine: self.engine.clone(),
+                pool: self.pool.clone(),
                 newest: self.newest.clone(),
                 batches: self.batches.clone(),
                 seen,
             };
             tokio::spawn(reader.run());
         });
-        Follower { client, secret, batches, seen }
+        Follower { pool: self.pool.clone(), client, secret, batches, seen }
+    }
+
+    async fn now(&self) -> Sequence {
+        match self.pool.read(Engine::newest_sequence).await {
+            Ok(Ok(now)) => now,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the change feed cannot be read");
+                *self.newest.borrow()
+            }
+            Err(_) => *self.newest.borrow(),
+        }
     }
 
     #[cfg(test)]
@@ -120,17 +132,10 @@ impl Feed {
     }
 }
 
-fn now(engine: &Engine, newest: &watch::Receiver<Sequence>) -> Sequence {
-    engine.newest_sequence().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the change feed cannot be read");
-        *newest.borrow()
-    })
-}
-
 /// Reads the feed for all followers.
 #[derive(Debug)]
 struct Reader {
-    engine: Engine,
+    pool: Pool,
     newest: watch::Receiver<Sequence>,
     batches: broadcast::Sender<Arc<Batch>>,
     seen: Sequence,
@@ -150,8 +155,7 @@ impl Reader {
                 self.seen = newest;
                 continue;
             }
-            let engine = self.engine.clone();
-            match tokio::task::spawn_blocking(move || read(&engine, seen)).await {
+            match self.pool.read(move |engine| read(engine, seen)).await {
                 Ok(Ok((batch, reached))) => {
                     // Changes that are not there any more will not come later either.
                     self.seen = if reached == seen { newest } else { reached };
@@ -162,7 +166,7 @@ impl Reader {
                     tracing::error!(%error, "the change feed cannot be read");
                     tokio::time::sleep(PATIENCE).await;
                 }
-                Err(_) => return,
+                Err(_) => tokio::time::sleep(PATIENCE).await,
             }
         }
     }
@@ -229,7 +233,8 @@ pub(super) enum End {
 /// Follows the change feed on behalf of one client.
 #[derive(Debug)]
 pub(super) struct Follower {
-    client: Client,
+    pool: Pool,
+    client: Identity,
     secret: Option<Secret>,
     batches: broadcast::Receiver<Arc<Batch>>,
     seen: Sequence,
@@ -258,10 +263,15 @@ impl Follower {
 
     /// Tells a client that listens to one subscription, until that ends.
     pub(super) async fn tell_listener(mut self, sink: &SubscriptionSink) -> Result<(), Error> {
-        let watched = Watched::default();
-        for url in sink.accepted().resource_subscriptions.iter().flatten() {
-            watched.add(&self.client, url)?;
-        }
+        let urls = sink.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let identity = self.client.clone();
+        let watch = move |engine: &Engine| {
+            let client = Client { engine: engine.clone(), identity: identity.clone() };
+            let watched = Watched::default();
+            urls.iter().try_for_each(|url| watched.add(&client, url))?;
+            Ok::<_, Error>(watched)
+        };
+        let watched = self.pool.read(watch).await.map_err(unavailable)??;
         let lists = sink.accepted().resources_list_changed == Some(true);
         let interest = Interest { watched: &watched, lists };
         while let Ok(news) = self.news(&interest).await {
@@ -318,9 +328,8 @@ impl Follower {
     async fn ask_again(&mut self) -> Result<(), End> {
         let Some(secret) = &self.secret else { return Ok(()) };
         loop {
-            let (engine, secret) = (self.client.engine.clone(), secret.clone());
-            let asked = tokio::task::spawn_blocking(move || engine.principal(secret.reveal()));
-            match asked.await {
+            let secret = secret.clone();
+            match self.pool.read(move |engine| engine.principal(secret.reveal())).await {
                 Ok(Ok(Some(principal))) => {
                     self.client.grant = principal.into();
                     return Ok(());
@@ -330,7 +339,7 @@ impl Follower {
                     tracing::error!(%error, "a credential cannot be checked");
                     tokio::time::sleep(PATIENCE).await;
                 }
-                Err(_) => return Err(End::Over),
+                Err(_) => tokio::time::sleep(PATIENCE).await,
             }
         }
     }
@@ -354,6 +363,10 @@ impl Follower {
     }
 }
 
+fn unavailable(error: PoolError) -> Error {
+    Error::new(ErrorKind::StorageBusy, error.to_string())
+}
+
 impl Touch {
     fn is_of(&self, store: StoreId, path: &MemoryPath) -> bool {
         self.store == store && self.paths.contains(path)
@@ -369,6 +382,7 @@ mod tests {
 
     use super::super::McpSettings;
     use super::*;
+    use crate::pool::PoolSettings;
 
     #[tokio::test(start_paused = true)]
     async fn a_client_goes_on_being_told_when_the_storage_has_failed_once() {
@@ -381,10 +395,10 @@ mod tests {
         let (key, secret) = engine.create_key(workspace, &new).unwrap();
         let grant = engine.principal(secret.reveal()).unwrap().unwrap().into();
         let settings = McpSettings::default();
-        let client = Client { engine: engine.clone(), workspace, grant, settings };
+        let client = Identity { workspace, grant, settings };
         let newest = watch::Sender::new(Sequence(0));
-        let feed = Feed::new(engine.clone(), newest.subscribe());
-        let mut follower = feed.follower(client, Some(Secret::new(secret.reveal())));
+        let feed = Feed::new(Pool::new(engine.clone(), PoolSettings::SMALL), newest.subscribe());
+        let mut follower = feed.follower(client, Some(Secret::new(secret.reveal()))).await;
 
         backend.fail_at(1);
         assert_eq!(follower.ask_again().await, Ok(()));

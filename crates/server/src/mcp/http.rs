@@ -97,6 +97,7 @@ mod tests {
 
     use super::super::McpSettings;
     use super::*;
+    use crate::pool::{Pool, PoolSettings};
 
     const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -119,7 +120,8 @@ mod tests {
             let secret = engine.create_key(workspace, &new).unwrap().1.reveal().to_owned();
             let newest = watch::Sender::new(Sequence(0));
             let (settings, stop) = (McpSettings::default(), CancellationToken::new());
-            let mcp = Mcp::new(engine.clone(), settings, newest.subscribe(), stop);
+            let pool = Pool::new(engine.clone(), PoolSettings::SMALL);
+            let mcp = Mcp::new(pool, settings, newest.subscribe(), stop);
             Self { mcp, engine, clock, secret, _newest: newest }
         }
 

@@ -274,4 +274,5 @@ async fn too_many_requests_at_once_are_told_to_come_back() {
     let reply = server.get(STORES).await;
     reply.error(529, "overloaded_error");
     assert_eq!(reply.headers["retry-after"], "1");
+    assert_eq!(server.get("/healthz").await.status, 200);
 }
