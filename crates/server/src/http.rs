@@ -5,6 +5,7 @@
 //! the choices are in [`choices`].
 
 mod answer;
+mod body;
 mod call;
 mod caller;
 mod choices;

@@ -95,6 +95,22 @@ struct Inner {
     patience: Duration,
 }
 
+impl Inner {
+    /// Goes on as a writer in the thread of a reader, if there is a place for one; hands the work
+    /// back otherwise. One place is given up for the other, since the threads are as many as they.
+    fn go_on_writing<T, W: FnOnce(&Engine) -> T>(
+        &self,
+        place: OwnedSemaphorePermit,
+        work: W,
+    ) -> Result<T, W> {
+        drop(place);
+        match self.writers.try_acquire() {
+            Ok(_place) => Ok(work(&self.engine)),
+            Err(_) => Err(work),
+        }
+    }
+}
+
 impl Pool {
     pub(crate) fn new(engine: Engine, settings: PoolSettings) -> Self {
         Self(Arc::new(Inner {
@@ -134,12 +150,7 @@ impl Pool {
             if let Some(Ok(done)) = inner.engine.without_writing(|engine| Ok(work(engine))) {
                 return Ok(done);
             }
-            // It goes on here if it may, but as a writer: the threads are as many as the permits.
-            drop(place);
-            match Arc::clone(&inner.writers).try_acquire_owned() {
-                Ok(_place) => Ok(work(&inner.engine)),
-                Err(_) => Err(work),
-            }
+            inner.go_on_writing(place, work)
         });
         match joined(read).await? {
             Ok(done) => Ok(done),
@@ -163,6 +174,34 @@ impl Pool {
             work(&inner.engine)
         });
         joined(written).await
+    }
+
+    /// Runs work that writes, unless `check`, which only reads, refuses it before.
+    ///
+    /// That costs no more changes of threads than the work alone, and whoever is refused has not
+    /// taken the place of a writer. The work makes the same check: nothing here relies on the first.
+    pub(crate) async fn write_if<T: Send + 'static, E: Send + 'static>(
+        &self,
+        check: impl Fn(&Engine) -> Result<(), E> + Send + 'static,
+        work: impl FnOnce(&Engine) -> Result<T, E> + Send + 'static,
+    ) -> Result<Result<T, E>, PoolError> {
+        match caught(|| self.0.engine.without_waiting(|engine| Ok(check(engine))))? {
+            Some(Ok(Ok(()))) => return self.write(work).await,
+            Some(Ok(Err(refusal))) => return Ok(Err(refusal)),
+            Some(Err(_)) | None => {}
+        }
+        let place = self.place(&self.0.readers).await?;
+        let inner = Arc::clone(&self.0);
+        let checked = spawn_blocking(move || {
+            match inner.engine.without_writing(|engine| Ok(check(engine))) {
+                Some(Ok(Err(refusal))) => Ok(Err(refusal)),
+                Some(Ok(Ok(())) | Err(_)) | None => inner.go_on_writing(place, work),
+            }
+        });
+        match joined(checked).await? {
+            Ok(done) => Ok(done),
+            Err(work) => self.write(work).await,
+        }
     }
 
     /// Runs work for as long as it takes, on the thread that calls this.
@@ -250,6 +289,15 @@ mod tests {
         release.send(()).unwrap();
         assert_eq!(stuck.await.unwrap(), Ok(true));
         assert_eq!(pool.write(|_| ()).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn whoever_is_refused_takes_no_place_of_a_writer() {
+        let pool = pool(PoolSettings { writers_max: 0, ..TINY });
+        let refused = pool.write_if(|_| Err("no"), |_| Ok(())).await;
+        assert_eq!(refused, Ok(Err("no")));
+        let allowed = pool.write_if(|_| Ok::<_, ()>(()), |_| Ok(())).await;
+        assert_eq!(allowed, Err(PoolError::Overloaded));
     }
 
     #[tokio::test]

@@ -4,28 +4,20 @@
 //! handler where its kind of work may wait, so no handler can wait on a worker of the runtime.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use quipu_core::Engine;
 use quipu_core::model::{Store, StoreId};
 use serde::de::DeserializeOwned;
 
 use super::answer::Failure;
+use super::body::Incoming;
 use super::caller::{Caller, Need, WorkspaceSlot, no_such, parse_id};
 use super::query::Query;
 use super::{App, HttpSettings};
 use crate::wire::Object;
-
-/// How much of a refused body is read and thrown away.
-const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// How long a refused body is read.
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a request does to the engine.
 #[derive(Clone, Copy, Debug)]
@@ -56,20 +48,21 @@ pub(super) async fn answer<T: Send + 'static>(
     kind: Kind,
     work: impl Fn(&Call<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (parts, mut body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let arrived = Arc::new(Arrived::new(app, parts).await?);
     let app = arrived.app.clone();
-    let is_done_at_once = matches!(kind, Kind::Read) && body.is_end_stream();
-    if !is_done_at_once {
-        // Whoever may not come in takes neither room for a body nor the place of a writer.
-        let asking = Arc::clone(&arrived);
-        let admitted = app.pool().read(move |engine| asking.admit(engine).map(drop)).await?;
-        if let Err(failure) = admitted {
-            discard(&mut body).await;
+    let asking = Arc::clone(&arrived);
+    let admit = move |engine: &Engine| asking.admit(engine).map(drop);
+    let mut body = Incoming::new(body);
+    if !body.is_whole_soon(app.settings()).await {
+        // Whoever may not come in gets no room for more.
+        if let Err(failure) = app.pool().read(admit.clone()).await? {
+            body.discard().await;
             return Err(failure);
         }
+        body.read_rest(app.settings()).await?;
     }
-    let body = read_body(&mut body, app.settings()).await?;
+    let body = body.into_bytes();
     let kind = match kind {
         Kind::Told(kind) => kind(&body),
         Kind::Read | Kind::Write => kind,
@@ -77,7 +70,7 @@ pub(super) async fn answer<T: Send + 'static>(
     let run = move |engine: &Engine| work(&arrived.call(engine, &body)?);
     match kind {
         Kind::Read => app.pool().read(run).await?,
-        Kind::Write | Kind::Told(_) => app.pool().write(run).await?,
+        Kind::Write | Kind::Told(_) => app.pool().write_if(admit, run).await?,
     }
 }
 
@@ -189,49 +182,5 @@ impl<'a> Call<'a> {
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(self.body)
             .map_err(|error| Failure::invalid(format!("request body: {error}")))
-    }
-}
-
-/// Reads a body whole, if it is not too large and arrives in time.
-pub(super) async fn read_body(body: &mut Body, settings: &HttpSettings) -> Result<Bytes, Failure> {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    let size_max = settings.body_size_bytes_max;
-    let limited = Limited::new(&mut *body, size_max);
-    let collected = tokio::time::timeout(settings.body_timeout, limited.collect()).await;
-    match collected {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            discard(body).await;
-            Err(Failure::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "request_too_large",
-                format!("the request body has more than {size_max} bytes"),
-            ))
-        }
-        Ok(Err(_)) => Err(Failure::invalid("the request body ended early")),
-        Err(_) => Err(Failure::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "timeout_error",
-            "the request body did not arrive in time",
-        )),
-    }
-}
-
-/// Reads the rest of a body that nobody needs, within limits. A client that is cut off while it
-/// still sends never sees the answer; it sees a broken connection.
-async fn discard(body: &mut Body) {
-    let reading = async {
-        let mut size = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            size += frame.data_ref().map_or(0, Bytes::len);
-            if size > DISCARDED_BYTES_MAX {
-                break;
-            }
-        }
-    };
-    if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
-        tracing::debug!("a refused client went on sending for too long");
     }
 }

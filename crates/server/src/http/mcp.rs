@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::App;
 use super::answer::Failure;
-use super::call;
+use super::body::Incoming;
 use super::caller::{self, Caller};
 use crate::mcp::{self, InUse, Secret};
 
@@ -135,8 +135,10 @@ async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
     if request.method() != Method::POST {
         return Ok(Posted::One(request));
     }
-    let (parts, mut body) = request.into_parts();
-    let bytes = call::read_body(&mut body, app.settings()).await?;
+    let (parts, body) = request.into_parts();
+    let mut body = Incoming::new(body);
+    body.read_rest(app.settings()).await?;
+    let bytes = body.into_bytes();
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return Ok(Posted::One(Request::from_parts(parts, Body::from(bytes))));
     }
