@@ -34,6 +34,7 @@ use crate::{Error, ErrorKind};
 
 pub use check::{CheckReport, Problem, Remedy};
 pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
+pub use feed::{News, Position};
 pub use graph::{Graph, NoteLink, Orphans};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, Seen};

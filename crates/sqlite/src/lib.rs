@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::Error;
-use quipu_core::backend::{Backend, ReadWork, Sequence, WriteWork};
+use quipu_core::backend::{Backend, LookWork, ReadWork, Sequence, WriteWork};
 
 use error::StorageResult as _;
 use feed::Feed;
@@ -92,7 +92,16 @@ impl Backend for SqliteBackend {
     }
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        self.feed.wait(seen, patience, || self.newest_sequence())
+        let mut newest = seen;
+        self.feed.watch(patience, &mut || {
+            newest = self.newest_sequence()?;
+            Ok(newest > seen)
+        })?;
+        Ok(newest)
+    }
+
+    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+        self.feed.watch(patience, look)
     }
 
     fn erase(&self) -> Result<(), Error> {

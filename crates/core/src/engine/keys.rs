@@ -89,6 +89,7 @@ impl Engine {
             let after = Key { revoked_at: before.revoked_at.or(Some(now)), ..before.clone() };
             if after != before {
                 ledger.writer.put_key(&after)?;
+                ledger.lose_credential()?;
             }
             Ok(after)
         })

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::backend::{Backend, ReadWork, Sequence, WriteWork};
+use crate::backend::{Backend, LookWork, ReadWork, Sequence, WriteWork};
 use crate::{Error, ErrorKind};
 
 use super::Engine;
@@ -127,6 +127,10 @@ impl Backend for Restricted {
     }
 
     fn wait(&self, _: Sequence, _: Duration) -> Result<Sequence, Error> {
+        self.refused()
+    }
+
+    fn watch(&self, _: Duration, _: &mut LookWork<'_>) -> Result<(), Error> {
         self.refused()
     }
 

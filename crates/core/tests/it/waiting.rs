@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use quipu_core::backend::{Backend, ReadWork, Sequence, WriteWork};
+use quipu_core::backend::{Backend, LookWork, ReadWork, Sequence, WriteWork};
 use quipu_core::engine::{SearchFilter, SearchMode, SearchRequest};
 use quipu_core::model::View;
 use quipu_core::settings::Limits;
@@ -43,6 +43,10 @@ impl Backend for OnDisk {
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
         self.inner.wait(seen, patience)
+    }
+
+    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+        self.inner.watch(patience, look)
     }
 
     fn erase(&self) -> Result<(), Error> {
