@@ -12,6 +12,7 @@ mod choices;
 mod cursor;
 mod events;
 mod frame;
+mod guard;
 mod knowledge;
 mod listen;
 mod mcp;
@@ -34,11 +35,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use quipu_core::Engine;
-use quipu_core::backend::Sequence;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::feed;
+use crate::feed::Feed;
 use crate::mcp::{Hosts, Mcp, McpSettings};
 use crate::pool::{Pool, PoolSettings};
 use crate::tool::ToolSettings;
@@ -109,8 +109,8 @@ struct Shared {
     /// What tells the ids of requests of the same moment apart, here and in other servers.
     request_salt: u128,
     requests_count: AtomicU64,
-    /// The newest sequence that [`App::follow`] has seen.
-    newest: watch::Sender<Sequence>,
+    /// What [`App::follow`] tells.
+    feed: Feed,
     /// Whether the server is about to end, so that streams end too.
     is_stopping: watch::Sender<bool>,
     /// The same, for the streams of the MCP server.
@@ -123,14 +123,13 @@ impl App {
     pub fn new(engine: Engine, settings: HttpSettings) -> Self {
         let permits = Semaphore::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
-        let newest = watch::Sender::new(Sequence(0));
+        let feed = Feed::new();
         let mcp_stop = CancellationToken::new();
         let mut pool = settings.pool;
         // Half of all requests may wait to write, so that there is room for those that read.
         pool.writers_waiting_max = pool.writers_waiting_max.min((settings.requests_max / 2).max(1));
         let pool = Pool::new(engine, pool);
-        let mcp =
-            Mcp::new(pool.clone(), settings.mcp.clone(), newest.subscribe(), mcp_stop.clone());
+        let mcp = Mcp::new(pool.clone(), settings.mcp.clone(), feed.clone(), mcp_stop.clone());
         Self(Arc::new(Shared {
             request_salt: pool.random(),
             requests_count: AtomicU64::new(0),
@@ -139,16 +138,16 @@ impl App {
             rate,
             settings,
             metrics: Metrics::default(),
-            newest,
+            feed,
             is_stopping: watch::Sender::new(false),
             mcp_stop,
             mcp,
         }))
     }
 
-    /// Tells the event streams about changes, until `stop` says so. Blocks its thread.
+    /// Tells all streams about changes, until `stop` says so. Blocks its thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
-        self.0.pool.on_own_thread(|engine| feed::follow(engine, &self.0.newest, stop));
+        self.0.pool.on_own_thread(|engine| self.0.feed.follow(engine, stop));
     }
 
     /// Tells all streams to end.

@@ -4,6 +4,7 @@
 //! JSON shapes, which nothing else in Quipu has.
 
 mod author;
+mod credential;
 mod feed;
 mod follower;
 pub mod http;

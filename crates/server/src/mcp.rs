@@ -26,21 +26,19 @@ mod tools;
 
 use std::sync::Arc;
 
-use quipu_core::backend::Sequence;
 use quipu_core::model::Access;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use catalog::{ToolSet, UnknownTool};
 pub(crate) use connections::InUse;
 pub use http::Hosts;
-pub(crate) use http::{Secret, service};
+pub(crate) use http::service;
 pub(crate) use several::messages;
 pub use stdio::{Reach, StdioError, serve};
 
+use crate::feed::Feed;
 use crate::pool::Pool;
 use crate::tool::ToolSettings;
-use changes::Feed;
 use connections::Connections;
 use sessions::Sessions;
 
@@ -78,15 +76,15 @@ struct Shared {
 }
 
 impl Mcp {
-    /// Makes a server; `newest` follows the change feed, and `stop` ends subscriptions.
+    /// Makes a server; clients are told what `feed` tells, and `stop` ends subscriptions.
     pub(crate) fn new(
         pool: Pool,
         settings: McpSettings,
-        newest: watch::Receiver<Sequence>,
+        feed: Feed,
         stop: CancellationToken,
     ) -> Self {
         Self(Arc::new(Shared {
-            feed: Feed::new(pool.clone(), newest),
+            feed,
             connections: Connections::new(pool.clone()),
             pool,
             settings,

@@ -1,4 +1,7 @@
 //! The event stream: changes as they happen, resumable by sequence.
+//!
+//! A client reads what it missed from the engine, page by page, and goes on with the feed that all
+//! clients share. One that is too slow for that is sent back to the engine; nothing is kept for it.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,55 +11,81 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
-use quipu_core::backend::{Change, Event, Sequence};
-use quipu_core::model::{StoreId, View};
+use quipu_core::backend::Sequence;
+use quipu_core::engine::News;
+use quipu_core::model::StoreId;
 use quipu_core::{Engine, Error};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::App;
 use super::answer::{Answer, Failure};
 use super::call::{self, Call, Kind};
-use super::caller::{Caller, Need};
+use super::caller::{self, Caller, Need};
+use super::guard::guarded;
+use crate::credential::Credential;
+use crate::feed::{BATCH, Heard, Tail};
 use crate::wire::{ChangeBody, VersionBody};
 
 /// A comment is sent when nothing else was for so long, so that both sides notice a dead line.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-const BATCH: usize = 100;
 
 /// One open stream.
 struct Follower {
     app: App,
+    reader: Reader,
+    credential: Credential,
+    /// The last change that was looked at.
+    seen: Sequence,
+    /// Whether there may be changes that only the engine can tell.
+    is_behind: bool,
+    tail: Tail,
+    is_stopping: watch::Receiver<bool>,
+    /// When the other side has to hear something, be it nothing new.
+    quiet_until: Instant,
+}
+
+/// Who reads a stream, and what of it.
+struct Reader {
     caller: Caller,
     store: Option<StoreId>,
-    seen: Sequence,
-    newest: watch::Receiver<Sequence>,
-    is_stopping: watch::Receiver<bool>,
 }
 
 /// Streams changes. `after` or the header `Last-Event-ID` says where to go on; without either the
 /// stream begins now. `store` restricts it to one store.
 pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
-    let (caller, store, seen) = call::answer(app.clone(), request, Kind::Read, beginning).await?;
-    let follower = Follower {
-        newest: app.0.newest.subscribe(),
-        is_stopping: app.0.is_stopping.subscribe(),
-        app,
-        caller,
-        store,
-        seen,
+    // Both from before the engine is asked, so that nothing falls in between.
+    let tail = app.0.feed.tail();
+    let mut credential = {
+        let secret = caller::credential(request.headers())?;
+        Credential::new(app.pool(), &app.0.feed, secret)
     };
-    let body = Body::from_stream(stream::unfold(follower, |mut follower| async {
+    let (reader, seen) = call::answer(app.clone(), request, Kind::Read, beginning).await?;
+    credential.expires_with(&reader.caller.principal);
+    let is_stopping = app.0.is_stopping.subscribe();
+    let quiet_until = Instant::now() + KEEP_ALIVE;
+    let follower = Follower {
+        app,
+        reader,
+        credential: credential.clone(),
+        seen,
+        is_behind: true,
+        tail,
+        is_stopping,
+        quiet_until,
+    };
+    let events = Body::from_stream(stream::unfold(follower, |mut follower| async {
         let chunk = follower.next().await?;
         Some((Ok::<_, Infallible>(chunk), follower))
     }));
-    let mut response = Response::new(body);
+    let mut response = Response::new(guarded(events, credential));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
 
-fn beginning(call: &Call<'_>) -> Result<(Caller, Option<StoreId>, Sequence), Failure> {
+fn beginning(call: &Call<'_>) -> Result<(Reader, Sequence), Failure> {
     let store = match call.query().get("store") {
         None => None,
         Some(id) => Some(call.store(id, Need::Read)?.id),
@@ -67,69 +96,83 @@ fn beginning(call: &Call<'_>) -> Result<(Caller, Option<StoreId>, Sequence), Fai
         Some(Err(_)) => return Err(Failure::invalid("after: must be a sequence number")),
         None => call.engine.newest_sequence()?,
     };
-    Ok((call.caller.clone(), store, seen))
+    Ok((Reader { caller: call.caller.clone(), store }, seen))
 }
 
 impl Follower {
     /// Returns the next events, or a comment if none come for a while; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let (seen, store, caller) = (self.seen, self.store, self.caller.clone());
-            let look = move |engine: &Engine| {
-                let changes = engine.changes(seen, BATCH)?;
-                let gap = gap(seen, &changes);
-                let wanted =
-                    changes.iter().filter(|change| store.is_none_or(|it| it == change.store));
-                let events: String =
-                    wanted.filter_map(|change| event(engine, &caller, change)).collect();
-                Ok::<_, Error>((changes.last().map(|last| last.sequence), gap + &events))
-            };
-            let (last, text) = self.app.pool().read(look).await.ok()?.ok()?;
-            if let Some(last) = last {
-                self.seen = last;
-                if !text.is_empty() {
-                    return Some(text.into());
-                }
-                continue;
+            let text = if self.is_behind { self.missed().await? } else { self.heard().await? };
+            if !text.is_empty() {
+                self.quiet_until = Instant::now() + KEEP_ALIVE;
+                return Some(text);
             }
-            tokio::select! {
-                more = self.newest.wait_for(|newest| *newest > self.seen) => drop(more.ok()?),
-                _ = self.is_stopping.wait_for(|is_stopping| *is_stopping) => return None,
-                () = tokio::time::sleep(KEEP_ALIVE) => {
-                    return Some(Bytes::from_static(b": still here\n\n"));
+        }
+    }
+
+    /// Reads a page of what was missed from the engine. If that cannot be read, the stream ends: the
+    /// client comes back with the last id that it has seen.
+    async fn missed(&mut self) -> Option<Bytes> {
+        let (seen, credential) = (self.seen, self.credential.clone());
+        let read = move |engine: &Engine| {
+            let news = engine.news(seen, BATCH)?;
+            // Asked afterwards: then nothing of it came after a revocation that was not seen.
+            Ok::<_, Error>(credential.is_valid(engine)?.then_some(news))
+        };
+        let news = self.app.pool().read(read).await.ok()?.ok()??;
+        self.is_behind = news.len() == BATCH;
+        let is_gap = news.first().is_some_and(|first| first.change.sequence.0 > seen.0 + 1);
+        // Changes are missing because they are no longer kept.
+        let mut text = if is_gap { "event: gap\ndata: {}\n\n".to_owned() } else { String::new() };
+        if let Some(last) = news.last() {
+            self.seen = last.change.sequence;
+        }
+        self.tail.begin(self.seen);
+        let known = news.iter().filter(|news| self.reader.may_know(news));
+        text.extend(known.map(event));
+        Some(text.into())
+    }
+
+    /// Waits for what the shared feed tells.
+    async fn heard(&mut self) -> Option<Bytes> {
+        tokio::select! {
+            heard = self.tail.next() => match heard? {
+                Heard::Missed => self.is_behind = true,
+                Heard::Changes(changes) => {
+                    self.seen = changes.reached();
+                    return Some(changes.texts(|news| self.reader.may_know(news), event));
                 }
+            },
+            _ = self.is_stopping.wait_for(|is_stopping| *is_stopping) => return None,
+            () = tokio::time::sleep_until(self.quiet_until) => {
+                return Some(Bytes::from_static(b": still here\n\n"));
             }
+        }
+        Some(Bytes::new())
+    }
+}
+
+impl Reader {
+    /// Returns whether the reader wants a change and may know of it.
+    fn may_know(&self, news: &News) -> bool {
+        let store = news.change.store;
+        let is_wanted = self.store.is_none_or(|wanted| wanted == store);
+        if !is_wanted || !self.caller.may_in(store, Need::Read) {
+            return false;
+        }
+        match news.workspace {
+            Some(workspace) => workspace == self.caller.workspace,
+            // It is deleted; only callers of the whole workspace hear of that.
+            None => self.caller.require_workspace(Need::Read).is_ok(),
         }
     }
 }
 
-/// Tells that changes are missing because they are no longer kept.
-fn gap(seen: Sequence, changes: &[Change]) -> String {
-    let is_gap = changes.first().is_some_and(|first| first.sequence.0 > seen.0 + 1);
-    if is_gap { "event: gap\ndata: {}\n\n".to_owned() } else { String::new() }
-}
-
-/// Writes a change as an event, if the caller may know of it.
-fn event(engine: &Engine, caller: &Caller, change: &Change) -> Option<String> {
-    if !may_know(engine, caller, change) {
-        return None;
-    }
-    let mut body = ChangeBody::from(change);
-    if let Event::Version(id) = change.event {
-        let version = engine.version(change.store, id, View::Basic);
-        body.memory_version = version.ok().as_ref().map(VersionBody::from);
-    }
-    let data = serde_json::to_string(&body).ok()?;
-    Some(format!("id: {}\nevent: {}\ndata: {data}\n\n", body.sequence, body.event))
-}
-
-fn may_know(engine: &Engine, caller: &Caller, change: &Change) -> bool {
-    if !caller.may_in(change.store, Need::Read) {
-        return false;
-    }
-    match engine.store(change.store) {
-        Ok(store) => store.workspace == caller.workspace,
-        // It is deleted; only callers of the whole workspace hear of that.
-        Err(_) => caller.require_workspace(Need::Read).is_ok(),
-    }
+/// Writes a change as an event.
+fn event(news: &News) -> String {
+    let mut body = ChangeBody::from(&news.change);
+    body.memory_version = news.version.as_ref().map(VersionBody::from);
+    let data = serde_json::to_string(&body).expect("our shapes can be written as JSON");
+    format!("id: {}\nevent: {}\ndata: {data}\n\n", body.sequence, body.event)
 }

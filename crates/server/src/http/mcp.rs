@@ -23,7 +23,9 @@ use super::App;
 use super::answer::Failure;
 use super::body::Incoming;
 use super::caller::{self, Caller};
-use crate::mcp::{self, InUse, Secret};
+use super::guard::guarded;
+use crate::credential::Credential;
+use crate::mcp::{self, InUse};
 
 const EVENTS: &str = "text/event-stream";
 
@@ -37,7 +39,7 @@ pub(super) fn routes(app: &App) -> Router<App> {
 
 /// Lets requests pass with who makes them, and nobody else.
 async fn authenticated(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let (caller, secret) = match admitted(&app, request.headers()).await {
+    let (caller, credential) = match admitted(&app, request.headers()).await {
         Ok(admitted) => admitted,
         Err(failure) => {
             let realm = "Bearer realm=\"quipu\"";
@@ -57,7 +59,7 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
         },
     };
     request.extensions_mut().insert(caller.principal);
-    request.extensions_mut().insert(secret);
+    request.extensions_mut().insert(credential.clone());
     let response = match listed(&app, request).await {
         Ok(Posted::One(request)) => next.run(request).await,
         Ok(Posted::Several(..)) if in_use.is_none() => {
@@ -73,6 +75,11 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
         }
         Err(failure) => return failure.into_response(),
     };
+    let response = if is_stream(&response) {
+        response.map(|body| guarded(body, credential))
+    } else {
+        response
+    };
     match (in_use, connection(response.headers())) {
         (Some(in_use), _) => held(response, in_use),
         (None, Some(id)) => {
@@ -83,13 +90,21 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
     }
 }
 
-async fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Secret), Failure> {
-    let secret = Secret::new(caller::credential(headers)?);
+async fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), Failure> {
+    let secret = caller::credential(headers)?;
+    let mut credential = Credential::new(app.pool(), &app.0.feed, secret);
     let headers = headers.clone();
     let authenticate = move |engine: &Engine| Caller::authenticate(engine, &headers, None);
     let (caller, _) = app.pool().read(authenticate).await??;
+    credential.expires_with(&caller.principal);
     app.0.rate.admit(&caller.actor)?;
-    Ok((caller, secret))
+    Ok((caller, credential))
+}
+
+/// Tells whether a response is a stream of events.
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes()))
 }
 
 /// Tells whether a message is of a revision that has no connections.
@@ -211,15 +226,13 @@ impl Answers {
 
 /// Returns the events of the response to a message.
 async fn events(message: &Value, response: Response) -> Body {
-    let (head, body) = response.into_parts();
-    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
-        return body;
+    if is_stream(&response) {
+        return response.into_body();
     }
-    if head.status.is_success() {
+    if response.status().is_success() {
         return Body::empty();
     }
-    let reason = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let reason = response.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
     Body::from(refused(message, &reason))
 }
 

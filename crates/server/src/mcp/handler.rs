@@ -34,11 +34,11 @@ use super::answer::refused;
 use super::arguments::Arguments;
 use super::catalog;
 use super::changes::{End, Follower, Watched};
-use super::http::Secret;
 use super::log::{Level, Log};
 use super::stdio::Reach;
 use super::tools::{self, Asked, Call, Progress};
 use super::{Mcp, completion, instructions, malformed, prompts, resources, sessions};
+use crate::credential::Credential;
 use crate::pool::PoolError;
 use crate::{Author, DraftedSession};
 
@@ -168,11 +168,12 @@ impl Handler {
         named: Option<&Implementation>,
     ) -> Result<Follower, ErrorData> {
         let identity = self.identity(extensions, named).await?;
-        let secret = match self.door {
+        let credential = match self.door {
             Door::Stdio(_) => None,
-            Door::Http => Some(carried::<Secret>(extensions)?.clone()),
+            Door::Http => Some(carried::<Credential>(extensions)?.clone()),
         };
-        Ok(self.mcp.0.feed.follower(identity, secret).await)
+        let followed = (self.mcp.pool(), &self.mcp.0.feed);
+        Ok(Follower::new(followed, identity, credential).await)
     }
 }
 

@@ -4,6 +4,8 @@
 mod access;
 #[path = "rest/errors.rs"]
 mod errors;
+#[path = "rest/events.rs"]
+mod events;
 #[path = "rest/knowledge.rs"]
 mod knowledge;
 #[path = "rest/mcp.rs"]

@@ -213,7 +213,7 @@ async fn next_event(stream: &mut Body) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_revoked_key_hears_of_nothing_any_more() {
+async fn the_stream_of_a_revoked_key_ends_at_once() {
     let server = server();
     let app = server.app.clone();
     std::thread::spawn(move || app.follow(|| false));
@@ -232,7 +232,24 @@ async fn a_revoked_key_hears_of_nothing_any_more() {
     let keys = server.engine.keys(server.workspace).expect("keys");
     let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
     server.engine.revoke_key(id).expect("it is revoked");
-    server.store("second").await;
+    // Nothing else happens that could wake it.
+    assert_eq!(next_event(&mut stream).await, None);
+}
+
+#[tokio::test]
+async fn a_stream_of_a_client_that_never_said_that_it_is_ready_ends_too() {
+    let server = server();
+    let app = server.app.clone();
+    std::thread::spawn(move || app.follow(|| false));
+    let key = server.new_key(Role::ReadWrite, None);
+    let reply = server.send(request(&key, &[], &greeting())).await;
+    let session = reply.headers["mcp-session-id"].to_str().expect("a text").to_owned();
+    let client = Client { server: &server, key, session };
+    let answer = server.app.router().oneshot(client.bare(Method::GET)).await.expect("an answer");
+    let mut stream = answer.into_body();
+    let keys = server.engine.keys(server.workspace).expect("keys");
+    let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
+    server.engine.revoke_key(id).expect("it is revoked");
     assert_eq!(next_event(&mut stream).await, None);
 }
 
