@@ -159,7 +159,7 @@ async fn a_session_of_one_key_is_closed_to_another() {
         }
     }
     assert!(!client.tools().await.is_empty());
-    assert_eq!(server.send(client.bare(Method::DELETE)).await.status, 202);
+    assert_eq!(server.send(client.bare(Method::DELETE)).await.status, 204);
     assert_eq!(client.send(&message("tools/list", &json!({}))).await.status, 404);
 }
 
