@@ -8,6 +8,8 @@ mod errors;
 mod help;
 #[path = "it/knowledge.rs"]
 mod knowledge;
+#[path = "it/logging.rs"]
+mod logging;
 #[path = "it/mcp.rs"]
 mod mcp;
 #[path = "it/serve.rs"]

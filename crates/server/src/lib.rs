@@ -8,6 +8,7 @@ mod credential;
 mod feed;
 mod follower;
 pub mod http;
+pub mod log;
 pub mod mcp;
 mod pool;
 pub mod tool;

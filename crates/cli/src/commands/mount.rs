@@ -18,11 +18,13 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
+use tracing::Level;
 
 use super::sessions::attachment;
 use crate::args::{MountArguments, UnmountArguments};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
+use crate::log::{self, LogForm};
 use crate::print::{Form, answer};
 use crate::settings::MountTable;
 
@@ -57,7 +59,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
         // A process that leads a session already needs no other one.
         setsid().map(drop).unwrap_or_default();
     }
-    init_log();
+    let _log = log::start(Level::WARN, LogForm::Plain);
     let data = context.open()?;
     let session = session(&data, arguments)?;
     let root = root(context, arguments.root.as_deref());
@@ -85,15 +87,6 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     mounts.unmount();
     runtime.shutdown_background();
     told
-}
-
-fn init_log() {
-    tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .init();
 }
 
 fn root(context: &Context, wanted: Option<&Path>) -> PathBuf {

@@ -1,6 +1,6 @@
 //! `quipu serve`: the REST API over HTTP, and what runs beside it.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::mcp;
 use crate::args::ServeArguments;
 use crate::context::{Context, Data};
 use crate::failure::Failure;
+use crate::log::{self, LogForm};
 use crate::print::note;
 use crate::settings::{ServeTable, Settings};
 
@@ -26,7 +27,8 @@ const PRUNE_EVERY: Duration = Duration::from_hours(1);
 const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), Failure> {
-    init_log(arguments);
+    let form = if arguments.log_json { LogForm::Json } else { LogForm::Text };
+    let _log = log::start(arguments.log_level, form);
     let data = context.open_or_create()?;
     let table = &context.settings.serve;
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
@@ -55,19 +57,6 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         listener.serve(&app, stopped()).await;
         Ok(())
     })
-}
-
-fn init_log(arguments: &ServeArguments) {
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(arguments.log_level)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    if arguments.log_json {
-        builder.json().init();
-    } else {
-        builder.init();
-    }
 }
 
 fn tls(arguments: &ServeArguments, table: &ServeTable) -> Result<Option<Tls>, Failure> {

@@ -37,9 +37,13 @@ impl Server {
         Self::spawn(command)
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    pub(crate) fn spawn(command: Command) -> Self {
+        Self::spawn_with(command, Stdio::piped())
+    }
+
+    /// Starts a server whose log goes there.
+    pub(crate) fn spawn_with(mut command: Command, log: Stdio) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("it starts");
         let out = BufReader::new(child.stdout.take().expect("the output is piped"));
         let agent = agent(TlsConfig::default());
         let mut server = Self { child, out, lines: Vec::new(), url: String::new(), agent };

@@ -1,0 +1,34 @@
+//! The log of commands that run for long, on the standard error.
+
+use std::io::IsTerminal as _;
+
+use quipu_server::log::{self, LogGuard};
+use tracing::Level;
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogForm {
+    /// As text, in colors on a terminal.
+    Text,
+    /// As text without colors.
+    Plain,
+    /// As one JSON object.
+    Json,
+}
+
+/// Begins to log. What is returned must live as long as the command.
+#[must_use]
+pub(crate) fn start(level: Level, form: LogForm) -> LogGuard {
+    let (writer, guard) = log::to_stderr();
+    let is_colored = form == LogForm::Text && std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(writer)
+        .with_ansi(is_colored)
+        .with_target(false);
+    match form {
+        LogForm::Json => builder.json().init(),
+        LogForm::Text | LogForm::Plain => builder.init(),
+    }
+    guard
+}
