@@ -1,5 +1,6 @@
 //! What commands work with: the engine, the store that is meant, the user.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
@@ -13,6 +14,7 @@ use crate::args::Global;
 use crate::failure::Failure;
 use crate::print::Form;
 use crate::settings::{Flags, Settings};
+use crate::uses;
 
 /// The settings and the form of the answer, before anything is opened.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) form: Form,
     named: Vec<String>,
+    /// What was opened, if anything was.
+    opened: OnceCell<Engine>,
 }
 
 /// An open data directory.
@@ -38,7 +42,8 @@ impl Context {
     pub(crate) fn new(global: Global) -> Result<Self, Failure> {
         let form = if global.json { Form::Json } else { Form::Text };
         let flags = Flags { data: global.data, config: global.config };
-        Ok(Self { settings: Settings::read(flags)?, form, named: global.stores })
+        let settings = Settings::read(flags)?;
+        Ok(Self { settings, form, named: global.stores, opened: OnceCell::new() })
     }
 
     /// Returns the stores that the command line names.
@@ -56,10 +61,18 @@ impl Context {
         self.open_as(OpenMode::Create)
     }
 
+    /// Finishes what the command leaves to be done.
+    pub(crate) fn end(&self) {
+        if let Some(engine) = self.opened.get() {
+            uses::write_at_end(engine);
+        }
+    }
+
     fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
         let backend = Arc::new(SqliteBackend::open(&self.settings.data, mode)?);
         let shared: Arc<dyn quipu_core::Backend> = Arc::clone(&backend) as _;
         let engine = Engine::new(shared, Arc::new(SystemClock), self.settings.limits.clone());
+        self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
         let (named, default_store) = (self.named.clone(), self.settings.store.clone());

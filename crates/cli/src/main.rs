@@ -7,6 +7,7 @@ mod failure;
 mod log;
 mod print;
 mod settings;
+mod uses;
 
 use std::process::ExitCode;
 
@@ -17,8 +18,11 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let context = Context::new(arguments.global);
-    let done = context.and_then(|context| commands::run(&context, arguments.command));
+    let done = Context::new(arguments.global).and_then(|context| {
+        let done = commands::run(&context, arguments.command);
+        context.end();
+        done
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -4,6 +4,8 @@
 mod commands;
 #[path = "it/errors.rs"]
 mod errors;
+#[path = "it/expiry.rs"]
+mod expiry;
 #[path = "it/help.rs"]
 mod help;
 #[path = "it/knowledge.rs"]

@@ -14,6 +14,7 @@ use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::log::{self, LogForm};
 use crate::settings::Settings;
+use crate::uses;
 
 pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Failure> {
     if let Some(McpCommand::Install(install)) = &arguments.command {
@@ -30,6 +31,7 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         let stores = data.named.iter().map(|named| attachment(&data, named, settings.access));
         Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
     };
+    uses::keep_written(&data.engine);
     let served = mcp::serve(&data.engine, settings, reach);
     served.map_err(|error| Failure::other(error.to_string()))
 }

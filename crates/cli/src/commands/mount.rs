@@ -27,6 +27,7 @@ use crate::failure::Failure;
 use crate::log::{self, LogForm};
 use crate::print::{Form, answer};
 use crate::settings::MountTable;
+use crate::uses;
 
 /// What is said when everything is mounted.
 #[derive(Serialize)]
@@ -76,6 +77,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
         Ending::new(tie)?
     };
     let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explained(&error))?;
+    uses::keep_written(&data.engine);
     let told = announce(context.form, &session, &root, &data);
     if told.is_ok() {
         if tie == Tie::Nobody {

@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::log::{self, LogForm};
 use crate::print::note;
 use crate::settings::{ServeTable, Settings};
+use crate::uses;
 
 const PORT: u16 = 8420;
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
@@ -145,6 +146,7 @@ fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), F
     std::thread::spawn(move || follower.follow(|| false));
     let engine = data.engine.clone();
     std::thread::spawn(move || quipu_server::follow_index(&engine, || false));
+    uses::keep_written(&data.engine);
     let engine = data.engine.clone();
     let every = settings.serve.prune_every_minutes;
     let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));

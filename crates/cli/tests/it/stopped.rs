@@ -149,6 +149,21 @@ fn the_memory_tool_views() {
 }
 
 #[test]
+fn the_command_line_reads_and_ends() {
+    // The reading of an old memory is to be written down at the end, which cannot be done now.
+    let quipu = crate::expiry::aged();
+    quipu.ok(&["search", "green"]);
+    let _lock = hold(&quipu);
+    for arguments in
+        [&["cat", "/read.md"][..], &["ls"], &["log"], &["search", "green"], &["store", "list"]]
+    {
+        let command = quipu.command(arguments);
+        let ran = promptly(move || crate::support::run(command, b""));
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+}
+
+#[test]
 fn who_only_reads_is_no_session() {
     let quipu = prepared();
     let before = quipu.ok(&["session", "list"]);

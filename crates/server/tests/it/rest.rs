@@ -6,6 +6,8 @@ mod access;
 mod errors;
 #[path = "rest/events.rs"]
 mod events;
+#[path = "rest/expiry.rs"]
+mod expiry;
 #[path = "rest/knowledge.rs"]
 mod knowledge;
 #[path = "rest/mcp.rs"]

@@ -18,13 +18,13 @@ use super::{Reply, Server, server, server_with};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A client that has shaken hands.
-struct Client<'s> {
+pub(super) struct Client<'s> {
     server: &'s Server,
     key: String,
     session: String,
 }
 
-fn message(method: &str, params: &Value) -> Value {
+pub(super) fn message(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
@@ -65,7 +65,7 @@ fn event(reply: &Reply) -> Value {
 }
 
 impl<'s> Client<'s> {
-    async fn new(server: &'s Server, key: &str) -> Self {
+    pub(super) async fn new(server: &'s Server, key: &str) -> Self {
         let reply = server.send(request(key, &[], &greeting())).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
         let session = reply.headers["mcp-session-id"].to_str().expect("a text").to_owned();
@@ -75,7 +75,7 @@ impl<'s> Client<'s> {
         client
     }
 
-    async fn send(&self, body: &Value) -> Reply {
+    pub(super) async fn send(&self, body: &Value) -> Reply {
         let headers = [("mcp-session-id", self.session.as_str())];
         self.server.send(request(&self.key, &headers, body)).await
     }
@@ -93,7 +93,7 @@ impl<'s> Client<'s> {
             .expect("a request")
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let reply = self.send(&message("tools/call", &params)).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
