@@ -22,7 +22,7 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) form: Form,
     named: Vec<String>,
-    /// What was opened, if anything was.
+    /// The engine, once the data directory is open.
     opened: OnceCell<Engine>,
 }
 
@@ -61,10 +61,10 @@ impl Context {
         self.open_as(OpenMode::Create)
     }
 
-    /// Finishes what the command leaves to be done.
+    /// Runs what is due when the command has ended.
     pub(crate) fn end(&self) {
         if let Some(engine) = self.opened.get() {
-            uses::write_at_end(engine);
+            uses::write_on_exit(engine);
         }
     }
 

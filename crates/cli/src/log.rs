@@ -1,22 +1,22 @@
-//! The log of commands that run for long, on the standard error.
+//! Logging of long-running commands to standard error.
 
 use std::io::IsTerminal as _;
 
 use quipu_server::log::{self, LogGuard};
 use tracing::Level;
 
-/// How a line of the log looks.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogForm {
-    /// As text, in colors on a terminal.
+    /// Text, colored on a terminal.
     Text,
-    /// As text without colors.
+    /// Text without colors.
     Plain,
-    /// As one JSON object.
+    /// One JSON object per line.
     Json,
 }
 
-/// Begins to log. What is returned must live as long as the command.
+/// Installs the logger. The guard flushes it and must live as long as the command.
 #[must_use]
 pub(crate) fn start(level: Level, form: LogForm) -> LogGuard {
     let (writer, guard) = log::to_stderr();

@@ -1,9 +1,9 @@
-//! Which memories were read, written down for stores that delete what nobody uses.
+//! Persists which memories were read, for stores that delete unused ones.
 //!
-//! The engine keeps readings in memory, so that no read waits for a writer. Commands that run for long
-//! write them down now and then, and every command when it ends. A reading is only a hint: if it
-//! cannot be written soon, because another process writes for long or the disk is full, it is
-//! given up, and nobody is told but the log.
+//! The engine buffers readings in memory so that no read blocks on a writer. Long-running commands
+//! flush them periodically, and every command does on exit. Readings are hints: if they
+//! cannot be written promptly, because another process holds the write lock or the disk is full,
+//! they are dropped with a debug message.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use quipu_core::{Engine, Error};
 
-/// How often a command that runs for long writes readings down.
-const EVERY: Duration = Duration::from_secs(5);
+/// How often a long-running command flushes readings.
+const FLUSH_PERIOD: Duration = Duration::from_secs(5);
 
-/// How long the end of a command waits for them.
-const END_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long a command waits for the flush on exit.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Writes readings down now and then, in a thread that ends with the process.
+/// Flushes readings periodically, on a thread that lives as long as the process.
 pub(crate) fn keep_written(engine: &Engine) {
-    keep_written_every(EVERY, engine.clone());
+    keep_written_every(FLUSH_PERIOD, engine.clone());
 }
 
 fn keep_written_every(span: Duration, engine: Engine) {
@@ -31,19 +31,19 @@ fn keep_written_every(span: Duration, engine: Engine) {
     });
 }
 
-/// Writes readings down before the process ends, if that takes no more than a moment.
-pub(crate) fn write_at_end(engine: &Engine) {
+/// Flushes readings before the process exits, within a bounded time.
+pub(crate) fn write_on_exit(engine: &Engine) {
     if !engine.has_unwritten_uses() {
         return;
     }
     let (done, ended) = channel();
     let engine = engine.clone();
-    // It is left behind if it waits for somebody.
+    // The thread is abandoned if it blocks on the write lock.
     thread::spawn(move || {
         log(&engine.write_uses());
         done.send(()).unwrap_or_default();
     });
-    ended.recv_timeout(END_TIMEOUT).unwrap_or_default();
+    ended.recv_timeout(EXIT_TIMEOUT).unwrap_or_default();
 }
 
 fn log(written: &Result<usize, Error>) {
@@ -69,7 +69,7 @@ mod tests {
 
     const DAY: Duration = Duration::from_hours(24);
 
-    /// A clock that goes wrong by so many days.
+    /// A clock that is this many days ahead.
     #[derive(Debug)]
     struct Ahead(u32);
 
@@ -100,7 +100,7 @@ mod tests {
         later.memory_at(store, &path, View::Full).unwrap();
         assert!(later.has_unwritten_uses());
         keep_written_every(Duration::from_millis(1), later);
-        // Whoever reads it then need not note that, because it is noted already.
+        // A second reading within the hour is not noted, so nothing is left to write then.
         let is_noted = || {
             let another = engine(6);
             another.memory_at(store, &path, View::Full).unwrap();

@@ -56,10 +56,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error>;
 
     /// Calls `look` now and after every commit of any process, whether or not it has a change, until
-    /// `look` says `true` or `patience` ends.
+    /// `look` returns `true` or `patience` ends.
     ///
-    /// A commit that ends while `look` runs is followed by another look. There may be more looks than
-    /// commits. An error of `look` is returned as it is. Waiting uses no processor time.
+    /// A commit that completes while `look` runs is followed by another call. There may be more calls
+    /// than commits. An error of `look` is returned as it is. Waiting uses no processor time.
     fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error>;
 
     /// Takes everything that was removed or redacted out of every file.
@@ -86,7 +86,7 @@ pub type ReadWork<'a> = dyn FnMut(&dyn Reader) -> Result<(), Error> + 'a;
 /// What [`Backend::write`] runs.
 pub type WriteWork<'a> = dyn FnMut(&mut dyn Writer) -> Result<(), Error> + 'a;
 
-/// What [`Backend::watch`] calls: whether the watch can end.
+/// What [`Backend::watch`] calls; returns whether the watch is over.
 pub type LookWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
 
 /// Reads a snapshot.

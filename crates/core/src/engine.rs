@@ -61,7 +61,7 @@ pub struct Engine {
     index_turn: Arc<Mutex<()>>,
     /// Readings that are not written down yet.
     uses: Arc<Uses>,
-    /// What keeps this engine from waiting, if anything does.
+    /// Set if this engine must not block; see [`waiting`].
     restriction: Option<Restriction>,
 }
 

@@ -1,4 +1,4 @@
-//! Who makes changes, for doors that begin a session before anybody knows whether it will write.
+//! The authors of changes, for doors whose sessions are recorded lazily.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quipu_core::model::{Actor, Session};
 use quipu_core::{Engine, Error};
 
-/// Whoever is named as the author of changes.
+/// The author of changes.
 #[derive(Clone, Debug)]
 pub enum Author {
-    /// Somebody who is known already.
+    /// An actor that is recorded already.
     Actor(Actor),
     /// A session that is recorded before its first change.
     Drafted(Arc<DraftedSession>),
@@ -28,7 +28,7 @@ impl From<DraftedSession> for Author {
 }
 
 impl Author {
-    /// Returns the actor for a change that is about to be made.
+    /// Returns the actor for a change that is about to be made, and records its session if needed.
     pub(crate) fn actor(&self, engine: &Engine) -> Result<Actor, Error> {
         match self {
             Self::Actor(actor) => Ok(actor.clone()),
@@ -37,8 +37,9 @@ impl Author {
     }
 }
 
-/// A session that may not be recorded yet: an agent that only reads leaves no trace, and is not kept
-/// from reading because something cannot be written.
+/// A session that is recorded before its first change.
+///
+/// An agent that only reads never writes a row, so it can read while the storage cannot be written.
 #[derive(Debug)]
 pub struct DraftedSession {
     session: Session,
@@ -57,7 +58,7 @@ impl DraftedSession {
     }
 
     fn actor(&self, engine: &Engine) -> Result<Actor, Error> {
-        // Two first changes at the same time both record it, and the second finds it recorded.
+        // Concurrent first changes may both get here; recording is idempotent.
         if !self.is_recorded.load(Ordering::Acquire) {
             engine.record_session(&self.session)?;
             self.is_recorded.store(true, Ordering::Release);

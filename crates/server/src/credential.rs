@@ -1,4 +1,4 @@
-//! Credentials that outlive the moment at which they were checked, because an answer goes on.
+//! The credentials of open streams, which must end when their credential becomes invalid.
 
 use std::fmt;
 use std::future;
@@ -14,13 +14,14 @@ use tokio::sync::watch;
 use crate::feed::Feed;
 use crate::pool::Pool;
 
-/// If nobody can tell whether a credential is valid, it is asked again after this time.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pause before a credential is checked again after an error.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A clock that was set is noticed at the latest after this time.
-const LOOK_AT_CLOCK_EVERY: Duration = Duration::from_mins(1);
+/// The longest wait for an expiry. Timers are monotonic, so a wall clock that was set forward is
+/// noticed after this time at the latest.
+const EXPIRY_CHECK_PERIOD: Duration = Duration::from_mins(1);
 
-/// The secret that a request carried, and how to find out that it is not valid any more.
+/// The secret of a request, with what is needed to notice that it becomes invalid.
 #[derive(Clone)]
 pub(crate) struct Credential {
     pool: Pool,
@@ -30,7 +31,8 @@ pub(crate) struct Credential {
 }
 
 impl Credential {
-    /// Takes a secret that has not been checked yet: one that is lost after this is noticed.
+    /// Starts watching a secret. Call this before checking it: a revocation after this call is
+    /// noticed.
     pub(crate) fn new(pool: &Pool, feed: &Feed, secret: &str) -> Self {
         Self {
             pool: pool.clone(),
@@ -40,7 +42,7 @@ impl Credential {
         }
     }
 
-    /// Notes when it expires, as far as that is known from who stands behind it.
+    /// Sets the expiry of the credential to that of its principal.
     pub(crate) fn expires_with(&mut self, principal: &Principal) {
         self.expires_at = match principal {
             Principal::Key(key) => key.expires_at,
@@ -48,8 +50,8 @@ impl Credential {
         };
     }
 
-    /// Waits until it may have stopped to work. May be dropped at any time.
-    pub(crate) async fn doubted(&mut self) {
+    /// Waits until a credential was revoked, this one or another, or this one expires. Cancel safe.
+    pub(crate) async fn in_doubt(&mut self) {
         let expired = async {
             match self.expires_at {
                 Some(at) => tokio::time::sleep(until(at, self.pool.now())).await,
@@ -58,20 +60,20 @@ impl Credential {
         };
         tokio::select! {
             changed = self.losses.changed() => if changed.is_err() {
-                // Nobody follows the changes any more: the server is about to end.
+                // The feed is gone, so the server is shutting down.
                 future::pending::<()>().await;
             },
             () = expired => {}
         }
     }
 
-    /// Returns whether it is valid now.
+    /// Returns whether the credential is valid now.
     pub(crate) fn is_valid(&self, engine: &Engine) -> Result<bool, Error> {
         Ok(engine.principal(&self.secret)?.is_some())
     }
 
-    /// Returns who stands behind it now; `None` if it is not valid any more. Waits until that can be
-    /// told.
+    /// Returns the principal behind the credential, or `None` if it is invalid. Retries until the
+    /// storage can be read.
     pub(crate) async fn principal(&self) -> Option<Principal> {
         loop {
             let secret = Arc::clone(&self.secret);
@@ -80,15 +82,15 @@ impl Credential {
                 Ok(Err(error)) => tracing::error!(%error, "a credential cannot be checked"),
                 Err(error) => tracing::warn!(%error, "a credential cannot be checked"),
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 }
 
 fn until(at: Timestamp, now: Timestamp) -> Duration {
     let micros = u64::try_from(at.as_micros().saturating_sub(now.as_micros())).unwrap_or(0);
-    // Never nothing at all: the two clocks need not agree to the microsecond.
-    Duration::from_micros(micros).clamp(Duration::from_millis(1), LOOK_AT_CLOCK_EVERY)
+    // At least a millisecond: the timer may fire slightly before the wall clock gets there.
+    Duration::from_micros(micros).clamp(Duration::from_millis(1), EXPIRY_CHECK_PERIOD)
 }
 
 impl fmt::Debug for Credential {
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_storage_that_fails_once_makes_no_credential_invalid() {
+    async fn a_storage_error_does_not_invalidate_a_credential() {
         let fixture = fixture();
         fixture.backend.fail_at(1);
         assert!(fixture.credential.principal().await.is_some());
@@ -138,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn an_expiry_is_waited_for_but_the_clock_is_looked_at_in_between() {
+    fn the_wait_for_an_expiry_is_bounded() {
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
         assert_eq!(until(at(30), at(0)), Duration::from_secs(30));
-        assert_eq!(until(at(3000), at(0)), LOOK_AT_CLOCK_EVERY);
+        assert_eq!(until(at(3000), at(0)), EXPIRY_CHECK_PERIOD);
         assert_eq!(until(at(0), at(30)), Duration::from_millis(1));
     }
 }

@@ -62,7 +62,7 @@ pub struct HttpSettings {
     pub requests_max: usize,
     /// How many connections are open at the same time.
     pub connections_max: usize,
-    /// How many requests wait for the disk or for other writers at the same time.
+    /// How many requests may block on the disk or on other writers concurrently.
     pub pool: PoolSettings,
     /// How many requests each key may make in a minute; `None` means any number.
     pub requests_per_minute_max: Option<u32>,
@@ -109,7 +109,7 @@ struct Shared {
     /// What tells the ids of requests of the same moment apart, here and in other servers.
     request_salt: u128,
     requests_count: AtomicU64,
-    /// What [`App::follow`] tells.
+    /// What [`App::follow`] publishes to.
     feed: Feed,
     /// Whether the server is about to end, so that streams end too.
     is_stopping: watch::Sender<bool>,
@@ -125,10 +125,11 @@ impl App {
         let rate = RateLimiter::new(settings.requests_per_minute_max);
         let feed = Feed::new();
         let mcp_stop = CancellationToken::new();
-        let mut pool = settings.pool;
-        // Half of all requests may wait to write, so that there is room for those that read.
-        pool.writers_waiting_max = pool.writers_waiting_max.min((settings.requests_max / 2).max(1));
-        let pool = Pool::new(engine, pool);
+        let mut limits = settings.pool;
+        // Writers that are blocked must not use up the permits of all requests.
+        let half = (settings.requests_max / 2).max(1);
+        limits.writers_queued_max = limits.writers_queued_max.min(half);
+        let pool = Pool::new(engine, limits);
         let mcp = Mcp::new(pool.clone(), settings.mcp.clone(), feed.clone(), mcp_stop.clone());
         Self(Arc::new(Shared {
             request_salt: pool.random(),
@@ -145,9 +146,9 @@ impl App {
         }))
     }
 
-    /// Tells all streams about changes, until `stop` says so. Blocks its thread.
+    /// Publishes changes to all streams until `stop` returns `true`. Blocks the calling thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
-        self.0.pool.on_own_thread(|engine| self.0.feed.follow(engine, stop));
+        self.0.pool.on_dedicated_thread(|engine| self.0.feed.follow(engine, stop));
     }
 
     /// Tells all streams to end.

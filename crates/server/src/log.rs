@@ -1,8 +1,8 @@
-//! Log lines, written where they keep nobody waiting.
+//! A log writer that neither fails nor blocks.
 //!
-//! The standard error may be a full disk, a pipe that was closed, or one that nobody reads just now.
-//! A request must neither fail nor wait because of that, so lines go to a thread through a queue, and
-//! what cannot be written is counted and forgotten.
+//! Standard error may be a file on a full disk, a closed pipe, or a pipe whose reader is stopped. A
+//! request must neither fail nor block on that, so lines go through a bounded queue to a writer
+//! thread; lines that do not fit or cannot be written are dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So many lines may wait to be written; a line is a few hundred bytes.
-const LINES_WAITING_MAX: usize = 1024;
+/// The capacity of the queue; a line has a few hundred bytes.
+const LINES_QUEUED_MAX: usize = 1024;
 
-/// How long the end of the process waits for the last lines.
+/// How long the process waits for the last lines before it exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-static LINES_LOST: AtomicU64 = AtomicU64::new(0);
+static LINES_DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how many lines could not be written since the process began.
-pub fn lines_lost() -> u64 {
-    LINES_LOST.load(Ordering::Relaxed)
+/// Returns how many lines were dropped since the process started.
+pub fn lines_dropped() -> u64 {
+    LINES_DROPPED.load(Ordering::Relaxed)
 }
 
-/// Writes lines to the standard error. Each write must be a line, and none fails.
+/// Queues lines for standard error. Every write must be a whole line, and none fails.
 #[derive(Debug)]
 pub struct LogWriter(SyncSender<Entry>);
 
 #[derive(Debug)]
 enum Entry {
     Line(Vec<u8>),
-    /// Everything before this has been written when its other end hears so.
+    /// Acknowledged when everything before it has been written.
     Flush(SyncSender<()>),
 }
 
-/// Sees to it that the last lines are written, if they can be, when this is dropped.
+/// Flushes the queue when dropped.
 #[derive(Debug)]
 pub struct LogGuard(Arc<LogWriter>);
 
-/// Starts a thread that writes to the standard error.
+/// Starts the writer thread for standard error.
 pub fn to_stderr() -> (Arc<LogWriter>, LogGuard) {
-    let (lines, written) = sync_channel(LINES_WAITING_MAX);
+    let (lines, written) = sync_channel(LINES_QUEUED_MAX);
     // It ends with the process.
     thread::spawn(move || write(&written, io::stderr()));
     let writer = Arc::new(LogWriter(lines));
@@ -53,10 +53,10 @@ fn write(entries: &Receiver<Entry>, mut out: impl Write) {
         match entry {
             Entry::Line(line) => {
                 if out.write_all(&line).is_err() {
-                    LINES_LOST.fetch_add(1, Ordering::Relaxed);
+                    LINES_DROPPED.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            // Nobody may wait for it any more.
+            // The guard may have given up.
             Entry::Flush(done) => done.send(()).unwrap_or_default(),
         }
     }
@@ -65,7 +65,7 @@ fn write(entries: &Receiver<Entry>, mut out: impl Write) {
 impl Write for &LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.0.try_send(Entry::Line(line.to_owned())).is_err() {
-            LINES_LOST.fetch_add(1, Ordering::Relaxed);
+            LINES_DROPPED.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
     }
@@ -85,7 +85,7 @@ impl Drop for LogGuard {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        // It is no failure if the last lines cannot be written in time.
+        // Lines that cannot be written in time are lost.
         let left = FLUSH_TIMEOUT.saturating_sub(start.elapsed());
         flushed.recv_timeout(left).unwrap_or_default();
     }
@@ -96,14 +96,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_find_no_room_are_counted_and_nobody_waits() {
+    fn lines_that_do_not_fit_are_dropped_and_counted() {
         let (lines, waiting) = sync_channel(2);
         let mut writer = &LogWriter(lines);
-        let before = lines_lost();
+        let before = lines_dropped();
         for _ in 0..5 {
             writer.write_all(b"a line\n").unwrap();
         }
-        assert!(lines_lost() >= before + 3);
+        assert!(lines_dropped() >= before + 3);
         drop(waiting);
         writer.write_all(b"a line\n").unwrap();
     }
@@ -121,10 +121,10 @@ mod tests {
             }
         }
         let (lines, waiting) = sync_channel(2);
-        let before = lines_lost();
+        let before = lines_dropped();
         lines.send(Entry::Line(b"a line\n".to_vec())).unwrap();
         drop(lines);
         write(&waiting, Full);
-        assert!(lines_lost() > before);
+        assert!(lines_dropped() > before);
     }
 }

@@ -1,15 +1,16 @@
-//! The engine, as asynchronous code reaches it.
+//! Access to the engine from asynchronous code.
 //!
-//! The engine is synchronous: its calls may wait for the disk and for the write lock, which another
-//! process can hold for as long as it likes. A runtime has a worker per core, so a few calls that wait on
-//! workers stop everything, health checks among them. Therefore no asynchronous code of this crate
-//! holds an [`Engine`]: it hands a [`Pool`] a closure and gets its result.
+//! The engine is synchronous: its calls block on the disk and on the write lock, which another
+//! process can hold indefinitely. A runtime has one worker per core, so a few calls that block a
+//! worker stall every request, health checks included. Therefore asynchronous code in this crate
+//! never holds an [`Engine`]; it passes a closure to a [`Pool`] and awaits the result.
 //!
-//! [`Pool::read`] tries the closure in up to three places: on the worker with an engine that never
-//! waits (what was read before and has not changed since needs no disk), then in a thread for readers
-//! with an engine that never writes, then in a thread for writers. [`Pool::write`] goes to the last at
-//! once. Readers and writers have permits of their own, so writers that wait for the lock cannot use
-//! up what readers need, and since the second engine cannot write, no reader can turn into one that waits.
+//! [`Pool::read`] escalates in up to three steps: the closure runs on the worker with an engine
+//! that never blocks (answers that are cached and still valid need no disk), then on a reader
+//! thread with an engine that never writes, then on a writer thread. [`Pool::write`] starts at the
+//! last step. Readers and writers have separate semaphores, so writers that are blocked on the
+//! lock cannot exhaust the threads that readers need; and because the engine of the second step
+//! cannot write, no reader can end up blocked on the lock while it occupies a reader's thread.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,18 +22,19 @@ use quipu_core::model::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// How many threads there are for what waits, and for how long others wait for one.
+/// The limits of a [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// How many calls read from the disk at the same time.
+    /// How many calls may read from the disk concurrently.
     pub readers_max: usize,
-    /// How many calls write, or wait for the write lock, at the same time. They are committed
-    /// together, so more than there are cores is useful.
+    /// How many calls may write, or block on the write lock, concurrently. Group commit makes more
+    /// of them than there are cores worthwhile.
     pub writers_max: usize,
-    /// How many calls may write or wait for a thread to write in. One more is refused at once.
-    pub writers_waiting_max: usize,
-    /// How long a call waits for a thread.
-    pub patience: Duration,
+    /// How many calls may write or queue for a writer thread; further ones are rejected
+    /// immediately.
+    pub writers_queued_max: usize,
+    /// How long a call queues for a thread before it is rejected.
+    pub queue_timeout: Duration,
 }
 
 impl Default for PoolSettings {
@@ -40,36 +42,36 @@ impl Default for PoolSettings {
         Self {
             readers_max: 32,
             writers_max: 64,
-            writers_waiting_max: 256,
-            patience: Duration::from_secs(5),
+            writers_queued_max: 256,
+            queue_timeout: Duration::from_secs(5),
         }
     }
 }
 
 impl PoolSettings {
-    /// For a server with one client.
+    /// The limits for a server with a single client.
     pub(crate) const SMALL: Self = Self {
         readers_max: 4,
         writers_max: 4,
-        writers_waiting_max: 64,
-        patience: Duration::from_secs(5),
+        writers_queued_max: 64,
+        queue_timeout: Duration::from_secs(5),
     };
 
-    /// Threads that the runtime needs for itself, such as to read the standard input.
+    /// Blocking threads that the runtime needs for itself, for example to read standard input.
     const THREADS_SPARE: usize = 8;
 
-    /// Returns how many blocking threads the runtime must have for all permits to be of use.
+    /// Returns how many blocking threads the runtime needs so that no permit waits for a thread.
     pub fn blocking_threads_max(&self) -> usize {
         self.readers_max + self.writers_max + Self::THREADS_SPARE
     }
 }
 
-/// Why work has no result.
+/// Why a closure returned no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolError {
-    /// No thread came free in time, so it was not begun; try again.
+    /// No thread became available in time. The closure was not started, so it can be retried.
     Overloaded,
-    /// It panicked.
+    /// The closure panicked.
     Panicked,
 }
 
@@ -82,7 +84,7 @@ impl fmt::Display for PoolError {
     }
 }
 
-/// An engine that asynchronous code may use.
+/// An engine behind two bounded sets of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool(Arc<Inner>);
 
@@ -91,21 +93,23 @@ struct Inner {
     engine: Engine,
     readers: Arc<Semaphore>,
     writers: Arc<Semaphore>,
-    writers_waiting: Semaphore,
-    patience: Duration,
+    writers_queued: Semaphore,
+    queue_timeout: Duration,
 }
 
 impl Inner {
-    /// Goes on as a writer in the thread of a reader, if there is a place for one; hands the work
-    /// back otherwise. One place is given up for the other, since the threads are as many as they.
-    fn go_on_writing<T, W: FnOnce(&Engine) -> T>(
+    /// Runs `work` as a writer on the current reader thread, which saves a thread switch; returns
+    /// `work` if there is no writer permit.
+    ///
+    /// The reader permit is released first: the runtime has exactly one thread per permit.
+    fn continue_as_writer<T, W: FnOnce(&Engine) -> T>(
         &self,
-        place: OwnedSemaphorePermit,
+        reader: OwnedSemaphorePermit,
         work: W,
     ) -> Result<T, W> {
-        drop(place);
+        drop(reader);
         match self.writers.try_acquire() {
-            Ok(_place) => Ok(work(&self.engine)),
+            Ok(_writer) => Ok(work(&self.engine)),
             Err(_) => Err(work),
         }
     }
@@ -117,8 +121,8 @@ impl Pool {
             engine,
             readers: Arc::new(Semaphore::new(settings.readers_max)),
             writers: Arc::new(Semaphore::new(settings.writers_max)),
-            writers_waiting: Semaphore::new(settings.writers_waiting_max),
-            patience: settings.patience,
+            writers_queued: Semaphore::new(settings.writers_queued_max),
+            queue_timeout: settings.queue_timeout,
         }))
     }
 
@@ -132,10 +136,10 @@ impl Pool {
         self.0.engine.random()
     }
 
-    /// Runs work that most likely only reads, where it waits for nobody that it need not wait for.
+    /// Runs work that is expected to only read, without blocking on writers.
     ///
-    /// `work` may be run up to three times, and is not told which run counts, so apart from
-    /// writing to the engine it must have no effects.
+    /// `work` may run up to three times and only the last run counts, so it must have no side
+    /// effects other than writes to the engine, which the earlier runs cannot make.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl Fn(&Engine) -> T + Send + 'static,
@@ -144,13 +148,13 @@ impl Pool {
         if let Some(Ok(done)) = tried {
             return Ok(done);
         }
-        let place = self.place(&self.0.readers).await?;
+        let reader = self.permit(&self.0.readers).await?;
         let inner = Arc::clone(&self.0);
         let read = spawn_blocking(move || {
             if let Some(Ok(done)) = inner.engine.without_writing(|engine| Ok(work(engine))) {
                 return Ok(done);
             }
-            inner.go_on_writing(place, work)
+            inner.continue_as_writer(reader, work)
         });
         match joined(read).await? {
             Ok(done) => Ok(done),
@@ -160,26 +164,27 @@ impl Pool {
 
     /// Runs work that writes.
     ///
-    /// Once it has begun it is carried out, whether or not anybody still waits for it.
+    /// Once started, it runs to completion even if the returned future is dropped.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let waiting = self.0.writers_waiting.try_acquire();
-        let _waiting = waiting.map_err(|_full| PoolError::Overloaded)?;
-        let place = self.place(&self.0.writers).await?;
+        let queued = self.0.writers_queued.try_acquire();
+        let _queued = queued.map_err(|_full| PoolError::Overloaded)?;
+        let writer = self.permit(&self.0.writers).await?;
         let inner = Arc::clone(&self.0);
         let written = spawn_blocking(move || {
-            let _place = place;
+            let _writer = writer;
             work(&inner.engine)
         });
         joined(written).await
     }
 
-    /// Runs work that writes, unless `check`, which only reads, refuses it before.
+    /// Runs work that writes, unless `check`, which only reads, rejects it first.
     ///
-    /// That costs no more changes of threads than the work alone, and whoever is refused has not
-    /// taken the place of a writer. The work makes the same check: nothing here relies on the first.
+    /// This costs no more thread switches than the work alone, and a rejected caller never
+    /// occupies a writer permit. `work` must repeat the check: one that could not be decided
+    /// without writing is skipped here.
     pub(crate) async fn write_if<T: Send + 'static, E: Send + 'static>(
         &self,
         check: impl Fn(&Engine) -> Result<(), E> + Send + 'static,
@@ -190,12 +195,12 @@ impl Pool {
             Some(Ok(Err(refusal))) => return Ok(Err(refusal)),
             Some(Err(_)) | None => {}
         }
-        let place = self.place(&self.0.readers).await?;
+        let reader = self.permit(&self.0.readers).await?;
         let inner = Arc::clone(&self.0);
         let checked = spawn_blocking(move || {
             match inner.engine.without_writing(|engine| Ok(check(engine))) {
                 Some(Ok(Err(refusal))) => Ok(Err(refusal)),
-                Some(Ok(Ok(())) | Err(_)) | None => inner.go_on_writing(place, work),
+                Some(Ok(Ok(())) | Err(_)) | None => inner.continue_as_writer(reader, work),
             }
         });
         match joined(checked).await? {
@@ -204,27 +209,26 @@ impl Pool {
         }
     }
 
-    /// Runs work for as long as it takes, on the thread that calls this.
-    ///
-    /// That must be one that nobody waits for; asynchronous code has no such thread.
-    pub(crate) fn on_own_thread<T>(&self, work: impl FnOnce(&Engine) -> T) -> T {
+    /// Runs long-lived work on the calling thread, which must be dedicated to it and never a worker
+    /// of a runtime.
+    pub(crate) fn on_dedicated_thread<T>(&self, work: impl FnOnce(&Engine) -> T) -> T {
         work(&self.0.engine)
     }
 
-    async fn place(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, PoolError> {
-        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
-            return Ok(place);
+    async fn permit(&self, permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, PoolError> {
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+            return Ok(permit);
         }
-        let place = Arc::clone(places).acquire_owned();
-        match tokio::time::timeout(self.0.patience, place).await {
-            Ok(place) => Ok(place.expect("the semaphore is never closed")),
+        let permit = Arc::clone(permits).acquire_owned();
+        match tokio::time::timeout(self.0.queue_timeout, permit).await {
+            Ok(permit) => Ok(permit.expect("the semaphore is never closed")),
             Err(_) => Err(PoolError::Overloaded),
         }
     }
 }
 
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, PoolError> {
-    // Work has no effects that a panic could leave half done, but on the engine, which can bear it.
+    // Work has no side effects besides those on the engine, whose transactions survive a panic.
     catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| PoolError::Panicked)
 }
 
@@ -252,8 +256,8 @@ mod tests {
     const TINY: PoolSettings = PoolSettings {
         readers_max: 1,
         writers_max: 1,
-        writers_waiting_max: 2,
-        patience: Duration::from_millis(10),
+        writers_queued_max: 2,
+        queue_timeout: Duration::from_millis(10),
     };
 
     fn create(engine: &Engine) {
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_turns_out_to_write_is_carried_out_once() {
+    async fn a_read_that_has_to_write_is_carried_out_once() {
         let pool = pool(TINY);
         pool.write(|engine| drop(engine.default_workspace())).await.unwrap();
         pool.read(create).await.unwrap();
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn writers_that_wait_leave_readers_their_place_and_others_hear_so_soon() {
+    async fn blocked_writers_leave_room_for_readers_and_reject_further_writers() {
         let pool = pool(TINY);
         let (release, released) = mpsc::channel::<()>();
         let stuck = tokio::spawn({
@@ -283,7 +287,7 @@ mod tests {
         }
         assert_eq!(pool.write(|_| ()).await, Err(PoolError::Overloaded));
         assert!(pool.read(|engine| engine.newest_sequence().is_ok()).await.unwrap());
-        // A reader that has to write waits like a writer, and has given its place back.
+        // A reader that has to write queues as a writer and has released its permit.
         assert_eq!(pool.read(create).await, Err(PoolError::Overloaded));
         assert_eq!(pool.0.readers.available_permits(), 1);
         release.send(()).unwrap();
@@ -292,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_refused_takes_no_place_of_a_writer() {
+    async fn a_rejected_caller_occupies_no_writer_permit() {
         let pool = pool(PoolSettings { writers_max: 0, ..TINY });
         let refused = pool.write_if(|_| Err("no"), |_| Ok(())).await;
         assert_eq!(refused, Ok(Err("no")));
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_reported_and_gives_the_place_back() {
+    async fn a_panic_is_reported_and_releases_the_permit() {
         let pool = pool(TINY);
         for _ in 0..3 {
             let failing = |_: &Engine| panic!("on purpose");

@@ -77,6 +77,25 @@ fn keys_of_the_command_line_count_at_once() {
 }
 
 #[test]
+fn a_key_that_another_process_revokes_ends_its_stream() {
+    let quipu = Quipu::with_store();
+    let server = Server::start(&quipu);
+    let made = quipu.json(&["key", "create", "--role", "read_only"]);
+    let secret = made["secret"].as_str().expect("a secret");
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /quipu/events HTTP/1.1\r\nhost: x\r\nx-api-key: {secret}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("the head of the answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    quipu.ok(&["key", "revoke", &id(&made)]);
+    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    stream.read_to_end(&mut Vec::new()).expect("the end of the stream");
+}
+
+#[test]
 fn what_other_processes_write_is_there_at_once() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);

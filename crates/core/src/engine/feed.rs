@@ -10,31 +10,31 @@ use super::Engine;
 use super::transaction::Ledger;
 use super::versions::previous;
 
-/// Counts how often a credential has stopped to work before its time: a key was revoked, a session was
-/// archived or deleted or got another token. It is not in the feed, whose changes are those of stores.
+/// Counts revocations: of keys, and of session tokens by archiving or deleting the session or by
+/// issuing another token. They are not in the feed, whose changes are those of stores.
 const CREDENTIALS_CURSOR: &str = "credentials";
 
-/// A change, with what there is to know about it.
+/// A change with the rows it refers to.
 #[derive(Clone, Debug)]
 pub struct News {
     /// The change.
     pub change: Change,
-    /// Whose store it was; `None` if the store is deleted by now.
+    /// The workspace of the store; `None` if the store has been deleted since.
     pub workspace: Option<WorkspaceId>,
-    /// The version that it made of a memory, without its text; `None` if it made none, or if that
-    /// is no longer kept.
+    /// The version that the change made, without its text; `None` if it made none, or if that has
+    /// been removed since.
     pub version: Option<Version>,
     /// Where the memory was before, if the change moved it.
     pub moved_from: Option<MemoryPath>,
 }
 
-/// What followers of a data directory have to know of.
+/// The state of a data directory that followers react to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The newest change.
     pub newest: Sequence,
-    /// How often a credential has stopped to work before its time. Whoever acts for a credential
-    /// asks again whether it is valid when this has changed.
+    /// How many credentials have been revoked. When this changes, whoever holds a credential must
+    /// check it again.
     pub credentials_lost: Sequence,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
         self.read(|reader| reader.changes(after, limit))
     }
 
-    /// Returns what [`changes`](Self::changes) does, with what there is to know about each.
+    /// Returns what [`changes`](Self::changes) returns, with the rows each change refers to.
     pub fn news(&self, after: Sequence, limit: usize) -> Result<Vec<News>, Error> {
         self.read(|reader| {
             let changes = reader.changes(after, limit)?;
@@ -77,8 +77,8 @@ impl Engine {
         self.backend.wait(seen, patience)
     }
 
-    /// Waits until the position is another than `seen`, through whichever process, at most for
-    /// `patience`, and returns it.
+    /// Waits until any process moves the position away from `seen`, at most for `patience`, and
+    /// returns the position.
     pub fn wait_beyond(&self, seen: Position, patience: Duration) -> Result<Position, Error> {
         let mut position = seen;
         self.backend.watch(patience, &mut || {
@@ -90,8 +90,8 @@ impl Engine {
 }
 
 impl Ledger<'_> {
-    /// Notes that a credential stops to work, so that whoever acts for one asks again.
-    pub(super) fn lose_credential(&mut self) -> Result<(), Error> {
+    /// Counts a revocation, so that holders of credentials check theirs again.
+    pub(super) fn count_revocation(&mut self) -> Result<(), Error> {
         let lost = self.reader().cursor(CREDENTIALS_CURSOR)?.unwrap_or_default();
         self.writer.put_cursor(CREDENTIALS_CURSOR, Sequence(lost.0 + 1))
     }
@@ -107,7 +107,7 @@ fn position_of(reader: &dyn Reader) -> Result<Position, Error> {
 fn news(reader: &dyn Reader, change: Change) -> Result<News, Error> {
     let workspace = reader.store(change.store)?.map(|store| store.workspace);
     let version = match change.event {
-        // It may have been pruned, or deleted with its store, before its change is read.
+        // It may have been pruned, or deleted with its store, since.
         Event::Version(id) => reader.version(change.store, id, View::Basic)?,
         Event::Redacted(_)
         | Event::StoreCreated

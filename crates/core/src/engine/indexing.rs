@@ -87,7 +87,7 @@ impl Engine {
         if state.has_reached(state.newest) {
             return Ok(0);
         }
-        // Reading up to a batch of notes is in vain if they cannot be put into the index.
+        // Parsing a batch of notes is wasted if the index cannot be written.
         self.require_writing()?;
         if state.rebuild != Sequence(0) && state.reached.is_some() {
             return self.build_index(state.rebuild);

@@ -89,7 +89,7 @@ impl Engine {
             let after = Key { revoked_at: before.revoked_at.or(Some(now)), ..before.clone() };
             if after != before {
                 ledger.writer.put_key(&after)?;
-                ledger.lose_credential()?;
+                ledger.count_revocation()?;
             }
             Ok(after)
         })

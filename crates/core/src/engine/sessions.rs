@@ -189,7 +189,7 @@ impl Engine {
             let token = KeySecret::from_random(ledger.random_bytes());
             let after = Session { token: Some(token.hash()), ..before };
             ledger.writer.put_session(&after)?;
-            ledger.lose_credential()?;
+            ledger.count_revocation()?;
             Ok(token)
         })
     }
@@ -199,7 +199,7 @@ impl Engine {
         self.write(|ledger| {
             ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
             ledger.writer.remove_session(id)?;
-            ledger.lose_credential()
+            ledger.count_revocation()
         })
     }
 
@@ -217,7 +217,7 @@ impl Engine {
                 ledger.writer.put_session(&after)?;
             }
             if after.archived_at != before.archived_at {
-                ledger.lose_credential()?;
+                ledger.count_revocation()?;
             }
             Ok(after)
         })

@@ -1,10 +1,10 @@
-//! Calls that wait for nothing, or at least for no writer.
+//! Calls that never block, or at least never block on writers.
 //!
-//! The engine is synchronous, and most of its calls may wait for the disk or for other writers. A
-//! server that answers many clients with a few threads must not let them wait there. So it first
-//! tries a call on an engine that cannot wait; if that is not enough, on one that cannot write, in a
-//! thread that only readers share; and only if `work` has to write, in a thread that may wait for
-//! other writers for as long as it takes.
+//! The engine is synchronous, and most of its calls may block on the disk or on other writers. A
+//! server that answers many clients with a few threads must not block those threads. So it first
+//! tries a call on an engine that cannot block; if that is not enough, on one that cannot write, on a
+//! thread shared by readers only; and only if `work` has to write, on a thread that may block on
+//! other writers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,16 +50,16 @@ impl Engine {
         };
         let worked = work(&Self {
             backend: Arc::new(backend),
-            // The indexer of another thread holds its turn while it waits for the write lock.
+            // Another thread's indexer holds the shared turn while it blocks on the write lock.
             index_turn: Arc::default(),
             restriction: Some(restriction.clone()),
             ..self.clone()
         });
-        // Whatever became of the error inside `work`, its result rests on a refusal.
+        // `work` may have swallowed the refusal, but its result still depends on it.
         (!restriction.has_refused()).then_some(worked)
     }
 
-    /// Fails if this engine cannot write, before the work is done that a write would need.
+    /// Fails if this engine cannot write. Call it before preparing an expensive write.
     pub(super) fn require_writing(&self) -> Result<(), Error> {
         match &self.restriction {
             Some(restriction) => Err(restriction.refusal()),
@@ -68,7 +68,7 @@ impl Engine {
     }
 }
 
-/// Remembers whether a restricted engine was asked for more than it may do.
+/// Records whether a restricted engine has refused a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Restriction(Arc<AtomicBool>);
 
@@ -92,7 +92,7 @@ enum Reads {
     Any,
 }
 
-/// A backend that refuses whatever might wait for a writer, or at all.
+/// A backend that refuses all calls that might block, or that might block on writers.
 #[derive(Debug)]
 struct Restricted {
     inner: Arc<dyn Backend>,

@@ -9,10 +9,10 @@ use http_body_util::BodyExt as _;
 use super::HttpSettings;
 use super::answer::Failure;
 
-/// How much is kept of a body before it is known who sends it. Most memories are shorter.
+/// Bodies up to this size are read before their sender is admitted. Most memories are smaller.
 const EARLY_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// How long such a body is waited for; most have come with the head of their request.
+/// How long to wait for such a body; most arrive together with the head of the request.
 const EARLY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How much of a refused body is read and thrown away.
@@ -21,7 +21,7 @@ const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long a refused body is read.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A body, as far as it is read.
+/// A body that is being read.
 #[derive(Debug)]
 pub(super) struct Incoming {
     body: Body,
@@ -29,7 +29,7 @@ pub(super) struct Incoming {
     size_bytes: usize,
 }
 
-/// Why a body cannot be read to its end.
+/// Why a body could not be read completely.
 enum Broken {
     TooLarge,
     EndedEarly,
@@ -40,8 +40,8 @@ impl Incoming {
         Self { body, frames: Vec::new(), size_bytes: 0 }
     }
 
-    /// Reads a short body that is there already, or as good as, and returns whether it is whole.
-    pub(super) async fn is_whole_soon(&mut self, settings: &HttpSettings) -> bool {
+    /// Reads a short body if it arrives immediately, and returns whether it is complete.
+    pub(super) async fn is_complete_soon(&mut self, settings: &HttpSettings) -> bool {
         if self.body.is_end_stream() {
             return true;
         }
@@ -76,7 +76,7 @@ impl Incoming {
         }
     }
 
-    /// Reads on; what is read is kept if this is dropped before its end.
+    /// Reads to the end. Cancel safe: what was read is kept.
     async fn collect(&mut self, size_bytes_max: usize) -> Result<(), Broken> {
         while let Some(frame) = self.body.frame().await {
             let Ok(frame) = frame else { return Err(Broken::EndedEarly) };

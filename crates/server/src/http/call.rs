@@ -1,7 +1,7 @@
-//! One request: who makes it, what it brings, and where it is worked on.
+//! Requests: admission, body, and the thread on which they are handled.
 //!
-//! Handlers are plain functions of a [`Call`]. A call exists only inside of [`answer`], which runs the
-//! handler where its kind of work may wait, so no handler can wait on a worker of the runtime.
+//! Handlers are synchronous functions of a [`Call`]. A call exists only inside [`answer`], which
+//! runs the handler through the [`Pool`](crate::pool::Pool), so no handler can block a worker.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,12 +22,12 @@ use crate::wire::Object;
 /// What a request does to the engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// It reads, unless something that it needs has to be made first.
+    /// It reads; it may still have to write, for example to bring the index up to date.
     Read,
     /// It writes.
     Write,
-    /// Its body says.
-    Told(fn(&[u8]) -> Self),
+    /// It depends on the body.
+    ByBody(fn(&[u8]) -> Self),
 }
 
 /// One request of an authenticated caller, with an engine to answer it.
@@ -41,7 +41,7 @@ pub(super) struct Call<'a> {
     body: &'a [u8],
 }
 
-/// Runs `work` for a request, if it may be made.
+/// Admits a request and runs `work` for it.
 pub(super) async fn answer<T: Send + 'static>(
     app: App,
     request: Request,
@@ -54,8 +54,8 @@ pub(super) async fn answer<T: Send + 'static>(
     let asking = Arc::clone(&arrived);
     let admit = move |engine: &Engine| asking.admit(engine).map(drop);
     let mut body = Incoming::new(body);
-    if !body.is_whole_soon(app.settings()).await {
-        // Whoever may not come in gets no room for more.
+    if !body.is_complete_soon(app.settings()).await {
+        // Longer bodies are buffered for admitted callers only.
         if let Err(failure) = app.pool().read(admit.clone()).await? {
             body.discard().await;
             return Err(failure);
@@ -64,17 +64,17 @@ pub(super) async fn answer<T: Send + 'static>(
     }
     let body = body.into_bytes();
     let kind = match kind {
-        Kind::Told(kind) => kind(&body),
+        Kind::ByBody(kind) => kind(&body),
         Kind::Read | Kind::Write => kind,
     };
     let run = move |engine: &Engine| work(&arrived.call(engine, &body)?);
     match kind {
         Kind::Read => app.pool().read(run).await?,
-        Kind::Write | Kind::Told(_) => app.pool().write_if(admit, run).await?,
+        Kind::Write | Kind::ByBody(_) => app.pool().write_if(admit, run).await?,
     }
 }
 
-/// A request before it is known whether it may be made.
+/// A request that may not be admitted yet.
 #[derive(Debug)]
 struct Arrived {
     app: App,
@@ -83,7 +83,7 @@ struct Arrived {
     parameters: Vec<(String, String)>,
     query: Query,
     workspace: Option<WorkspaceSlot>,
-    /// Filled once, although the work may be run more than once: a request counts as one.
+    /// Set once, although the work may run several times: the rate limit counts requests.
     admitted: OnceLock<Admitted>,
 }
 
@@ -95,7 +95,7 @@ struct Admitted {
 
 impl Arrived {
     async fn new(app: App, mut parts: Parts) -> Result<Self, Failure> {
-        // A path that is not UTF-8 is a path to nothing.
+        // A path that is not UTF-8 matches nothing.
         let parameters = RawPathParams::from_request_parts(&mut parts, &()).await;
         let parameters = parameters.map_err(|_not_utf8| no_such("thing", parts.uri.path()))?;
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
@@ -114,7 +114,7 @@ impl Arrived {
         named.map_or("", |(_, value)| value.as_str())
     }
 
-    /// Finds out who calls, and whether they may do so now; looks for the store that they name.
+    /// Authenticates the caller, applies the rate limit, and looks up the store in the path.
     fn admit(&self, engine: &Engine) -> Result<&Admitted, Failure> {
         if let Some(admitted) = self.admitted.get() {
             return Ok(admitted);
@@ -147,12 +147,12 @@ impl<'a> Call<'a> {
         &self.arrived.headers
     }
 
-    /// Returns a variable part of the path.
+    /// Returns a path parameter; empty if the route has none of this name.
     pub(super) fn parameter(&self, name: &str) -> &'a str {
         self.arrived.parameter(name)
     }
 
-    /// Returns the store that the path names, if the caller may do there what it needs to.
+    /// Returns the store in the path, if the caller has the access it needs.
     pub(super) fn named_store(&self, need: Need) -> Result<Store, Failure> {
         self.store(self.parameter("store"), need)
     }

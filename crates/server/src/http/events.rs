@@ -1,7 +1,8 @@
 //! The event stream: changes as they happen, resumable by sequence.
 //!
-//! A client reads what it missed from the engine, page by page, and goes on with the feed that all
-//! clients share. One that is too slow for that is sent back to the engine; nothing is kept for it.
+//! A client that resumes first reads its past from the engine, page by page, and then joins the
+//! feed that all clients share. A client that is too slow for the shared feed is sent back to the
+//! engine; nothing is buffered for it.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use super::call::{self, Call, Kind};
 use super::caller::{self, Caller, Need};
 use super::guard::guarded;
 use crate::credential::Credential;
-use crate::feed::{BATCH, Heard, Tail};
+use crate::feed::{BATCH, Received, Tail};
 use crate::wire::{ChangeBody, VersionBody};
 
 /// A comment is sent when nothing else was for so long, so that both sides notice a dead line.
@@ -35,14 +36,14 @@ struct Follower {
     app: App,
     reader: Reader,
     credential: Credential,
-    /// The last change that was looked at.
+    /// The last sequence that was delivered or filtered out.
     seen: Sequence,
-    /// Whether there may be changes that only the engine can tell.
+    /// Whether the next changes have to be read from the engine.
     is_behind: bool,
     tail: Tail,
     is_stopping: watch::Receiver<bool>,
-    /// When the other side has to hear something, be it nothing new.
-    quiet_until: Instant,
+    /// When a comment is due.
+    keep_alive_at: Instant,
 }
 
 /// Who reads a stream, and what of it.
@@ -54,7 +55,7 @@ struct Reader {
 /// Streams changes. `after` or the header `Last-Event-ID` says where to go on; without either the
 /// stream begins now. `store` restricts it to one store.
 pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
-    // Both from before the engine is asked, so that nothing falls in between.
+    // Subscribe before querying the engine, so that neither a change nor a revocation is missed.
     let tail = app.0.feed.tail();
     let mut credential = {
         let secret = caller::credential(request.headers())?;
@@ -63,7 +64,7 @@ pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
     let (reader, seen) = call::answer(app.clone(), request, Kind::Read, beginning).await?;
     credential.expires_with(&reader.caller.principal);
     let is_stopping = app.0.is_stopping.subscribe();
-    let quiet_until = Instant::now() + KEEP_ALIVE;
+    let keep_alive_at = Instant::now() + KEEP_ALIVE;
     let follower = Follower {
         app,
         reader,
@@ -72,7 +73,7 @@ pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
         is_behind: true,
         tail,
         is_stopping,
-        quiet_until,
+        keep_alive_at,
     };
     let events = Body::from_stream(stream::unfold(follower, |mut follower| async {
         let chunk = follower.next().await?;
@@ -103,49 +104,49 @@ impl Follower {
     /// Returns the next events, or a comment if none come for a while; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let text = if self.is_behind { self.missed().await? } else { self.heard().await? };
+            let text = if self.is_behind { self.missed().await? } else { self.received().await? };
             if !text.is_empty() {
-                self.quiet_until = Instant::now() + KEEP_ALIVE;
+                self.keep_alive_at = Instant::now() + KEEP_ALIVE;
                 return Some(text);
             }
         }
     }
 
-    /// Reads a page of what was missed from the engine. If that cannot be read, the stream ends: the
-    /// client comes back with the last id that it has seen.
+    /// Reads the next page from the engine. If that fails, the stream ends, and the client resumes
+    /// with the last id that it received.
     async fn missed(&mut self) -> Option<Bytes> {
         let (seen, credential) = (self.seen, self.credential.clone());
         let read = move |engine: &Engine| {
             let news = engine.news(seen, BATCH)?;
-            // Asked afterwards: then nothing of it came after a revocation that was not seen.
+            // Checked after reading: a change that follows a revocation is then never delivered.
             Ok::<_, Error>(credential.is_valid(engine)?.then_some(news))
         };
         let news = self.app.pool().read(read).await.ok()?.ok()??;
         self.is_behind = news.len() == BATCH;
         let is_gap = news.first().is_some_and(|first| first.change.sequence.0 > seen.0 + 1);
-        // Changes are missing because they are no longer kept.
+        // Retention has removed changes that the client has not seen.
         let mut text = if is_gap { "event: gap\ndata: {}\n\n".to_owned() } else { String::new() };
         if let Some(last) = news.last() {
             self.seen = last.change.sequence;
         }
-        self.tail.begin(self.seen);
+        self.tail.resume_after(self.seen);
         let known = news.iter().filter(|news| self.reader.may_know(news));
         text.extend(known.map(event));
         Some(text.into())
     }
 
-    /// Waits for what the shared feed tells.
-    async fn heard(&mut self) -> Option<Bytes> {
+    /// Waits for the shared feed.
+    async fn received(&mut self) -> Option<Bytes> {
         tokio::select! {
-            heard = self.tail.next() => match heard? {
-                Heard::Missed => self.is_behind = true,
-                Heard::Changes(changes) => {
+            received = self.tail.next() => match received? {
+                Received::Missed => self.is_behind = true,
+                Received::Changes(changes) => {
                     self.seen = changes.reached();
                     return Some(changes.texts(|news| self.reader.may_know(news), event));
                 }
             },
             _ = self.is_stopping.wait_for(|is_stopping| *is_stopping) => return None,
-            () = tokio::time::sleep_until(self.quiet_until) => {
+            () = tokio::time::sleep_until(self.keep_alive_at) => {
                 return Some(Bytes::from_static(b": still here\n\n"));
             }
         }
@@ -154,7 +155,7 @@ impl Follower {
 }
 
 impl Reader {
-    /// Returns whether the reader wants a change and may know of it.
+    /// Returns whether a change is selected by the query and visible to the caller.
     fn may_know(&self, news: &News) -> bool {
         let store = news.change.store;
         let is_wanted = self.store.is_none_or(|wanted| wanted == store);
@@ -163,7 +164,7 @@ impl Reader {
         }
         match news.workspace {
             Some(workspace) => workspace == self.caller.workspace,
-            // It is deleted; only callers of the whole workspace hear of that.
+            // It was deleted, which only callers with access to the whole workspace may see.
             None => self.caller.require_workspace(Need::Read).is_ok(),
         }
     }

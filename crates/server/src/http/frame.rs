@@ -68,7 +68,7 @@ fn new_request_id(app: &App) -> String {
 async fn run(app: &App, request: Request, next: Next) -> Response {
     use axum::response::IntoResponse as _;
     let path = request.uri().path();
-    // Whether the process lives must be told however much it has to do.
+    // The health check must succeed however busy the server is.
     let permit = (path != HEALTH).then(|| app.0.permits.try_acquire());
     if let Some(Err(_)) = permit {
         return Failure::from(PoolError::Overloaded).into_response();

@@ -1,4 +1,4 @@
-//! Streams end with the credential that opened them.
+//! Streams that end when the credential of their request becomes invalid.
 
 use axum::body::{Body, Bytes};
 use futures_util::stream;
@@ -7,8 +7,8 @@ use hyper::body::Frame;
 
 use crate::credential::Credential;
 
-/// Returns a body that ends as soon as the credential is not valid any more. Nothing of it passes
-/// while that is in doubt.
+/// Ends a body as soon as the credential becomes invalid. No frame is delivered while its validity
+/// is in doubt.
 pub(super) fn guarded(body: Body, credential: Credential) -> Body {
     let frames = stream::unfold((body, credential), async |(mut body, mut credential)| {
         let frame = next(&mut body, &mut credential).await?;
@@ -24,7 +24,7 @@ async fn next(
     loop {
         tokio::select! {
             biased;
-            () = credential.doubted() => {
+            () = credential.in_doubt() => {
                 let principal = credential.principal().await?;
                 credential.expires_with(&principal);
             }

@@ -20,7 +20,7 @@ use super::caller::Caller;
 use crate::pool::PoolError;
 
 const OPENAPI: &str = include_str!("../../openapi.json");
-/// A server that answers later than this is not ready.
+/// A server that cannot read its storage within this time is not ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
 const DOCS: &str = include_str!("docs.html");
@@ -30,7 +30,7 @@ pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Says whether the storage can be read, and soon.
+/// Reports whether the storage can be read in time.
 pub(super) async fn ready(State(app): State<App>) -> Answer {
     let read = app.pool().read(Engine::newest_sequence);
     let mut failure = match tokio::time::timeout(READY_TIMEOUT, read).await {

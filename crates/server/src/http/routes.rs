@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::call::{self, Call, Kind};
 use super::{App, events, knowledge, memories, own, pages, sessions, stores, versions};
 
-/// Where to ask whether the process lives.
+/// The path of the health check.
 pub(super) const HEALTH: &str = "/healthz";
 
 /// What a method does on a path.
@@ -29,17 +29,17 @@ where
     Route { method, path, handler: on(filter, handler) }
 }
 
-/// Answers with a handler that reads.
+/// Returns a route whose handler reads.
 fn read(method: Method, path: &'static str, work: fn(&Call<'_>) -> Answer) -> Route {
-    working(method, path, Kind::Read, work)
+    handled(method, path, Kind::Read, work)
 }
 
-/// Answers with a handler that writes.
+/// Returns a route whose handler writes.
 fn write(method: Method, path: &'static str, work: fn(&Call<'_>) -> Answer) -> Route {
-    working(method, path, Kind::Write, work)
+    handled(method, path, Kind::Write, work)
 }
 
-fn working(method: Method, path: &'static str, kind: Kind, work: fn(&Call<'_>) -> Answer) -> Route {
+fn handled(method: Method, path: &'static str, kind: Kind, work: fn(&Call<'_>) -> Answer) -> Route {
     let handler = move |State(app): State<App>, request: Request| async move {
         call::answer(app, request, kind, work).await
     };
@@ -90,7 +90,12 @@ fn table() -> Vec<Route> {
         write(Method::PATCH, "/v1/sessions/{session}", sessions::update),
         write(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
         write(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
-        working(Method::POST, "/quipu/stores/{store}/tool", Kind::Told(own::tool_kind), own::tool),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/tool",
+            Kind::ByBody(own::tool_kind),
+            own::tool,
+        ),
         write(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
         read(Method::GET, "/quipu/stores/{store}/policy", own::policy),
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),

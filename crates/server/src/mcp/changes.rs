@@ -1,7 +1,7 @@
-//! Telling clients what changed, whatever door and process it came through.
+//! Notifications about changes, whatever door and process they came through.
 //!
-//! Every client has a tail of the feed of this process, and picks from it what it wants to hear and
-//! may know. One that has missed something is told that anything may have changed.
+//! Every client has a [`Tail`] of the feed of this process and selects the changes that it is
+//! subscribed to and may see. A client that missed some is notified of everything.
 
 use std::collections::HashMap;
 use std::future;
@@ -17,7 +17,7 @@ use rmcp::service::{Peer, RoleServer, SubscriptionSink};
 use super::access::{Client, Identity};
 use super::place;
 use crate::credential::Credential;
-use crate::feed::{Feed, Heard, Tail};
+use crate::feed::{Feed, Received, Tail};
 use crate::pool::{Pool, PoolError};
 
 /// Where a memory is or was.
@@ -123,13 +123,13 @@ pub(super) enum End {
 pub(super) struct Follower {
     pool: Pool,
     client: Identity,
-    /// What the client came in with, if that can become invalid.
+    /// The client's credential; `None` over stdio.
     credential: Option<Credential>,
     tail: Tail,
 }
 
 impl Follower {
-    /// Follows the changes that come after this moment.
+    /// Follows all changes from now on.
     pub(super) async fn new(
         (pool, feed): (&Pool, &Feed),
         client: Identity,
@@ -137,8 +137,8 @@ impl Follower {
     ) -> Self {
         let mut tail = feed.tail();
         match pool.read(Engine::newest_sequence).await {
-            Ok(Ok(newest)) => tail.begin(newest),
-            // Then something may be told that the client has seen already.
+            Ok(Ok(newest)) => tail.resume_after(newest),
+            // The client may then be notified of changes that it has seen already.
             Ok(Err(error)) => tracing::warn!(%error, "the change feed cannot be read"),
             Err(error) => tracing::warn!(%error, "the change feed cannot be read"),
         }
@@ -194,22 +194,22 @@ impl Follower {
     /// Waits for changes that the client wants to hear of and may know.
     async fn notice(&mut self, interest: &Interest<'_>) -> Result<Notice, End> {
         loop {
-            let heard = tokio::select! {
-                // Before anything that was changed after a credential was lost.
+            let received = tokio::select! {
+                // A change that follows a revocation must not be delivered.
                 biased;
-                () = doubted(&mut self.credential) => {
-                    self.ask_again().await?;
+                () = in_doubt(&mut self.credential) => {
+                    self.check_credential().await?;
                     continue;
                 }
-                heard = self.tail.next() => heard.ok_or(End::Over)?,
+                received = self.tail.next() => received.ok_or(End::Over)?,
             };
-            let notice = match heard {
-                Heard::Changes(changes) => {
+            let notice = match received {
+                Received::Changes(changes) => {
                     let touches = changes.items().map(|item| Touch::from(&item.news));
                     self.allowed(&touches.collect::<Vec<_>>(), interest)
                 }
-                Heard::Missed => {
-                    self.tail.skip();
+                Received::Missed => {
+                    self.tail.skip_missed();
                     self.everything(interest)
                 }
             };
@@ -219,8 +219,8 @@ impl Follower {
         }
     }
 
-    /// Finds out whether the client's credential is still valid, and what it opens now.
-    async fn ask_again(&mut self) -> Result<(), End> {
+    /// Checks that the client's credential is still valid, and updates what it grants.
+    async fn check_credential(&mut self) -> Result<(), End> {
         if let Some(credential) = &mut self.credential {
             let principal = credential.principal().await.ok_or(End::Refused)?;
             credential.expires_with(&principal);
@@ -229,7 +229,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns what there is to tell of some changes.
+    /// Returns the notifications for some changes.
     fn allowed(&self, touches: &[Touch<'_>], interest: &Interest<'_>) -> Notice {
         let is_known = |touch: &&Touch<'_>| match touch.workspace {
             Some(workspace) => workspace == self.client.workspace && self.knows(touch.store),
@@ -244,7 +244,7 @@ impl Follower {
         }
     }
 
-    /// Returns what there is to tell when anything may have changed.
+    /// Returns all notifications, for a client that missed some changes.
     fn everything(&self, interest: &Interest<'_>) -> Notice {
         Notice { is_list_changed: interest.lists, urls: self.known_urls(interest, |_| true) }
     }
@@ -263,10 +263,10 @@ impl Follower {
     }
 }
 
-/// Waits until a credential is in doubt; that of a client that needs none never is.
-async fn doubted(credential: &mut Option<Credential>) {
+/// Waits until a credential has to be checked again; never, if there is none.
+async fn in_doubt(credential: &mut Option<Credential>) {
     match credential {
-        Some(credential) => credential.doubted().await,
+        Some(credential) => credential.in_doubt().await,
         None => future::pending().await,
     }
 }
