@@ -17,8 +17,9 @@ use quipu_core::{Engine, Error};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-/// How many changes are read in one query.
-pub(crate) const BATCH: usize = 100;
+/// How many changes are read in one query. With 300 followers, and so a pause of 15 ms, this allows
+/// 16,000 changes per second, more than can be committed.
+pub(crate) const BATCH: usize = 250;
 
 /// How many batches are buffered for slow followers.
 const BATCHES_BUFFERED: usize = 64;
