@@ -3,7 +3,14 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
+use quipu_core::clock::SystemClock;
+use quipu_core::model::Timestamp;
+use quipu_core::settings::Limits;
+use quipu_core::{Clock, Engine};
+use quipu_sqlite::{OpenMode, SqliteBackend};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -31,6 +38,12 @@ impl Quipu {
         let quipu = Self::empty();
         quipu.ok(&["store", "create", "notes"]);
         quipu
+    }
+
+    /// Returns an engine on the same data whose clock is wrong by so many days.
+    pub(crate) fn engine(&self, days: i32) -> Engine {
+        let backend = SqliteBackend::open(&self.data(), OpenMode::Create).expect("it opens");
+        Engine::new(Arc::new(backend), Arc::new(WrongClock { days }), Limits::default())
     }
 
     pub(crate) fn data(&self) -> std::path::PathBuf {
@@ -75,6 +88,24 @@ impl Quipu {
         let mut all = vec!["--json"];
         all.extend(arguments);
         serde_json::from_str(&self.ok(&all)).expect("the output is one JSON document")
+    }
+}
+
+/// A clock that is wrong by so many days.
+#[derive(Debug)]
+struct WrongClock {
+    days: i32,
+}
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let span = Duration::from_hours(24) * self.days.unsigned_abs();
+        let now = SystemClock.now();
+        if self.days < 0 { now.minus(span) } else { now.plus(span) }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        SystemClock.fill_random(bytes);
     }
 }
 
