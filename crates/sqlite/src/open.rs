@@ -98,17 +98,26 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     };
     create_file(&database)?;
     let connection = connect(&database)?;
-    if application(&connection)? != (APPLICATION_ID, schema_known()) {
+    if application(&connection)? != (APPLICATION_ID, schema_known()) || !has_log(&connection)? {
+        // Both steps behind the gate: SQLite does not wait for another connection that switches to
+        // the log at the same time, it fails.
         let inside = gate.enter(gate.deadline())?;
         migrate(&connection)?;
+        connection.pragma_update(None, "journal_mode", "wal").or_storage_error()?;
         drop(inside);
     }
-    connection.pragma_update(None, "journal_mode", "wal").or_storage_error()?;
     // The log and its index are there from the first read on.
     application(&connection)?;
     let names = [DATABASE_FILE, LOG_FILE, LOG_INDEX_FILE].map(|name| directory.join(name));
     let files = Files::new(names.into_iter().chain([gate.path().to_owned()]))?;
     Ok(Opened { files: Arc::new(files), writing: Some(Writing { connection, gate }) })
+}
+
+/// Returns whether commits go to a write-ahead log, as the header of the database says.
+fn has_log(connection: &Connection) -> Result<bool, Error> {
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).or_storage_error()?;
+    Ok(mode == "wal")
 }
 
 /// Opens a database that nobody can change.

@@ -179,13 +179,19 @@ fn an_empty_file_is_a_new_database() {
 
 #[test]
 fn many_may_open_a_new_directory_at_once() {
-    let directory = tempfile::tempdir().unwrap();
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| engine(directory.path()).default_workspace().unwrap());
-        }
-    });
-    assert_eq!(engine(directory.path()).workspaces().unwrap().len(), 1);
+    for _ in 0..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let start = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    engine(directory.path()).default_workspace().unwrap()
+                });
+            }
+        });
+        assert_eq!(engine(directory.path()).workspaces().unwrap().len(), 1);
+    }
 }
 
 #[test]
