@@ -1,7 +1,7 @@
 //! Waiting for changes, without polling.
 //!
 //! A commit of this process wakes waiters directly. Commits of other processes ring the bell of
-//! the [`Gate`], a file that is watched from the first wait on.
+//! the [`Gate`](crate::gate::Gate), a file that is watched from the first wait on.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
