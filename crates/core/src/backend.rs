@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use crate::model::{
-    Actor, Content, Directory, Key, KeyId, Memory, MemoryId, MemoryPath, Operation, Redaction,
+    Actor, Content, DeletedStore, Directory, Key, KeyId, Memory, MemoryId, MemoryPath, Operation, Redaction,
     SecretHash, Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
     WorkspaceId,
 };
@@ -126,11 +126,15 @@ pub trait Reader {
     /// Returns all workspaces, the oldest first.
     fn workspaces(&self) -> Result<Vec<Workspace>, Error>;
 
-    /// Returns a store.
+    /// Returns a store that is not deleted.
     fn store(&self, id: StoreId) -> Result<Option<Store>, Error>;
 
     /// Returns the stores that the query selects, the newest first.
     fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error>;
+
+    /// Returns the deleted stores of a workspace, the last deleted first. For every other method they
+    /// do not exist.
+    fn deleted_stores(&self, workspace: WorkspaceId) -> Result<Vec<DeletedStore>, Error>;
 
     /// Returns how many memories a store holds and how long they are together.
     fn usage(&self, store: StoreId) -> Result<Usage, Error>;
@@ -241,7 +245,13 @@ pub trait Writer: Reader {
     /// Adds or replaces a store.
     fn put_store(&mut self, store: &Store) -> Result<(), Error>;
 
-    /// Removes a store with its memories, its versions and what the index has of them, and
+    /// Hides a store as if it did not exist, and takes it out of the index. Keys and sessions keep it.
+    fn delete_store(&mut self, id: StoreId, at: Timestamp) -> Result<(), Error>;
+
+    /// Shows a deleted store again as it was, except that the index knows nothing of it.
+    fn restore_store(&mut self, id: StoreId) -> Result<(), Error>;
+
+    /// Removes a store, deleted or not, with its memories, its versions and what the index has of them, and
     /// detaches it from keys. Sessions keep their attachment as a record.
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error>;
 
@@ -318,7 +328,7 @@ pub enum Event {
     Version(VersionId),
     /// The text was taken out of a version.
     Redacted(VersionId),
-    /// The store was created.
+    /// The store was created, or restored after it had been deleted.
     StoreCreated,
     /// The store's name, description, metadata or policy changed.
     StoreUpdated,

@@ -23,7 +23,7 @@ pub use key::{Key, KeySecret, Role, SecretHash, Workspace};
 pub use memory::{Listing, Memory, View};
 pub use path::{Directory, MemoryPath, PATH_SIZE_BYTES_MAX, PathError, SEGMENTS_MAX};
 pub use session::{Access, Attachment, Session, slug};
-pub use store::{Metadata, SecretPolicy, Store, StorePolicy};
+pub use store::{DeletedStore, Metadata, SecretPolicy, Store, StorePolicy};
 pub use text::{Description, Instructions, Name, TextError};
 pub use time::{ParseTimestampError, Timestamp};
 pub use version::{Operation, Redaction, Version};

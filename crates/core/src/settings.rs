@@ -11,12 +11,14 @@ pub struct Limits {
     pub memories_per_store_max: u64,
     /// How long all texts of a store's memories may be together.
     pub store_size_bytes_max: u64,
-    /// How many stores a workspace may hold, archived ones among them.
+    /// How many stores a workspace may hold, archived and deleted ones among them.
     pub stores_per_workspace_max: u64,
     /// How many stores may be attached to a session.
     pub stores_per_session_max: usize,
     /// How long every version is kept.
     pub versions_kept_for: Duration,
+    /// How long a deleted store can be restored.
+    pub deleted_stores_kept_for: Duration,
     /// How many versions of a live memory are kept however old they are.
     pub versions_kept_min: u64,
     /// How far the clock may be beyond the newest change. Changes cannot be dated back, so one that is
@@ -35,6 +37,7 @@ impl Default for Limits {
             stores_per_workspace_max: 1_000,
             stores_per_session_max: 8,
             versions_kept_for: 30 * DAY,
+            deleted_stores_kept_for: 7 * DAY,
             versions_kept_min: 10,
             clock_ahead_max: 400 * DAY,
         }

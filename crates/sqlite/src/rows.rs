@@ -22,7 +22,7 @@ use quipu_core::backend::{
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
-    Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
 };
 use rusqlite::Connection;
@@ -81,6 +81,10 @@ impl Reader for Rows<'_> {
 
     fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error> {
         stores::stores(self.connection()?, query).or_storage_error()
+    }
+
+    fn deleted_stores(&self, workspace: WorkspaceId) -> Result<Vec<DeletedStore>, Error> {
+        stores::deleted_stores(self.connection()?, workspace).or_storage_error()
     }
 
     fn usage(&self, store: StoreId) -> Result<Usage, Error> {
@@ -222,6 +226,14 @@ impl Writer for Rows<'_> {
 
     fn put_store(&mut self, store: &Store) -> Result<(), Error> {
         stores::put_store(self.connection()?, store).or_storage_error()
+    }
+
+    fn delete_store(&mut self, id: StoreId, at: Timestamp) -> Result<(), Error> {
+        stores::delete_store(self.connection()?, id, at).or_storage_error()
+    }
+
+    fn restore_store(&mut self, id: StoreId) -> Result<(), Error> {
+        stores::restore_store(self.connection()?, id).or_storage_error()
     }
 
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {

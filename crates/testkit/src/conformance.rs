@@ -63,6 +63,8 @@ macro_rules! conformance_tests {
             a_commit_feeds_the_change_and_the_usage,
             a_deletion_removes_the_memory_and_keeps_its_versions,
             a_removed_store_takes_its_rows_along,
+            a_deleted_store_is_hidden_until_it_is_restored,
+            a_deleted_store_can_be_removed,
             a_removed_store_leaves_keys_but_stays_on_record_in_sessions,
             redaction_takes_out_path_text_hash_and_size,
             pruning_gives_up_what_the_rule_says,

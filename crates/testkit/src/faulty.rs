@@ -10,7 +10,7 @@ use quipu_core::backend::{
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
-    Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
 };
 use quipu_core::{Error, ErrorKind};
@@ -156,6 +156,7 @@ macro_rules! stepping_reader {
                 fn workspaces(read) -> Vec<Workspace>;
                 fn store(read, id: StoreId) -> Option<Store>;
                 fn stores(read, query: &StoreQuery) -> Vec<Store>;
+                fn deleted_stores(read, workspace: WorkspaceId) -> Vec<DeletedStore>;
                 fn usage(read, store: StoreId) -> Usage;
                 fn memory(read, store: StoreId, id: MemoryId, view: View) -> Option<Memory>;
                 fn memory_at(read, store: StoreId, path: &MemoryPath, view: View)
@@ -197,6 +198,8 @@ impl Writer for FaultyWriter<'_> {
     stepping! {
         fn put_workspace(write, workspace: &Workspace) -> ();
         fn put_store(write, store: &Store) -> ();
+        fn delete_store(write, id: StoreId, at: Timestamp) -> ();
+        fn restore_store(write, id: StoreId) -> ();
         fn remove_store(write, id: StoreId) -> ();
         fn commit(write, commit: &Commit) -> ();
         fn redact(write, store: StoreId, version: VersionId, redaction: &Redaction) -> ();

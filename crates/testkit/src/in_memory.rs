@@ -17,7 +17,7 @@ use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
 };
 use quipu_core::model::{
-    Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
     StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
 };
 
@@ -34,6 +34,7 @@ pub struct InMemoryBackend {
 struct State {
     workspaces: BTreeMap<WorkspaceId, Workspace>,
     stores: BTreeMap<StoreId, Store>,
+    deleted_stores: BTreeMap<StoreId, Deleted>,
     memories: BTreeMap<(StoreId, MemoryPath), Memory>,
     touched: BTreeMap<MemoryId, Timestamp>,
     versions: BTreeMap<VersionId, Version>,
@@ -43,6 +44,14 @@ struct State {
     cursors: BTreeMap<String, Sequence>,
     index: Index,
     commits: u64,
+}
+
+/// A deleted store with what was in it.
+#[derive(Clone, Debug)]
+struct Deleted {
+    store: DeletedStore,
+    memories: BTreeMap<(StoreId, MemoryPath), Memory>,
+    versions: BTreeMap<VersionId, Version>,
 }
 
 impl InMemoryBackend {
@@ -150,6 +159,14 @@ impl Reader for State {
                 && (query.archived == Archived::Show || store.archived_at.is_none())
         });
         Ok(selected.take(query.limit).cloned().collect())
+    }
+
+    fn deleted_stores(&self, workspace: WorkspaceId) -> Result<Vec<DeletedStore>, Error> {
+        let deleted = self.deleted_stores.values().map(|deleted| &deleted.store);
+        let mut deleted: Vec<_> =
+            deleted.filter(|deleted| deleted.store.workspace == workspace).cloned().collect();
+        deleted.sort_by_key(|deleted| std::cmp::Reverse(deleted.deleted_at));
+        Ok(deleted)
     }
 
     fn usage(&self, store: StoreId) -> Result<Usage, Error> {
@@ -353,8 +370,30 @@ impl Writer for State {
         Ok(())
     }
 
+    fn delete_store(&mut self, id: StoreId, at: Timestamp) -> Result<(), Error> {
+        let memories_count = self.usage(id)?.memories_count;
+        let Some(store) = self.stores.remove(&id) else { return Ok(()) };
+        self.index.remove(|row| row.store == id);
+        let deleted = Deleted {
+            store: DeletedStore { store, memories_count, deleted_at: at },
+            memories: self.memories.extract_if(.., |_, memory| memory.store == id).collect(),
+            versions: self.versions.extract_if(.., |_, version| version.store == id).collect(),
+        };
+        self.deleted_stores.insert(id, deleted);
+        Ok(())
+    }
+
+    fn restore_store(&mut self, id: StoreId) -> Result<(), Error> {
+        let Some(deleted) = self.deleted_stores.remove(&id) else { return Ok(()) };
+        self.stores.insert(id, deleted.store.store);
+        self.memories.extend(deleted.memories);
+        self.versions.extend(deleted.versions);
+        Ok(())
+    }
+
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {
         self.stores.remove(&id);
+        self.deleted_stores.remove(&id);
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
         self.index.remove(|row| row.store == id);

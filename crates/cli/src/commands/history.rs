@@ -305,28 +305,18 @@ fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> std::io::Result<
 
 pub(super) fn restore(context: &Context, arguments: &RestoreArguments) -> Result<(), Failure> {
     let data = context.open()?;
-    let version = match arguments.target.parse() {
-        Ok(id) => data.version(id)?,
-        Err(_) => undone(&data, &path(&arguments.target)?)?,
-    };
     let to = arguments.to.as_deref().map(path).transpose()?;
-    let written = data.engine.restore(&data.actor, version.store, version.id, to.as_ref())?;
+    let written = match arguments.target.parse() {
+        Ok(id) => {
+            let version = data.version(id)?;
+            data.engine.restore(&data.actor, version.store, version.id, to.as_ref())?
+        }
+        Err(_) => {
+            let undone = path(&arguments.target)?;
+            data.engine.undo(&data.actor, data.store()?.id, &undone, to.as_ref())?
+        }
+    };
     report(context, &written)
-}
-
-/// Returns the version that a memory goes back to when its last change is undone.
-fn undone(data: &Data, path: &MemoryPath) -> Result<Version, Failure> {
-    let store = data.store()?;
-    let history = data.engine.history(store.id, path, 100)?;
-    let now = history.first().and_then(|newest| newest.hash);
-    let earlier = history
-        .into_iter()
-        .skip(1)
-        .find(|version| version.hash.is_some() && (now.is_none() || version.hash != now));
-    earlier.ok_or_else(|| {
-        let message = format!("no earlier text of `{path}` is kept");
-        Failure::from(Error::not_found(message)).with_hint("`quipu log` lists what is kept")
-    })
 }
 
 pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(), Failure> {

@@ -69,6 +69,7 @@ impl Engine {
             let mut report = CheckReport::default();
             let feed = check_feed(reader, progress, &mut report)?;
             for workspace in reader.workspaces()? {
+                // Deleted stores do not exist for a reader, so only the backend can verify them.
                 for store in all_stores(reader, workspace.id, Archived::Show)? {
                     check_store(reader, &store, &feed, &mut report)?;
                 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::backend::{Archived, PruneRule};
-use crate::model::{Actor, Store, Timestamp};
+use crate::backend::{Archived, PruneRule, Reader};
+use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
 use super::Engine;
@@ -17,6 +17,8 @@ pub struct Pruned {
     pub versions_count: usize,
     /// How many memories had expired and were deleted.
     pub memories_count: usize,
+    /// How many deleted stores were erased.
+    pub stores_count: usize,
 }
 
 /// How many rows one transaction takes, so that other writers get their turn.
@@ -26,7 +28,8 @@ const BATCH: usize = 500;
 const CLOCK_GAP: Duration = Duration::from_hours(24);
 
 impl Engine {
-    /// Deletes expired memories and gives up versions that need not be kept; then finishes any
+    /// Deletes expired memories, gives up versions that need not be kept and erases stores whose time
+    /// for being restored is over; then finishes any
     /// erasing that an earlier redaction could not complete.
     ///
     /// A server calls this now and then; it is also `quipu prune`.
@@ -49,8 +52,32 @@ impl Engine {
                 break;
             }
         }
+        pruned.stores_count = self.remove_deleted_stores()?;
         self.erase()?;
         Ok(pruned)
+    }
+
+    fn remove_deleted_stores(&self) -> Result<usize, Error> {
+        let before = self.clock.now().minus(self.limits.deleted_stores_kept_for);
+        let is_due = |deleted: &DeletedStore| deleted.deleted_at <= before;
+        let due = |reader: &dyn Reader| {
+            let mut due = Vec::new();
+            for workspace in reader.workspaces()? {
+                due.extend(reader.deleted_stores(workspace.id)?.into_iter().filter(is_due));
+            }
+            Ok(due)
+        };
+        if self.read(due)?.is_empty() {
+            return Ok(0);
+        }
+        self.remove(|ledger| {
+            // Looked up again: one of them may have been restored meanwhile.
+            let due = due(ledger.reader())?;
+            for deleted in &due {
+                ledger.writer.remove_store(deleted.store.id)?;
+            }
+            Ok(due.len())
+        })
     }
 
     /// Takes everything that was removed out of every file, if an earlier call could not.

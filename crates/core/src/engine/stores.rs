@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::backend::{Archived, Event, Reader, Span, StoreQuery, Usage};
 use crate::model::{
-    Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace, WorkspaceId,
+    DeletedStore, Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace, WorkspaceId,
 };
 use crate::{Error, ErrorKind};
 
@@ -98,14 +98,20 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewStore,
     ) -> Result<Store, Error> {
-        let existing = all_stores(ledger.reader(), workspace, Archived::Show)?;
+        let existing_count = all_stores(ledger.reader(), workspace, Archived::Show)?.len();
+        let deleted_count = ledger.reader().deleted_stores(workspace)?.len();
         let stores_max = self.limits.stores_per_workspace_max;
-        if u64::try_from(existing.len()).unwrap_or(u64::MAX) >= stores_max {
-            return Err(Error::new(
-                ErrorKind::LimitReached,
-                format!("the workspace holds {stores_max} stores, which is its limit"),
-            )
-            .with_hint("delete a store that is no longer needed"));
+        if u64::try_from(existing_count + deleted_count).unwrap_or(u64::MAX) >= stores_max {
+            let message = format!("the workspace holds {stores_max} stores, which is its limit");
+            let hint = if deleted_count == 0 {
+                "erase a store that is no longer needed: `quipu store delete --now NAME`".to_owned()
+            } else {
+                format!(
+                    "{deleted_count} of them are deleted but not erased; `quipu store list \
+                     --deleted` shows them, `quipu store delete --now ID` erases one"
+                )
+            };
+            return Err(Error::new(ErrorKind::LimitReached, message).with_hint(hint));
         }
         let stamp = ledger.stamp()?;
         let store = Store {
@@ -225,15 +231,94 @@ impl Engine {
         })
     }
 
-    /// Deletes a store with its memories and versions; their text is in no file afterwards.
-    pub fn delete_store(&self, id: StoreId) -> Result<(), Error> {
+    /// Deletes a store: it is gone for everybody at once, and can be restored until
+    /// [`prune`](Self::prune) erases it.
+    pub fn delete_store(&self, id: StoreId) -> Result<DeletedStore, Error> {
         self.remove(|ledger| {
-            existing_store(ledger.reader(), id)?;
+            let store = existing_store(ledger.reader(), id)?;
+            let memories_count = ledger.reader().usage(id)?.memories_count;
             let stamp = ledger.stamp()?;
-            ledger.writer.remove_store(id)?;
-            ledger.record(stamp, id, Event::StoreDeleted)
+            ledger.writer.delete_store(id, stamp.at)?;
+            ledger.record(stamp, id, Event::StoreDeleted)?;
+            Ok(DeletedStore { store, memories_count, deleted_at: stamp.at })
+        })
+    }
+
+    /// Returns the stores that are deleted but not erased, the last deleted first.
+    pub fn deleted_stores(&self, workspace: WorkspaceId) -> Result<Vec<DeletedStore>, Error> {
+        self.read(|reader| reader.deleted_stores(workspace))
+    }
+
+    /// Returns the deleted store with this id or name; among those of one name, the last deleted.
+    pub fn find_deleted_store(
+        &self,
+        workspace: WorkspaceId,
+        wanted: &str,
+    ) -> Result<DeletedStore, Error> {
+        self.read(|reader| found_deleted(reader, workspace, wanted))
+    }
+
+    /// Brings a deleted store back as it was, under a new name if one is given.
+    pub fn restore_store(
+        &self,
+        workspace: WorkspaceId,
+        wanted: &str,
+        rename: Option<&Name>,
+    ) -> Result<Store, Error> {
+        self.write(|ledger| {
+            let mut store = found_deleted(ledger.reader(), workspace, wanted)?.store;
+            if let Some(name) = rename {
+                store.name = name.clone();
+            }
+            let others = all_stores(ledger.reader(), workspace, Archived::Hide)?;
+            if others.iter().any(|other| other.name == store.name) {
+                let message = format!("another store is named `{}` now", store.name);
+                return Err(Error::new(ErrorKind::Ambiguous, message)
+                    .with_hint("restore it under another name with `--rename NAME`"));
+            }
+            let stamp = ledger.stamp()?;
+            ledger.writer.restore_store(store.id)?;
+            if rename.is_some() {
+                store.updated_at = stamp.at;
+                ledger.writer.put_store(&store)?;
+            }
+            // The index has passed the store's changes without seeing them.
+            ledger.writer.clear_index()?;
+            ledger.record(stamp, store.id, Event::StoreCreated)?;
+            Ok(store)
+        })
+    }
+
+    /// Erases a store, deleted or not, with its memories and versions; their text is in no file
+    /// afterwards.
+    pub fn erase_store(&self, id: StoreId) -> Result<(), Error> {
+        self.remove(|ledger| {
+            if ledger.reader().store(id)?.is_some() {
+                let stamp = ledger.stamp()?;
+                ledger.record(stamp, id, Event::StoreDeleted)?;
+            } else {
+                deleted_store(ledger.reader(), id)?.ok_or_else(|| no_store(id))?;
+            }
+            ledger.writer.remove_store(id)
         })?;
         self.erase()
+    }
+
+    /// Chooses the store that commands use if none is named.
+    pub fn set_default_store(
+        &self,
+        workspace: WorkspaceId,
+        store: Option<StoreId>,
+    ) -> Result<(), Error> {
+        self.write(|ledger| {
+            if let Some(id) = store {
+                existing_store(ledger.reader(), id)?;
+            }
+            let workspaces = ledger.reader().workspaces()?;
+            let found = workspaces.into_iter().find(|found| found.id == workspace);
+            let found = found.ok_or_else(|| Error::not_found("the workspace does not exist"))?;
+            ledger.writer.put_workspace(&Workspace { default_store: store, ..found })
+        })
     }
 
     /// Makes sure that removed text is in no file.
@@ -262,7 +347,7 @@ impl<T, C> Page<T, C> {
 fn new_workspace(ledger: &mut Ledger<'_>, name: Name) -> Result<Workspace, Error> {
     let created_at = ledger.stamp()?.at;
     let id = WorkspaceId::new(created_at, ledger.random());
-    let workspace = Workspace { id, name, created_at };
+    let workspace = Workspace { id, name, created_at, default_store: None };
     ledger.writer.put_workspace(&workspace)?;
     Ok(workspace)
 }
@@ -295,6 +380,32 @@ fn found_store(reader: &dyn Reader, workspace: WorkspaceId, wanted: &str) -> Res
         (&[], &[]) => Err(no_store_named(wanted, &all)),
         (several, _) => Err(ambiguous_store(wanted, several)),
     }
+}
+
+fn deleted_store(reader: &dyn Reader, id: StoreId) -> Result<Option<DeletedStore>, Error> {
+    for workspace in reader.workspaces()? {
+        let deleted = reader.deleted_stores(workspace.id)?;
+        if let Some(found) = deleted.into_iter().find(|deleted| deleted.store.id == id) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn found_deleted(
+    reader: &dyn Reader,
+    workspace: WorkspaceId,
+    wanted: &str,
+) -> Result<DeletedStore, Error> {
+    let id = wanted.parse::<StoreId>().ok();
+    let is_wanted = |deleted: &DeletedStore| match id {
+        Some(id) => deleted.store.id == id,
+        None => deleted.store.name.as_str() == wanted,
+    };
+    reader.deleted_stores(workspace)?.into_iter().find(is_wanted).ok_or_else(|| {
+        Error::not_found(format!("no deleted store is called `{wanted}`"))
+            .with_hint("`quipu store list --deleted` shows those that can be restored")
+    })
 }
 
 fn no_store_named(wanted: &str, all: &[Store]) -> Error {

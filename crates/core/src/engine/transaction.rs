@@ -86,6 +86,8 @@ pub(super) struct Transaction<'l, 'w> {
     pub(super) limits: &'l Limits,
     pub(super) actor: &'l Actor,
     pub(super) store: Store,
+    /// The version that the change brings back.
+    pub(super) restores: Option<VersionId>,
 }
 
 /// What a memory is to become.
@@ -248,6 +250,7 @@ impl Transaction<'_, '_> {
             size_bytes: after.as_ref().map(|after| after.size_bytes),
             actor: self.actor.clone(),
             created_at: stamp.at,
+            restores: self.restores,
             redaction: None,
         };
         let commit = Commit { sequence: stamp.sequence, version, before, after };

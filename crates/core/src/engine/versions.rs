@@ -8,7 +8,7 @@ use crate::model::{
 use crate::{Error, ErrorKind};
 
 use super::intact::Intact as _;
-use super::transaction::{ScreenedText, Target};
+use super::transaction::{ScreenedText, Target, Transaction};
 use super::{Engine, Page, Precondition, Written, existing_store};
 
 impl Engine {
@@ -40,20 +40,7 @@ impl Engine {
         path: &MemoryPath,
         limit: usize,
     ) -> Result<Vec<Version>, Error> {
-        self.read(|reader| {
-            existing_store(reader, store)?;
-            let live = reader.memory_at(store, path, View::Basic)?.map(|memory| memory.id);
-            let at_path = VersionFilter { path: Some(path.clone()), ..VersionFilter::default() };
-            let memory = match live {
-                Some(memory) => memory,
-                None => selected(reader, store, at_path, 1)?
-                    .first()
-                    .map(|version| version.memory)
-                    .ok_or_else(|| no_history(path))?,
-            };
-            let of_memory = VersionFilter { memory: Some(memory), ..VersionFilter::default() };
-            selected(reader, store, of_memory, limit)
-        })
+        self.read(|reader| history_at(reader, store, path, limit))
     }
 
     /// Returns the version of a memory that came before this one, if it is still kept.
@@ -79,15 +66,33 @@ impl Engine {
         self.change(actor, store, |transaction| {
             transaction.require_open()?;
             let version = existing_version(transaction.reader(), store, id, View::Full)?;
-            let text = ScreenedText::new(restorable(transaction.reader(), &version)?);
-            let live = transaction.reader().memory(store, version.memory, View::Full)?;
-            if let Some(memory) = live {
-                let path = to.unwrap_or(&memory.path).clone();
-                return transaction.modify(memory, Target { path, text }, Precondition::None);
-            }
-            let path = to.or(version.path.as_ref()).cloned();
-            let path = path.expect("a version with a text has a path");
-            transaction.create(Target { path, text }, Some(version.memory))
+            let live = transaction.reader().memory(store, version.memory, View::Basic)?;
+            let path = to.cloned().or_else(|| live.map(|memory| memory.path));
+            bring_back(transaction, &version, path)
+        })
+    }
+
+    /// Undoes the last change of the memory that lives or lived at a path: text and path become what
+    /// they were before. Undoing again goes one step further back.
+    pub fn undo(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        path: &MemoryPath,
+        to: Option<&MemoryPath>,
+    ) -> Result<Written, Error> {
+        self.change(actor, store, |transaction| {
+            transaction.require_open()?;
+            let newest = history_at(transaction.reader(), store, path, 1)?.pop();
+            let target = match newest {
+                Some(newest) => before_last_change(transaction.reader(), newest)?,
+                None => None,
+            };
+            let target = target.ok_or_else(|| {
+                Error::not_found(format!("no earlier text of `{path}` is kept"))
+                    .with_hint("`quipu log` lists what is kept")
+            })?;
+            bring_back(transaction, &target, to.cloned())
         })
     }
 
@@ -103,11 +108,11 @@ impl Engine {
     ) -> Result<Vec<Version>, Error> {
         let versions = self.remove(|ledger| {
             existing_store(ledger.reader(), store)?;
+            refuse_heads(ledger.reader(), store, ids)?;
             let mut versions = Vec::new();
             for &id in ids {
                 let version = existing_version(ledger.reader(), store, id, View::Basic)?;
                 if version.redaction.is_none() {
-                    refuse_head(ledger.reader(), &version)?;
                     let stamp = ledger.stamp()?;
                     let redaction = Redaction { at: stamp.at, by: actor.clone() };
                     ledger.writer.redact(store, id, &redaction)?;
@@ -199,15 +204,84 @@ fn redacted(version: &Version) -> Error {
         .with_hint("redaction cannot be undone; choose another version")
 }
 
-fn refuse_head(reader: &dyn Reader, version: &Version) -> Result<(), Error> {
-    let head = reader.memory(version.store, version.memory, View::Basic)?;
-    match head {
-        Some(memory) if memory.version == version.id => Err(Error::new(
-            ErrorKind::HeadNotRedactable,
-            format!("`{}` is what the memory at `{}` holds now", version.id, memory.path),
-        )
-        .with_hint("write a new version or delete the memory first, then redact this one")),
-        Some(_) | None => Ok(()),
+/// Refuses versions that are what a memory holds now, and names all of them.
+fn refuse_heads(reader: &dyn Reader, store: StoreId, ids: &[VersionId]) -> Result<(), Error> {
+    let mut heads = Vec::new();
+    for &id in ids {
+        let version = existing_version(reader, store, id, View::Basic)?;
+        let memory = reader.memory(store, version.memory, View::Basic)?;
+        heads.extend(memory.filter(|memory| memory.version == id));
+    }
+    heads.dedup_by_key(|memory| memory.version);
+    let (first, others) = match heads.as_slice() {
+        [] => return Ok(()),
+        [first, others @ ..] => (first, others),
+    };
+    let mut message = format!("`{}` is what the memory at `{}` holds now", first.version, first.path);
+    for other in others {
+        message += &format!("; `{}` is what the one at `{}` holds", other.version, other.path);
+    }
+    let hint = match others {
+        [] => "write a new version or delete the memory first, then redact this one",
+        [..] => "write new versions or delete the memories first, then redact these",
+    };
+    Err(Error::new(ErrorKind::HeadNotRedactable, message).with_hint(hint))
+}
+
+/// Returns up to `limit` versions of the memory that lives at a path, or of the last one that did; the
+/// newest first.
+fn history_at(
+    reader: &dyn Reader,
+    store: StoreId,
+    path: &MemoryPath,
+    limit: usize,
+) -> Result<Vec<Version>, Error> {
+    existing_store(reader, store)?;
+    let live = reader.memory_at(store, path, View::Basic)?.map(|memory| memory.id);
+    let at_path = VersionFilter { path: Some(path.clone()), ..VersionFilter::default() };
+    let memory = match live {
+        Some(memory) => memory,
+        None => selected(reader, store, at_path, 1)?
+            .first()
+            .map(|version| version.memory)
+            .ok_or_else(|| no_history(path))?,
+    };
+    let of_memory = VersionFilter { memory: Some(memory), ..VersionFilter::default() };
+    selected(reader, store, of_memory, limit)
+}
+
+/// Returns the version that a memory goes back to when its last change is undone.
+fn before_last_change(reader: &dyn Reader, newest: Version) -> Result<Option<Version>, Error> {
+    let mut last = newest;
+    // A version that brings back an older one continues from there, so that undoing twice does not
+    // end where it began.
+    while let Some(older) = last.restores {
+        match reader.version(last.store, older, View::Basic)? {
+            Some(older) => last = older,
+            None => return Ok(None),
+        }
+    }
+    loop {
+        match previous(reader, &last, View::Full)? {
+            Some(deletion) if deletion.operation == Operation::Deleted => last = deletion,
+            found => return Ok(found),
+        }
+    }
+}
+
+/// Gives a memory the text of an old version, at `path` or where it was then.
+fn bring_back(
+    transaction: &mut Transaction<'_, '_>,
+    version: &Version,
+    path: Option<MemoryPath>,
+) -> Result<Written, Error> {
+    let text = ScreenedText::new(restorable(transaction.reader(), version)?);
+    let path = path.or_else(|| version.path.clone()).expect("a version with a text has a path");
+    let target = Target { path, text };
+    transaction.restores = Some(version.id);
+    match transaction.reader().memory(version.store, version.memory, View::Full)? {
+        Some(memory) => transaction.modify(memory, target, Precondition::None),
+        None => transaction.create(target, Some(version.memory)),
     }
 }
 

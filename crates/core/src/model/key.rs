@@ -16,6 +16,8 @@ pub struct Workspace {
     pub name: Name,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The store that commands use if none is named. It may have been deleted since.
+    pub default_store: Option<StoreId>,
 }
 
 /// A credential of a workspace. Only the hash of its secret is known.

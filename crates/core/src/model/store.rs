@@ -30,6 +30,17 @@ pub struct Store {
     pub archived_at: Option<Timestamp>,
 }
 
+/// A store that was deleted and can be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedStore {
+    /// The store as it was.
+    pub store: Store,
+    /// How many memories it holds.
+    pub memories_count: u64,
+    /// When it was deleted.
+    pub deleted_at: Timestamp,
+}
+
 /// Labels of a store: at most 16 pairs, keys of 1 to 64 and values of at most 512 characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata(BTreeMap<String, String>);

@@ -29,6 +29,8 @@ pub struct Version {
     pub actor: Actor,
     /// When the change was made; no two versions of a data directory have the same moment.
     pub created_at: Timestamp,
+    /// The older version of the memory that this one brings back, if it does.
+    pub restores: Option<VersionId>,
     /// The redaction, if there was one.
     pub redaction: Option<Redaction>,
 }

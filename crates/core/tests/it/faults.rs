@@ -119,7 +119,7 @@ fn archiving_a_store() {
 
 #[test]
 fn deleting_a_store() {
-    sweep(|bench, _| bench.engine.delete_store(bench.store));
+    sweep(|bench, _| bench.engine.erase_store(bench.store));
 }
 
 #[test]

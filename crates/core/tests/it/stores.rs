@@ -1,11 +1,12 @@
 //! Workspaces and stores.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use quipu_core::ErrorKind;
 use quipu_core::backend::{Archived, Span, StoreQuery};
-use quipu_core::engine::{NewStore, StoreUpdate};
-use quipu_core::model::{Description, Id as _, Store, StoreId, StorePolicy};
+use quipu_core::engine::{NewStore, SearchRequest, StoreUpdate};
+use quipu_core::model::{Description, Id as _, Store, StoreId, StorePolicy, View};
 use quipu_core::settings::Limits;
 
 use crate::support::{Bench, bench, bench_with, kind, name, path};
@@ -112,7 +113,7 @@ fn stores_are_listed_newest_first_page_by_page() {
 fn an_update_changes_what_is_given_and_its_time() {
     let bench = bench();
     let before = store(&bench, "before");
-    bench.clock.advance(std::time::Duration::from_secs(1));
+    bench.clock.advance(Duration::from_secs(1));
     let update = StoreUpdate {
         description: Some(Description::new("what for").unwrap()),
         metadata: BTreeMap::from([("team".to_owned(), Some("tea".to_owned()))]),
@@ -157,6 +158,76 @@ fn a_deleted_store_is_gone_with_its_memories() {
 }
 
 #[test]
+fn a_deleted_store_comes_back_as_it_was() {
+    let bench = bench();
+    let memory = bench.put("/a", "zebra");
+    let deleted = bench.engine.delete_store(bench.store).unwrap();
+    assert_eq!((deleted.memories_count, deleted.store.id), (1, bench.store));
+    assert_eq!(bench.engine.deleted_stores(bench.workspace).unwrap(), [deleted.clone()]);
+    // A memory that is asked for by its id is hidden too.
+    let found = bench.engine.memory(bench.store, memory.id, View::Full);
+    assert_eq!(kind(found), ErrorKind::NotFound);
+    let found = bench.engine.version(bench.store, memory.version, View::Full);
+    assert_eq!(kind(found), ErrorKind::NotFound);
+
+    let name = deleted.store.name.as_str();
+    let store = bench.engine.restore_store(bench.workspace, name, None).unwrap();
+    assert_eq!(store, deleted.store);
+    assert_eq!(bench.text("/a").as_deref(), Some("zebra"));
+    assert_eq!(bench.engine.deleted_stores(bench.workspace).unwrap(), []);
+    let again = bench.engine.restore_store(bench.workspace, name, None);
+    assert_eq!(kind(again), ErrorKind::NotFound);
+}
+
+#[test]
+fn what_was_not_indexed_before_a_deletion_is_found_after_a_restoration() {
+    let bench = bench();
+    bench.put("/a", "zebra");
+    bench.engine.delete_store(bench.store).unwrap();
+    let other = store(&bench, "other");
+    // The index follows the changes of the deleted store while it is hidden.
+    let request = |store| SearchRequest::new(vec![store], "zebra");
+    assert_eq!(bench.engine.search(&request(other.id)).unwrap().hits.len(), 0);
+    bench.engine.restore_store(bench.workspace, &bench.store.to_string(), None).unwrap();
+    assert_eq!(bench.engine.search(&request(bench.store)).unwrap().hits.len(), 1);
+}
+
+#[test]
+fn a_store_is_not_restored_beside_one_of_the_same_name() {
+    let bench = bench();
+    let first = store(&bench, "notes");
+    bench.engine.delete_store(first.id).unwrap();
+    let second = store(&bench, "notes");
+    let taken = bench.engine.restore_store(bench.workspace, "notes", None);
+    assert_eq!(kind(taken), ErrorKind::Ambiguous);
+    let old = name("old notes");
+    let restored = bench.engine.restore_store(bench.workspace, "notes", Some(&old)).unwrap();
+    assert_eq!((restored.id, &restored.name), (first.id, &old));
+    assert_eq!(bench.engine.find_store(bench.workspace, "notes").unwrap(), second);
+}
+
+#[test]
+fn a_deleted_store_is_erased_when_its_time_is_over() {
+    let bench = bench();
+    bench.put("/a", "text");
+    bench.engine.delete_store(bench.store).unwrap();
+    bench.clock.advance(Duration::from_hours(6 * 24));
+    assert_eq!(bench.engine.prune().unwrap().stores_count, 0);
+    bench.clock.advance(Duration::from_hours(25));
+    assert_eq!(bench.engine.prune().unwrap().stores_count, 1);
+    assert_eq!(bench.engine.deleted_stores(bench.workspace).unwrap(), []);
+}
+
+#[test]
+fn a_deleted_store_can_be_erased_at_once() {
+    let bench = bench();
+    bench.engine.delete_store(bench.store).unwrap();
+    bench.engine.erase_store(bench.store).unwrap();
+    assert_eq!(bench.engine.deleted_stores(bench.workspace).unwrap(), []);
+    assert_eq!(kind(bench.engine.erase_store(bench.store)), ErrorKind::NotFound);
+}
+
+#[test]
 fn both_sides_of_the_limit_of_stores() {
     let bench = bench_with(Limits { stores_per_workspace_max: 2, ..Limits::default() });
     let second = store(&bench, "second");
@@ -165,6 +236,8 @@ fn both_sides_of_the_limit_of_stores() {
     bench.engine.archive_store(second.id).unwrap();
     assert_eq!(kind(third()), ErrorKind::LimitReached);
     bench.engine.delete_store(second.id).unwrap();
+    assert_eq!(kind(third()), ErrorKind::LimitReached);
+    bench.engine.erase_store(second.id).unwrap();
     assert!(third().is_ok());
 }
 

@@ -21,6 +21,71 @@ fn restoring_writes_the_old_text_where_the_memory_lives_now() {
     assert_eq!(bench.history().last().unwrap(), "modified /b");
 }
 
+fn undo(bench: &Bench, at: &str) -> Result<(), quipu_core::Error> {
+    bench.engine.undo(&actor(), bench.store, &path(at), None).map(drop)
+}
+
+#[test]
+fn undoing_goes_back_one_step_each_time() {
+    let bench = bench();
+    for text in ["one", "two", "three", "two"] {
+        bench.put("/a", text);
+    }
+    for expected in ["three", "two", "one"] {
+        undo(&bench, "/a").unwrap();
+        assert_eq!(bench.text("/a").as_deref(), Some(expected));
+    }
+    assert_eq!(kind(undo(&bench, "/a")), ErrorKind::NotFound);
+    assert_eq!(bench.text("/a").as_deref(), Some("one"));
+    // A change after an undo is the next one to be undone.
+    bench.put("/a", "four");
+    undo(&bench, "/a").unwrap();
+    assert_eq!(bench.text("/a").as_deref(), Some("one"));
+}
+
+#[test]
+fn undoing_takes_back_a_rename_and_a_deletion() {
+    let bench = bench();
+    let id = bench.put("/a", "one").id;
+    bench.put("/a", "two");
+    bench.engine.rename(&actor(), bench.store, &path("/a"), &path("/b")).unwrap();
+    bench.engine.delete(&actor(), bench.store, id, Precondition::None).unwrap();
+    undo(&bench, "/b").unwrap();
+    assert_eq!(bench.text("/b").as_deref(), Some("two"));
+    // The memory is named by where it is or by where it was.
+    undo(&bench, "/a").unwrap();
+    assert_eq!(bench.text("/a").as_deref(), Some("two"));
+    assert_eq!(bench.text("/b"), None);
+    undo(&bench, "/a").unwrap();
+    assert_eq!(bench.text("/a").as_deref(), Some("one"));
+    assert_eq!(bench.engine.memory_at(bench.store, &path("/a"), View::Basic).unwrap().id, id);
+}
+
+#[test]
+fn a_rename_is_not_undone_over_another_memory() {
+    let bench = bench();
+    bench.put("/a", "one");
+    bench.engine.rename(&actor(), bench.store, &path("/a"), &path("/b")).unwrap();
+    bench.put("/a", "another");
+    let refused = undo(&bench, "/b").unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::PathConflict { .. }), "{refused:?}");
+    assert_eq!(bench.text("/a").as_deref(), Some("another"));
+    let to = path("/c");
+    bench.engine.undo(&actor(), bench.store, &path("/b"), Some(&to)).unwrap();
+    assert_eq!(bench.text("/c").as_deref(), Some("one"));
+}
+
+#[test]
+fn a_refused_redaction_names_every_head_in_the_way() {
+    let bench = bench();
+    let (first, second) = (bench.put("/a", "one"), bench.put("/b", "two"));
+    let ids = [first.version, second.version];
+    let refused = bench.engine.redact(&actor(), bench.store, &ids).unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::HeadNotRedactable);
+    let message = refused.to_string();
+    assert!(message.contains("`/a`") && message.contains("`/b`"), "{message}");
+}
+
 #[test]
 fn restoring_what_is_there_makes_no_version() {
     let bench = bench();

@@ -75,6 +75,6 @@ pub(super) fn archive(call: &Call<'_>) -> Answer {
 
 pub(super) fn delete(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Manage)?;
-    call.engine.delete_store(store.id)?;
+    call.engine.erase_store(store.id)?;
     Ok(json(&DeletedBody::store(store.id)))
 }

@@ -322,10 +322,13 @@ pub struct PrunedBody {
     pub versions_count: usize,
     /// How many memories had expired and were deleted.
     pub memories_count: usize,
+    /// How many deleted stores were erased.
+    pub stores_count: usize,
 }
 
 impl From<Pruned> for PrunedBody {
     fn from(pruned: Pruned) -> Self {
-        Self { versions_count: pruned.versions_count, memories_count: pruned.memories_count }
+        let Pruned { versions_count, memories_count, stores_count } = pruned;
+        Self { versions_count, memories_count, stores_count }
     }
 }

@@ -1,7 +1,9 @@
 //! Workspaces and stores.
 
 use quipu_core::backend::{Archived, StoreQuery, Usage};
-use quipu_core::model::{Store, StoreId, StorePolicy, Timestamp, Workspace};
+use quipu_core::model::{
+    DeletedStore, Store, StoreId, StorePolicy, Timestamp, Workspace, WorkspaceId,
+};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob, json, limit};
@@ -9,31 +11,45 @@ use super::index;
 use crate::erase;
 
 pub(super) fn workspaces(connection: &Connection) -> Result<Vec<Workspace>> {
-    let sql = "SELECT id, name, created_at FROM workspaces ORDER BY id";
+    let sql = "SELECT id, name, created_at, default_store FROM workspaces ORDER BY id";
     let workspace = |row: &Row<'_>| {
-        Ok(Workspace { id: row.id(0)?, name: row.name(1)?, created_at: row.moment(2)? })
+        Ok(Workspace {
+            id: row.id(0)?,
+            name: row.name(1)?,
+            created_at: row.moment(2)?,
+            default_store: row.optional_id(3)?,
+        })
     };
     connection.prepare_cached(sql)?.query_map([], workspace)?.collect()
 }
 
 pub(super) fn put_workspace(connection: &Connection, workspace: &Workspace) -> Result<()> {
-    let sql = "INSERT INTO workspaces (id, name, created_at) VALUES (?1, ?2, ?3)
-        ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+    let sql = "INSERT INTO workspaces (id, name, created_at, default_store)
+        VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (id) DO UPDATE SET name = excluded.name,
+            default_store = excluded.default_store";
     connection
         .prepare_cached(sql)?
         .execute(params![
             blob(workspace.id),
             workspace.name.as_str(),
-            workspace.created_at.as_micros()
+            workspace.created_at.as_micros(),
+            workspace.default_store.map(blob),
         ])
         .map(drop)
 }
 
+/// The columns of a store, in the order of [`from_row`].
+macro_rules! columns {
+    () => {
+        "id, workspace, name, description, metadata, secrets, expire_after_days, created_at,
+            updated_at, archived_at"
+    };
+}
+
 macro_rules! select {
     () => {
-        "SELECT id, workspace, name, description, metadata, secrets, expire_after_days, created_at,
-            updated_at, archived_at
-         FROM stores"
+        concat!("SELECT ", columns!(), " FROM stores")
     };
 }
 
@@ -113,14 +129,62 @@ pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
         .map(drop)
 }
 
+pub(super) fn deleted_stores(
+    connection: &Connection,
+    workspace: WorkspaceId,
+) -> Result<Vec<DeletedStore>> {
+    let sql = concat!(
+        "SELECT ",
+        columns!(),
+        ", memories_count, deleted_at FROM deleted_stores
+         WHERE workspace = ?1 ORDER BY deleted_at DESC, id"
+    );
+    let deleted = |row: &Row<'_>| {
+        Ok(DeletedStore {
+            store: from_row(row)?,
+            memories_count: row.count(10)?,
+            deleted_at: row.moment(11)?,
+        })
+    };
+    connection.prepare_cached(sql)?.query_map([blob(workspace)], deleted)?.collect()
+}
+
+/// Every other row is found through the row in `stores`, so moving that row hides all of them.
+pub(super) fn delete_store(connection: &Connection, id: StoreId, at: Timestamp) -> Result<()> {
+    index::remove_store(connection, id)?;
+    let sql = concat!(
+        "INSERT INTO deleted_stores (num, memories_count, size_bytes, deleted_at, ",
+        columns!(),
+        ") SELECT num, memories_count, size_bytes, ?2, ",
+        columns!(),
+        " FROM stores WHERE id = ?1"
+    );
+    connection.execute(sql, params![blob(id), at.as_micros()])?;
+    connection.execute("DELETE FROM stores WHERE id = ?1", [blob(id)]).map(drop)
+}
+
+pub(super) fn restore_store(connection: &Connection, id: StoreId) -> Result<()> {
+    let sql = concat!(
+        "INSERT INTO stores (num, memories_count, size_bytes, ",
+        columns!(),
+        ") SELECT num, memories_count, size_bytes, ",
+        columns!(),
+        " FROM deleted_stores WHERE id = ?1"
+    );
+    connection.execute(sql, [blob(id)])?;
+    connection.execute("DELETE FROM deleted_stores WHERE id = ?1", [blob(id)]).map(drop)
+}
+
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
     index::remove_store(connection, id)?;
     // Its rows are found only through it, so they are gone with it. Removing thousands of them here
     // would hold up others, and would need as much room in the log as they have in the database.
     let of_store = [
-        "INSERT INTO removed_stores SELECT num FROM stores WHERE id = ?1",
+        "INSERT INTO removed_stores SELECT num FROM stores WHERE id = ?1
+            UNION ALL SELECT num FROM deleted_stores WHERE id = ?1",
         "DELETE FROM key_stores WHERE store = ?1",
         "DELETE FROM stores WHERE id = ?1",
+        "DELETE FROM deleted_stores WHERE id = ?1",
     ];
     for sql in of_store {
         connection.execute(sql, [blob(id)])?;

@@ -27,11 +27,14 @@ pub(crate) fn verify(connection: &Connection) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Returns whether a table has rows of a store that is neither there nor being removed.
+/// Returns whether a table has rows of a store that is neither there nor deleted. Most
+/// tables name it by its number, those of keys by its id.
 fn has_orphans(connection: &Connection, table: &str) -> Result<bool> {
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM {table} WHERE store NOT IN
-            (SELECT num FROM stores UNION SELECT num FROM removed_stores))"
+            (SELECT num FROM stores UNION SELECT num FROM deleted_stores
+                UNION SELECT num FROM removed_stores
+                UNION SELECT id FROM stores UNION SELECT id FROM deleted_stores))"
     );
     connection.query_row(&sql, [], |row| row.get(0))
 }

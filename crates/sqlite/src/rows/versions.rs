@@ -13,7 +13,7 @@ use super::{changes, index, memories};
 use crate::erase;
 
 const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
-    v.redacted_at, v.redacted_by";
+    v.redacted_at, v.redacted_by, v.restores";
 const STORE_NUMBER: &str = "(SELECT num FROM stores WHERE id = ?1)";
 
 fn select(view: View) -> String {
@@ -96,11 +96,12 @@ fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
         memory: row.id(1)?,
         operation: row.word(2)?,
         path: if row.is_null(3)? { None } else { Some(row.path(3)?) },
-        content: if row.is_null(10)? { None } else { Some(row.content(10)?) },
+        content: if row.is_null(11)? { None } else { Some(row.content(11)?) },
         hash: if row.is_null(4)? { None } else { Some(row.hash(4)?) },
         size_bytes: if row.is_null(5)? { None } else { Some(row.count(5)?) },
         actor: row.word(6)?,
         created_at: row.moment(7)?,
+        restores: row.optional_id(10)?,
         redaction: match redacted_at {
             Some(at) => Some(Redaction { at, by: row.word(9)? }),
             None => None,
@@ -111,8 +112,8 @@ fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
 pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
     let version = &commit.version;
     let sql = "INSERT INTO versions
-            (store, at, id, memory, operation, path, hash, size_bytes, actor)
-        VALUES ((SELECT num FROM stores WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            (store, at, id, memory, operation, path, hash, size_bytes, actor, restores)
+        VALUES ((SELECT num FROM stores WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     connection.prepare_cached(sql)?.execute(params![
         blob(version.store),
         version.created_at.as_micros(),
@@ -123,6 +124,7 @@ pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
         version.hash.as_ref().map(ContentHash::as_bytes),
         version.size_bytes,
         version.actor.to_string(),
+        version.restores.map(blob),
     ])?;
     if let Some(content) = commit.content() {
         connection

@@ -143,7 +143,7 @@ fn a_deleted_store_is_in_no_part_of_the_index() {
             index(&bench.engine);
         }
     }
-    bench.engine.delete_store(doomed).expect("it deletes");
+    bench.engine.erase_store(doomed).expect("it deletes");
     assert_gone(&bench, &token);
 }
 
@@ -188,7 +188,7 @@ fn a_deleted_store_is_in_no_file() {
         let text = content(&format!("{token} {number}"));
         bench.engine.create(&actor(), doomed, &at, &text).expect("it creates");
     }
-    bench.engine.delete_store(doomed).expect("it deletes");
+    bench.engine.erase_store(doomed).expect("it deletes");
     assert_gone(&bench, &token);
     assert!(bench.engine.memory_at(bench.store, &path("/kept"), View::Full).is_ok());
 }

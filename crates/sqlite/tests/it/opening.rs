@@ -289,13 +289,14 @@ fn a_migration_by_another_program_ends_writing() {
     let bench = bench();
     bench.put("/a", "text");
     let newer = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    let ours: i64 = newer.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     let target = (&path("/a"), &content("of the past"));
     let none = quipu_core::engine::Precondition::None;
     let error = bench.engine.put(&actor(), bench.store, target, none).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::StorageUnusable, "{error:?}");
     assert!(error.message().contains("99"), "{error}");
-    newer.pragma_update(None, "user_version", 3).unwrap();
+    newer.pragma_update(None, "user_version", ours).unwrap();
     bench.engine.put(&actor(), bench.store, target, none).unwrap();
 }
 

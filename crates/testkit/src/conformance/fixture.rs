@@ -79,6 +79,7 @@ impl Rows {
             id: WorkspaceId::new(Self::at(number), 1),
             name: Name::new(format!("workspace {number}")).expect("a valid name"),
             created_at: Self::at(number),
+            default_store: None,
         }
     }
 
@@ -155,6 +156,7 @@ impl Rows {
             size_bytes: after.map(|after| after.size_bytes),
             actor: Self::actor("ada"),
             created_at: at,
+            restores: before.map(|before| before.version),
             redaction: None,
         };
         let sequence = Sequence(number);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quipu_core::backend::{Event, PruneRule, Sequence, Usage};
 use quipu_core::model::{
-    Memory, Metadata, Name, Redaction, SecretPolicy, Session, Store, StorePolicy, View, Workspace,
+    DeletedStore, Memory, Metadata, Name, Redaction, SecretPolicy, Session, Store, StorePolicy, View, Workspace,
 };
 
 use super::{Fixture, Rows};
@@ -123,6 +123,62 @@ pub fn a_removed_store_takes_its_rows_along(fixture: &Fixture) {
         assert!(reader.versions(gone.id, &Rows::all_versions())?.is_empty());
         assert_eq!(reader.memory(stays.id, theirs.id, View::Full)?.as_ref(), Some(&theirs));
         assert_eq!(reader.versions(stays.id, &Rows::all_versions())?.len(), 1);
+        Ok(())
+    });
+    assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());
+}
+
+/// "Hides a store as if it did not exist", and "shows it again as it was".
+pub fn a_deleted_store_is_hidden_until_it_is_restored(fixture: &Fixture) {
+    let (gone, stays) = (Rows::store(1), Rows::store(2));
+    fixture.with_stores(&[&gone, &stays]);
+    let ours = Rows::memory(&gone, 1, "/a", "comes back");
+    fixture.with_memories(1, &[&ours, &Rows::memory(&stays, 2, "/a", "stays")]);
+    let usage = fixture.read(|reader| reader.usage(gone.id));
+    fixture.write(|writer| {
+        writer.put_key(&Rows::key(3, Some(vec![gone.id])))?;
+        writer.delete_store(gone.id, Rows::at(5))
+    });
+    fixture.read(|reader| {
+        assert_eq!(reader.store(gone.id)?, None);
+        assert_eq!(reader.usage(gone.id)?, Usage::default());
+        assert_eq!(reader.memory(gone.id, ours.id, View::Full)?, None);
+        assert_eq!(reader.memory_at(gone.id, &ours.path, View::Full)?, None);
+        assert_eq!(reader.version(gone.id, ours.version, View::Full)?, None);
+        assert!(reader.versions(gone.id, &Rows::all_versions())?.is_empty());
+        let deleted = reader.deleted_stores(gone.workspace)?;
+        assert_eq!(
+            deleted,
+            [DeletedStore { store: gone.clone(), memories_count: 1, deleted_at: Rows::at(5) }]
+        );
+        assert_eq!(reader.deleted_stores(Rows::workspace(2).id)?, []);
+        Ok(())
+    });
+    assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());
+    fixture.write(|writer| writer.restore_store(gone.id));
+    fixture.read(|reader| {
+        assert_eq!(reader.store(gone.id)?.as_ref(), Some(&gone));
+        assert_eq!(reader.usage(gone.id)?, usage);
+        assert_eq!(reader.memory(gone.id, ours.id, View::Full)?.as_ref(), Some(&ours));
+        assert_eq!(reader.versions(gone.id, &Rows::all_versions())?.len(), 1);
+        assert_eq!(reader.deleted_stores(gone.workspace)?, []);
+        let key = reader.key(Rows::key(3, None).id)?.expect("the key stays");
+        assert_eq!(key.stores, Some(vec![gone.id]));
+        Ok(())
+    });
+}
+
+/// "Removes a store, deleted or not."
+pub fn a_deleted_store_can_be_removed(fixture: &Fixture) {
+    let gone = Rows::store(1);
+    fixture.with_stores(&[&gone]);
+    fixture.with_memories(1, &[&Rows::memory(&gone, 1, "/a", "goes")]);
+    fixture.write(|writer| writer.delete_store(gone.id, Rows::at(5)));
+    fixture.write(|writer| writer.remove_store(gone.id));
+    fixture.write(|writer| writer.restore_store(gone.id));
+    fixture.read(|reader| {
+        assert_eq!(reader.deleted_stores(gone.workspace)?, []);
+        assert_eq!(reader.store(gone.id)?, None);
         Ok(())
     });
     assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());

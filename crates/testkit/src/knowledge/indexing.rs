@@ -94,7 +94,7 @@ pub fn a_deleted_store_leaves_the_index(fixture: &Fixture) {
     library.put("/kept", "tea");
     assert_eq!(library.find("tea"), ["/kept"]);
     put(&library.engine, doomed, "/unindexed", "tea");
-    library.engine.delete_store(doomed).expect("it deletes");
+    library.engine.erase_store(doomed).expect("it deletes");
     assert_eq!(fixture.read(|reader| reader.note(doomed, memory.id)), None);
     assert_eq!(library.find("tea"), ["/kept"]);
     assert_sound(&library);
