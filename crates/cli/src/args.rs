@@ -23,7 +23,7 @@ pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
     SearchIn, SearchWhat,
 };
-pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer};
+pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer, McpPlace};
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use sync::SyncArguments;
 pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
@@ -62,7 +62,8 @@ pub(crate) struct Global {
     /// The settings file [default: `quipu.toml` in the data directory; also `QUIPU_CONFIG`]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// The store, by name or id [default: the only one; also `QUIPU_STORE`]
+    /// The store, by name or id [default: that of `quipu store default`, or the only one; also
+    /// `QUIPU_STORE`]
     #[arg(long = "store", short, global = true, value_name = "STORE")]
     pub(crate) stores: Vec<String>,
     /// Print one JSON document instead of text
@@ -244,8 +245,12 @@ pub(crate) enum StoreCommand {
     Update(StoreUpdateArguments),
     /// Archive a store for good: it takes no new text
     Archive(StoreNameArguments),
-    /// Delete a store with all memories and versions; no trace of their text remains
+    /// Delete a store; it can be restored for some days, then it is erased
     Delete(StoreDeleteArguments),
+    /// Bring a deleted store back as it was
+    Restore(StoreRestoreArguments),
+    /// Show or choose the store that commands use if none is named
+    Default(StoreDefaultArguments),
 }
 
 #[derive(Args, Debug)]
@@ -277,6 +282,9 @@ pub(crate) struct StoreListArguments {
     /// Show archived stores too
     #[arg(long, short)]
     pub(crate) all: bool,
+    /// Show the deleted stores that can be restored instead
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) deleted: bool,
 }
 
 #[derive(Args, Debug)]
@@ -303,9 +311,32 @@ pub(crate) struct StoreDeleteArguments {
     /// The store, by name or id
     #[arg(value_name = "STORE")]
     pub(crate) name: String,
+    /// Erase it at once, deleted before or not; no trace of its texts remains
+    #[arg(long)]
+    pub(crate) now: bool,
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreRestoreArguments {
+    /// The deleted store, by name or id; of several with one name, the one that was deleted last
+    #[arg(value_name = "STORE")]
+    pub(crate) name: String,
+    /// Restore it under this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rename: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreDefaultArguments {
+    /// The store, by name or id
+    #[arg(value_name = "STORE", conflicts_with = "clear")]
+    pub(crate) name: Option<String>,
+    /// Have no default
+    #[arg(long)]
+    pub(crate) clear: bool,
 }
 
 #[derive(Args, Debug)]

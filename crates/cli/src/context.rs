@@ -11,6 +11,7 @@ use quipu_core::{Error, ErrorKind};
 use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend};
 
 use crate::args::Global;
+use crate::authors::Authors;
 use crate::failure::Failure;
 use crate::print::Form;
 use crate::settings::{Flags, Settings};
@@ -37,7 +38,8 @@ pub(crate) struct Data {
     pub(crate) actor: Actor,
     /// The stores that the command line names.
     pub(crate) named: Vec<String>,
-    default_store: Option<String>,
+    /// What the settings call the store.
+    set_store: Option<String>,
 }
 
 impl Context {
@@ -87,16 +89,19 @@ impl Context {
         self.opened.get_or_init(|| (engine.clone(), Arc::clone(&backend)));
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
-        let (named, default_store) = (self.named.clone(), self.settings.store.clone());
-        Ok(Data { engine, backend, workspace, actor, named, default_store })
+        let (named, set_store) = (self.named.clone(), self.settings.store.clone());
+        Ok(Data { engine, backend, workspace, actor, named, set_store })
     }
 }
 
 impl Data {
-    /// Returns the store that is meant: the one named, or the only one there is.
+    /// Returns the store that is meant: the one named, the default one, or the only one there is.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         if let Some(wanted) = self.wanted_store()? {
             return self.find_store(wanted);
+        }
+        if let Some(store) = self.default_store()? {
+            return Ok(store);
         }
         let mut stores = self.stores(Archived::Hide)?;
         match (stores.pop(), stores.len()) {
@@ -109,16 +114,32 @@ impl Data {
                     stores.iter().map(|store| format!("`{}`", store.name)).collect();
                 let message = format!("there are {} stores", names.len());
                 let error = Error::new(ErrorKind::Ambiguous, message);
-                Err(Failure::from(error)
-                    .with_hint(format!("choose one with `--store`: {}", names.join(", "))))
+                Err(Failure::from(error).with_hint(format!(
+                    "choose one with `--store NAME`, or for all commands with `quipu store \
+                         default NAME`: {}",
+                    names.join(", ")
+                )))
             }
+        }
+    }
+
+    /// Returns the store that `quipu store default` has chosen, if it still exists.
+    pub(crate) fn default_store(&self) -> Result<Option<Store>, Failure> {
+        let workspaces = self.engine.workspaces()?;
+        let workspace = workspaces.iter().find(|workspace| workspace.id == self.workspace);
+        let Some(id) = workspace.and_then(|workspace| workspace.default_store) else {
+            return Ok(None);
+        };
+        match self.engine.store(id) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
+            store => Ok(Some(store?)),
         }
     }
 
     /// Returns what the command line or the settings call the store, if they do.
     pub(crate) fn wanted_store(&self) -> Result<Option<&str>, Failure> {
         match self.named.as_slice() {
-            [] => Ok(self.default_store.as_deref()),
+            [] => Ok(self.set_store.as_deref()),
             [only] => Ok(Some(only)),
             _ => Err(Failure::usage("this command works on one store, but several are named")),
         }
@@ -137,6 +158,11 @@ impl Data {
     /// Returns the store with this name or id.
     pub(crate) fn find_store(&self, wanted: &str) -> Result<Store, Failure> {
         Ok(self.engine.find_store(self.workspace, wanted)?)
+    }
+
+    /// Returns what people call the authors of versions.
+    pub(crate) fn authors(&self) -> Authors<'_> {
+        Authors::new(&self.engine, self.workspace)
     }
 
     /// Returns the stores of the workspace, the newest first.

@@ -1,6 +1,7 @@
 //! Why a command failed: a message, what to do next, and the exit code.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -19,6 +20,10 @@ pub(crate) struct Failure {
 const OTHER: u8 = 1;
 /// The command itself is wrong; also what the argument parser uses.
 const USAGE: u8 = 2;
+/// Nothing, or more than one thing, has the given name.
+const NOT_FOUND: u8 = 3;
+/// The storage does not work.
+const STORAGE: u8 = 7;
 /// `quipu check` found problems.
 const UNSOUND: u8 = 8;
 
@@ -26,7 +31,7 @@ const UNSOUND: u8 = 8;
 pub(crate) fn exit_code(kind: &ErrorKind) -> u8 {
     match kind {
         ErrorKind::InvalidInput => USAGE,
-        ErrorKind::NotFound | ErrorKind::Ambiguous => 3,
+        ErrorKind::NotFound | ErrorKind::Ambiguous => NOT_FOUND,
         ErrorKind::PathConflict { .. } | ErrorKind::PreconditionFailed => 4,
         ErrorKind::StoreArchived
         | ErrorKind::ContentTooLarge
@@ -38,7 +43,7 @@ pub(crate) fn exit_code(kind: &ErrorKind) -> u8 {
         | ErrorKind::StorageFull
         | ErrorKind::StorageBusy
         | ErrorKind::StorageUnavailable
-        | ErrorKind::StorageUnusable => 7,
+        | ErrorKind::StorageUnusable => STORAGE,
     }
 }
 
@@ -64,13 +69,19 @@ impl Failure {
         Self { code, message: String::new(), hint: None, cause: None }
     }
 
+    /// Returns whether something that was named does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.code == NOT_FOUND
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Tells the user and returns the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    /// Tells the user and returns the exit code. What is missing or does not work is so in this data
+    /// directory.
+    pub(crate) fn report(self, data: Option<&Path>) -> ExitCode {
         if self.message.is_empty() {
             return ExitCode::from(self.code);
         }
@@ -78,6 +89,9 @@ impl Failure {
         let mut text = format!("{bold}error{bold:#}: {}\n", self.message);
         if let Some(cause) = self.cause {
             text += &format!("  cause: {cause}\n");
+        }
+        if let (Some(data), NOT_FOUND | STORAGE) = (data, self.code) {
+            text += &format!("   data: {}\n", data.display());
         }
         if let Some(hint) = self.hint {
             let bold = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));

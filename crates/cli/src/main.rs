@@ -1,10 +1,12 @@
 //! The `quipu` binary: reads settings, opens the data directory, does one command.
 
 mod args;
+mod authors;
 mod commands;
 mod context;
 mod failure;
 mod log;
+mod pager;
 mod print;
 mod settings;
 mod uses;
@@ -23,13 +25,14 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let command = matches.subcommand_name().unwrap_or_default();
-    let done = Context::new(arguments.global, command).and_then(|context| {
-        let done = commands::run(&context, arguments.command);
-        context.end();
-        done
-    });
+    let context = match Context::new(arguments.global, command) {
+        Ok(context) => context,
+        Err(failure) => return failure.report(None),
+    };
+    let done = commands::run(&context, arguments.command);
+    context.end();
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(Some(&context.settings.data)),
     }
 }

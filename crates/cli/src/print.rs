@@ -66,12 +66,13 @@ pub(crate) fn note_findings(written: &Written) {
     }
 }
 
-/// Asks on the terminal before something that cannot be undone; scripts are not asked.
+/// Asks on the terminal before something is lost. Where nobody can be asked, nothing is done.
 pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
-        return Ok(());
+        return Err(Failure::usage("nothing was changed, because nobody can be asked here")
+            .with_hint("`--yes` says that it is wanted"));
     }
-    write!(anstream::stderr(), "{question} This cannot be undone. Go on? [y/N] ")?;
+    write!(anstream::stderr(), "{question} Go on? [y/N] ")?;
     let mut reply = String::new();
     std::io::stdin().read_line(&mut reply)?;
     match reply.trim().to_lowercase().as_str() {

@@ -137,10 +137,11 @@ struct LimitsTable {
     versions_kept_days: Option<u64>,
     versions_kept_min: Option<u64>,
     clock_ahead_days_max: Option<u64>,
+    deleted_stores_kept_days: Option<u64>,
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 26] = [
+const KEYS: [(&str, &str); 27] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -153,6 +154,7 @@ const KEYS: [(&str, &str); 26] = [
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
     ("limits", "clock_ahead_days_max"),
+    ("limits", "deleted_stores_kept_days"),
     ("tool", "view_max_chars"),
     ("mcp", "instructions"),
     ("mcp", "tools"),
@@ -300,6 +302,9 @@ fn limits(table: &LimitsTable) -> Limits {
         versions_kept_for: table.versions_kept_days.map_or(default.versions_kept_for, days),
         versions_kept_min: or(table.versions_kept_min, default.versions_kept_min),
         clock_ahead_max: table.clock_ahead_days_max.map_or(default.clock_ahead_max, days),
+        deleted_stores_kept_for: table
+            .deleted_stores_kept_days
+            .map_or(default.deleted_stores_kept_for, days),
     }
 }
 
@@ -439,6 +444,7 @@ mod tests {
             versions_kept_for: Duration::from_hours(24),
             versions_kept_min: 1,
             clock_ahead_max: Duration::from_hours(24),
+            deleted_stores_kept_for: Duration::from_hours(24),
         };
         assert_eq!(limits, expected);
     }

@@ -194,7 +194,7 @@ impl Engine {
     ) -> Result<T, Error> {
         self.write_for(purpose, |ledger| {
             let store = existing_store(ledger.reader(), store)?;
-            work(&mut Transaction { ledger, limits: &self.limits, actor, store, restores: None })
+            work(&mut Transaction { ledger, limits: &self.limits, actor, store, undone_to: None })
         })
     }
 }

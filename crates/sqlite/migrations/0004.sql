@@ -20,5 +20,5 @@ CREATE TABLE deleted_stores (
 -- The store that commands use if none is named.
 ALTER TABLE workspaces ADD COLUMN default_store BLOB;
 
--- The version that this one brings back.
-ALTER TABLE versions ADD COLUMN restores BLOB;
+-- The version that an undo went back to, if this one is an undo.
+ALTER TABLE versions ADD COLUMN undone_to BLOB;

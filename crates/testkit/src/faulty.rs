@@ -10,8 +10,8 @@ use quipu_core::backend::{
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
-    StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session,
+    SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
 };
 use quipu_core::{Error, ErrorKind};
 

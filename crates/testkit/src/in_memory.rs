@@ -1,5 +1,6 @@
 //! The simplest backend: everything in maps, copied for every write.
 
+mod deleted;
 mod index;
 
 use std::collections::BTreeMap;
@@ -17,10 +18,11 @@ use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
 };
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session, SessionId, Store,
-    StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session,
+    SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
 };
 
+use deleted::Deleted;
 use index::Index;
 
 /// A backend that forgets everything when it is dropped.
@@ -44,14 +46,6 @@ struct State {
     cursors: BTreeMap<String, Sequence>,
     index: Index,
     commits: u64,
-}
-
-/// A deleted store with what was in it.
-#[derive(Clone, Debug)]
-struct Deleted {
-    store: DeletedStore,
-    memories: BTreeMap<(StoreId, MemoryPath), Memory>,
-    versions: BTreeMap<VersionId, Version>,
 }
 
 impl InMemoryBackend {
@@ -162,11 +156,7 @@ impl Reader for State {
     }
 
     fn deleted_stores(&self, workspace: WorkspaceId) -> Result<Vec<DeletedStore>, Error> {
-        let deleted = self.deleted_stores.values().map(|deleted| &deleted.store);
-        let mut deleted: Vec<_> =
-            deleted.filter(|deleted| deleted.store.workspace == workspace).cloned().collect();
-        deleted.sort_by_key(|deleted| std::cmp::Reverse(deleted.deleted_at));
-        Ok(deleted)
+        Ok(self.hidden(workspace))
     }
 
     fn usage(&self, store: StoreId) -> Result<Usage, Error> {
@@ -371,23 +361,12 @@ impl Writer for State {
     }
 
     fn delete_store(&mut self, id: StoreId, at: Timestamp) -> Result<(), Error> {
-        let memories_count = self.usage(id)?.memories_count;
-        let Some(store) = self.stores.remove(&id) else { return Ok(()) };
-        self.index.remove(|row| row.store == id);
-        let deleted = Deleted {
-            store: DeletedStore { store, memories_count, deleted_at: at },
-            memories: self.memories.extract_if(.., |_, memory| memory.store == id).collect(),
-            versions: self.versions.extract_if(.., |_, version| version.store == id).collect(),
-        };
-        self.deleted_stores.insert(id, deleted);
+        self.hide(id, at);
         Ok(())
     }
 
     fn restore_store(&mut self, id: StoreId) -> Result<(), Error> {
-        let Some(deleted) = self.deleted_stores.remove(&id) else { return Ok(()) };
-        self.stores.insert(id, deleted.store.store);
-        self.memories.extend(deleted.memories);
-        self.versions.extend(deleted.versions);
+        self.show(id);
         Ok(())
     }
 

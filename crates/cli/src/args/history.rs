@@ -8,7 +8,7 @@ pub(crate) struct LogArguments {
     /// Only this memory, by path or id; a deleted one's path works too
     #[arg(value_name = "PATH")]
     pub(crate) memory: Option<String>,
-    /// How many versions at most
+    /// How many versions at most [default: all; 50 on a terminal that has no pager]
     #[arg(long, short = 'n', value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
     /// One line for each version
@@ -17,7 +17,7 @@ pub(crate) struct LogArguments {
     /// Only this kind of change: created, modified or deleted
     #[arg(long, value_name = "KIND")]
     pub(crate) operation: Option<Operation>,
-    /// Only changes by this actor, such as `user_ada` or a `sesn_` or `apikey_` id
+    /// Only changes by this author: an id, the name of a user or a key, or words of a session's title
     #[arg(long, value_name = "ACTOR")]
     pub(crate) actor: Option<String>,
     /// Only changes since then: `7d`, `yesterday`, `2026-11-15`
@@ -26,6 +26,12 @@ pub(crate) struct LogArguments {
     /// Only changes until then
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
+    /// Only versions whose text holds this, old ones too; upper and lower case are the same
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) grep: Option<String>,
+    /// The changes of all stores
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 #[derive(Args, Debug)]

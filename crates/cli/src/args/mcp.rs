@@ -20,7 +20,8 @@ pub(crate) struct McpOffer {
     /// Refuse everything that changes something
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// The tools to offer: `all`, `memory`, `read`, `notes` or names of tools, with commas
+    /// The tools to offer: `all`, `memory`, `read`, `notes`, `admin` or names of tools,
+    /// with commas; `delete_project` is in none of them but `admin`
     #[arg(long, value_name = "TOOLS")]
     pub(crate) tools: Option<ToolSet>,
 }
@@ -29,20 +30,30 @@ pub(crate) struct McpOffer {
 pub(crate) enum McpCommand {
     /// Add this server to the configuration of a host; its old configuration is kept as a copy
     Install(McpInstallArguments),
+    /// Remove this server from the configuration of a host; its old configuration is kept as a copy
+    Uninstall(McpPlace),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct McpInstallArguments {
+    #[command(flatten)]
+    pub(crate) place: McpPlace,
+    #[command(flatten)]
+    pub(crate) offer: McpOffer,
+}
+
+/// Which configuration is meant.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct McpPlace {
     /// The host
     pub(crate) host: Host,
-    /// For the project in the current directory only, where the host has that
+    /// For the project in the current directory only, where the host has that; its file names no
+    /// directory of this machine, so it can be shared
     #[arg(long)]
     pub(crate) project: bool,
     /// Show the new configuration and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    #[command(flatten)]
-    pub(crate) offer: McpOffer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

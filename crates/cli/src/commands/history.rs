@@ -1,109 +1,174 @@
 //! `quipu log`, `show`, `diff`, `restore` and `redact`.
 
-use std::collections::HashMap;
-use std::io::Write;
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
-use quipu_core::backend::{Span, VersionFilter, VersionQuery};
+use quipu_core::Error;
+use quipu_core::backend::{Archived, Span, VersionFilter, VersionQuery};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::model::{
-    Actor, Content, MemoryId, MemoryPath, Operation, SessionId, Store, Version, VersionId, View,
+    Actor, Content, MemoryId, MemoryPath, Operation, Store, StoreId, Timestamp, Version, VersionId,
+    View,
 };
 use quipu_core::timeframe;
-use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{DiffBody, ListBody, VersionBody};
 
 use super::memories::{print_text, report};
 use crate::args::{DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments};
+use crate::authors::Authors;
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
-use crate::print::{Form, answer, confirm, count, local, size, style};
+use crate::pager::Pager;
+use crate::print::{Form, answer, confirm, count, local, note, size, style};
 
 /// How many versions are read before they are printed, so that a long log begins at once.
 const PAGE: usize = 256;
 
+/// How many versions fill a terminal that has no pager.
+const TERMINAL_LIMIT: usize = 50;
+
 pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Failure> {
     let data = context.open()?;
-    let store = data.store()?;
-    let filter = filter(&data, &store, arguments)?;
-    let mut left_count = arguments.limit.unwrap_or(usize::MAX);
-    let mut query = VersionQuery { filter, before: None, limit: left_count, view: View::Basic };
+    let stores = if arguments.all { data.stores(Archived::Show)? } else { vec![data.store()?] };
+    let mut versions = Versions::new(&data, &stores, arguments)?;
+    let limit = arguments.limit.unwrap_or(usize::MAX);
     if context.form == Form::Json {
-        let versions = data.engine.versions(store.id, &query)?.items;
-        let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
-        return answer(context.form, &body, |_| Ok(()));
-    }
-    loop {
-        query.limit = left_count.min(PAGE);
-        let page = data.engine.versions(store.id, &query)?;
-        print_page(&data, &page.items, arguments)?;
-        left_count -= page.items.len();
-        query.before = page.next;
-        if query.before.is_none() || left_count == 0 {
-            return Ok(());
+        let mut bodies = Vec::new();
+        while bodies.len() < limit
+            && let Some(version) = versions.next()?
+        {
+            bodies.push(VersionBody::from(&version));
         }
+        return answer(context.form, &ListBody::complete(bodies), |_| Ok(()));
     }
-}
-
-fn print_page(data: &Data, versions: &[Version], arguments: &LogArguments) -> Result<(), Failure> {
-    // The size change of a version is the difference to the one before it.
-    let before = versions
-        .iter()
-        .map(|version| data.engine.previous_version(version, View::Basic))
-        .collect::<Result<Vec<_>, _>>()?;
-    let names = Names::of(data, versions)?;
-    answer(Form::Text, &(), |out| {
-        for (version, before) in versions.iter().zip(&before) {
-            let shown = Shown { version, before: before.as_ref(), names: &names };
+    let mut pager = Pager::start();
+    let is_cut = arguments.limit.is_none() && !pager.is_paging() && io::stdout().is_terminal();
+    let mut left_count = if is_cut { TERMINAL_LIMIT } else { limit };
+    let authors = data.authors();
+    while left_count > 0
+        && let Some(version) = versions.next()?
+    {
+        // The size change of a version is the difference to the one before it.
+        let before = data.engine.previous_version(&version, View::Basic)?;
+        let store = stores.iter().find(|store| arguments.all && store.id == version.store);
+        let shown = Shown { version: &version, before: before.as_ref(), store, authors: &authors };
+        pager.write(|out| {
             if arguments.oneline {
-                shown.one_line(out)?;
+                shown.one_line(out)
             } else {
                 shown.header(out)?;
-                writeln!(out)?;
+                writeln!(out)
             }
-        }
-        Ok(())
-    })
+        })?;
+        left_count -= 1;
+    }
+    if is_cut && left_count == 0 && versions.next()?.is_some() {
+        note(&format!("only the newest {TERMINAL_LIMIT} are shown; `-n COUNT` shows more"));
+    }
+    Ok(())
 }
 
-/// What people call the sessions among the authors.
-struct Names(HashMap<SessionId, String>);
+/// The versions of some stores that the arguments select, the newest first.
+struct Versions<'a> {
+    data: &'a Data,
+    /// One place to read from for each store.
+    sources: Vec<Source>,
+    /// Whose changes are wanted; everybody's if empty.
+    actors: Vec<Actor>,
+    /// What the text or path must hold, in lower case.
+    words: Option<String>,
+}
 
-impl Names {
-    fn of(data: &Data, versions: &[Version]) -> Result<Self, Failure> {
-        let mut names = HashMap::new();
-        for version in versions {
-            let Actor::Session(id) = version.actor else { continue };
-            if names.contains_key(&id) {
-                continue;
+/// The versions of one store that were read but not shown yet.
+struct Source {
+    store: StoreId,
+    query: VersionQuery,
+    read: VecDeque<Version>,
+    is_over: bool,
+}
+
+impl<'a> Versions<'a> {
+    fn new(data: &'a Data, stores: &[Store], arguments: &LogArguments) -> Result<Self, Failure> {
+        let actors = match arguments.actor.as_deref() {
+            Some(text) => data.authors().called(text)?,
+            None => Vec::new(),
+        };
+        let words = arguments.grep.as_ref().map(|words| words.to_lowercase());
+        let view = if words.is_some() { View::Full } else { View::Basic };
+        let mut sources = Vec::new();
+        for store in stores {
+            let Some(mut filter) = filter(data, store, arguments)? else { continue };
+            if let [only] = actors.as_slice() {
+                filter.actors = vec![only.clone()];
             }
-            let title = match data.engine.session(id) {
-                Ok(session) => session.title,
-                Err(error) if *error.kind() == ErrorKind::NotFound => String::new(),
-                Err(error) => return Err(error.into()),
-            };
-            names.insert(id, title);
+            sources.push(Source {
+                store: store.id,
+                query: VersionQuery { filter, before: None, limit: PAGE, view },
+                read: VecDeque::new(),
+                is_over: false,
+            });
         }
-        Ok(Self(names))
+        Ok(Self { data, sources, actors, words })
     }
 
-    fn shown(&self, actor: &Actor) -> String {
-        let title = match actor {
-            Actor::Session(id) => self.0.get(id).filter(|title| !title.is_empty()),
-            Actor::ApiKey(_) | Actor::User(_) | Actor::ServiceAccount(_) => None,
-        };
-        title.map_or_else(|| actor.to_string(), |title| format!("{actor} ({title})"))
+    fn next(&mut self) -> Result<Option<Version>, Failure> {
+        loop {
+            for source in &mut self.sources {
+                source.fill(self.data)?;
+            }
+            let newest = self.sources.iter_mut().max_by_key(|source| source.newest());
+            let Some(version) = newest.and_then(|source| source.read.pop_front()) else {
+                return Ok(None);
+            };
+            if self.selects(&version) {
+                return Ok(Some(version));
+            }
+        }
+    }
+
+    fn selects(&self, version: &Version) -> bool {
+        let is_by = self.actors.is_empty() || self.actors.contains(&version.actor);
+        let holds = |text: &str, words: &String| text.to_lowercase().contains(words);
+        is_by
+            && self.words.as_ref().is_none_or(|words| {
+                version.content.as_ref().is_some_and(|text| holds(text.as_str(), words))
+            })
+    }
+}
+
+impl Source {
+    fn fill(&mut self, data: &Data) -> Result<(), Failure> {
+        if self.is_over || !self.read.is_empty() {
+            return Ok(());
+        }
+        let page = data.engine.versions(self.store, &self.query)?;
+        self.query.before = page.next;
+        self.is_over = page.next.is_none();
+        self.read.extend(page.items);
+        Ok(())
+    }
+
+    fn newest(&self) -> Option<Timestamp> {
+        self.read.front().map(|version| version.created_at)
     }
 }
 
 /// A version as the log shows it.
-struct Shown<'a> {
-    version: &'a Version,
-    before: Option<&'a Version>,
-    names: &'a Names,
+pub(super) struct Shown<'a> {
+    pub(super) version: &'a Version,
+    pub(super) before: Option<&'a Version>,
+    /// The store, where there are several.
+    pub(super) store: Option<&'a Store>,
+    pub(super) authors: &'a Authors<'a>,
 }
 
-fn filter(data: &Data, store: &Store, arguments: &LogArguments) -> Result<VersionFilter, Failure> {
+/// Returns what to ask a store for; `None` if it cannot have such versions.
+fn filter(
+    data: &Data,
+    store: &Store,
+    arguments: &LogArguments,
+) -> Result<Option<VersionFilter>, Failure> {
     let moment = |text: &Option<String>| match text {
         None => Ok(None),
         Some(text) => timeframe::since(text, data.engine.now()).map(Some).ok_or_else(|| {
@@ -115,16 +180,13 @@ fn filter(data: &Data, store: &Store, arguments: &LogArguments) -> Result<Versio
         first: moment(&arguments.since)?.unwrap_or(all.first),
         last: moment(&arguments.until)?.unwrap_or(all.last),
     };
-    let actor = arguments.actor.as_deref().map(str::parse).transpose();
-    let actors = actor
-        .map_err(|error: quipu_core::model::ParseActorError| Failure::usage(error.to_string()))?;
-    Ok(VersionFilter {
-        memory: memory(data, store, arguments.memory.as_deref())?,
-        path: None,
-        operation: arguments.operation,
-        actors: actors.into_iter().collect(),
-        created,
-    })
+    let memory = match memory(data, store, arguments.memory.as_deref()) {
+        // In another store there may be one.
+        Err(failure) if arguments.all && failure.is_not_found() => return Ok(None),
+        memory => memory?,
+    };
+    let operation = arguments.operation;
+    Ok(Some(VersionFilter { memory, path: None, operation, actors: Vec::new(), created }))
 }
 
 /// Returns the memory that is named by id or by a path where it lives or lived.
@@ -157,12 +219,15 @@ fn path_text(version: &Version) -> &str {
 }
 
 impl Shown<'_> {
-    fn header(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let Self { version, before, names } = *self;
+    fn header(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { version, before, store, authors } = *self;
         let color = color(version.operation);
         writeln!(out, "{color}version {}{color:#} ({})", version.id, version.operation)?;
+        if let Some(store) = store {
+            writeln!(out, "Store:  {}", store.name)?;
+        }
         writeln!(out, "Path:   {}{}", path_text(version), moved_from(version, before))?;
-        writeln!(out, "Actor:  {}", names.shown(&version.actor))?;
+        writeln!(out, "Actor:  {}", authors.full(&version.actor))?;
         writeln!(out, "Date:   {}", local(version.created_at))?;
         writeln!(out, "Size:   {}", size_change(version, before))?;
         if let Some(redaction) = &version.redaction {
@@ -171,16 +236,17 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn one_line(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let Self { version, before, names } = *self;
+    pub(super) fn one_line(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { version, before, store, authors } = *self;
+        let store = store.map_or_else(String::new, |store| format!("{} ", store.name));
         let color = color(version.operation);
         writeln!(
             out,
-            "{color}{}{color:#} {:8} {} {} {}{} ({})",
+            "{color}{}{color:#} {:8} {} {} {store}{}{} ({})",
             version.id,
             version.operation,
             local(version.created_at),
-            names.shown(&version.actor),
+            authors.short(&version.actor),
             path_text(version),
             moved_from(version, before),
             size_change(version, before),
@@ -225,9 +291,10 @@ pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), F
         return print_text(version.content.as_ref());
     }
     let before = data.engine.previous_version(&version, View::Full)?;
-    let names = Names::of(&data, std::slice::from_ref(&version))?;
+    let authors = data.authors();
     answer(context.form, &VersionBody::from(&version), |out| {
-        Shown { version: &version, before: before.as_ref(), names: &names }.header(out)?;
+        let (version, before) = (&version, before.as_ref());
+        Shown { version, before, store: None, authors: &authors }.header(out)?;
         if version.redaction.is_some() {
             return Ok(());
         }
@@ -268,7 +335,7 @@ pub(super) fn diff(context: &Context, arguments: &DiffArguments) -> Result<(), F
 fn compared(
     data: &Data,
     arguments: &DiffArguments,
-) -> Result<(quipu_core::model::StoreId, Option<VersionId>, VersionId), Failure> {
+) -> Result<(StoreId, Option<VersionId>, VersionId), Failure> {
     if let Ok(first) = arguments.old.parse::<VersionId>() {
         let first = data.version(first)?;
         if let Some(second) = arguments.new {
@@ -287,7 +354,7 @@ fn compared(
     Ok((store.id, ids.next(), new))
 }
 
-fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> std::io::Result<()> {
+fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> io::Result<()> {
     let (cyan, green, red) =
         (style(AnsiColor::Cyan), style(AnsiColor::Green), style(AnsiColor::Red));
     for hunk in diff.hunks(context) {
@@ -312,8 +379,10 @@ pub(super) fn restore(context: &Context, arguments: &RestoreArguments) -> Result
             data.engine.restore(&data.actor, version.store, version.id, to.as_ref())?
         }
         Err(_) => {
-            let undone = path(&arguments.target)?;
-            data.engine.undo(&data.actor, data.store()?.id, &undone, to.as_ref())?
+            let store = data.store()?;
+            let memory = memory(&data, &store, Some(&arguments.target))?;
+            let memory = memory.ok_or_else(|| Failure::usage("name a version or a path"))?;
+            data.engine.undo(&data.actor, store.id, memory, to.as_ref())?.1
         }
     };
     report(context, &written)
@@ -325,7 +394,7 @@ pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(
     let store = data.version(*first)?.store;
     if !arguments.yes {
         let versions = count(arguments.versions.len(), "version", "versions");
-        confirm(&format!("The text of {versions} will be erased."))?;
+        confirm(&format!("The text of {versions} will be erased. This cannot be undone."))?;
     }
     let versions = data.engine.redact(&data.actor, store, &arguments.versions)?;
     let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());

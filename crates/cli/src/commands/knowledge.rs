@@ -32,12 +32,13 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
     let request = request(&data, arguments)?;
     let page = data.engine.search(&request)?;
     let stores = if request.stores.len() > 1 { data.stores(Archived::Show)? } else { Vec::new() };
+    let authors = data.authors();
     answer(context.form, &SearchBody::from(&page), |out| {
         for hit in &page.hits {
             if let Some(store) = stores.iter().find(|store| store.id == hit.note.store) {
                 write!(out, "{}  ", store.name)?;
             }
-            write_hit(out, hit)?;
+            write_hit(out, hit, &authors.short(&hit.actor))?;
         }
         let more = if page.total.is_lower_bound { "at least " } else { "" };
         match (page.hits.len(), page.total.count) {
@@ -157,7 +158,7 @@ fn field_filter(text: &str) -> Result<FieldFilter, Failure> {
     Ok(FieldFilter { key: key.trim().to_owned(), condition })
 }
 
-fn write_hit(out: &mut dyn Write, hit: &SearchHit) -> std::io::Result<()> {
+fn write_hit(out: &mut dyn Write, hit: &SearchHit, author: &str) -> std::io::Result<()> {
     let (path, dim) = (style(AnsiColor::Green).bold(), Style::new().dimmed());
     let what = match &hit.found {
         Found::Memory => String::new(),
@@ -166,12 +167,11 @@ fn write_hit(out: &mut dyn Write, hit: &SearchHit) -> std::io::Result<()> {
     };
     writeln!(
         out,
-        "{path}{}{path:#}  {}{what}  {dim}{:.2}, {}, {}{dim:#}",
+        "{path}{}{path:#}  {}{what}  {dim}{:.2}, {}, {author}{dim:#}",
         hit.note.path,
         hit.note.title,
         hit.score,
         local(hit.note.updated_at),
-        hit.actor
     )?;
     writeln!(out, "    {}", highlighted(&hit.snippet))
 }
@@ -205,6 +205,7 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
     let list = ListBody::complete(page.items.iter().map(RecentBody::from).collect());
     let body = PartBody { list, has_more: page.next.is_some() };
     body.note_rest();
+    let authors = data.authors();
     answer(context.form, &body, |out| {
         for change in &page.items {
             let version = &change.version;
@@ -216,7 +217,7 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
                 local(version.created_at),
                 version.operation,
                 change.title,
-                version.actor
+                authors.short(&version.actor)
             )?;
         }
         match page.items.is_empty() {

@@ -1,7 +1,7 @@
 //! `quipu mcp`: the Model Context Protocol over standard input and output.
 
+mod configuration;
 mod install;
-mod json;
 
 use quipu_core::Error;
 use quipu_core::engine::NewAttachment;
@@ -17,14 +17,19 @@ use crate::settings::Settings;
 use crate::uses;
 
 pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Failure> {
-    if let Some(McpCommand::Install(install)) = &arguments.command {
-        return install::run(context, install);
+    match &arguments.command {
+        Some(McpCommand::Install(install)) => return install::run(context, install),
+        Some(McpCommand::Uninstall(place)) => return install::uninstall(context, *place),
+        None => {}
     }
     // The standard output belongs to the protocol, and hosts show the log as it is.
     let _log = log::start(arguments.log_level, LogForm::Plain);
-    let settings = settings(&context.settings, Some(&arguments.offer))?;
+    let mut settings = settings(&context.settings, Some(&arguments.offer))?;
     let is_only_read = settings.access == Access::ReadOnly && !context.named().is_empty();
     let data = if is_only_read { context.open()? } else { context.open_or_create()? };
+    if settings.store.is_none() {
+        settings.store = data.default_store()?.map(|store| store.name.to_string());
+    }
     let reach = if data.named.is_empty() {
         Reach::Everything(data.workspace)
     } else {

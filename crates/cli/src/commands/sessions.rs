@@ -1,13 +1,16 @@
 //! `quipu session` and `quipu prompt`.
 
+use std::io::Write;
+
 use quipu_core::Error;
-use quipu_core::backend::{Archived, Order, SessionQuery, Span};
+use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, VersionQuery};
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
-use quipu_core::model::{Access, Instructions, KeySecret, Session};
+use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, View};
 use quipu_core::prompt::{Prompt, PromptStore};
-use quipu_server::wire::{DeletedBody, ListBody, SessionSummary};
+use quipu_server::wire::{DeletedBody, ListBody, SessionSummary, VersionBody};
 use serde::Serialize;
 
+use super::history::Shown;
 use crate::args::{PromptArguments, SessionCommand, SessionCreateArguments};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -20,8 +23,9 @@ pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Fail
             list(context, if arguments.all { Archived::Show } else { Archived::Hide })
         }
         SessionCommand::Show(arguments) => {
-            let session = context.open()?.engine.session(arguments.session)?;
-            show(context, &session, None)
+            let data = context.open()?;
+            let session = data.engine.session(arguments.session)?;
+            show_with_changes(context, &data, &session)
         }
         SessionCommand::Archive(arguments) => {
             let session = context.open()?.engine.archive_session(arguments.session)?;
@@ -101,23 +105,82 @@ struct SessionWithToken {
     token: Option<String>,
 }
 
+/// How many changes of a session are shown; `quipu log --actor` shows all.
+const CHANGES_MAX: usize = 20;
+
+/// A session with the newest changes that it made.
+#[derive(Serialize)]
+struct SessionWithChanges {
+    #[serde(flatten)]
+    session: SessionSummary,
+    changes: Vec<VersionBody>,
+    has_more_changes: bool,
+}
+
+fn show_with_changes(context: &Context, data: &Data, session: &Session) -> Result<(), Failure> {
+    let stores = data.stores(Archived::Show)?;
+    let mut versions = Vec::new();
+    for store in &stores {
+        let filter =
+            VersionFilter { actors: vec![Actor::Session(session.id)], ..VersionFilter::default() };
+        let limit = CHANGES_MAX + 1;
+        let query = VersionQuery { filter, before: None, limit, view: View::Basic };
+        versions.extend(data.engine.versions(store.id, &query)?.items);
+    }
+    versions.sort_by_key(|version| std::cmp::Reverse(version.created_at));
+    let has_more_changes = versions.len() > CHANGES_MAX;
+    versions.truncate(CHANGES_MAX);
+    let root = &context.settings.mount_root;
+    let body = SessionWithChanges {
+        session: SessionSummary::new(session, root),
+        changes: versions.iter().map(VersionBody::from).collect(),
+        has_more_changes,
+    };
+    let before = versions
+        .iter()
+        .map(|version| data.engine.previous_version(version, View::Basic))
+        .collect::<Result<Vec<_>, _>>()?;
+    let authors = data.authors();
+    answer(context.form, &body, |out| {
+        describe(out, session, root)?;
+        if versions.is_empty() {
+            return writeln!(out, "It has changed nothing.");
+        }
+        writeln!(out, "\nIts changes:")?;
+        for (version, before) in versions.iter().zip(&before) {
+            let store = stores.iter().find(|store| store.id == version.store);
+            let before = before.as_ref();
+            Shown { version, before, store, authors: &authors }.one_line(out)?;
+        }
+        if has_more_changes {
+            writeln!(out, "… `quipu log --all --actor {}` shows all", session.id)?;
+        }
+        Ok(())
+    })
+}
+
+fn describe(out: &mut dyn Write, session: &Session, root: &str) -> std::io::Result<()> {
+    writeln!(out, "session {}", session.id)?;
+    if !session.title.is_empty() {
+        writeln!(out, "Title:    {}", session.title)?;
+    }
+    writeln!(out, "Created:  {}", local(session.created_at))?;
+    if let Some(at) = session.archived_at {
+        writeln!(out, "Archived: {}", local(at))?;
+    }
+    for attachment in &session.attachments {
+        let place = attachment.mount_path(root);
+        writeln!(out, "Store:    {} ({}) at {place}", attachment.name, attachment.access)?;
+    }
+    Ok(())
+}
+
 fn show(context: &Context, session: &Session, token: Option<&KeySecret>) -> Result<(), Failure> {
     let root = &context.settings.mount_root;
     let token = token.map(|token| token.reveal().to_owned());
     let body = SessionWithToken { session: SessionSummary::new(session, root), token };
     answer(context.form, &body, |out| {
-        writeln!(out, "session {}", session.id)?;
-        if !session.title.is_empty() {
-            writeln!(out, "Title:    {}", session.title)?;
-        }
-        writeln!(out, "Created:  {}", local(session.created_at))?;
-        if let Some(at) = session.archived_at {
-            writeln!(out, "Archived: {}", local(at))?;
-        }
-        for attachment in &session.attachments {
-            let place = attachment.mount_path(root);
-            writeln!(out, "Store:    {} ({}) at {place}", attachment.name, attachment.access)?;
-        }
+        describe(out, session, root)?;
         if let Some(token) = &body.token {
             writeln!(out, "Token:    {token} (shown only now)")?;
         }

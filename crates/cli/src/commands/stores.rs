@@ -6,20 +6,22 @@ use std::io::Write;
 use quipu_core::Error;
 use quipu_core::backend::Archived;
 use quipu_core::engine::{NewStore, StoreUpdate};
-use quipu_core::model::{Description, Metadata, Name, Store, StorePolicy};
+use quipu_core::model::{DeletedStore, Description, Metadata, Name, Store, StorePolicy, Timestamp};
 use quipu_server::wire::{DeletedBody, ListBody, StoreDetails};
+use serde::Serialize;
 
 use crate::args::{
-    StoreCommand, StoreCreateArguments, StoreDeleteArguments, StoreNameArguments, StoreTraits,
-    StoreUpdateArguments,
+    StoreCommand, StoreCreateArguments, StoreDefaultArguments, StoreDeleteArguments,
+    StoreNameArguments, StoreRestoreArguments, StoreTraits, StoreUpdateArguments,
 };
 use crate::context::{Context, Data};
 use crate::failure::Failure;
-use crate::print::{answer, confirm, local, size};
+use crate::print::{self, answer, confirm, local, size};
 
 pub(super) fn run(context: &Context, command: StoreCommand) -> Result<(), Failure> {
     match command {
         StoreCommand::Create(arguments) => create(context, arguments),
+        StoreCommand::List(arguments) if arguments.deleted => list_deleted(context),
         StoreCommand::List(arguments) => {
             list(context, if arguments.all { Archived::Show } else { Archived::Hide })
         }
@@ -34,7 +36,10 @@ pub(super) fn run(context: &Context, command: StoreCommand) -> Result<(), Failur
             let store = data.engine.archive_store(named(&data, &arguments)?.id)?;
             show(context, &data, &store)
         }
+        StoreCommand::Delete(arguments) if arguments.now => erase(context, &arguments),
         StoreCommand::Delete(arguments) => delete(context, &arguments),
+        StoreCommand::Restore(arguments) => restore(context, arguments),
+        StoreCommand::Default(arguments) => default(context, &arguments),
     }
 }
 
@@ -148,18 +153,133 @@ fn describe(out: &mut dyn Write, store: &Store, body: &StoreDetails) -> std::io:
     Ok(())
 }
 
+/// A deleted store, for scripts.
+#[derive(Serialize)]
+struct DeletedDetails {
+    id: String,
+    name: String,
+    memories_count: u64,
+    deleted_at: String,
+    /// From then on `quipu prune` and servers erase it.
+    erased_after: String,
+}
+
+impl DeletedDetails {
+    fn new(context: &Context, deleted: &DeletedStore) -> Self {
+        Self {
+            id: deleted.store.id.to_string(),
+            name: deleted.store.name.to_string(),
+            memories_count: deleted.memories_count,
+            deleted_at: deleted.deleted_at.to_string(),
+            erased_after: erased_after(context, deleted).to_string(),
+        }
+    }
+}
+
+fn erased_after(context: &Context, deleted: &DeletedStore) -> Timestamp {
+    deleted.deleted_at.plus(context.settings.limits.deleted_stores_kept_for)
+}
+
+fn memories(count: u64) -> String {
+    print::count(usize::try_from(count).unwrap_or(usize::MAX), "memory", "memories")
+}
+
+fn list_deleted(context: &Context) -> Result<(), Failure> {
+    let data = context.open()?;
+    let deleted = data.engine.deleted_stores(data.workspace)?;
+    let details = deleted.iter().map(|deleted| DeletedDetails::new(context, deleted));
+    answer(context.form, &ListBody::complete(details.collect()), |out| {
+        let width = deleted.iter().map(|deleted| deleted.store.name.as_str().chars().count());
+        let width = width.max().unwrap_or(0);
+        for deleted in &deleted {
+            writeln!(
+                out,
+                "{}  {:width$}  {:>5} memories  erased after {}",
+                deleted.store.id,
+                deleted.store.name.as_str(),
+                deleted.memories_count,
+                local(erased_after(context, deleted)),
+            )?;
+        }
+        Ok(())
+    })
+}
+
 fn delete(context: &Context, arguments: &StoreDeleteArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.find_store(&arguments.name)?;
-    let usage = data.engine.usage(store.id)?;
     if !arguments.yes {
+        let count = memories(data.engine.usage(store.id)?.memories_count);
+        let days = context.settings.limits.deleted_stores_kept_for.as_secs() / (24 * 60 * 60);
         confirm(&format!(
-            "The store `{}` with {} memories and all their versions will be erased.",
-            store.name, usage.memories_count
+            "The store `{}` with {count} will be deleted. It can be restored for {}.",
+            store.name,
+            print::count(usize::try_from(days).unwrap_or(usize::MAX), "day", "days")
         ))?;
     }
-    data.engine.delete_store(store.id)?;
+    let deleted = data.engine.delete_store(store.id)?;
+    answer(context.form, &DeletedDetails::new(context, &deleted), |out| {
+        writeln!(
+            out,
+            "deleted {} `{}`; `quipu store restore {}` brings it back until {}",
+            store.id,
+            store.name,
+            store.id,
+            local(erased_after(context, &deleted))
+        )
+    })
+}
+
+fn erase(context: &Context, arguments: &StoreDeleteArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let live = data.find_store(&arguments.name);
+    let deleted = || data.engine.find_deleted_store(data.workspace, &arguments.name).ok();
+    let (store, memories_count) = match (live, deleted) {
+        (Ok(store), _) => {
+            let usage = data.engine.usage(store.id)?;
+            (store, usage.memories_count)
+        }
+        (Err(missing), deleted) => {
+            let deleted = deleted().ok_or(missing)?;
+            (deleted.store, deleted.memories_count)
+        }
+    };
+    if !arguments.yes {
+        let count = memories(memories_count);
+        confirm(&format!(
+            "The store `{}` with {count} and all their versions will be erased. This cannot be \
+             undone.",
+            store.name
+        ))?;
+    }
+    data.engine.erase_store(store.id)?;
     answer(context.form, &DeletedBody::store(store.id), |out| {
-        writeln!(out, "deleted {} `{}`", store.id, store.name)
+        writeln!(out, "erased {} `{}`", store.id, store.name)
+    })
+}
+
+fn restore(context: &Context, arguments: StoreRestoreArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let rename = arguments.rename.map(Name::new).transpose().map_err(Error::from)?;
+    let store = data.engine.restore_store(data.workspace, &arguments.name, rename.as_ref())?;
+    show(context, &data, &store)
+}
+
+fn default(context: &Context, arguments: &StoreDefaultArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    if arguments.clear {
+        data.engine.set_default_store(data.workspace, None)?;
+    }
+    if let Some(name) = &arguments.name {
+        let store = data.find_store(name)?;
+        data.engine.set_default_store(data.workspace, Some(store.id))?;
+    }
+    let store = data.default_store()?;
+    let body = store
+        .as_ref()
+        .map(|store| serde_json::json!({"id": store.id.to_string(), "name": store.name.as_str()}));
+    answer(context.form, &body, |out| match &store {
+        Some(store) => writeln!(out, "{} `{}`", store.id, store.name),
+        None => writeln!(out, "there is no default store"),
     })
 }

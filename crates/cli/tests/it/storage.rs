@@ -31,7 +31,10 @@ fn a_full_disk_can_be_emptied_from_inside() {
     assert_ne!(put("/more.md").code, 0);
 
     quipu.ok(&["rm", "--store", "notes", "first.md"]);
-    quipu.ok(&["store", "delete", "notes", "--yes"]);
+    // A store that can be restored keeps its room.
+    let refused = quipu.run(&["store", "delete", "notes", "--yes"]);
+    assert!(refused.code == 0 || refused.err.contains("quipu store delete --now"), "{refused:?}");
+    quipu.ok(&["store", "delete", "--now", "notes", "--yes"]);
     let written = quipu.run_with(&["put", "--store", "other", "room.md"], b"again");
     assert_eq!(written.code, 0, "{written:?}");
     let checked = quipu.json(&["check"]);
@@ -88,7 +91,7 @@ fn pruning_gives_room_back_when_asked_to() {
         let ran = quipu.run_with(&["put", "--store", "doomed", &path], text(80_000).as_bytes());
         assert_eq!(ran.code, 0, "{ran:?}");
     }
-    quipu.ok(&["store", "delete", "doomed", "--yes"]);
+    quipu.ok(&["store", "delete", "--now", "doomed", "--yes"]);
     let size = || fs::metadata(quipu.data().join("quipu.db")).expect("a file").len();
     let before = size();
     quipu.ok(&["prune", "--compact"]);

@@ -31,7 +31,7 @@ fn the_store_is_made_on_first_use_and_each_run_is_a_session() {
     assert_eq!(author(0)["type"], "session_actor");
     assert_ne!(author(0), author(1));
     assert!(quipu.ok(&["session", "list"]).contains("my agent"));
-    assert!(quipu.ok(&["-s", "memories", "log"]).contains(" (my agent)\n"));
+    assert!(quipu.ok(&["-s", "memories", "log"]).contains("Actor:  my agent (sesn_"));
 }
 
 #[test]

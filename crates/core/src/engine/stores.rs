@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::backend::{Archived, Event, Reader, Span, StoreQuery, Usage};
 use crate::model::{
-    DeletedStore, Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace, WorkspaceId,
+    DeletedStore, Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace,
+    WorkspaceId,
 };
 use crate::{Error, ErrorKind};
 
@@ -234,13 +235,21 @@ impl Engine {
     /// Deletes a store: it is gone for everybody at once, and can be restored until
     /// [`prune`](Self::prune) erases it.
     pub fn delete_store(&self, id: StoreId) -> Result<DeletedStore, Error> {
-        self.remove(|ledger| {
+        // It gives no room back, so the reserve for removals on a full disk is not for this.
+        let deleted = self.write(|ledger| {
             let store = existing_store(ledger.reader(), id)?;
             let memories_count = ledger.reader().usage(id)?.memories_count;
             let stamp = ledger.stamp()?;
             ledger.writer.delete_store(id, stamp.at)?;
             ledger.record(stamp, id, Event::StoreDeleted)?;
             Ok(DeletedStore { store, memories_count, deleted_at: stamp.at })
+        });
+        deleted.map_err(|error| match error.kind() {
+            ErrorKind::StorageFull => error.with_hint(
+                "a deleted store keeps its room until it is erased; `quipu store delete --now` \
+                 erases it at once",
+            ),
+            _ => error,
         })
     }
 

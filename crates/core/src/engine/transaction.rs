@@ -86,8 +86,8 @@ pub(super) struct Transaction<'l, 'w> {
     pub(super) limits: &'l Limits,
     pub(super) actor: &'l Actor,
     pub(super) store: Store,
-    /// The version that the change brings back.
-    pub(super) restores: Option<VersionId>,
+    /// The version that an undo goes back to.
+    pub(super) undone_to: Option<VersionId>,
 }
 
 /// What a memory is to become.
@@ -250,7 +250,7 @@ impl Transaction<'_, '_> {
             size_bytes: after.as_ref().map(|after| after.size_bytes),
             actor: self.actor.clone(),
             created_at: stamp.at,
-            restores: self.restores,
+            undone_to: self.undone_to,
             redaction: None,
         };
         let commit = Commit { sequence: stamp.sequence, version, before, after };

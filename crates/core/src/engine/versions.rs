@@ -3,7 +3,7 @@
 use crate::backend::{Event, Reader, VersionFilter, VersionQuery};
 use crate::diff::Diff;
 use crate::model::{
-    Actor, Content, MemoryPath, Operation, Redaction, StoreId, Version, VersionId, View,
+    Actor, Content, MemoryId, MemoryPath, Operation, Redaction, StoreId, Version, VersionId, View,
 };
 use crate::{Error, ErrorKind};
 
@@ -72,27 +72,21 @@ impl Engine {
         })
     }
 
-    /// Undoes the last change of the memory that lives or lived at a path: text and path become what
-    /// they were before. Undoing again goes one step further back.
+    /// Undoes the last change of a memory that lives or lived: text and path become what they were
+    /// before. Undoing again goes one step further back. Returns the version that is back, too.
     pub fn undo(
         &self,
         actor: &Actor,
         store: StoreId,
-        path: &MemoryPath,
+        memory: MemoryId,
         to: Option<&MemoryPath>,
-    ) -> Result<Written, Error> {
+    ) -> Result<(Version, Written), Error> {
         self.change(actor, store, |transaction| {
             transaction.require_open()?;
-            let newest = history_at(transaction.reader(), store, path, 1)?.pop();
-            let target = match newest {
-                Some(newest) => before_last_change(transaction.reader(), newest)?,
-                None => None,
-            };
-            let target = target.ok_or_else(|| {
-                Error::not_found(format!("no earlier text of `{path}` is kept"))
-                    .with_hint("`quipu log` lists what is kept")
-            })?;
-            bring_back(transaction, &target, to.cloned())
+            let target = before_last_change(transaction.reader(), store, memory)?;
+            transaction.undone_to = Some(target.id);
+            let written = bring_back(transaction, &target, to.cloned())?;
+            Ok((target, written))
         })
     }
 
@@ -217,7 +211,8 @@ fn refuse_heads(reader: &dyn Reader, store: StoreId, ids: &[VersionId]) -> Resul
         [] => return Ok(()),
         [first, others @ ..] => (first, others),
     };
-    let mut message = format!("`{}` is what the memory at `{}` holds now", first.version, first.path);
+    let mut message =
+        format!("`{}` is what the memory at `{}` holds now", first.version, first.path);
     for other in others {
         message += &format!("; `{}` is what the one at `{}` holds", other.version, other.path);
     }
@@ -251,20 +246,32 @@ fn history_at(
 }
 
 /// Returns the version that a memory goes back to when its last change is undone.
-fn before_last_change(reader: &dyn Reader, newest: Version) -> Result<Option<Version>, Error> {
-    let mut last = newest;
-    // A version that brings back an older one continues from there, so that undoing twice does not
-    // end where it began.
-    while let Some(older) = last.restores {
-        match reader.version(last.store, older, View::Basic)? {
-            Some(older) => last = older,
-            None => return Ok(None),
-        }
+fn before_last_change(
+    reader: &dyn Reader,
+    store: StoreId,
+    memory: MemoryId,
+) -> Result<Version, Error> {
+    let of_memory = VersionFilter { memory: Some(memory), ..VersionFilter::default() };
+    let newest = selected(reader, store, of_memory, 1)?.pop();
+    let mut last = newest.ok_or_else(|| {
+        Error::not_found(format!("no version of the store belongs to the memory `{memory}`"))
+    })?;
+    let gone = || Error::not_found("the version before the last change is no longer kept");
+    // An undo continues from the version that it went back to, so that undoing twice does not end
+    // where it began.
+    while let Some(older) = last.undone_to {
+        last = reader.version(store, older, View::Basic)?.ok_or_else(gone)?;
     }
     loop {
         match previous(reader, &last, View::Full)? {
+            // What was there before a deletion and a restoration.
             Some(deletion) if deletion.operation == Operation::Deleted => last = deletion,
-            found => return Ok(found),
+            Some(found) => return Ok(found),
+            None if last.operation == Operation::Created => {
+                return Err(Error::not_found("there is no change before this one to go back to")
+                    .with_hint("deleting the memory takes it away"));
+            }
+            None => return Err(gone()),
         }
     }
 }
@@ -278,7 +285,6 @@ fn bring_back(
     let text = ScreenedText::new(restorable(transaction.reader(), version)?);
     let path = path.or_else(|| version.path.clone()).expect("a version with a text has a path");
     let target = Target { path, text };
-    transaction.restores = Some(version.id);
     match transaction.reader().memory(version.store, version.memory, View::Full)? {
         Some(memory) => transaction.modify(memory, target, Precondition::None),
         None => transaction.create(target, Some(version.memory)),

@@ -29,8 +29,8 @@ pub struct Version {
     pub actor: Actor,
     /// When the change was made; no two versions of a data directory have the same moment.
     pub created_at: Timestamp,
-    /// The older version of the memory that this one brings back, if it does.
-    pub restores: Option<VersionId>,
+    /// The older version that an undo went back to, if this version is an undo.
+    pub undone_to: Option<VersionId>,
     /// The redaction, if there was one.
     pub redaction: Option<Redaction>,
 }

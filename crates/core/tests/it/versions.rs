@@ -22,7 +22,8 @@ fn restoring_writes_the_old_text_where_the_memory_lives_now() {
 }
 
 fn undo(bench: &Bench, at: &str) -> Result<(), quipu_core::Error> {
-    bench.engine.undo(&actor(), bench.store, &path(at), None).map(drop)
+    let memory = bench.engine.history(bench.store, &path(at), 1)?[0].memory;
+    bench.engine.undo(&actor(), bench.store, memory, None).map(drop)
 }
 
 #[test]
@@ -41,6 +42,19 @@ fn undoing_goes_back_one_step_each_time() {
     bench.put("/a", "four");
     undo(&bench, "/a").unwrap();
     assert_eq!(bench.text("/a").as_deref(), Some("one"));
+}
+
+#[test]
+fn a_restored_version_is_a_change_that_can_be_undone() {
+    let bench = bench();
+    let first = bench.put("/a", "one");
+    bench.put("/a", "two");
+    bench.put("/a", "three");
+    restore(&bench, first.version).unwrap();
+    undo(&bench, "/a").unwrap();
+    assert_eq!(bench.text("/a").as_deref(), Some("three"));
+    undo(&bench, "/a").unwrap();
+    assert_eq!(bench.text("/a").as_deref(), Some("two"));
 }
 
 #[test]
@@ -71,7 +85,8 @@ fn a_rename_is_not_undone_over_another_memory() {
     assert!(matches!(refused.kind(), ErrorKind::PathConflict { .. }), "{refused:?}");
     assert_eq!(bench.text("/a").as_deref(), Some("another"));
     let to = path("/c");
-    bench.engine.undo(&actor(), bench.store, &path("/b"), Some(&to)).unwrap();
+    let memory = bench.engine.memory_at(bench.store, &path("/b"), View::Basic).unwrap().id;
+    bench.engine.undo(&actor(), bench.store, memory, Some(&to)).unwrap();
     assert_eq!(bench.text("/c").as_deref(), Some("one"));
 }
 

@@ -19,8 +19,11 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
 pub(super) const MEMORY: &str = "memory";
 
 /// Which tools are offered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolSet(Option<BTreeSet<String>>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSet(BTreeSet<String>);
+
+/// The tools that are offered only if they are asked for: one mistaken call would cost a whole store.
+const ADMIN: [&str; 1] = ["delete_project"];
 
 /// Says that a word names no tool and no group of tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +32,12 @@ pub struct UnknownTool(String);
 impl fmt::Display for UnknownTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = TOOLS.iter().map(|tool| &*tool.name).collect();
-        write!(f, "`{}` is not a tool; choose from all, read, notes, {}", self.0, names.join(", "))
+        write!(
+            f,
+            "`{}` is not a tool; choose from all, read, notes, admin, {}",
+            self.0,
+            names.join(", ")
+        )
     }
 }
 
@@ -42,37 +50,47 @@ impl FromStr for ToolSet {
     fn from_str(text: &str) -> Result<Self, UnknownTool> {
         let mut names = BTreeSet::new();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            let before = names.len();
-            let chosen = TOOLS.iter().filter(|tool| match word {
-                "all" => true,
-                "read" => reads_only(tool),
-                "notes" => tool.name != MEMORY,
-                name => tool.name == name,
-            });
-            let chosen: Vec<_> = chosen.map(|tool| tool.name.to_string()).collect();
-            let is_known = !chosen.is_empty();
-            names.extend(chosen);
-            if !is_known && names.len() == before {
+            let is_admin = |tool: &&Tool| ADMIN.contains(&&*tool.name);
+            let mut chosen = TOOLS
+                .iter()
+                .filter(|tool| match word {
+                    "all" => !is_admin(tool),
+                    "read" => reads_only(tool),
+                    "notes" => tool.name != MEMORY && !is_admin(tool),
+                    "admin" => is_admin(tool),
+                    name => tool.name == name,
+                })
+                .map(|tool| tool.name.to_string())
+                .peekable();
+            if chosen.peek().is_none() {
                 return Err(UnknownTool(word.to_owned()));
             }
+            names.extend(chosen);
         }
-        Ok(Self((!names.is_empty()).then_some(names)))
+        Ok(if names.is_empty() { Self::default() } else { Self(names) })
+    }
+}
+
+impl Default for ToolSet {
+    /// Returns all tools but those that must be asked for.
+    fn default() -> Self {
+        "all".parse().expect("a group of tools")
     }
 }
 
 impl fmt::Display for ToolSet {
     /// Writes what [`ToolSet::from_str`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            None => f.write_str("all"),
-            Some(names) => f.write_str(&names.iter().cloned().collect::<Vec<_>>().join(",")),
+        if *self == Self::default() {
+            return f.write_str("all");
         }
+        f.write_str(&self.0.iter().cloned().collect::<Vec<_>>().join(","))
     }
 }
 
 impl ToolSet {
     fn offers(&self, tool: &Tool) -> bool {
-        self.0.as_ref().is_none_or(|names| names.contains(&*tool.name))
+        self.0.contains(&*tool.name)
     }
 
     /// Returns the tools for a client that may do so much.
@@ -168,8 +186,10 @@ mod tests {
     #[test]
     fn groups_and_names_choose_tools() {
         assert_eq!(names("memory", Power::Manage), ["memory"]);
-        assert_eq!(names("", Power::Manage).len(), TOOLS.len());
-        assert_eq!(names("all", Power::Manage).len(), TOOLS.len());
+        assert_eq!(names("", Power::Manage).len(), TOOLS.len() - ADMIN.len());
+        assert_eq!(names("all", Power::Manage).len(), TOOLS.len() - ADMIN.len());
+        assert_eq!(names("all,admin", Power::Manage).len(), TOOLS.len());
+        assert!(!names("notes", Power::Manage).contains(&"delete_project"));
         assert!(!names("notes", Power::Manage).contains(&"memory"));
         assert_eq!(names("memory, read_note", Power::Manage), ["memory", "read_note"]);
         assert!(names("read", Power::Manage).contains(&"search_notes"));

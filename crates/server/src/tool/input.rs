@@ -62,13 +62,10 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Returns the text to insert; models sometimes call it `new_str`.
     pub(super) fn insert_text(&self) -> Result<&'a str, Refusal> {
         match (self.get("insert_text"), self.get("new_str")) {
-            (None, Some(_)) => Err(Refusal::Input {
-                problem: "`insert_text` is missing; the text to insert goes there, not into \
-                          `new_str`"
-                    .to_owned(),
-            }),
+            (None, Some(Value::String(text))) => Ok(text),
             _ => self.text("insert_text"),
         }
     }

@@ -224,7 +224,9 @@ fn slips_that_models_make_are_forgiven_or_explained() {
     ok(&tool, &json!({"command": "rename", "path": "/memories/f", "new_path": "/memories/g"}));
     let slip =
         json!({"command": "insert", "path": "/memories/g", "insert_line": 0, "new_str": "x"});
-    assert!(refused(&tool, &slip).contains("not into `new_str`"));
+    ok(&tool, &slip);
+    let neither = json!({"command": "insert", "path": "/memories/g", "insert_line": 0});
+    assert!(refused(&tool, &neither).contains("`insert_text` is missing"));
     for (input, part) in [
         (json!({"command": "view"}), "`path` is missing"),
         (json!({"command": "view", "path": 3}), "`path` must be a string"),

@@ -13,7 +13,7 @@ use super::{changes, index, memories};
 use crate::erase;
 
 const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
-    v.redacted_at, v.redacted_by, v.restores";
+    v.redacted_at, v.redacted_by, v.undone_to";
 const STORE_NUMBER: &str = "(SELECT num FROM stores WHERE id = ?1)";
 
 fn select(view: View) -> String {
@@ -101,7 +101,7 @@ fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
         size_bytes: if row.is_null(5)? { None } else { Some(row.count(5)?) },
         actor: row.word(6)?,
         created_at: row.moment(7)?,
-        restores: row.optional_id(10)?,
+        undone_to: row.optional_id(10)?,
         redaction: match redacted_at {
             Some(at) => Some(Redaction { at, by: row.word(9)? }),
             None => None,
@@ -112,7 +112,7 @@ fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
 pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
     let version = &commit.version;
     let sql = "INSERT INTO versions
-            (store, at, id, memory, operation, path, hash, size_bytes, actor, restores)
+            (store, at, id, memory, operation, path, hash, size_bytes, actor, undone_to)
         VALUES ((SELECT num FROM stores WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     connection.prepare_cached(sql)?.execute(params![
         blob(version.store),
@@ -124,7 +124,7 @@ pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
         version.hash.as_ref().map(ContentHash::as_bytes),
         version.size_bytes,
         version.actor.to_string(),
-        version.restores.map(blob),
+        version.undone_to.map(blob),
     ])?;
     if let Some(content) = commit.content() {
         connection

@@ -156,7 +156,7 @@ impl Rows {
             size_bytes: after.map(|after| after.size_bytes),
             actor: Self::actor("ada"),
             created_at: at,
-            restores: before.map(|before| before.version),
+            undone_to: before.map(|before| before.version),
             redaction: None,
         };
         let sequence = Sequence(number);

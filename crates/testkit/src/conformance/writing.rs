@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use quipu_core::backend::{Event, PruneRule, Sequence, Usage};
 use quipu_core::model::{
-    DeletedStore, Memory, Metadata, Name, Redaction, SecretPolicy, Session, Store, StorePolicy, View, Workspace,
+    DeletedStore, Memory, Metadata, Name, Redaction, SecretPolicy, Session, Store, StorePolicy,
+    View, Workspace,
 };
 
 use super::{Fixture, Rows};

@@ -223,13 +223,55 @@ fn a_table_in_toml_is_replaced_and_the_rest_stays() {
 #[test]
 fn a_project_has_a_configuration_of_its_own() {
     let quipu = Quipu::empty();
-    let mut command = quipu.command(&["mcp", "install", "claude-code", "--project"]);
-    command.current_dir(quipu.home.path());
-    let ran = crate::support::run(command, b"");
+    let project = quipu.home.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let install = |data: Option<&Path>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quipu"));
+        command.env_clear().env("HOME", quipu.home.path()).current_dir(&project);
+        command.args(["mcp", "install", "claude-code", "--project"]);
+        if let Some(data) = data {
+            command.arg("--data").arg(data);
+        }
+        crate::support::run(command, b"")
+    };
+    let ran = install(None);
     assert_eq!(ran.code, 0, "{ran:?}");
-    let config: Value = serde_json::from_str(&installed(&quipu, ".mcp.json")).unwrap();
-    assert_eq!(config["mcpServers"]["quipu"]["type"], json!("stdio"));
+    let config: Value = serde_json::from_str(&installed(&quipu, "project/.mcp.json")).unwrap();
+    let expected = json!({"type": "stdio", "command": "quipu", "args": ["mcp"]});
+    assert_eq!(config["mcpServers"]["quipu"], expected);
+
+    // A directory that only this machine has does not get into a file for everybody.
+    let outside = install(Some(&quipu.data()));
+    assert_eq!(outside.code, 2, "{outside:?}");
+    assert!(outside.err.contains("outside of the project"), "{outside:?}");
+    assert_eq!(install(Some(&project.join("memory"))).code, 0);
+    let config: Value = serde_json::from_str(&installed(&quipu, "project/.mcp.json")).unwrap();
+    assert_eq!(config["mcpServers"]["quipu"]["args"], json!(["mcp", "--data", "memory"]));
     assert_eq!(quipu.run(&["mcp", "install", "claude-desktop", "--project"]).code, 2);
+}
+
+#[test]
+fn what_was_installed_can_be_removed_again() {
+    let quipu = Quipu::empty();
+    let directories = [".cursor", ".codex"].map(|name| quipu.home.path().join(name));
+    directories.iter().for_each(|directory| fs::create_dir_all(directory).unwrap());
+    let json = "{\n  // mine\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  }\n}\n";
+    let toml = "# mine\nmodel = 'x'\n\n[mcp_servers.other]\ncommand = 'y'\n";
+    for (host, file, old) in
+        [("cursor", ".cursor/mcp.json", json), ("codex", ".codex/config.toml", toml)]
+    {
+        fs::write(quipu.home.path().join(file), old).unwrap();
+        quipu.ok(&["mcp", "install", host]);
+        assert!(installed(&quipu, file).contains("quipu"));
+        quipu.ok(&["mcp", "uninstall", host]);
+        let new = installed(&quipu, file);
+        assert!(!new.contains("quipu"), "{new}");
+        assert!(new.contains("mine") && new.contains("other"), "{new}");
+        let again = quipu.ok(&["mcp", "uninstall", host]);
+        assert!(again.contains("does not name this server"), "{again}");
+    }
+    let nothing = quipu.ok(&["mcp", "uninstall", "vscode"]);
+    assert!(nothing.contains("does not name"), "{nothing}");
 }
 
 #[test]

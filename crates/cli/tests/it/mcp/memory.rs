@@ -171,7 +171,7 @@ fn only_some_tools_can_be_offered() {
     assert_eq!(some, ["memory", "search_notes"]);
     let ran = quipu.run(&["mcp", "--tools", "reed"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("choose from all, read, notes, memory"), "{}", ran.err);
+    assert!(ran.err.contains("choose from all, read, notes, admin, memory"), "{}", ran.err);
     let quipu = Quipu::empty();
     quipu.ok(&["store", "create", "x"]);
     std::fs::write(quipu.data().join("quipu.toml"), "[mcp]\ntools = 'memory'\n").unwrap();

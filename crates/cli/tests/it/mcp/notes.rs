@@ -262,7 +262,7 @@ fn directories_are_listed_with_counts() {
 #[test]
 fn stores_are_made_and_deleted() {
     let quipu = Quipu::empty();
-    let mut host = Host::new(&quipu, &[]);
+    let mut host = Host::new(&quipu, &["--tools", "all,admin"]);
     host.ok("create_memory_project", json!({"project_name": "Work Notes", "description": "Work."}));
     let again = host.ok("create_memory_project", json!({"project_name": "Work Notes"}));
     assert_eq!(again.data["action"], "unchanged");
@@ -275,6 +275,23 @@ fn stores_are_made_and_deleted() {
     assert!(refusal.contains("`Work Notes`") && refusal.contains("`home`"), "{refusal}");
     host.ok("delete_project", json!({"project_name": "Work Notes"}));
     host.refusal("read_note", json!({"identifier": "Tea", "project": "Work Notes"}));
+    // An agent cannot erase: its owner brings the store back.
+    quipu.ok(&["store", "restore", "Work Notes"]);
+    host.ok("read_note", json!({"identifier": "Tea", "project": "Work Notes"}));
+}
+
+#[test]
+fn deleting_stores_is_offered_only_on_request() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    host.ok("create_memory_project", json!({"project_name": "work"}));
+    assert!(!host.tools().contains(&"delete_project".to_owned()));
+    let reply = host.raw(
+        "tools/call",
+        json!({"name": "delete_project", "arguments": {"project_name": "work"}}),
+    );
+    assert_eq!(reply["error"]["code"], -32602, "{reply}");
+    assert!(quipu.ok(&["store", "list"]).contains("work"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn every_revision_with_a_handshake_is_spoken() {
         let about = host.greet(revision);
         assert_eq!(about["protocolVersion"], revision);
         assert_eq!(about["serverInfo"]["name"], "quipu");
-        assert_eq!(host.tools().len(), 15);
+        assert_eq!(host.tools().len(), 14);
         assert_eq!(host.leave(), 0);
     }
 }
@@ -82,7 +82,7 @@ fn the_history_says_which_host_wrote() {
     host.ok("write_note", json!({"title": "Tea", "content": "green"}));
     let history = host.ok("note_history", json!({"identifier": "Tea"}));
     assert_eq!(history.data["versions"][0]["actor"]["title"], "Test Host 1.2");
-    assert!(quipu.ok(&["log"]).contains("(Test Host 1.2)"));
+    assert!(quipu.ok(&["log"]).contains("Actor:  Test Host 1.2 (sesn_"));
     let version = quipu.json(&["log"])["data"][0].clone();
     assert_eq!(version["created_by"]["type"], "session_actor");
 }

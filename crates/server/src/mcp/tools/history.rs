@@ -124,22 +124,19 @@ fn change(call: &Call, version: &Version) -> Result<Option<String>, Error> {
 
 pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let subject = subject(call, arguments)?;
-    let (version, to) = match arguments.word("version")? {
+    let actor = call.writer(&subject.store)?;
+    let (engine, store) = (call.engine(), subject.store.id);
+    let (version, written) = match arguments.word("version")? {
         Some(id) => {
-            let version = call.engine().version(subject.store.id, version_id(&id)?, View::Basic)?;
+            let version = engine.version(store, version_id(&id)?, View::Basic)?;
             if version.memory != subject.memory {
                 return Err(Error::not_found(format!("`{id}` is a version of another note")));
             }
-            (version, None)
+            let written = engine.restore(&actor, store, version.id, None)?;
+            (version, written)
         }
-        None => {
-            let before = undone(call, &subject)?;
-            let path = before.path.clone();
-            (before, path)
-        }
+        None => engine.undo(&actor, store, subject.memory, None)?,
     };
-    let actor = call.writer(&subject.store)?;
-    let written = call.engine().restore(&actor, subject.store.id, version.id, to.as_ref())?;
     let memory = &written.memory;
     let is_changed = written.effect == Effect::Changed;
     let data = json!({
@@ -163,30 +160,6 @@ pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer,
         format!("`{}` holds {held} already; nothing was changed.", memory.path)
     };
     Ok(Answer::new(text + &shown::findings(&written, &subject.store), data))
-}
-
-/// Returns the version before the last change.
-fn undone(call: &Call, subject: &Hit<()>) -> Result<Version, Error> {
-    let query = VersionQuery {
-        filter: VersionFilter { memory: Some(subject.memory), ..VersionFilter::default() },
-        before: None,
-        limit: 2,
-        view: View::Basic,
-    };
-    let mut newest = call.engine().versions(subject.store.id, &query)?.items.into_iter();
-    match (newest.next(), newest.next()) {
-        (Some(_), Some(before)) if before.operation == Operation::Deleted => {
-            Err(Error::invalid("the last change brought the note back")
-                .with_hint("delete_note takes it away again; note_history lists its versions"))
-        }
-        (Some(_), Some(before)) => Ok(before),
-        (Some(only), None) if only.operation != Operation::Created => {
-            Err(Error::not_found("the version before the last change is no longer kept"))
-        }
-        (Some(_), None) => Err(Error::invalid("the note has had no change yet")
-            .with_hint("delete_note takes it away again")),
-        (None, _) => Err(Error::not_found("the note has no versions")),
-    }
 }
 
 /// Finds a note that lives or, by its path, one that is deleted, in one store after the other.

@@ -80,11 +80,14 @@ pub(super) fn create(call: &Call, arguments: &Arguments) -> Result<Answer, Error
 pub(super) fn delete(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     call.client.require_management()?;
     let store = call.client.store_exactly(&name(arguments)?)?;
-    let count = call.engine().usage(store.id)?.memories_count;
     call.require_wanted()?;
-    call.engine().delete_store(store.id)?;
-    let notes = counted(count, "note");
-    let text = format!("Deleted the store `{}` with {notes} and all history.", store.name);
+    let deleted = call.engine().delete_store(store.id)?;
+    let notes = counted(deleted.memories_count, "note");
+    let text = format!(
+        "Deleted the store `{}` with {notes}. Nobody sees it any more, but until it is erased its \
+         owner can bring it back with `quipu store restore {}`.",
+        store.name, store.id
+    );
     Ok(Answer::new(text, shown(&store, "deleted")))
 }
 

@@ -1,0 +1,65 @@
+//! A pager for long answers on a terminal.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Where a long answer goes: through the user's pager on a terminal, else to the standard output.
+pub(crate) struct Pager {
+    child: Option<Child>,
+}
+
+impl Pager {
+    /// Starts `$PAGER`, or `less`, if the standard output is a terminal.
+    pub(crate) fn start() -> Self {
+        if !io::stdout().is_terminal() {
+            return Self { child: None };
+        }
+        let chosen = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+        if chosen.is_empty() || chosen == "cat" {
+            return Self { child: None };
+        }
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("exec {chosen}")).stdin(Stdio::piped());
+        if std::env::var_os("LESS").is_none() {
+            // Ends by itself if everything fits, shows colors and leaves the text on the screen.
+            command.env("LESS", "FRX");
+        }
+        Self { child: command.spawn().ok() }
+    }
+
+    /// Returns whether a pager shows the answer, so that it may be long.
+    pub(crate) fn is_paging(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// Writes a part of the answer.
+    pub(crate) fn write(
+        &mut self,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.child.as_mut().and_then(|child| child.stdin.as_mut()) {
+            Some(pager) => {
+                // Colors are meant for the terminal behind the pager.
+                let choice = anstream::AutoStream::choice(&io::stdout());
+                let mut out = anstream::AutoStream::new(Vec::new(), choice);
+                text(&mut out)?;
+                pager.write_all(&out.into_inner())
+            }
+            None => {
+                let mut out = anstream::stdout().lock();
+                text(&mut out)?;
+                out.flush()
+            }
+        }
+    }
+}
+
+impl Drop for Pager {
+    /// Waits until the reader has seen enough.
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            drop(child.stdin.take());
+            child.wait().map(drop).unwrap_or_default();
+        }
+    }
+}
