@@ -75,6 +75,7 @@ fn list(context: &Context, archived: Archived) -> Result<(), Failure> {
         store: data.named.first().map(|name| data.find_store(name)).transpose()?.map(|s| s.id),
         archived,
         created: Span::default(),
+        viewer: None,
         order: Order::NewestFirst,
         after: None,
         limit: usize::MAX,
@@ -120,6 +121,9 @@ fn show(context: &Context, session: &Session, token: Option<&KeySecret>) -> Resu
         }
         if let Some(token) = &body.token {
             writeln!(out, "Token:    {token} (shown only now)")?;
+        }
+        if let Some(at) = session.token_expires_at {
+            writeln!(out, "Expires:  {} (the token)", local(at))?;
         }
         Ok(())
     })

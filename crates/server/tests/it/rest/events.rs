@@ -202,7 +202,7 @@ async fn a_stream_ends_at_once_when_its_credential_stops_to_work() {
     server.engine.revoke_key(id).unwrap();
     server.engine.archive_session(archived_id).unwrap();
     server.engine.delete_session(deleted_id).unwrap();
-    server.engine.renew_token(renewed_id).unwrap();
+    server.engine.renew_token(renewed_id, None).unwrap();
     // Nothing else happens that could wake them.
     for stream in [&mut revoked, &mut archived, &mut deleted, &mut renewed] {
         assert_eq!(piece(stream).await, None);
