@@ -21,8 +21,8 @@ use crate::model::{
 };
 
 pub use query::{
-    Archived, MemoryQuery, Order, PruneRule, SessionPruneRule, SessionQuery, Span, StoreQuery,
-    Usage, VersionFilter, VersionQuery,
+    Archived, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage, VersionFilter,
+    VersionQuery,
 };
 
 /// Keeps stores, memories, versions, sessions and keys.
@@ -285,9 +285,11 @@ pub trait Writer: Reader {
     /// Removes a session. Versions keep it as their actor.
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error>;
 
-    /// Removes up to `limit` sessions that the rule gives up and that no version names as its
-    /// author or as the one who redacted it, and returns how many there were.
-    fn prune_sessions(&mut self, rule: &SessionPruneRule, limit: usize) -> Result<usize, Error>;
+    /// Removes up to `limit` sessions that have been over since before a moment, and returns how many
+    /// there were. Over is a session that was archived, and one that has not changed and whose
+    /// token, if it has one, has expired or lost its key by revocation. Sessions that a version
+    /// names, as its author or as who redacted it, stay.
+    fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error>;
 
     /// Adds or replaces a key.
     fn put_key(&mut self, key: &Key) -> Result<(), Error>;

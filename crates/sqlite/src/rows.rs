@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionPruneRule, SessionQuery,
-    StoreQuery, Usage, VersionQuery, Writer,
+    Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery, StoreQuery, Usage,
+    VersionQuery, Writer,
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
@@ -265,8 +265,8 @@ impl Writer for Rows<'_> {
         sessions::remove_session(self.connection()?, id).or_storage_error()
     }
 
-    fn prune_sessions(&mut self, rule: &SessionPruneRule, limit: usize) -> Result<usize, Error> {
-        sessions::prune(self.connection()?, rule, limit).or_storage_error()
+    fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        sessions::prune(self.connection()?, before, limit).or_storage_error()
     }
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use quipu_core::backend::{
     Backend, Change, Commit, Condition, LookWork, MemoryQuery, PruneRule, Purpose, ReadWork,
-    Reader, Sequence, SessionPruneRule, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork,
-    Writer,
+    Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
@@ -207,7 +206,7 @@ impl Writer for FaultyWriter<'_> {
         fn prune(write, rule: &PruneRule, limit: usize) -> usize;
         fn put_session(write, session: &Session) -> ();
         fn remove_session(write, id: SessionId) -> ();
-        fn prune_sessions(write, rule: &SessionPruneRule, limit: usize) -> usize;
+        fn prune_sessions(write, before: Timestamp, limit: usize) -> usize;
         fn put_key(write, key: &Key) -> ();
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();

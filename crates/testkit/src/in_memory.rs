@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use quipu_core::Error;
 use quipu_core::backend::{
     Archived, Backend, Change, Commit, Condition, Event, LookWork, MemoryQuery, PruneRule, Purpose,
-    ReadWork, Reader, Sequence, SessionPruneRule, SessionQuery, StoreQuery, Usage, VersionQuery,
-    WriteWork, Writer,
+    ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
@@ -444,9 +443,9 @@ impl Writer for State {
         Ok(())
     }
 
-    fn prune_sessions(&mut self, rule: &SessionPruneRule, limit: usize) -> Result<usize, Error> {
-        let over = sessions::over(self, rule, limit);
-        over.iter().for_each(|id| drop(self.sessions.remove(id)));
+    fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        let over = sessions::over(self, before, limit);
+        self.sessions.retain(|id, _| !over.contains(id));
         Ok(over.len())
     }
 

@@ -156,11 +156,3 @@ pub struct PruneRule {
     /// that moment, so that its deletion can be undone.
     pub keep_newest: u64,
 }
-
-/// Says which sessions are given up.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionPruneRule {
-    /// Only those that were archived or last changed before this moment, and whose token, if they
-    /// have one, stopped to work before it.
-    pub before: Timestamp,
-}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::{Archived, PruneRule, SessionPruneRule};
+use crate::backend::{Archived, PruneRule};
 use crate::model::{Actor, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -60,10 +60,10 @@ impl Engine {
     /// shown by name; they go when their versions have gone.
     fn prune_sessions(&self) -> Result<usize, Error> {
         let before = self.clock.now().minus(self.limits.sessions_kept_for);
-        let rule = SessionPruneRule { before };
         let mut pruned_count = 0;
         loop {
-            let removed_count = self.remove(|ledger| ledger.writer.prune_sessions(&rule, BATCH))?;
+            let removed_count =
+                self.remove(|ledger| ledger.writer.prune_sessions(before, BATCH))?;
             pruned_count += removed_count;
             if removed_count < BATCH {
                 return Ok(pruned_count);

@@ -92,3 +92,40 @@ pub(super) fn title(client: Option<&Implementation>) -> String {
         .collect();
     title.trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quipu_core::Engine;
+    use quipu_core::settings::Limits;
+    use quipu_testkit::{InMemoryBackend, ManualClock};
+
+    use super::super::McpSettings;
+    use super::super::access::Identity;
+    use super::*;
+
+    #[test]
+    fn clients_of_ever_new_names_are_forgotten_one_by_one() {
+        let clock = Arc::new(ManualClock::default());
+        let backend = Arc::new(InMemoryBackend::default());
+        let engine = Engine::new(backend, clock, Limits::default());
+        let workspace = engine.default_workspace().unwrap().id;
+        let settings = McpSettings::default();
+        let identity = Identity { workspace, grant: Grant::Everything, settings };
+        let client = Client { engine, identity };
+        let sessions = Sessions::default();
+        let first = sessions.of(&client, "first").unwrap();
+        for number in 1..CLIENTS_MAX {
+            sessions.of(&client, &number.to_string()).unwrap();
+        }
+        assert_eq!(sessions.of(&client, "first").unwrap(), first, "it was used last");
+        let second = sessions.of(&client, "1").unwrap();
+        for number in 0..CLIENTS_MAX - 1 {
+            sessions.of(&client, &format!("new {number}")).unwrap();
+        }
+        assert_eq!(sessions.0.lock().unwrap().len(), CLIENTS_MAX);
+        assert_eq!(sessions.of(&client, "1").unwrap(), second);
+        assert_ne!(sessions.of(&client, "first").unwrap(), first, "it was forgotten");
+    }
+}

@@ -24,6 +24,8 @@ mod rights;
 mod sessions;
 #[path = "rest/stores.rs"]
 mod stores;
+#[path = "rest/streams.rs"]
+mod streams;
 #[path = "rest/versions.rs"]
 mod versions;
 

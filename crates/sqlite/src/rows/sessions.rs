@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use quipu_core::backend::{Archived, Order, SessionPruneRule, SessionQuery};
+use quipu_core::backend::{Archived, Order, SessionQuery};
 use quipu_core::model::{
     Access, Actor, Attachment, Role, SecretHash, Session, SessionId, Timestamp, WorkspaceId,
 };
@@ -162,17 +162,13 @@ pub(super) fn sessions_count(connection: &Connection, workspace: WorkspaceId) ->
 }
 
 /// Removes sessions that are over and that no version names.
-pub(super) fn prune(
-    connection: &Connection,
-    rule: &SessionPruneRule,
-    at_most: usize,
-) -> Result<usize> {
+pub(super) fn prune(connection: &Connection, before: Timestamp, at_most: usize) -> Result<usize> {
     let sql = "SELECT id FROM sessions s WHERE updated_at < ?1 AND (archived_at < ?1
         OR archived_at IS NULL AND (token IS NULL OR token_expires_at < ?1 OR EXISTS
             (SELECT 1 FROM keys k WHERE k.id = s.key AND k.revoked_at < ?1)))";
     let over = connection
         .prepare_cached(sql)?
-        .query_map([rule.before.as_micros()], |row| row.id(0))?
+        .query_map([before.as_micros()], |row| row.id(0))?
         .collect::<Result<Vec<SessionId>>>()?;
     if over.is_empty() {
         return Ok(0);

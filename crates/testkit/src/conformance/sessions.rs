@@ -1,6 +1,6 @@
 //! Which sessions a key sees, how many there are, and which are given up.
 
-use quipu_core::backend::{SessionPruneRule, SessionQuery};
+use quipu_core::backend::SessionQuery;
 use quipu_core::model::{Access, Actor, Key, Redaction, Role, Session, SessionId, Store};
 
 use super::{Fixture, Rows};
@@ -81,7 +81,7 @@ pub fn a_removed_store_still_has_a_workspace(fixture: &Fixture) {
     });
 }
 
-/// "Removes up to `limit` sessions that the rule gives up and that no version names."
+/// "Removes up to `limit` sessions that have been over since before a moment."
 pub fn sessions_that_are_over_and_unnamed_are_given_up(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);
@@ -115,11 +115,10 @@ pub fn sessions_that_are_over_and_unnamed_are_given_up(fixture: &Fixture) {
         writer.commit(&commit)?;
         writer.redact(store.id, commit.version.id, &redaction)
     });
-    let rule = SessionPruneRule { before: Rows::at(100) };
     let mut counts = [0; 3];
     for count in &mut counts {
         fixture.write(|writer| {
-            *count = writer.prune_sessions(&rule, 3)?;
+            *count = writer.prune_sessions(Rows::at(100), 3)?;
             Ok(())
         });
     }

@@ -1,6 +1,6 @@
 //! Which sessions are selected, and which are given up.
 
-use quipu_core::backend::{Archived, Order, SessionPruneRule, SessionQuery};
+use quipu_core::backend::{Archived, Order, SessionQuery};
 use quipu_core::model::{Actor, Session, SessionId, Timestamp};
 
 use super::State;
@@ -25,14 +25,14 @@ pub(super) fn selected(state: &State, query: &SessionQuery) -> Vec<Session> {
     selected.take(query.limit).cloned().collect()
 }
 
-pub(super) fn over(state: &State, rule: &SessionPruneRule, limit: usize) -> Vec<SessionId> {
-    let is_before = |at: Option<Timestamp>| at.is_some_and(|at| at < rule.before);
+pub(super) fn over(state: &State, before: Timestamp, limit: usize) -> Vec<SessionId> {
+    let is_before = |at: Option<Timestamp>| at.is_some_and(|at| at < before);
     let is_revoked = |session: &Session| {
         let key = session.key.and_then(|key| state.keys.get(&key));
         is_before(key.and_then(|key| key.revoked_at))
     };
     let is_over = |session: &Session| match session.archived_at {
-        Some(at) => at < rule.before,
+        Some(at) => at < before,
         None => {
             session.token.is_none() || is_before(session.token_expires_at) || is_revoked(session)
         }
@@ -44,8 +44,9 @@ pub(super) fn over(state: &State, rule: &SessionPruneRule, limit: usize) -> Vec<
                 || version.redaction.as_ref().is_some_and(|redaction| redaction.by == actor)
         })
     };
-    let over = state.sessions.values().filter(|session| {
-        session.updated_at < rule.before && is_over(session) && !is_named(session)
-    });
+    let over = state
+        .sessions
+        .values()
+        .filter(|session| session.updated_at < before && is_over(session) && !is_named(session));
     over.take(limit).map(|session| session.id).collect()
 }
