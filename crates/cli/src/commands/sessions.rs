@@ -100,12 +100,15 @@ struct SessionWithToken {
     session: SessionSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
+    token_expires_at: Option<String>,
 }
 
 fn show(context: &Context, session: &Session, token: Option<&KeySecret>) -> Result<(), Failure> {
     let root = &context.settings.mount_root;
     let token = token.map(|token| token.reveal().to_owned());
-    let body = SessionWithToken { session: SessionSummary::new(session, root), token };
+    let token_expires_at = session.token_expires_at.map(|at| at.to_string());
+    let session_summary = SessionSummary::new(session, root);
+    let body = SessionWithToken { session: session_summary, token, token_expires_at };
     answer(context.form, &body, |out| {
         writeln!(out, "session {}", session.id)?;
         if !session.title.is_empty() {

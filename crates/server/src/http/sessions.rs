@@ -48,7 +48,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
         return Err(call.caller.denied(Need::Manage));
     }
     let body: CreateSession = call.body()?;
-    refuse_what_nobody_would_do(&body)?;
+    refuse_work_for_agents(&body)?;
     let details = details(&body)?;
     let resources = body.resources.unwrap_or_default();
     let stores_max = call.engine.limits().stores_per_session_max;
@@ -84,7 +84,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
 }
 
 /// Refuses what an agent's host would carry out: to accept it and do nothing would be a lie.
-fn refuse_what_nobody_would_do(body: &CreateSession) -> Result<(), Failure> {
+fn refuse_work_for_agents(body: &CreateSession) -> Result<(), Failure> {
     if body.initial_events.as_ref().is_some_and(|events| !events.is_empty()) {
         return Err(Failure::invalid(
             "initial_events: this server runs no agents that could process them; leave them out",

@@ -23,6 +23,8 @@ struct Expected {
     own: [u16; 8],
     /// For a thing of another store, for the callers of [`VALID`] that are limited to their own.
     other: [u16; 5],
+    /// For an admin of another workspace.
+    elsewhere: u16,
     /// Without a valid credential.
     invalid: u16,
 }
@@ -53,6 +55,7 @@ const INVALID: [Caller; 6] = [
 enum Caller {
     Key(Role, Reach),
     Token(Access),
+    AdminElsewhere,
     Nobody,
     WrongKey,
     RevokedKey,
@@ -67,32 +70,63 @@ enum Reach {
     OneStore,
 }
 
-const PUBLIC: Expected = Expected { own: [200; 8], other: [200; 5], invalid: 200 };
+const PUBLIC: Expected = Expected { own: [200; 8], other: [200; 5], elsewhere: 200, invalid: 200 };
 /// Every caller may, for itself.
-const ANYBODY: Expected = Expected { own: [200; 8], other: [200; 5], invalid: 401 };
-const READ: Expected = Expected { own: [200; 8], other: [403; 5], invalid: 401 };
-const WRITE: Expected =
-    Expected { own: [403, 200, 200, 403, 200, 200, 200, 403], other: [403; 5], invalid: 401 };
-const MANAGE: Expected =
-    Expected { own: [403, 403, 200, 403, 403, 200, 403, 403], other: [403; 5], invalid: 401 };
-const MANAGE_WORKSPACE: Expected =
-    Expected { own: [403, 403, 200, 403, 403, 403, 403, 403], other: [403; 5], invalid: 401 };
-const WHOLE_WORKSPACE: Expected =
-    Expected { own: [200, 200, 200, 403, 403, 403, 403, 403], other: [403; 5], invalid: 401 };
+const ANYBODY: Expected = Expected { own: [200; 8], other: [200; 5], elsewhere: 200, invalid: 401 };
+const READ: Expected = Expected { own: [200; 8], other: [403; 5], elsewhere: 404, invalid: 401 };
+const WRITE: Expected = Expected {
+    own: [403, 200, 200, 403, 200, 200, 200, 403],
+    other: [403; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
+const MANAGE: Expected = Expected {
+    own: [403, 403, 200, 403, 403, 200, 403, 403],
+    other: [403; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
+const MANAGE_WORKSPACE: Expected = Expected {
+    own: [403, 403, 200, 403, 403, 403, 403, 403],
+    other: [403; 5],
+    elsewhere: 200,
+    invalid: 401,
+};
+const WHOLE_WORKSPACE: Expected = Expected {
+    own: [200, 200, 200, 403, 403, 403, 403, 403],
+    other: [403; 5],
+    elsewhere: 200,
+    invalid: 401,
+};
 const LIST_SESSIONS: Expected = Expected {
     own: [200, 200, 200, 200, 200, 200, 403, 403],
     other: [200, 200, 200, 403, 403],
+    elsewhere: 200,
     invalid: 401,
 };
-const START_SESSION: Expected =
-    Expected { own: [403, 200, 200, 403, 200, 200, 403, 403], other: [403; 5], invalid: 401 };
-const READ_SESSION: Expected = Expected { own: [200; 8], other: [404; 5], invalid: 401 };
-const WRITE_SESSION: Expected =
-    Expected { own: [403, 200, 200, 403, 200, 200, 403, 403], other: [404; 5], invalid: 401 };
+const START_SESSION: Expected = Expected {
+    own: [403, 200, 200, 403, 200, 200, 403, 403],
+    other: [403; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
+const READ_SESSION: Expected =
+    Expected { own: [200; 8], other: [404; 5], elsewhere: 404, invalid: 401 };
+const WRITE_SESSION: Expected = Expected {
+    own: [403, 200, 200, 403, 200, 200, 403, 403],
+    other: [404; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
 /// None of the callers has made the session.
-const RENEW_TOKEN: Expected =
-    Expected { own: [403, 403, 200, 403, 403, 200, 403, 403], other: [404; 5], invalid: 401 };
-const NO_CONNECTION: Expected = Expected { own: [400; 8], other: [400; 5], invalid: 401 };
+const RENEW_TOKEN: Expected = Expected {
+    own: [403, 403, 200, 403, 403, 200, 403, 403],
+    other: [404; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
+const NO_CONNECTION: Expected =
+    Expected { own: [400; 8], other: [400; 5], elsewhere: 400, invalid: 401 };
 
 /// A route, what to send to it, and what comes back.
 struct Row {
@@ -196,6 +230,11 @@ impl World {
             Caller::Key(role, reach) => {
                 let stores = (reach == Reach::OneStore).then(|| vec![own.store]);
                 Some(server.new_key(role, stores))
+            }
+            Caller::AdminElsewhere => {
+                let name = Name::new("elsewhere").expect("a name");
+                let workspace = server.engine.create_workspace(&name).expect("a workspace").id;
+                Some(server.new_key_in(workspace, Role::Admin, None))
             }
             Caller::RevokedKey => {
                 let (id, secret) = key(&server);
@@ -321,6 +360,10 @@ async fn every_caller_gets_what_its_rights_allow_on_every_route() {
             let world = World::new(caller);
             check(row, caller, "other store", expected, world.status(row, &world.other).await);
         }
+        let caller = Caller::AdminElsewhere;
+        let world = World::new(caller);
+        let status = world.status(row, &world.own).await;
+        check(row, caller, "other workspace", row.expected.elsewhere, status);
         for caller in INVALID {
             let world = World::new(caller);
             let status = world.status(row, &world.own).await;
