@@ -37,13 +37,24 @@ impl From<(&model::Store, Usage)> for StoreDetails {
     }
 }
 
-/// A run of the memory tool.
+/// A new token of a session.
 #[derive(Clone, Debug, Serialize)]
+pub struct TokenBody {
+    /// The token.
+    pub token: String,
+    /// When it stops to work.
+    pub token_expires_at: Option<String>,
+}
+
+/// A run of the memory tool.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ToolSessionBody {
     /// The session that its writes will name, if it can write.
     pub session_id: Option<String>,
     /// What to send in place of the key from now on, if anything.
     pub token: Option<String>,
+    /// When the session's token stops to work, if the session has one.
+    pub token_expires_at: Option<String>,
 }
 
 /// What Quipu does by itself in a store.
@@ -322,10 +333,16 @@ pub struct PrunedBody {
     pub versions_count: usize,
     /// How many memories had expired and were deleted.
     pub memories_count: usize,
+    /// How many sessions were over and were given up.
+    pub sessions_count: usize,
 }
 
 impl From<Pruned> for PrunedBody {
     fn from(pruned: Pruned) -> Self {
-        Self { versions_count: pruned.versions_count, memories_count: pruned.memories_count }
+        Self {
+            versions_count: pruned.versions_count,
+            memories_count: pruned.memories_count,
+            sessions_count: pruned.sessions_count,
+        }
     }
 }

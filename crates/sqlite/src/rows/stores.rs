@@ -1,7 +1,7 @@
 //! Workspaces and stores.
 
 use quipu_core::backend::{Archived, StoreQuery, Usage};
-use quipu_core::model::{Store, StoreId, StorePolicy, Timestamp, Workspace};
+use quipu_core::model::{Store, StoreId, StorePolicy, Timestamp, Workspace, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob, json, limit};
@@ -119,6 +119,9 @@ pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
     // would hold up others, and would need as much room in the log as they have in the database.
     let of_store = [
         "INSERT INTO removed_stores SELECT num FROM stores WHERE id = ?1",
+        "INSERT OR REPLACE INTO deleted_stores
+            SELECT id, workspace, (SELECT ifnull(max(sequence), 0) FROM changes)
+            FROM stores WHERE id = ?1",
         "DELETE FROM key_stores WHERE store = ?1",
         "DELETE FROM stores WHERE id = ?1",
     ];
@@ -126,6 +129,12 @@ pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
         connection.execute(sql, [blob(id)])?;
     }
     erase::set_pending(connection)
+}
+
+/// Returns the workspace of a store that was deleted.
+pub(super) fn removed_store(connection: &Connection, id: StoreId) -> Result<Option<WorkspaceId>> {
+    let sql = "SELECT workspace FROM deleted_stores WHERE id = ?1";
+    connection.prepare_cached(sql)?.query_row([blob(id)], |row| row.id(0)).optional()
 }
 
 /// How many rows of a deleted store one transaction removes, and how many bytes of text.
