@@ -68,6 +68,7 @@ impl<'a> Authors<'a> {
         let query = SessionQuery {
             workspace: self.workspace,
             store: None,
+            viewer: None,
             archived: Archived::Show,
             created: Span::default(),
             order: Order::NewestFirst,

@@ -103,6 +103,8 @@ pub(crate) struct ServeTable {
     pub(crate) body_size_bytes_max: Option<usize>,
     pub(crate) request_timeout_seconds: Option<u64>,
     pub(crate) prune_every_minutes: Option<u64>,
+    pub(crate) session_token_days: Option<u64>,
+    pub(crate) metrics_open: bool,
 }
 
 /// A server to tell about stores.
@@ -134,6 +136,8 @@ struct LimitsTable {
     store_size_bytes_max: Option<u64>,
     stores_per_workspace_max: Option<u64>,
     stores_per_session_max: Option<usize>,
+    sessions_per_workspace_max: Option<u64>,
+    sessions_kept_days: Option<u64>,
     versions_kept_days: Option<u64>,
     versions_kept_min: Option<u64>,
     clock_ahead_days_max: Option<u64>,
@@ -141,7 +145,7 @@ struct LimitsTable {
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 27] = [
+const KEYS: [(&str, &str); 31] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -151,6 +155,8 @@ const KEYS: [(&str, &str); 27] = [
     ("limits", "store_size_bytes_max"),
     ("limits", "stores_per_workspace_max"),
     ("limits", "stores_per_session_max"),
+    ("limits", "sessions_per_workspace_max"),
+    ("limits", "sessions_kept_days"),
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
     ("limits", "clock_ahead_days_max"),
@@ -169,6 +175,8 @@ const KEYS: [(&str, &str); 27] = [
     ("serve", "body_size_bytes_max"),
     ("serve", "request_timeout_seconds"),
     ("serve", "prune_every_minutes"),
+    ("serve", "session_token_days"),
+    ("serve", "metrics_open"),
 ];
 
 /// How the names of Quipu's variables begin.
@@ -245,7 +253,7 @@ impl Settings {
             lock_timeout: Duration::from_secs(
                 file.storage.lock_timeout_seconds.unwrap_or(LOCK_TIMEOUT_SECONDS),
             ),
-            limits: limits(&file.limits),
+            limits: limits(&file.limits, &file.serve),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             mount: file.mount,
             view_max_chars: file.tool.view_max_chars,
@@ -284,7 +292,7 @@ fn variable_name(group: &str, key: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }
 
-fn limits(table: &LimitsTable) -> Limits {
+fn limits(table: &LimitsTable, serve: &ServeTable) -> Limits {
     let default = Limits::default();
     let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
     let or = |value: Option<u64>, default| value.unwrap_or(default);
@@ -299,6 +307,14 @@ fn limits(table: &LimitsTable) -> Limits {
         stores_per_session_max: table
             .stores_per_session_max
             .unwrap_or(default.stores_per_session_max),
+        sessions_per_workspace_max: or(
+            table.sessions_per_workspace_max,
+            default.sessions_per_workspace_max,
+        ),
+        sessions_kept_for: table.sessions_kept_days.map_or(default.sessions_kept_for, days),
+        session_token_valid_for: serve
+            .session_token_days
+            .map_or(default.session_token_valid_for, days),
         versions_kept_for: table.versions_kept_days.map_or(default.versions_kept_for, days),
         versions_kept_min: or(table.versions_kept_min, default.versions_kept_min),
         clock_ahead_max: table.clock_ahead_days_max.map_or(default.clock_ahead_max, days),
@@ -441,6 +457,9 @@ mod tests {
             store_size_bytes_max: 1,
             stores_per_workspace_max: 1,
             stores_per_session_max: 1,
+            sessions_per_workspace_max: 1,
+            sessions_kept_for: Duration::from_hours(24),
+            session_token_valid_for: Limits::default().session_token_valid_for,
             versions_kept_for: Duration::from_hours(24),
             versions_kept_min: 1,
             clock_ahead_max: Duration::from_hours(24),

@@ -7,7 +7,7 @@
 //!
 //! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
 
-mod selection;
+mod query;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::model::{
     WorkspaceId,
 };
 
-pub use selection::{
+pub use query::{
     Archived, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage, VersionFilter,
     VersionQuery,
 };
@@ -135,6 +135,9 @@ pub trait Reader {
     /// Returns a store that is not deleted.
     fn store(&self, id: StoreId) -> Result<Option<Store>, Error>;
 
+    /// Returns the workspace of a store that was removed, as long as the feed may name the store.
+    fn removed_store(&self, id: StoreId) -> Result<Option<WorkspaceId>, Error>;
+
     /// Returns the stores that the query selects, the newest first.
     fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error>;
 
@@ -195,6 +198,9 @@ pub trait Reader {
 
     /// Returns the sessions that the query selects, in its order.
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error>;
+
+    /// Returns how many sessions a workspace has, archived ones among them.
+    fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error>;
 
     /// Returns a key.
     fn key(&self, id: KeyId) -> Result<Option<Key>, Error>;
@@ -289,6 +295,12 @@ pub trait Writer: Reader {
 
     /// Removes a session. Versions keep it as their actor.
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error>;
+
+    /// Removes up to `limit` sessions that have been over since before a moment, and returns how many
+    /// there were. Over is a session that was archived, and one that has not changed and whose
+    /// token, if it has one, has expired or lost its key by revocation. Sessions that a version
+    /// names, as its author or as who redacted it, stay.
+    fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error>;
 
     /// Adds or replaces a key.
     fn put_key(&mut self, key: &Key) -> Result<(), Error>;

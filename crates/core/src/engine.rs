@@ -45,7 +45,10 @@ pub use places::{Replaced, Survivor};
 pub use recent::{RecentChange, RecentRequest};
 pub use retention::Pruned;
 pub use search::{Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest};
-pub use sessions::{NewAttachment, NewSession, SessionUpdate, TokenWish};
+pub use sessions::{
+    NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
+    SessionUpdate, TokenWish,
+};
 pub use stores::{NewStore, StoreUpdate};
 
 use transaction::{Ledger, Transaction};

@@ -15,6 +15,12 @@ pub struct Limits {
     pub stores_per_workspace_max: u64,
     /// How many stores may be attached to a session.
     pub stores_per_session_max: usize,
+    /// How many sessions a workspace may hold, archived ones among them.
+    pub sessions_per_workspace_max: u64,
+    /// How long a session is kept that is over and that no version names.
+    pub sessions_kept_for: Duration,
+    /// How long the token of a session is valid.
+    pub session_token_valid_for: Duration,
     /// How long every version is kept.
     pub versions_kept_for: Duration,
     /// How long a deleted store can be restored.
@@ -36,6 +42,9 @@ impl Default for Limits {
             store_size_bytes_max: 100 * 1024 * 1024,
             stores_per_workspace_max: 1_000,
             stores_per_session_max: 8,
+            sessions_per_workspace_max: 100_000,
+            sessions_kept_for: 90 * DAY,
+            session_token_valid_for: 30 * DAY,
             versions_kept_for: 30 * DAY,
             deleted_stores_kept_for: 7 * DAY,
             versions_kept_min: 10,

@@ -44,10 +44,7 @@ impl Credential {
 
     /// Sets the expiry of the credential to that of its principal.
     pub(crate) fn expires_with(&mut self, principal: &Principal) {
-        self.expires_at = match principal {
-            Principal::Key(key) => key.expires_at,
-            Principal::Session(_) => None,
-        };
+        self.expires_at = principal.expires_at();
     }
 
     /// Waits until a credential was revoked, this one or another, or this one expires. Cancel safe.

@@ -72,6 +72,8 @@ pub struct HttpSettings {
     pub tool: ToolSettings,
     /// How the MCP server behaves.
     pub mcp: McpSettings,
+    /// Whether everybody may read the metrics, without a key.
+    pub metrics_open: bool,
     /// Under which names the MCP server may be asked.
     pub hosts: Hosts,
 }
@@ -90,6 +92,7 @@ impl Default for HttpSettings {
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
             mcp: McpSettings::default(),
+            metrics_open: false,
             hosts: Hosts::default(),
         }
     }

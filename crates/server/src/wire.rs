@@ -21,7 +21,7 @@ pub use knowledge::{
 pub use object::Object;
 pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
-    SessionSummary, StoreDetails, ToolSessionBody, WorkspaceBody,
+    SessionSummary, StoreDetails, TokenBody, ToolSessionBody, WorkspaceBody,
 };
 pub use requests::{
     AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,

@@ -1,24 +1,13 @@
--- Stores that were deleted and can be restored. Their memories and versions keep their number, and
--- are found again when the row is back in `stores`.
+-- The workspaces of stores that were deleted, for as long as the feed may name the stores.
 CREATE TABLE deleted_stores (
-    num INTEGER PRIMARY KEY,
-    id BLOB NOT NULL UNIQUE,
-    workspace BLOB NOT NULL REFERENCES workspaces (id),
-    name TEXT NOT NULL,
-    description TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    secrets TEXT NOT NULL,
-    expire_after_days INTEGER,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    archived_at INTEGER,
-    memories_count INTEGER NOT NULL,
-    size_bytes INTEGER NOT NULL,
-    deleted_at INTEGER NOT NULL
-) STRICT;
+    id BLOB PRIMARY KEY,
+    workspace BLOB NOT NULL,
+    -- That of the newest change when the store was deleted.
+    sequence INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- Nothing tells where earlier ones belonged, unless there is only one workspace.
+INSERT INTO deleted_stores
+    SELECT store, (SELECT id FROM workspaces), max(sequence) FROM changes
+    WHERE event = 'store_deleted' AND (SELECT count(*) FROM workspaces) = 1 GROUP BY store;
 
--- The store that commands use if none is named.
-ALTER TABLE workspaces ADD COLUMN default_store BLOB;
-
--- The version that an undo went back to, if this one is an undo.
-ALTER TABLE versions ADD COLUMN undone_to BLOB;
+CREATE INDEX sessions_by_workspace ON sessions (workspace, id);

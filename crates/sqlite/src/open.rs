@@ -24,11 +24,12 @@ pub(crate) const LOG_INDEX_FILE: &str = "quipu.db-shm";
 const APPLICATION_ID: i64 = 0x5169_7075;
 
 /// The steps from an empty file to today's schema, the first being step 1.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
     include_str!("../migrations/0004.sql"),
+    include_str!("../migrations/0005.sql"),
 ];
 
 /// How long SQLite itself waits for other connections. Writers queue at the gate, so this covers

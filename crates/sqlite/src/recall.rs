@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use quipu_core::backend::ReadWork;
 use quipu_core::model::{
-    Key, Memory, MemoryId, MemoryPath, Session, Store, StoreId, Timestamp, View,
+    Key, KeyId, Memory, MemoryId, MemoryPath, Session, Store, StoreId, Timestamp, View,
 };
 use quipu_core::{Error, ErrorKind};
 use rusqlite::Connection;
@@ -46,6 +46,7 @@ struct Answers {
 /// What is asked again and again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Question {
+    Key(KeyId),
     KeyWithSecret([u8; 32]),
     SessionWithToken([u8; 32]),
     Store(StoreId),

@@ -79,6 +79,10 @@ impl Reader for Rows<'_> {
         self.recall(Question::Store(id), |connection| stores::store(connection, id))
     }
 
+    fn removed_store(&self, id: StoreId) -> Result<Option<WorkspaceId>, Error> {
+        stores::removed_store(self.connection()?, id).or_storage_error()
+    }
+
     fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error> {
         stores::stores(self.connection()?, query).or_storage_error()
     }
@@ -158,8 +162,12 @@ impl Reader for Rows<'_> {
         sessions::sessions(self.connection()?, query).or_storage_error()
     }
 
+    fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        sessions::sessions_count(self.connection()?, workspace).or_storage_error()
+    }
+
     fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
-        keys::key(self.connection()?, id).or_storage_error()
+        self.recall(Question::Key(id), |connection| keys::key(connection, id))
     }
 
     fn key_with_secret(&self, secret: &SecretHash) -> Result<Option<Key>, Error> {
@@ -267,6 +275,10 @@ impl Writer for Rows<'_> {
 
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error> {
         sessions::remove_session(self.connection()?, id).or_storage_error()
+    }
+
+    fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        sessions::prune(self.connection()?, before, limit).or_storage_error()
     }
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 mod fixture;
 pub mod index;
 pub mod reading;
+pub mod sessions;
 pub mod transactions;
 pub mod upkeep;
 pub mod writing;
@@ -72,6 +73,12 @@ macro_rules! conformance_tests {
             pruning_trims_the_feed_but_not_its_newest_change,
             a_removed_session_is_gone_and_stays_an_actor,
         );
+        $crate::conformance_tests!(@module $open, sessions:
+            a_viewer_selects_the_sessions_that_it_sees,
+            sessions_are_counted_by_workspace,
+            a_removed_store_still_has_a_workspace,
+            sessions_that_are_over_and_unnamed_are_given_up,
+        );
         $crate::conformance_tests!(@module $open, index:
             the_documents_that_fit_are_found_the_best_first,
             every_kind_of_query_is_answered,
@@ -113,6 +120,7 @@ mod tests {
         let sources = [
             include_str!("conformance/transactions.rs"),
             include_str!("conformance/reading.rs"),
+            include_str!("conformance/sessions.rs"),
             include_str!("conformance/writing.rs"),
             include_str!("conformance/upkeep.rs"),
             include_str!("conformance/index.rs"),

@@ -155,6 +155,7 @@ macro_rules! stepping_reader {
             stepping! {
                 fn workspaces(read) -> Vec<Workspace>;
                 fn store(read, id: StoreId) -> Option<Store>;
+                fn removed_store(read, id: StoreId) -> Option<WorkspaceId>;
                 fn stores(read, query: &StoreQuery) -> Vec<Store>;
                 fn deleted_stores(read, workspace: WorkspaceId) -> Vec<DeletedStore>;
                 fn usage(read, store: StoreId) -> Usage;
@@ -173,6 +174,7 @@ macro_rules! stepping_reader {
                 fn session(read, id: SessionId) -> Option<Session>;
                 fn session_with_token(read, token: &SecretHash) -> Option<Session>;
                 fn sessions(read, query: &SessionQuery) -> Vec<Session>;
+                fn sessions_count(read, workspace: WorkspaceId) -> u64;
                 fn key(read, id: KeyId) -> Option<Key>;
                 fn key_with_secret(read, secret: &SecretHash) -> Option<Key>;
                 fn keys(read, workspace: WorkspaceId) -> Vec<Key>;
@@ -207,6 +209,7 @@ impl Writer for FaultyWriter<'_> {
         fn prune(write, rule: &PruneRule, limit: usize) -> usize;
         fn put_session(write, session: &Session) -> ();
         fn remove_session(write, id: SessionId) -> ();
+        fn prune_sessions(write, before: Timestamp, limit: usize) -> usize;
         fn put_key(write, key: &Key) -> ();
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();

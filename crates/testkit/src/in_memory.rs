@@ -2,6 +2,7 @@
 
 mod deleted;
 mod index;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Condition, Event, LookWork, MemoryQuery, Order, PruneRule,
-    Purpose, ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork,
-    Writer,
+    Archived, Backend, Change, Commit, Condition, Event, LookWork, MemoryQuery, PruneRule, Purpose,
+    ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
@@ -37,6 +37,7 @@ struct State {
     workspaces: BTreeMap<WorkspaceId, Workspace>,
     stores: BTreeMap<StoreId, Store>,
     deleted_stores: BTreeMap<StoreId, Deleted>,
+    removed_stores: BTreeMap<StoreId, WorkspaceId>,
     memories: BTreeMap<(StoreId, MemoryPath), Memory>,
     touched: BTreeMap<MemoryId, Timestamp>,
     versions: BTreeMap<VersionId, Version>,
@@ -143,6 +144,10 @@ impl Reader for State {
 
     fn store(&self, id: StoreId) -> Result<Option<Store>, Error> {
         Ok(self.stores.get(&id).cloned())
+    }
+
+    fn removed_store(&self, id: StoreId) -> Result<Option<WorkspaceId>, Error> {
+        Ok(self.removed_stores.get(&id).copied())
     }
 
     fn stores(&self, query: &StoreQuery) -> Result<Vec<Store>, Error> {
@@ -270,22 +275,12 @@ impl Reader for State {
     }
 
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error> {
-        let mut selected: Vec<_> = self.sessions.values().collect();
-        if query.order == Order::NewestFirst {
-            selected.reverse();
-        }
-        let is_later = |session: &Session, after: SessionId| match query.order {
-            Order::NewestFirst => session.id < after,
-            Order::OldestFirst => session.id > after,
-        };
-        let selected = selected.into_iter().filter(|session| {
-            session.workspace == query.workspace
-                && query.after.is_none_or(|after| is_later(session, after))
-                && query.created.contains(session.created_at)
-                && (query.archived == Archived::Show || session.archived_at.is_none())
-                && query.store.is_none_or(|store| session.attachment(store).is_some())
-        });
-        Ok(selected.take(query.limit).cloned().collect())
+        Ok(sessions::selected(self, query))
+    }
+
+    fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        let of_workspace = self.sessions.values().filter(|it| it.workspace == workspace);
+        Ok(u64::try_from(of_workspace.count()).expect("a count fits"))
     }
 
     fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
@@ -371,7 +366,8 @@ impl Writer for State {
     }
 
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {
-        self.stores.remove(&id);
+        let removed = self.stores.remove(&id);
+        self.removed_stores.extend(removed.map(|store| (id, store.workspace)));
         self.deleted_stores.remove(&id);
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
@@ -463,6 +459,12 @@ impl Writer for State {
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error> {
         self.sessions.remove(&id);
         Ok(())
+    }
+
+    fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        let over = sessions::over(self, before, limit);
+        self.sessions.retain(|id, _| !over.contains(id));
+        Ok(over.len())
     }
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {

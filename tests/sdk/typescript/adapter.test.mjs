@@ -36,6 +36,7 @@ async function play(memory, turns) {
 const newKey = (...words) => JSON.parse(server.quipu('--json', 'key', 'create', '--role', ...words)).secret;
 
 test('the tool runner works on the store of a server and the history names its session', async () => {
+  server.quipu('store', 'create', 'by url');
   const memory = quipuMemory({ url: server.url, apiKey: server.key, store: 'by url', title: 'by url' });
   const results = await play(memory, [
     use(1, { command: 'create', path, file_text: 'green: 80 C\n' }),
@@ -75,6 +76,7 @@ test('a read-only tool and a read-only key refuse, and the model is told', async
 });
 
 test('commands sent at once share one session', async () => {
+  server.quipu('store', 'create', 'at once');
   const memory = quipuMemory({ url: server.url, apiKey: newKey('admin'), store: 'at once' });
   const numbers = Array.from({ length: 20 }, (_, number) => number);
   const create = (number) => memory.create({ command: 'create', path: `/memories/${number}`, file_text: '' });

@@ -132,6 +132,7 @@ fn http_settings(
         requests_max: table.requests_max.unwrap_or(default.requests_max),
         connections_max: table.connections_max.unwrap_or(default.connections_max),
         requests_per_minute_max: table.requests_per_minute_max,
+        metrics_open: table.metrics_open,
         mount_root: settings.mount_root.clone(),
         tool: mcp.tool,
         mcp,
@@ -176,6 +177,7 @@ fn prune_now_and_then(engine: &Engine, every: Duration) {
             Ok(pruned) => tracing::info!(
                 versions = pruned.versions_count,
                 memories = pruned.memories_count,
+                sessions = pruned.sessions_count,
                 "pruned"
             ),
             Err(error) => tracing::error!(%error, "pruning failed"),

@@ -79,6 +79,7 @@ fn list(context: &Context, archived: Archived) -> Result<(), Failure> {
         store: data.named.first().map(|name| data.find_store(name)).transpose()?.map(|s| s.id),
         archived,
         created: Span::default(),
+        viewer: None,
         order: Order::NewestFirst,
         after: None,
         limit: usize::MAX,
@@ -103,6 +104,7 @@ struct SessionWithToken {
     session: SessionSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
+    token_expires_at: Option<String>,
 }
 
 /// How many changes of a session are shown; `quipu log --actor` shows all.
@@ -178,11 +180,16 @@ fn describe(out: &mut dyn Write, session: &Session, root: &str) -> std::io::Resu
 fn show(context: &Context, session: &Session, token: Option<&KeySecret>) -> Result<(), Failure> {
     let root = &context.settings.mount_root;
     let token = token.map(|token| token.reveal().to_owned());
-    let body = SessionWithToken { session: SessionSummary::new(session, root), token };
+    let token_expires_at = session.token_expires_at.map(|at| at.to_string());
+    let session_summary = SessionSummary::new(session, root);
+    let body = SessionWithToken { session: session_summary, token, token_expires_at };
     answer(context.form, &body, |out| {
         describe(out, session, root)?;
         if let Some(token) = &body.token {
             writeln!(out, "Token:    {token} (shown only now)")?;
+        }
+        if let Some(at) = session.token_expires_at {
+            writeln!(out, "Expires:  {} (the token)", local(at))?;
         }
         Ok(())
     })

@@ -85,7 +85,8 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
     answer(context.form, &PrunedBody::from(pruned), |out| {
         let versions = count(pruned.versions_count, "version", "versions");
         let memories = count(pruned.memories_count, "memory", "memories");
-        writeln!(out, "gave up {versions}, deleted {memories} that had expired")?;
+        let sessions = count(pruned.sessions_count, "session", "sessions");
+        writeln!(out, "gave up {versions} and {sessions}, deleted {memories} that had expired")?;
         if arguments.compact {
             writeln!(out, "gave {} back to the disk", size(freed_bytes))?;
         }

@@ -81,18 +81,83 @@ fn a_key_that_another_process_revokes_ends_its_stream() {
     let quipu = Quipu::with_store();
     let server = Server::start(&quipu);
     let made = quipu.json(&["key", "create", "--role", "read_only"]);
-    let secret = made["secret"].as_str().expect("a secret");
+    let stream = followed(&server, made["secret"].as_str().expect("a secret"), "/quipu/events");
+    quipu.ok(&["key", "revoke", &id(&made)]);
+    assert_ends(stream, Duration::from_secs(5));
+}
+
+/// Opens a stream.
+fn followed(server: &Server, secret: &str, path: &str) -> TcpStream {
     let mut stream = server.connect();
     let head = format!(
-        "GET /quipu/events HTTP/1.1\r\nhost: x\r\nx-api-key: {secret}\r\nconnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\
+         x-api-key: {secret}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).expect("sent");
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).expect("the head of the answer");
     assert_eq!(&answer, b"HTTP/1.1 200");
-    quipu.ok(&["key", "revoke", &id(&made)]);
-    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    stream
+}
+
+fn assert_ends(mut stream: TcpStream, patience: Duration) {
+    stream.set_read_timeout(Some(patience)).expect("a timeout");
     stream.read_to_end(&mut Vec::new()).expect("the end of the stream");
+}
+
+/// Starts a session with a key and returns its token.
+fn token(server: &Server, secret: &str, memories: &str) -> String {
+    let store = memories.split('/').nth(3).expect("a store");
+    let resource = json!({"type": "memory_store", "memory_store_id": store});
+    let body = json!({"agent": "a", "environment_id": "e", "resources": [resource]});
+    let request = server.agent.post(format!("{}/v1/sessions", server.url));
+    let started = request.header("x-api-key", secret).send(body.to_string()).expect("an answer");
+    assert_eq!(started.status(), 200);
+    let token = started.headers()["quipu-session-token"].to_str().expect("a text");
+    token.to_owned()
+}
+
+#[test]
+fn the_token_of_a_key_that_another_process_revokes_ends_with_its_stream() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let memories = server.store();
+    let made = quipu.json(&["key", "create", "--role", "read_write"]);
+    let token = token(&server, made["secret"].as_str().expect("a secret"), &memories);
+    assert_eq!(server.get(&token, &memories).0, 200);
+    let stream = followed(&server, &token, "/quipu/events");
+    quipu.ok(&["key", "revoke", &id(&made)]);
+    assert_ends(stream, Duration::from_secs(5));
+    assert_eq!(server.get(&token, &memories).0, 401);
+}
+
+#[test]
+fn the_token_of_a_key_that_expires_ends_with_its_stream() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let memories = server.store();
+    let made = quipu.json(&["key", "create", "--role", "read_write", "--expires", "3s"]);
+    let token = token(&server, made["secret"].as_str().expect("a secret"), &memories);
+    let stream = followed(&server, &token, "/quipu/events");
+    assert_ends(stream, Duration::from_secs(10));
+    assert_eq!(server.get(&token, &memories).0, 401);
+}
+
+#[test]
+fn settings_say_how_long_tokens_are_valid_and_who_reads_the_metrics() {
+    let quipu = Quipu::empty();
+    let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("QUIPU_ADMIN_KEY", KEY).env("QUIPU_SERVE_SESSION_TOKEN_DAYS", "0");
+    let server = Server::spawn(command);
+    let memories = server.store();
+    assert_eq!(server.get(&token(&server, KEY, &memories), &memories).0, 401);
+    // Whoever asks from this host needs a key like everybody else.
+    assert_eq!(server.get("wrong", "/metrics").0, 401);
+    assert_eq!(server.get(KEY, "/metrics").0, 200);
+    drop(server);
+    let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("QUIPU_ADMIN_KEY", KEY).env("QUIPU_SERVE_METRICS_OPEN", "true");
+    assert_eq!(Server::spawn(command).get("wrong", "/metrics").0, 200);
 }
 
 #[test]

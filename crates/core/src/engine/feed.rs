@@ -19,7 +19,8 @@ const CREDENTIALS_CURSOR: &str = "credentials";
 pub struct News {
     /// The change.
     pub change: Change,
-    /// The workspace of the store; `None` if the store has been deleted since.
+    /// The workspace of the store, also of one that has been deleted since; `None` if it is not
+    /// known any more.
     pub workspace: Option<WorkspaceId>,
     /// The version that the change made, without its text; `None` if it made none, or if that has
     /// been removed since.
@@ -105,7 +106,10 @@ fn position_of(reader: &dyn Reader) -> Result<Position, Error> {
 }
 
 fn news(reader: &dyn Reader, change: Change) -> Result<News, Error> {
-    let workspace = reader.store(change.store)?.map(|store| store.workspace);
+    let workspace = match reader.store(change.store)? {
+        Some(store) => Some(store.workspace),
+        None => reader.removed_store(change.store)?,
+    };
     let version = match change.event {
         // It may have been pruned, or deleted with its store, since.
         Event::Version(id) => reader.version(change.store, id, View::Basic)?,

@@ -25,6 +25,17 @@ pub struct NewKey {
     pub secret: Option<KeySecret>,
 }
 
+impl Principal {
+    /// Returns when the secret stops to work, if ever. It may be revoked earlier.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Key(key) => key.expires_at,
+            // It is never later than the expiry of the session's key.
+            Self::Session(session) => session.token_expires_at,
+        }
+    }
+}
+
 /// Who stands behind a secret.
 #[derive(Clone, Debug)]
 pub enum Principal {
@@ -159,6 +170,13 @@ fn principal(
         return Ok(key.is_valid(now).then_some(Principal::Key(key)));
     }
     let session = reader.session_with_token(presented)?;
-    let live = session.filter(|session| session.archived_at.is_none());
-    Ok(live.map(Principal::Session))
+    let session = session.filter(|session| {
+        session.archived_at.is_none()
+            && session.token_expires_at.is_none_or(|expires_at| now < expires_at)
+    });
+    // A token opens no more than the key that made it: it ends with the key.
+    match session.as_ref().and_then(|session| session.key) {
+        Some(key) if !reader.key(key)?.is_some_and(|key| key.is_valid(now)) => Ok(None),
+        Some(_) | None => Ok(session.map(Principal::Session)),
+    }
 }

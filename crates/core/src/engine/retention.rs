@@ -1,4 +1,4 @@
-//! What is given up with time: old versions, unused memories.
+//! What is given up with time: old versions, unused memories, sessions that are over.
 
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct Pruned {
     pub memories_count: usize,
     /// How many deleted stores were erased.
     pub stores_count: usize,
+    /// How many sessions were over and were given up.
+    pub sessions_count: usize,
 }
 
 /// How many rows one transaction takes, so that other writers get their turn.
@@ -28,8 +30,8 @@ const BATCH: usize = 500;
 const CLOCK_GAP: Duration = Duration::from_hours(24);
 
 impl Engine {
-    /// Deletes expired memories, gives up versions that need not be kept and erases stores whose time
-    /// for being restored is over; then finishes any
+    /// Deletes expired memories, gives up versions and sessions that need not be kept and erases stores
+    /// whose time for being restored is over; then finishes any
     /// erasing that an earlier redaction could not complete.
     ///
     /// A server calls this now and then; it is also `quipu prune`.
@@ -53,6 +55,7 @@ impl Engine {
             }
         }
         pruned.stores_count = self.remove_deleted_stores()?;
+        pruned.sessions_count = self.prune_sessions()?;
         self.erase()?;
         Ok(pruned)
     }
@@ -78,6 +81,21 @@ impl Engine {
             }
             Ok(due.len())
         })
+    }
+
+    /// Gives up sessions that are over. Those that a version names stay, so that its author can be
+    /// shown by name; they go when their versions have gone.
+    fn prune_sessions(&self) -> Result<usize, Error> {
+        let before = self.clock.now().minus(self.limits.sessions_kept_for);
+        let mut pruned_count = 0;
+        loop {
+            let removed_count =
+                self.remove(|ledger| ledger.writer.prune_sessions(before, BATCH))?;
+            pruned_count += removed_count;
+            if removed_count < BATCH {
+                return Ok(pruned_count);
+            }
+        }
     }
 
     /// Takes everything that was removed out of every file, if an earlier call could not.

@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::backend::{Reader, SessionQuery};
 use crate::model::{
-    Access, Attachment, Id as _, Instructions, KeySecret, Metadata, Session, SessionId, StoreId,
-    Timestamp, WorkspaceId, slug,
+    Access, Attachment, Id as _, Instructions, KeyId, KeySecret, Metadata, Session, SessionId,
+    StoreId, Timestamp, WorkspaceId, slug,
 };
 use crate::{Error, ErrorKind};
 
 use super::{Engine, Page, no_store};
+
+/// How long the title of a session may be.
+pub const SESSION_TITLE_CHARS_MAX: usize = 500;
+
+/// How long the [details](NewSession::details) of a session may be.
+pub const SESSION_DETAILS_SIZE_BYTES_MAX: usize = 64 * 1024;
 
 /// What a new session is like.
 #[derive(Clone, Debug)]
@@ -24,6 +30,8 @@ pub struct NewSession {
     pub attachments: Vec<NewAttachment>,
     /// Whether somebody outside of this process will act as the session.
     pub token: TokenWish,
+    /// The key that makes it, if one does.
+    pub key: Option<KeyId>,
 }
 
 impl NewSession {
@@ -35,6 +43,7 @@ impl NewSession {
             details: String::new(),
             attachments,
             token,
+            key: None,
         }
     }
 
@@ -53,6 +62,8 @@ impl NewSession {
             details: self.details.clone(),
             attachments,
             token: None,
+            token_expires_at: None,
+            key: self.key,
             created_at,
             updated_at: created_at,
             archived_at: None,
@@ -96,8 +107,9 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewSession,
     ) -> Result<(Session, Option<KeySecret>), Error> {
-        self.require_attachable(new)?;
+        self.require_possible(new)?;
         self.write(|ledger| {
+            self.require_room(ledger.reader(), workspace)?;
             let token = match new.token {
                 TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
                 TokenWish::None => None,
@@ -106,7 +118,11 @@ impl Engine {
             let id = SessionId::new(created_at, ledger.random());
             let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
             let mut session = new.session(id, workspace, attachments, created_at);
-            session.token = token.as_ref().map(KeySecret::hash);
+            if let Some(token) = &token {
+                session.token = Some(token.hash());
+                session.token_expires_at =
+                    Some(self.token_expiry(ledger.reader(), new.key, created_at)?);
+            }
             ledger.writer.put_session(&session)?;
             Ok((session, token))
         })
@@ -120,7 +136,7 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewSession,
     ) -> Result<Session, Error> {
-        self.require_attachable(new)?;
+        self.require_possible(new)?;
         let now = self.clock.now();
         let id = SessionId::new(now, self.random());
         self.read(|reader| {
@@ -133,11 +149,44 @@ impl Engine {
     pub fn record_session(&self, session: &Session) -> Result<(), Error> {
         self.write(|ledger| match ledger.reader().session(session.id)? {
             Some(_) => Ok(()),
-            None => ledger.writer.put_session(session),
+            None => {
+                self.require_room(ledger.reader(), session.workspace)?;
+                ledger.writer.put_session(session)
+            }
         })
     }
 
-    fn require_attachable(&self, new: &NewSession) -> Result<(), Error> {
+    fn require_room(&self, reader: &dyn Reader, workspace: WorkspaceId) -> Result<(), Error> {
+        let sessions_max = self.limits.sessions_per_workspace_max;
+        if reader.sessions_count(workspace)? < sessions_max {
+            return Ok(());
+        }
+        let message = format!("the workspace holds {sessions_max} sessions, which is its limit");
+        Err(Error::new(ErrorKind::LimitReached, message).with_hint(
+            "delete sessions that are over, or raise `sessions_per_workspace_max` in `[limits]`",
+        ))
+    }
+
+    /// Returns when a token ends that is made now. It never outlives the key that it depends on.
+    fn token_expiry(
+        &self,
+        reader: &dyn Reader,
+        key: Option<KeyId>,
+        now: Timestamp,
+    ) -> Result<Timestamp, Error> {
+        let own = now.plus(self.limits.session_token_valid_for);
+        let key = key.map(|id| reader.key(id)).transpose()?.flatten();
+        Ok(key.and_then(|key| key.expires_at).map_or(own, |expires_at| own.min(expires_at)))
+    }
+
+    fn require_possible(&self, new: &NewSession) -> Result<(), Error> {
+        require_short_title(&new.title)?;
+        let details_max = SESSION_DETAILS_SIZE_BYTES_MAX;
+        if new.details.len() > details_max {
+            return Err(Error::invalid(format!(
+                "the details of a session must have at most {details_max} bytes"
+            )));
+        }
         let stores_max = self.limits.stores_per_session_max;
         if new.attachments.len() > stores_max {
             return Err(Error::invalid(format!(
@@ -165,6 +214,7 @@ impl Engine {
     pub fn update_session(&self, id: SessionId, update: &SessionUpdate) -> Result<Session, Error> {
         self.change_session(id, |session| {
             if let Some(title) = &update.title {
+                require_short_title(title)?;
                 title.clone_into(&mut session.title);
             }
             session.metadata = session.metadata.patched(&update.metadata)?;
@@ -182,15 +232,29 @@ impl Engine {
     }
 
     /// Gives a session a new token, which is returned here and never again; the old one stops to
-    /// work.
-    pub fn renew_token(&self, id: SessionId) -> Result<KeySecret, Error> {
+    /// work. The session then depends on `key`, if one is given.
+    pub fn renew_token(
+        &self,
+        id: SessionId,
+        key: Option<KeyId>,
+    ) -> Result<(Session, KeySecret), Error> {
         self.write(|ledger| {
             let before = ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
+            if before.archived_at.is_some() {
+                return Err(Error::invalid(format!("the session `{id}` is archived"))
+                    .with_hint("start a new session"));
+            }
             let token = KeySecret::from_random(ledger.random_bytes());
-            let after = Session { token: Some(token.hash()), ..before };
+            let expires_at = self.token_expiry(ledger.reader(), key, self.clock.now())?;
+            let after = Session {
+                token: Some(token.hash()),
+                token_expires_at: Some(expires_at),
+                key,
+                ..before
+            };
             ledger.writer.put_session(&after)?;
             ledger.count_revocation()?;
-            Ok(token)
+            Ok((after, token))
         })
     }
 
@@ -262,6 +326,15 @@ fn free_slug(slug: &str, taken: &[Attachment]) -> String {
         .chain(numbered)
         .find(is_free)
         .expect("there are more numbers than attachments")
+}
+
+fn require_short_title(title: &str) -> Result<(), Error> {
+    if title.chars().nth(SESSION_TITLE_CHARS_MAX).is_none() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the title of a session must have at most {SESSION_TITLE_CHARS_MAX} characters"
+    )))
 }
 
 fn no_session(id: SessionId) -> Error {

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 use super::words::words;
-use super::{KeyId, Name, StoreId, Timestamp, WorkspaceId};
+use super::{Access, KeyId, Name, Session, StoreId, Timestamp, WorkspaceId};
 
 /// The isolation boundary: stores, keys and sessions belong to exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,27 @@ impl Key {
     pub fn opens(&self, store: StoreId) -> bool {
         self.stores.as_ref().is_none_or(|stores| stores.contains(&store))
     }
+
+    /// Returns whether the key may know of a session of its workspace.
+    ///
+    /// A session opens its stores, so a key that is limited to some stores sees the sessions that
+    /// reach no further than itself, and those that it made. A session without stores is shown to
+    /// admins only: it may be of somebody who uses other stores.
+    pub fn sees(&self, session: &Session) -> bool {
+        if session.workspace != self.workspace {
+            return false;
+        }
+        if self.stores.is_none() || session.key == Some(self.id) {
+            return true;
+        }
+        if session.attachments.is_empty() {
+            return self.role == Role::Admin;
+        }
+        session
+            .attachments
+            .iter()
+            .all(|attachment| self.opens(attachment.store) && self.role.covers(attachment.access))
+    }
 }
 
 /// What the holder of a key may do.
@@ -64,6 +85,16 @@ pub enum Role {
     ReadWrite,
     /// Everything, stores and keys among it.
     Admin,
+}
+
+impl Role {
+    /// Returns whether a holder may do in a store what this access allows.
+    pub fn covers(self, access: Access) -> bool {
+        match access {
+            Access::ReadOnly => true,
+            Access::ReadWrite => self >= Self::ReadWrite,
+        }
+    }
 }
 
 words!(Role { ReadOnly = "read_only", ReadWrite = "read_write", Admin = "admin" });
@@ -165,6 +196,14 @@ mod tests {
     fn short_secrets_are_refused() {
         assert!(KeySecret::chosen(&"x".repeat(15)).is_none());
         assert!(KeySecret::chosen(&"x".repeat(16)).is_some());
+    }
+
+    #[test]
+    fn a_role_covers_what_it_may_do_itself() {
+        for role in Role::ALL {
+            assert!(role.covers(Access::ReadOnly));
+            assert_eq!(role.covers(Access::ReadWrite), *role != Role::ReadOnly);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::words::words;
 use super::{
-    Description, Instructions, Metadata, Name, SecretHash, SessionId, StoreId, Timestamp,
+    Description, Instructions, KeyId, Metadata, Name, SecretHash, SessionId, StoreId, Timestamp,
     WorkspaceId,
 };
 
@@ -24,6 +24,11 @@ pub struct Session {
     /// The hash of its token, which lets its holder act as this session; a session that runs
     /// inside Quipu's own process needs none.
     pub token: Option<SecretHash>,
+    /// When the token stops to work; `None` for tokens of before tokens expired.
+    pub token_expires_at: Option<Timestamp>,
+    /// The key that made the session, or that gave it its present token. The token is valid only as
+    /// long as this key is. `None` if it was made on the owner's own machine.
+    pub key: Option<KeyId>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When its title or state changed.

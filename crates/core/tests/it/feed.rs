@@ -63,7 +63,8 @@ fn news_say_whose_a_change_is_and_where_a_memory_was() {
     assert_eq!(places, [(old.clone(), None), (old.clone(), None), (new, old)]);
     bench.engine.delete_store(bench.store).unwrap();
     let news = bench.engine.news(Sequence(1), 100).unwrap();
-    assert!(news.iter().all(|news| news.workspace.is_none() && news.version.is_none()));
+    assert!(news.iter().all(|news| news.workspace == Some(bench.workspace)));
+    assert!(news.iter().all(|news| news.version.is_none()));
 }
 
 fn position(bench: &Bench) -> Position {
@@ -90,7 +91,7 @@ fn a_credential_that_stops_to_work_ends_a_wait_and_is_no_change() {
         &|| drop(engine.revoke_key(key.id).unwrap()),
         &|| drop(engine.archive_session(archived).unwrap()),
         &|| engine.delete_session(deleted).unwrap(),
-        &|| drop(engine.renew_token(renewed).unwrap()),
+        &|| drop(engine.renew_token(renewed, None).unwrap()),
     ];
     let newest = position(&bench).newest;
     for lose in losses {

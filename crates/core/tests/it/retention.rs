@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quipu_core::engine::Pruned;
 use quipu_core::model::{Actor, StoreId, StorePolicy, View};
 use quipu_core::settings::Limits;
 
@@ -69,7 +68,7 @@ fn an_expiry_after_a_long_time_can_be_undone() {
     bench.engine.create(&actor(), store, &path("/a"), &content("1")).unwrap();
     bench.clock.advance(DAY * 61);
     let pruned = bench.engine.prune().unwrap();
-    assert_eq!(pruned, Pruned { versions_count: 0, memories_count: 1, stores_count: 0 });
+    assert_eq!((pruned.versions_count, pruned.memories_count), (0, 1));
     let history = bench.engine.history(store, &path("/a"), 10).unwrap();
     bench.engine.restore(&actor(), store, history[1].id, None).unwrap();
 }
@@ -105,7 +104,7 @@ fn a_memory_that_nobody_uses_expires_and_can_be_brought_back() {
     bench.engine.put(&actor(), store, target, none).unwrap();
     bench.clock.advance(DAY + Duration::from_secs(1));
     let pruned = bench.engine.prune().unwrap();
-    assert_eq!(pruned, Pruned { versions_count: 0, memories_count: 1, stores_count: 0 });
+    assert_eq!((pruned.versions_count, pruned.memories_count), (0, 1));
 
     let history = bench.engine.history(store, &path("/unused"), 10).unwrap();
     assert_eq!(history[0].actor, Actor::expiry());

@@ -2,12 +2,17 @@
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{
-    NewAttachment, NewSession, NewStore, Principal, SessionUpdate, TokenWish,
+    NewAttachment, NewKey, NewSession, NewStore, Principal, SESSION_TITLE_CHARS_MAX, SessionUpdate,
+    TokenWish,
 };
-use quipu_core::model::{Access, Id as _, Instructions, SessionId, StoreId, StorePolicy};
+use quipu_core::model::{
+    Access, Actor, Content, Id as _, Instructions, Key, KeySecret, MemoryPath, Role, Session,
+    SessionId, StoreId, StorePolicy, Timestamp,
+};
+use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
 
-use crate::support::{Bench, bench, kind, name};
+use crate::support::{Bench, bench, bench_with, kind, name};
 
 fn attach(store: StoreId) -> NewAttachment {
     let instructions = Instructions::new("look first").unwrap();
@@ -108,6 +113,7 @@ fn sessions_are_listed_retitled_archived_and_deleted() {
             store,
             archived,
             created: Span::default(),
+            viewer: None,
             order: Order::NewestFirst,
             after: None,
             limit: 10,
@@ -128,4 +134,120 @@ fn sessions_are_listed_retitled_archived_and_deleted() {
     assert_eq!(ids(Archived::Show, None), [second]);
     assert_eq!(kind(bench.engine.session(first)), ErrorKind::NotFound);
     assert_eq!(kind(bench.engine.delete_session(first)), ErrorKind::NotFound);
+}
+
+const DAY: std::time::Duration = std::time::Duration::from_hours(24);
+
+fn key(bench: &Bench, expires_at: Option<Timestamp>) -> Key {
+    let new = NewKey {
+        name: name("maker"),
+        role: Role::ReadWrite,
+        stores: None,
+        expires_at,
+        secret: None,
+    };
+    bench.engine.create_key(bench.workspace, &new).unwrap().0
+}
+
+fn made_by(bench: &Bench, key: &Key) -> (Session, KeySecret) {
+    let new = NewSession { key: Some(key.id), ..new(&[bench.store]) };
+    let (session, token) = bench.engine.create_session(bench.workspace, &new).unwrap();
+    (session, token.unwrap())
+}
+
+fn is_valid(bench: &Bench, token: &KeySecret) -> bool {
+    bench.engine.principal(token.reveal()).unwrap().is_some()
+}
+
+#[test]
+fn a_token_ends_when_its_key_is_revoked() {
+    let bench = bench();
+    let key = key(&bench, None);
+    let (_, token) = made_by(&bench, &key);
+    assert!(is_valid(&bench, &token));
+    bench.engine.revoke_key(key.id).unwrap();
+    assert!(!is_valid(&bench, &token));
+}
+
+#[test]
+fn a_token_ends_after_its_time_and_not_later_than_its_key() {
+    let bench = bench();
+    let now = bench.engine.now();
+    let (session, token) = made_by(&bench, &key(&bench, None));
+    assert_eq!(session.token_expires_at, Some(session.created_at.plus(30 * DAY)));
+    let (short, short_token) = made_by(&bench, &key(&bench, Some(now.plus(DAY))));
+    assert_eq!(short.token_expires_at, Some(now.plus(DAY)));
+    bench.clock.advance(DAY);
+    assert_eq!((is_valid(&bench, &token), is_valid(&bench, &short_token)), (true, false));
+    bench.clock.advance(29 * DAY + std::time::Duration::from_secs(1));
+    assert!(!is_valid(&bench, &token));
+}
+
+#[test]
+fn a_renewed_token_has_a_new_expiry_and_depends_on_the_key_that_renewed_it() {
+    let bench = bench();
+    let (first, second) = (key(&bench, None), key(&bench, None));
+    let (session, old) = made_by(&bench, &first);
+    bench.clock.advance(10 * DAY);
+    let (renewed, token) = bench.engine.renew_token(session.id, Some(second.id)).unwrap();
+    assert_eq!(renewed.token_expires_at, Some(bench.engine.now().plus(30 * DAY)));
+    assert_eq!((is_valid(&bench, &old), is_valid(&bench, &token)), (false, true));
+    bench.engine.revoke_key(first.id).unwrap();
+    assert!(is_valid(&bench, &token));
+    bench.engine.revoke_key(second.id).unwrap();
+    assert!(!is_valid(&bench, &token));
+    bench.engine.archive_session(session.id).unwrap();
+    assert_eq!(kind(bench.engine.renew_token(session.id, None)), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn both_sides_of_the_limit_of_titles_and_details() {
+    let bench = bench();
+    let titled = |chars: usize| NewSession { title: "ü".repeat(chars), ..new(&[]) };
+    let create = |new: &NewSession| bench.engine.create_session(bench.workspace, new).map(drop);
+    create(&titled(SESSION_TITLE_CHARS_MAX)).unwrap();
+    assert_eq!(kind(create(&titled(SESSION_TITLE_CHARS_MAX + 1))), ErrorKind::InvalidInput);
+    let detailed = |bytes: usize| NewSession { details: "x".repeat(bytes), ..new(&[]) };
+    create(&detailed(64 * 1024)).unwrap();
+    assert_eq!(kind(create(&detailed(64 * 1024 + 1))), ErrorKind::InvalidInput);
+    let id = start(&bench, &[]).unwrap();
+    let title = Some("ü".repeat(SESSION_TITLE_CHARS_MAX + 1));
+    let update = SessionUpdate { title, ..SessionUpdate::default() };
+    assert_eq!(kind(bench.engine.update_session(id, &update)), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_workspace_holds_so_many_sessions_and_says_what_to_do() {
+    let bench = bench_with(Limits { sessions_per_workspace_max: 2, ..Limits::default() });
+    let first = start(&bench, &[]).unwrap();
+    start(&bench, &[]).unwrap();
+    let drafted = bench.engine.draft_session(bench.workspace, &new(&[])).unwrap();
+    let full = start(&bench, &[]).unwrap_err();
+    assert_eq!(*full.kind(), ErrorKind::LimitReached);
+    assert!(full.message().contains("2 sessions"), "{full}");
+    assert!(full.hint().unwrap().contains("delete sessions"));
+    assert_eq!(kind(bench.engine.record_session(&drafted)), ErrorKind::LimitReached);
+    bench.engine.delete_session(first).unwrap();
+    bench.engine.record_session(&drafted).unwrap();
+}
+
+#[test]
+fn pruning_gives_up_sessions_that_are_over_and_keeps_authors() {
+    let bench = bench();
+    let quiet = NewSession { token: TokenWish::None, ..new(&[bench.store]) };
+    let quiet = || bench.engine.create_session(bench.workspace, &quiet).unwrap().0.id;
+    let (idle, author) = (quiet(), quiet());
+    let archived = start(&bench, &[]).unwrap();
+    bench.engine.archive_session(archived).unwrap();
+    let path = MemoryPath::parse("/a").unwrap();
+    let content = Content::new("x").unwrap();
+    bench.engine.create(&Actor::Session(author), bench.store, &path, &content).unwrap();
+    bench.clock.advance(89 * DAY);
+    let fresh = start(&bench, &[]).unwrap();
+    assert_eq!(bench.engine.prune().unwrap().sessions_count, 0);
+    bench.clock.advance(2 * DAY);
+    assert_eq!(bench.engine.prune().unwrap().sessions_count, 2);
+    for (id, is_kept) in [(idle, false), (archived, false), (author, true), (fresh, true)] {
+        assert_eq!(bench.engine.session(id).is_ok(), is_kept, "{id}");
+    }
 }

@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use quipu_core::Engine;
 use quipu_core::model::{Store, StoreId};
+use quipu_core::{Engine, ErrorKind};
 use serde::de::DeserializeOwned;
 
 use super::answer::Failure;
 use super::body::Incoming;
-use super::caller::{Caller, Need, WorkspaceSlot, no_such, parse_id};
+use super::caller::{Caller, Need, WorkspaceSlot, check_headers, no_such, parse_id};
 use super::query::Query;
 use super::{App, HttpSettings};
 use crate::wire::Object;
@@ -49,7 +49,7 @@ pub(super) async fn answer<T: Send + 'static>(
     work: impl Fn(&Call<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (parts, body) = request.into_parts();
-    let arrived = Arc::new(Arrived::new(app, parts).await?);
+    let arrived = Arc::new(Arrived::new(app, parts).await);
     let app = arrived.app.clone();
     let asking = Arc::clone(&arrived);
     let admit = move |engine: &Engine| asking.admit(engine).map(drop);
@@ -78,6 +78,8 @@ pub(super) async fn answer<T: Send + 'static>(
 #[derive(Debug)]
 struct Arrived {
     app: App,
+    /// Its path, if it is UTF-8.
+    path: Option<String>,
     headers: HeaderMap,
     /// The variable parts of the path.
     parameters: Vec<(String, String)>,
@@ -94,19 +96,20 @@ struct Admitted {
 }
 
 impl Arrived {
-    async fn new(app: App, mut parts: Parts) -> Result<Self, Failure> {
-        // A path that is not UTF-8 matches nothing.
-        let parameters = RawPathParams::from_request_parts(&mut parts, &()).await;
-        let parameters = parameters.map_err(|_not_utf8| no_such("thing", parts.uri.path()))?;
+    async fn new(app: App, mut parts: Parts) -> Self {
+        let parameters = RawPathParams::from_request_parts(&mut parts, &()).await.ok();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        Ok(Self {
+        let is_text = parameters.is_some();
+        let parameters = parameters.iter().flat_map(RawPathParams::iter).map(owned).collect();
+        Self {
             app,
-            parameters: parameters.iter().map(owned).collect(),
+            parameters,
+            path: is_text.then(|| parts.uri.path().to_owned()),
             query: Query::new(parts.uri.query().unwrap_or_default()),
             workspace: parts.extensions.remove(),
             headers: parts.headers,
             admitted: OnceLock::new(),
-        })
+        }
     }
 
     fn parameter(&self, name: &str) -> &str {
@@ -114,7 +117,8 @@ impl Arrived {
         named.map_or("", |(_, value)| value.as_str())
     }
 
-    /// Authenticates the caller, applies the rate limit, and looks up the store in the path.
+    /// Authenticates the caller, applies the rate limit, and looks up the store in the path. What
+    /// else may be wrong with the request is nobody's business before that.
     fn admit(&self, engine: &Engine) -> Result<&Admitted, Failure> {
         if let Some(admitted) = self.admitted.get() {
             return Ok(admitted);
@@ -125,6 +129,11 @@ impl Arrived {
             slot.fill(caller.workspace);
         }
         self.app.0.rate.admit(&caller.actor)?;
+        // A path that is not UTF-8 matches nothing.
+        let path = self.path.as_deref().ok_or_else(|| no_such("thing", "…"))?;
+        if self.app.settings().strict_headers && path.starts_with("/v1/") {
+            check_headers(&self.headers, path)?;
+        }
         Ok(self.admitted.get_or_init(|| Admitted { caller, named }))
     }
 
@@ -171,6 +180,17 @@ impl<'a> Call<'a> {
             return Err(self.caller.denied(need));
         }
         Ok(store)
+    }
+
+    /// Returns the store of the caller's workspace with this name, slug or id. To a caller that is
+    /// limited to some stores, one that does not exist looks like one that it may not use.
+    pub(super) fn find_store(&self, name: &str) -> Result<Store, Failure> {
+        match self.engine.find_store(self.caller.workspace, name) {
+            Err(error) if *error.kind() == ErrorKind::NotFound && !self.caller.is_unlimited() => {
+                Err(self.caller.denied(Need::Read))
+            }
+            found => Ok(found?),
+        }
     }
 
     /// Reads the body as a JSON object of this shape.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use axum::http::{HeaderMap, header};
 use quipu_core::Engine;
 use quipu_core::engine::Principal;
-use quipu_core::model::{Access, Actor, Role, Store, StoreId, WorkspaceId};
+use quipu_core::model::{Access, Actor, KeyId, Role, Session, Store, StoreId, WorkspaceId};
 
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
@@ -82,11 +82,39 @@ impl Caller {
 
     /// Fails if the caller may not do so much in the whole workspace.
     pub(super) fn require_workspace(&self, need: Need) -> Result<(), Failure> {
-        let is_unlimited = match &self.principal {
+        if self.is_unlimited() && self.may(need) { Ok(()) } else { Err(self.denied(need)) }
+    }
+
+    /// Returns whether the caller reaches all stores of its workspace.
+    pub(super) fn is_unlimited(&self) -> bool {
+        match &self.principal {
             Principal::Key(key) => key.stores.is_none(),
             Principal::Session(_) => false,
-        };
-        if is_unlimited && self.may(need) { Ok(()) } else { Err(self.denied(need)) }
+        }
+    }
+
+    /// Returns the key of the caller, if it has one.
+    pub(super) fn key(&self) -> Option<KeyId> {
+        match &self.principal {
+            Principal::Key(key) => Some(key.id),
+            Principal::Session(_) => None,
+        }
+    }
+
+    /// Returns whether the caller may know of a session.
+    pub(super) fn sees(&self, session: &Session) -> bool {
+        match &self.principal {
+            Principal::Key(key) => key.sees(session),
+            Principal::Session(own) => own.id == session.id,
+        }
+    }
+
+    /// Returns whether the caller may do so much with a session that it sees.
+    pub(super) fn may_with(&self, need: Need) -> bool {
+        match &self.principal {
+            Principal::Key(_) => self.may(need),
+            Principal::Session(_) => need == Need::Read,
+        }
     }
 
     /// Tells whether the caller may do so much in a store of its workspace.

@@ -29,6 +29,12 @@ pub(super) const PAGE_MAX: usize = 100;
 /// How many things a page has at most when it holds texts.
 pub(super) const FULL_PAGE_MAX: usize = 20;
 
+/// How long the ids of things may be that Quipu only keeps and echoes: of agents, environments,
+/// models and vaults.
+pub(super) const FOREIGN_ID_CHARS_MAX: usize = 256;
+/// How many vaults a session may name.
+pub(super) const VAULT_IDS_MAX: usize = 50;
+
 /// The status and the type of the error for each kind. `docs/errors.md` lists them.
 pub(super) fn status(kind: &ErrorKind) -> (StatusCode, &'static str) {
     const INVALID: &str = "invalid_request_error";

@@ -87,12 +87,12 @@ pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
 }
 
 fn beginning(call: &Call<'_>) -> Result<(Reader, Sequence), Failure> {
-    let store = match call.query().get("store") {
+    let store = match call.query().get("store")? {
         None => None,
         Some(id) => Some(call.store(id, Need::Read)?.id),
     };
     let last_seen = call.headers().get("last-event-id").and_then(|value| value.to_str().ok());
-    let seen = match call.query().get("after").or(last_seen).map(str::parse) {
+    let seen = match call.query().get("after")?.or(last_seen).map(str::parse) {
         Some(Ok(after)) => Sequence(after),
         Some(Err(_)) => return Err(Failure::invalid("after: must be a sequence number")),
         None => call.engine.newest_sequence()?,
@@ -159,14 +159,10 @@ impl Reader {
     fn may_know(&self, news: &News) -> bool {
         let store = news.change.store;
         let is_wanted = self.store.is_none_or(|wanted| wanted == store);
-        if !is_wanted || !self.caller.may_in(store, Need::Read) {
-            return false;
-        }
-        match news.workspace {
-            Some(workspace) => workspace == self.caller.workspace,
-            // It was deleted, which only callers with access to the whole workspace may see.
-            None => self.caller.require_workspace(Need::Read).is_ok(),
-        }
+        // A deleted store still has a workspace: its deletion is nobody else's business.
+        is_wanted
+            && news.workspace == Some(self.caller.workspace)
+            && self.caller.may_in(store, Need::Read)
     }
 }
 

@@ -13,7 +13,7 @@ use quipu_core::model::{Id as _, VersionId};
 
 use super::App;
 use super::answer::Failure;
-use super::caller::{WorkspaceSlot, check_headers};
+use super::caller::WorkspaceSlot;
 use super::routes::HEALTH;
 use crate::pool::PoolError;
 
@@ -72,12 +72,6 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
     let permit = (path != HEALTH).then(|| app.0.permits.try_acquire());
     if let Some(Err(_)) = permit {
         return Failure::from(PoolError::Overloaded).into_response();
-    }
-    if app.settings().strict_headers
-        && path.starts_with("/v1/")
-        && let Err(failure) = check_headers(request.headers(), path)
-    {
-        return failure.into_response();
     }
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     match tokio::time::timeout(app.settings().request_timeout, running).await {

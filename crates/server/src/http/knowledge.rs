@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
 use super::caller::Need;
-use super::cursor;
+use super::cursor::Cursors;
+use super::query::Query;
 use crate::wire::{
     ContextBody, ListBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody, field_filters,
 };
@@ -29,14 +30,13 @@ pub(super) fn search(call: &Call<'_>) -> Answer {
 
 fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
     let query = call.query();
-    let owned = |name: &str| query.all(name).into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let what = query.all("type").into_iter().map(|text| match text {
+    let what = query.all("type")?.into_iter().map(|text| match text {
         "memory" | "entity" => Ok(What::Memories),
         "observation" => Ok(What::Observations),
         "relation" => Ok(What::Relations),
         _ => Err(Failure::invalid("type: must be one of: memory, observation, relation")),
     });
-    let mode = match query.get("search_type") {
+    let mode = match query.get("search_type")? {
         None | Some("text") => SearchMode::Text,
         Some("title") => SearchMode::Title,
         Some("permalink") => SearchMode::Permalink,
@@ -44,8 +44,8 @@ fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
             return Err(Failure::invalid("search_type: must be one of: text, title, permalink"));
         }
     };
-    let directory = query.get("path_prefix").map(directory).transpose()?;
-    let fields = match query.get("metadata_filters") {
+    let directory = query.get("path_prefix")?.map(directory).transpose()?;
+    let fields = match query.get("metadata_filters")? {
         None => Vec::new(),
         Some(text) => {
             let value: Value = serde_json::from_str(text)
@@ -54,21 +54,31 @@ fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
         }
     };
     Ok(SearchRequest {
-        stores: stores(call, &query.all("store"))?,
-        text: query.get("query").or(query.get("q")).unwrap_or_default().to_owned(),
+        stores: stores(call, &query.all("store")?)?,
+        // No words select by the filters alone, so an empty value means something here.
+        text: query
+            .get_or_empty("query")
+            .or(query.get_or_empty("q"))
+            .unwrap_or_default()
+            .to_owned(),
         mode,
         what: what.collect::<Result<_, _>>()?,
         filter: SearchFilter {
             directory,
-            kinds: owned("note_type"),
-            tags: owned("tag"),
-            categories: owned("category"),
+            kinds: owned(query, "note_type")?,
+            tags: owned(query, "tag")?,
+            categories: owned(query, "category")?,
             fields,
             changed_after: moment(call, "after")?,
         },
         offset: query.parse("offset")?.unwrap_or(0),
         limit: query.limit(View::Basic)?,
     })
+}
+
+/// Returns all values of a name.
+fn owned(query: &Query, name: &str) -> Result<Vec<String>, Failure> {
+    Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
 }
 
 /// Returns a directory as people write it: `docs`, `/docs`, `/docs/`.
@@ -79,7 +89,7 @@ fn directory(text: &str) -> Result<Directory, Failure> {
 }
 
 fn moment(call: &Call<'_>, name: &str) -> Result<Option<Timestamp>, Failure> {
-    let Some(text) = call.query().get(name) else { return Ok(None) };
+    let Some(text) = call.query().get(name)? else { return Ok(None) };
     let moment = timeframe::since(text, call.engine.now());
     moment.map(Some).ok_or_else(|| {
         Failure::invalid(format!("{name}: must be a time such as `7d` or `2026-11-15`"))
@@ -94,7 +104,7 @@ fn stores(call: &Call<'_>, names: &[&str]) -> Result<Vec<StoreId>, Failure> {
     }
     let mut found = Vec::new();
     for name in names {
-        let store = call.engine.find_store(call.caller.workspace, name)?;
+        let store = call.find_store(name)?;
         if !readable.contains(&store.id) {
             return Err(call.caller.denied(Need::Read));
         }
@@ -136,13 +146,13 @@ fn scope(call: &Call<'_>) -> Result<Scope, Failure> {
 pub(super) fn context(call: &Call<'_>) -> Answer {
     let scope = scope(call)?;
     let query = call.query();
-    let Some(identifier) = query.get("url") else {
+    let Some(identifier) = query.get("url")? else {
         return Err(Failure::invalid("url: say which memory, such as `memory://notes/tea`"));
     };
     let default = ContextRequest::default();
     let request = ContextRequest {
         depth: query.parse("depth")?.unwrap_or(default.depth),
-        kinds: query.all("relation_type").into_iter().map(str::to_owned).collect(),
+        kinds: owned(query, "relation_type")?,
         changed_after: moment(call, "timeframe")?,
         related_max: query.parse("max_related")?.unwrap_or(default.related_max),
         offset: query.parse("offset")?.unwrap_or(0),
@@ -154,19 +164,20 @@ pub(super) fn context(call: &Call<'_>) -> Answer {
 /// Returns the last change of each memory, the newest first.
 pub(super) fn recent(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Read)?;
-    let before: Option<VersionId> = cursor::decode(RECENT, call.query().get("page"))?;
+    let cursors = Cursors::new(call, RECENT, &["timeframe", "note_type"]);
+    let before: Option<VersionId> = cursors.place(call.query())?;
     let request = RecentRequest {
         stores: vec![store.id],
         since: moment(call, "timeframe")?.unwrap_or(Timestamp::MIN),
         operations: Vec::new(),
-        kinds: call.query().all("note_type").into_iter().map(str::to_owned).collect(),
+        kinds: owned(call.query(), "note_type")?,
         before,
         limit: call.query().limit(View::Basic)?,
     };
     let page = call.engine.recent(&request)?;
     Ok(json(&ListBody {
         data: page.items.iter().map(RecentBody::from).collect(),
-        next_page: page.next.map(|id| cursor::encode(RECENT, id)),
+        next_page: page.next.map(|id| cursors.encode(id)),
     }))
 }
 
@@ -178,7 +189,7 @@ pub(super) fn links(call: &Call<'_>) -> Answer {
         json(&ListBody::complete(links.iter().map(NoteLinkBody::from).collect()))
     };
     let engine = call.engine;
-    match (call.query().get("direction"), call.query().get("memory")) {
+    match (call.query().get("direction")?, call.query().get("memory")?) {
         (None | Some("outgoing"), Some(memory)) => {
             Ok(list(engine.links(&scope, resolved(engine, &scope, memory)?, LINKS_MAX)?))
         }

@@ -9,7 +9,7 @@ use quipu_core::model::{Content, ContentHash, Directory, Memory, MemoryId, Memor
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
 use super::caller::{Need, parse_id};
-use super::cursor;
+use super::cursor::Cursors;
 use crate::wire::{
     CreateMemory, DeletedBody, ListBody, ListingBody, MemoryBody, Object, PreconditionBody,
     UpdateMemory,
@@ -30,26 +30,27 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Read)?;
     let view = call.query().view(View::Basic)?;
-    let directory = match call.query().get("path_prefix") {
+    let directory = match call.query().get("path_prefix")? {
         None => Directory::root(),
         Some(prefix) => Directory::parse(prefix).map_err(|error| invalid("path_prefix", error))?,
     };
-    let depth = match call.query().get("depth") {
+    let depth = match call.query().get("depth")? {
         None | Some("0") => None,
         Some("1") => NonZero::new(1),
         Some(_) => return Err(Failure::invalid("depth: must be 0 or 1")),
     };
+    let cursors = Cursors::new(call, LIST, &["path_prefix", "depth"]);
     let query = ListQuery {
         directory,
         depth,
-        after: cursor::decode(LIST, call.query().get("page"))?,
+        after: cursors.place(call.query())?,
         limit: call.query().limit(view)?,
         view,
     };
     let page = call.engine.list(store.id, &query)?;
     Ok(json(&ListBody {
         data: page.items.iter().map(ListingBody::from).collect(),
-        next_page: page.next.map(|place| cursor::encode(LIST, place)),
+        next_page: page.next.map(|place| cursors.encode(place)),
     }))
 }
 
@@ -89,7 +90,7 @@ pub(super) fn update(call: &Call<'_>) -> Answer {
 
 pub(super) fn delete(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Write)?;
-    let precondition = match call.query().get("expected_content_sha256") {
+    let precondition = match call.query().get("expected_content_sha256")? {
         None => Precondition::None,
         Some(hash) => Precondition::ContentIs(parse_hash("expected_content_sha256", hash)?),
     };

@@ -2,7 +2,7 @@
 
 use quipu_core::Error;
 use quipu_core::engine::{NewAttachment, NewSession, Principal, StoreUpdate, TokenWish};
-use quipu_core::model::{Access, Instructions, MemoryPath, Store, StorePolicy, VersionId};
+use quipu_core::model::{Access, Instructions, MemoryPath, Role, Store, StorePolicy, VersionId};
 use quipu_core::prompt::{Prompt, PromptStore};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,9 +11,11 @@ use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
 use super::sessions::session;
+use crate::mcp::MEMORY_STORE;
 use crate::tool::{self, MemoryTool, Strings, ToolSettings};
 use crate::wire::{
-    MemoryBody, PolicyBody, RestoreVersion, StartToolSession, ToolSessionBody, UpdatePolicy,
+    MemoryBody, PolicyBody, RestoreVersion, StartToolSession, TokenBody, ToolSessionBody,
+    UpdatePolicy,
 };
 
 /// Returns whether a command of the memory tool reads or writes.
@@ -32,7 +34,7 @@ pub(super) fn tool_kind(body: &[u8]) -> Kind {
 /// Carries out one command of the memory tool; the body is the tool's input.
 pub(super) fn tool(call: &Call<'_>) -> Answer {
     let store = named_store(call)?;
-    let strings = match call.query().get("strings") {
+    let strings = match call.query().get("strings")? {
         None | Some("doc") => Strings::Doc,
         Some("python") => Strings::Python,
         Some(_) => return Err(Failure::invalid("strings: must be one of: doc, python")),
@@ -55,10 +57,11 @@ pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
         return Ok(json(&ToolSessionBody {
             session_id: Some(session.id.to_string()),
             token: None,
+            token_expires_at: session.token_expires_at.map(|at| at.to_string()),
         }));
     }
     if store.archived_at.is_some() || !call.caller.may_in(store.id, Need::Write) {
-        return Ok(json(&ToolSessionBody { session_id: None, token: None }));
+        return Ok(json(&ToolSessionBody::default()));
     }
     let attachment = NewAttachment {
         store: store.id,
@@ -66,16 +69,22 @@ pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
         instructions: Instructions::default(),
     };
     let title = body.title.unwrap_or_else(|| "memory tool".to_owned());
-    let new = NewSession::titled(&title, vec![attachment], TokenWish::Issue);
+    let new = NewSession {
+        key: call.caller.key(),
+        ..NewSession::titled(&title, vec![attachment], TokenWish::Issue)
+    };
     let (session, token) = call.engine.create_session(call.caller.workspace, &new)?;
     Ok(json(&ToolSessionBody {
         session_id: Some(session.id.to_string()),
         token: token.map(|token| token.reveal().to_owned()),
+        token_expires_at: session.token_expires_at.map(|at| at.to_string()),
     }))
 }
 
-/// Returns the store that the path calls by name, slug or id, if the caller may read it; a caller that may make
-/// stores gets a new one.
+/// Returns the store that the path calls by name, slug or id, if the caller may read it.
+///
+/// The memory tool's own store is made at its first use by a caller that may make stores. Any other
+/// name that is not there may be a mistake, so nothing is made.
 fn named_store(call: &Call<'_>) -> Result<Store, Failure> {
     let name = call.parameter("store");
     if let Principal::Session(session) = &call.caller.principal {
@@ -87,11 +96,10 @@ fn named_store(call: &Call<'_>) -> Result<Store, Failure> {
         let attached = attached.ok_or_else(|| call.caller.denied(Need::Read))?;
         return Ok(call.engine.store(attached.store)?);
     }
-    let workspace = call.caller.workspace;
-    let store = if call.caller.require_workspace(Need::Manage).is_ok() {
-        call.engine.find_or_create_store(workspace, name)?
+    let store = if name == MEMORY_STORE && call.caller.require_workspace(Need::Manage).is_ok() {
+        call.engine.find_or_create_store(call.caller.workspace, name)?
     } else {
-        call.engine.find_store(workspace, name)?
+        call.find_store(name)?
     };
     if call.caller.may_in(store.id, Need::Read) {
         Ok(store)
@@ -141,13 +149,26 @@ pub(super) fn prompt(call: &Call<'_>) -> Answer {
     let root = &call.settings().mount_root;
     let stores =
         session.attachments.iter().map(|store| PromptStore::mounted(store, root)).collect();
-    let topic = call.query().get("topic").map(str::to_owned);
+    let topic = call.query().get("topic")?.map(str::to_owned);
     Ok(json(&serde_json::json!({ "prompt": Prompt { stores, topic }.text() })))
 }
 
-/// Gives a session a new token; the old one stops to work.
+/// Gives a session a new token; the old one stops to work. The token acts as the session, so it is
+/// for the key that made the session and for admins only.
 pub(super) fn new_token(call: &Call<'_>) -> Answer {
     let session = session(call, Need::Write)?;
-    let token = call.engine.renew_token(session.id)?;
-    Ok(json(&serde_json::json!({ "token": token.reveal() })))
+    let is_allowed = match &call.caller.principal {
+        Principal::Key(key) => key.role == Role::Admin || session.key == Some(key.id),
+        Principal::Session(_) => false,
+    };
+    if !is_allowed {
+        return Err(Failure::forbidden(
+            "the token of a session is renewed by the key that made the session or by an admin key",
+        ));
+    }
+    let (session, token) = call.engine.renew_token(session.id, call.caller.key())?;
+    Ok(json(&TokenBody {
+        token: token.reveal().to_owned(),
+        token_expires_at: session.token_expires_at.map(|at| at.to_string()),
+    }))
 }

@@ -1,17 +1,14 @@
 //! What is not about memories: health, readiness, metrics, and the description of the API.
 
-use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quipu_core::Engine;
-use quipu_core::engine::Principal;
-use quipu_core::model::Role;
 use sha2::{Digest as _, Sha256};
 
 use super::App;
@@ -43,14 +40,14 @@ pub(super) async fn ready(State(app): State<App>) -> Answer {
     Err(failure)
 }
 
-/// Returns the metrics to callers on this host, and to others with an admin key.
+/// Returns the metrics to keys that are not limited to some stores. Where a request comes from says
+/// nothing: behind a proxy, and to other users of this host, every caller is a local one.
 pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let is_local = peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback());
+    let is_open = app.settings().metrics_open;
     let headers = request.headers().clone();
     let look = move |engine: &Engine| {
-        if !is_local {
-            require_admin(engine, &headers)?;
+        if !is_open {
+            require_unlimited_key(engine, &headers)?;
         }
         Ok::<_, Failure>(engine.newest_sequence()?)
     };
@@ -62,14 +59,12 @@ pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer 
     Ok(with_type("text/plain; version=0.0.4", text))
 }
 
-fn require_admin(engine: &Engine, headers: &HeaderMap) -> Result<(), Failure> {
+fn require_unlimited_key(engine: &Engine, headers: &HeaderMap) -> Result<(), Failure> {
     let (caller, _) = Caller::authenticate(engine, headers, None)?;
-    match &caller.principal {
-        Principal::Key(key) if key.role == Role::Admin => Ok(()),
-        Principal::Key(_) | Principal::Session(_) => {
-            Err(Failure::forbidden("metrics are for this host and for admin keys"))
-        }
+    if caller.is_unlimited() {
+        return Ok(());
     }
+    Err(Failure::forbidden("metrics are for keys that are not limited to some stores"))
 }
 
 /// Returns the description of the API.

@@ -8,25 +8,32 @@ use quipu_core::model::{Timestamp, View};
 use super::answer::Failure;
 use super::choices::{FULL_PAGE_MAX, PAGE_DEFAULT, PAGE_MAX};
 
-/// The pairs of a query string. Unknown names are ignored, empty values count as absent.
+/// The pairs of a query string. Unknown names are ignored; a known name without a value is an
+/// error, since whoever sent `expected_content_sha256=` meant to restrict what happens.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(super) fn new(text: &str) -> Self {
-        let pairs = form_urlencoded::parse(text.as_bytes()).into_owned();
-        Self(pairs.filter(|(_, value)| !value.is_empty()).collect())
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    /// Returns the value of a name; the last one counts.
+    pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Failure> {
+        self.get_or_empty(name).map(|value| not_empty(name, value)).transpose()
+    }
+
+    /// Returns the value of a name for which an empty value means something.
+    pub(super) fn get_or_empty(&self, name: &str) -> Option<&str> {
         let named = self.0.iter().rfind(|(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
     }
 
     /// Returns all values of a name that may be repeated, with or without `[]` at its end.
-    pub(super) fn all(&self, name: &str) -> Vec<&str> {
+    pub(super) fn all(&self, name: &str) -> Result<Vec<&str>, Failure> {
         let is_named = |key: &str| key.strip_suffix("[]").unwrap_or(key) == name;
-        self.0.iter().filter(|(key, _)| is_named(key)).map(|(_, value)| value.as_str()).collect()
+        let named = self.0.iter().filter(|(key, _)| is_named(key));
+        named.map(|(_, value)| not_empty(name, value)).collect()
     }
 
     /// Returns the value of a name in another type.
@@ -34,12 +41,12 @@ impl Query {
         &self,
         name: &str,
     ) -> Result<Option<T>, Failure> {
-        let parsed = self.get(name).map(str::parse).transpose();
+        let parsed = self.get(name)?.map(str::parse).transpose();
         parsed.map_err(|error| Failure::invalid(format!("{name}: {error}")))
     }
 
     pub(super) fn view(&self, default: View) -> Result<View, Failure> {
-        match self.get("view") {
+        match self.get("view")? {
             None => Ok(default),
             Some("basic") => Ok(View::Basic),
             Some("full") => Ok(View::Full),
@@ -48,7 +55,7 @@ impl Query {
     }
 
     pub(super) fn archived(&self) -> Result<Archived, Failure> {
-        match self.get("include_archived") {
+        match self.get("include_archived")? {
             None | Some("false") => Ok(Archived::Hide),
             Some("true") => Ok(Archived::Show),
             Some(_) => Err(Failure::invalid("include_archived: must be true or false")),
@@ -57,7 +64,7 @@ impl Query {
 
     /// Returns how many things a page has at most.
     pub(super) fn limit(&self, view: View) -> Result<usize, Failure> {
-        let limit = match self.get("limit") {
+        let limit = match self.get("limit")? {
             None => PAGE_DEFAULT,
             Some(text) => {
                 text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit)).ok_or_else(
@@ -85,6 +92,15 @@ impl Query {
     }
 }
 
+fn not_empty<'v>(name: &str, value: &'v str) -> Result<&'v str, Failure> {
+    if value.is_empty() {
+        return Err(Failure::invalid(format!(
+            "{name}: must not be empty; give a value or leave it out"
+        )));
+    }
+    Ok(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,13 +108,23 @@ mod tests {
     #[test]
     fn both_ways_to_write_a_space_and_brackets_are_read() {
         let query = Query::new("a=x+y&b=x%20y&created_at%5Bgte%5D=2026-01-01T00%3A00%3A00&c=");
-        assert_eq!(
-            (query.get("a"), query.get("b"), query.get("c")),
-            (Some("x y"), Some("x y"), None)
-        );
+        for (name, value) in [("a", Some("x y")), ("b", Some("x y")), ("d", None)] {
+            assert_eq!(query.get(name).unwrap(), value, "{name}");
+        }
         let span = query.created().unwrap();
         assert_eq!(span.first.to_string(), "2026-01-01T00:00:00.000000Z");
         assert_eq!(span.last, Timestamp::MAX);
+    }
+
+    #[test]
+    fn an_empty_value_is_a_value() {
+        let query = Query::new("a=&b&c[]=x&c[]=&d=x&d=");
+        for name in ["a", "b", "d"] {
+            assert!(query.get(name).is_err(), "{name}");
+        }
+        assert!(query.all("c").is_err());
+        assert_eq!(query.get_or_empty("a"), Some(""));
+        assert_eq!((query.get("e").unwrap(), query.all("e").unwrap()), (None, Vec::new()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use quipu_core::model::{Description, Metadata, Name, StorePolicy, View};
 use super::answer::{Answer, json};
 use super::call::Call;
 use super::caller::Need;
-use super::cursor;
+use super::cursor::{self, Cursors};
 use crate::wire::{CreateStore, DeletedBody, ListBody, StoreBody, UpdateStore};
 
 const LIST: &str = "stores";
@@ -28,11 +28,13 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
 
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let limit = call.query().limit(View::Basic)?;
+    let filters: Vec<_> = [&["include_archived"][..], &cursor::CREATED].concat();
+    let cursors = Cursors::new(call, LIST, &filters);
     let mut query = StoreQuery {
         workspace: call.caller.workspace,
         archived: call.query().archived()?,
         created: call.query().created()?,
-        before: cursor::decode(LIST, call.query().get("page"))?,
+        before: cursors.place(call.query())?,
         limit,
     };
     // A caller that sees only some stores gets full pages of those.
@@ -47,7 +49,7 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
             break page.next;
         }
     };
-    Ok(json(&ListBody { data, next_page: next.map(|id| cursor::encode(LIST, id)) }))
+    Ok(json(&ListBody { data, next_page: next.map(|id| cursors.encode(id)) }))
 }
 
 pub(super) fn retrieve(call: &Call<'_>) -> Answer {

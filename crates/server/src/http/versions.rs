@@ -6,16 +6,30 @@ use quipu_core::model::{Actor, KeyId, MemoryId, PrincipalName, SessionId, Versio
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
 use super::caller::{Need, parse_id};
-use super::cursor;
+use super::cursor::Cursors;
 use super::query::Query;
 use crate::wire::{ListBody, VersionBody};
 
 const LIST: &str = "versions";
 
+/// The parameters that select versions.
+const FILTERS: [&str; 9] = [
+    "memory_id",
+    "session_id",
+    "api_key_id",
+    "service_account_id",
+    "operation",
+    "created_at[gte]",
+    "created_at[gt]",
+    "created_at[lte]",
+    "created_at[lt]",
+];
+
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Read)?;
     let view = call.query().view(View::Basic)?;
-    let before = cursor::decode(LIST, call.query().get("page"))?;
+    let cursors = Cursors::new(call, LIST, &FILTERS);
+    let before = cursors.place(call.query())?;
     let limit = call.query().limit(view)?;
     let Some(filter) = filter(call.query())? else {
         return Ok(json(&ListBody::<VersionBody>::complete(Vec::new())));
@@ -23,33 +37,28 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
     let page = call.engine.versions(store.id, &VersionQuery { filter, before, limit, view })?;
     Ok(json(&ListBody {
         data: page.items.iter().map(VersionBody::from).collect(),
-        next_page: page.next.map(|id| cursor::encode(LIST, id)),
+        next_page: page.next.map(|id| cursors.encode(id)),
     }))
 }
 
 /// Reads the filters; `None` if one of them names something that cannot exist.
 fn filter(query: &Query) -> Result<Option<VersionFilter>, Failure> {
-    let memory = match query.get("memory_id").map(str::parse::<MemoryId>) {
+    let (operation, created) = (query.parse("operation")?, query.created()?);
+    let memory = match query.get("memory_id")?.map(str::parse::<MemoryId>) {
         None => None,
         Some(Ok(id)) => Some(id),
         Some(Err(_)) => return Ok(None),
     };
     let session =
-        query.get("session_id").map(|id| id.parse::<SessionId>().map(Actor::Session).ok());
-    let key = query.get("api_key_id").map(|id| id.parse::<KeyId>().map(Actor::ApiKey).ok());
-    let service = query.get("service_account_id").map(|id| {
+        query.get("session_id")?.map(|id| id.parse::<SessionId>().map(Actor::Session).ok());
+    let key = query.get("api_key_id")?.map(|id| id.parse::<KeyId>().map(Actor::ApiKey).ok());
+    let service = query.get("service_account_id")?.map(|id| {
         let name = id.strip_prefix("svac_")?;
         PrincipalName::parse(name).map(Actor::ServiceAccount).ok()
     });
     let actors: Option<Vec<Actor>> = [session, key, service].into_iter().flatten().collect();
     let Some(actors) = actors else { return Ok(None) };
-    Ok(Some(VersionFilter {
-        memory,
-        path: None,
-        operation: query.parse("operation")?,
-        actors,
-        created: query.created()?,
-    }))
+    Ok(Some(VersionFilter { memory, path: None, operation, actors, created }))
 }
 
 pub(super) fn retrieve(call: &Call<'_>) -> Answer {

@@ -59,8 +59,7 @@ impl Watched {
 #[derive(Debug)]
 struct Touch<'n> {
     store: StoreId,
-    /// `None` when the store is deleted: whose it was cannot be told any more, nor can anything of
-    /// it be read.
+    /// Also of a store that is deleted; `None` if it is not known any more.
     workspace: Option<WorkspaceId>,
     is_list_changed: bool,
     /// Where the memory is, and where it was.
@@ -233,7 +232,7 @@ impl Follower {
     fn allowed(&self, touches: &[Touch<'_>], interest: &Interest<'_>) -> Notice {
         let is_known = |touch: &&Touch<'_>| match touch.workspace {
             Some(workspace) => workspace == self.client.workspace && self.knows(touch.store),
-            None => touch.is_list_changed,
+            None => false,
         };
         let known: Vec<_> = touches.iter().filter(is_known).collect();
         let is_listed = known.iter().any(|touch| touch.is_list_changed);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::request::Parts;
 use quipu_core::engine::{NewAttachment, NewSession, Principal, TokenWish};
-use quipu_core::model::{Actor, WorkspaceId};
+use quipu_core::model::{Actor, KeyId, WorkspaceId};
 use quipu_core::{Engine, Error, ErrorKind};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -92,7 +92,7 @@ impl Handler {
         let (workspace, grant) = match &self.door {
             Door::Stdio(Reach::Everything(workspace)) => (*workspace, Grant::Everything),
             Door::Stdio(Reach::Attached(workspace, stores)) => {
-                let begun = self.session(*workspace, stores, named).await?;
+                let begun = self.session(*workspace, None, stores, named).await?;
                 (*workspace, Grant::Session(Box::new(begun.session().clone())))
             }
             Door::Http => {
@@ -112,12 +112,14 @@ impl Handler {
     async fn session(
         &self,
         workspace: WorkspaceId,
+        key: Option<KeyId>,
         stores: &[NewAttachment],
         named: Option<&Implementation>,
     ) -> Result<&Arc<DraftedSession>, ErrorData> {
         let draft = async || {
             let title = sessions::title(named);
-            let new = NewSession::titled(&title, stores.to_vec(), TokenWish::None);
+            let titled = NewSession::titled(&title, stores.to_vec(), TokenWish::None);
+            let new = NewSession { key, ..titled };
             let draft = move |engine: &Engine| engine.draft_session(workspace, &new);
             let drafted = self.mcp.pool().read(draft).await.map_err(interrupted)?;
             let session = drafted.map_err(|error| protocol(&error))?;
@@ -133,6 +135,7 @@ impl Handler {
         named: Option<&Implementation>,
         progress: Progress,
     ) -> Result<Arc<Asked>, ErrorData> {
+        sessions::require_short_names(named)?;
         let identity = self.identity(&context.extensions, named).await?;
         let author = match (&self.door, &identity.grant) {
             (Door::Http, Grant::Session(session)) => Some(Actor::Session(session.id).into()),
@@ -199,12 +202,16 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        context.peer.set_peer_info(request.clone());
         let named = Some(&request.client_info);
+        sessions::require_short_names(named)?;
+        context.peer.set_peer_info(request.clone());
         let identity = self.identity(&context.extensions, named).await?;
         match identity.grant {
-            Grant::Everything | Grant::Key(_) => {
-                self.session(identity.workspace, &[], named).await?;
+            Grant::Everything => {
+                self.session(identity.workspace, None, &[], named).await?;
+            }
+            Grant::Key(key) => {
+                self.session(identity.workspace, Some(key.id), &[], named).await?;
             }
             Grant::Session(_) => {}
         }

@@ -4,24 +4,31 @@
 //! clients name themselves in each request; those of one name and key share a session. Either is
 //! recorded when it first changes something: a client that only reads needs no write.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use quipu_core::Error;
 use quipu_core::engine::{NewSession, TokenWish};
 use quipu_core::model::{Actor, KeyId, SessionId, WorkspaceId};
-use rmcp::model::Implementation;
+use rmcp::model::{ErrorData, Implementation};
 
 use super::access::{Client, Grant};
 
 const TITLE_CHARS_MAX: usize = 200;
 
-/// The sessions of clients that name themselves in each request.
+/// How long each of the names that a client gives itself may be.
+const CLIENT_NAME_CHARS_MAX: usize = 256;
+
+/// How many clients are remembered. One that was forgotten gets another session for its next
+/// change, so a client that changes its name with every request costs rows and no memory.
+const CLIENTS_MAX: usize = 1000;
+
+/// The sessions of clients that name themselves in each request, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<HashMap<Owner, SessionId>>);
+pub(super) struct Sessions(Mutex<VecDeque<(Owner, SessionId)>>);
 
 /// What makes two requests those of one client.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     workspace: WorkspaceId,
     key: Option<KeyId>,
@@ -39,14 +46,39 @@ impl Sessions {
         let owner = Owner { workspace, key, title: title.to_owned() };
         // Held while the session is made, so that two first requests make one session.
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&session) = sessions.get(&owner) {
-            return Ok(Actor::Session(session));
+        let known = sessions.iter().position(|(known, _)| *known == owner);
+        let session = match known.and_then(|place| sessions.remove(place)) {
+            Some((_, session)) => session,
+            None => {
+                let titled = NewSession::titled(title, Vec::new(), TokenWish::None);
+                let new = NewSession { key, ..titled };
+                client.engine.create_session(workspace, &new)?.0.id
+            }
+        };
+        sessions.push_back((owner, session));
+        if sessions.len() > CLIENTS_MAX {
+            sessions.pop_front();
         }
-        let new = NewSession::titled(title, Vec::new(), TokenWish::None);
-        let session = client.engine.create_session(workspace, &new)?.0.id;
-        sessions.insert(owner, session);
         Ok(Actor::Session(session))
     }
+}
+
+/// Fails if a client gives itself names that are too long to keep.
+pub(super) fn require_short_names(client: Option<&Implementation>) -> Result<(), ErrorData> {
+    let Some(client) = client else { return Ok(()) };
+    let names = [
+        ("name", Some(&client.name)),
+        ("title", client.title.as_ref()),
+        ("version", Some(&client.version)),
+    ];
+    for (field, text) in names {
+        if text.is_some_and(|text| text.chars().nth(CLIENT_NAME_CHARS_MAX).is_some()) {
+            let message =
+                format!("clientInfo.{field}: must have at most {CLIENT_NAME_CHARS_MAX} characters");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+    }
+    Ok(())
 }
 
 /// Returns what to call the session of a client.
@@ -59,4 +91,41 @@ pub(super) fn title(client: Option<&Implementation>) -> String {
         .take(TITLE_CHARS_MAX)
         .collect();
     title.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quipu_core::Engine;
+    use quipu_core::settings::Limits;
+    use quipu_testkit::{InMemoryBackend, ManualClock};
+
+    use super::super::McpSettings;
+    use super::super::access::Identity;
+    use super::*;
+
+    #[test]
+    fn clients_of_ever_new_names_are_forgotten_one_by_one() {
+        let clock = Arc::new(ManualClock::default());
+        let backend = Arc::new(InMemoryBackend::default());
+        let engine = Engine::new(backend, clock, Limits::default());
+        let workspace = engine.default_workspace().unwrap().id;
+        let settings = McpSettings::default();
+        let identity = Identity { workspace, grant: Grant::Everything, settings };
+        let client = Client { engine, identity };
+        let sessions = Sessions::default();
+        let first = sessions.of(&client, "first").unwrap();
+        for number in 1..CLIENTS_MAX {
+            sessions.of(&client, &number.to_string()).unwrap();
+        }
+        assert_eq!(sessions.of(&client, "first").unwrap(), first, "it was used last");
+        let second = sessions.of(&client, "1").unwrap();
+        for number in 0..CLIENTS_MAX - 1 {
+            sessions.of(&client, &format!("new {number}")).unwrap();
+        }
+        assert_eq!(sessions.0.lock().unwrap().len(), CLIENTS_MAX);
+        assert_eq!(sessions.of(&client, "1").unwrap(), second);
+        assert_ne!(sessions.of(&client, "first").unwrap(), first, "it was forgotten");
+    }
 }

@@ -37,13 +37,24 @@ impl From<(&model::Store, Usage)> for StoreDetails {
     }
 }
 
-/// A run of the memory tool.
+/// A new token of a session.
 #[derive(Clone, Debug, Serialize)]
+pub struct TokenBody {
+    /// The token.
+    pub token: String,
+    /// When it stops to work.
+    pub token_expires_at: Option<String>,
+}
+
+/// A run of the memory tool.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ToolSessionBody {
     /// The session that its writes will name, if it can write.
     pub session_id: Option<String>,
     /// What to send in place of the key from now on, if anything.
     pub token: Option<String>,
+    /// When the session's token stops to work, if the session has one.
+    pub token_expires_at: Option<String>,
 }
 
 /// What Quipu does by itself in a store.
@@ -324,11 +335,13 @@ pub struct PrunedBody {
     pub memories_count: usize,
     /// How many deleted stores were erased.
     pub stores_count: usize,
+    /// How many sessions were over and were given up.
+    pub sessions_count: usize,
 }
 
 impl From<Pruned> for PrunedBody {
     fn from(pruned: Pruned) -> Self {
-        let Pruned { versions_count, memories_count, stores_count } = pruned;
-        Self { versions_count, memories_count, stores_count }
+        let Pruned { versions_count, memories_count, sessions_count, stores_count } = pruned;
+        Self { versions_count, memories_count, stores_count, sessions_count }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::Object;
 
@@ -65,8 +66,9 @@ pub enum PreconditionBody {
     },
 }
 
-/// The body of a request to start a session. What Quipu does not need is ignored.
+/// The body of a request to start a session.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CreateSession {
     /// The agent: an id, or an object with one.
     pub agent: AgentParam,
@@ -78,6 +80,12 @@ pub struct CreateSession {
     pub metadata: Option<BTreeMap<String, String>>,
     /// What to attach.
     pub resources: Option<Vec<Object<ResourceParam>>>,
+    /// The ids of vaults, which are kept and echoed.
+    pub vault_ids: Option<Vec<String>>,
+    /// What the agent should see first; there is no agent.
+    pub initial_events: Option<Vec<Value>>,
+    /// How much the agent may spend; there is no agent.
+    pub budget: Option<Value>,
 }
 
 /// An agent, by its id or with its version.
@@ -125,13 +133,20 @@ pub enum ResourceParam {
     },
 }
 
-/// The body of a request to change a session. What Quipu does not need is ignored.
+/// The body of a request to change a session.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UpdateSession {
     /// The new title.
     pub title: Option<String>,
     /// Labels to set or, with null, to remove.
     pub metadata: Option<BTreeMap<String, Option<String>>>,
+    /// Another agent; it stays what it is.
+    pub agent: Option<Value>,
+    /// Another budget; there is none.
+    pub budget: Option<Value>,
+    /// Other vaults; they stay what they are.
+    pub vault_ids: Option<Value>,
 }
 
 /// The body of a request to start a run of the memory tool.

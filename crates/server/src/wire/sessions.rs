@@ -29,8 +29,8 @@ pub struct SessionBody {
     pub stats: Empty,
     /// Nothing is measured.
     pub usage: Empty,
-    /// There are none.
-    pub vault_ids: [&'static str; 0],
+    /// The vaults that were named at the start.
+    pub vault_ids: Vec<String>,
     /// There are none.
     pub outcome_evaluations: [&'static str; 0],
     /// There is none.
@@ -101,11 +101,13 @@ pub struct SessionDetails {
     pub model_id: String,
     /// The environment's id.
     pub environment_id: String,
+    /// The ids of vaults.
+    pub vault_ids: Vec<String>,
 }
 
 impl SessionDetails {
     /// Takes over what a client said.
-    pub fn new(agent: &AgentParam, environment_id: &str) -> Self {
+    pub fn new(agent: &AgentParam, environment_id: &str, vault_ids: Vec<String>) -> Self {
         let (agent_id, version, model) = match agent {
             AgentParam::Id(id) => (id, None, None),
             AgentParam::Object { id, version, model } => (id, *version, model.as_ref()),
@@ -119,6 +121,7 @@ impl SessionDetails {
             agent_version: version.unwrap_or(1),
             model_id,
             environment_id: environment_id.to_owned(),
+            vault_ids,
         }
     }
 
@@ -129,6 +132,7 @@ impl SessionDetails {
             agent_version: 1,
             model_id: "unknown".to_owned(),
             environment_id: String::new(),
+            vault_ids: Vec::new(),
         })
     }
 
@@ -165,7 +169,7 @@ impl SessionBody {
             status: if session.archived_at.is_some() { "terminated" } else { "idle" },
             stats: Empty {},
             usage: Empty {},
-            vault_ids: [],
+            vault_ids: details.vault_ids,
             outcome_evaluations: [],
             budget: None,
             deployment_id: None,

@@ -4,6 +4,8 @@
 mod answers;
 #[path = "openapi/document.rs"]
 mod document;
+#[path = "openapi/empty.rs"]
+mod empty;
 
 use std::collections::BTreeSet;
 

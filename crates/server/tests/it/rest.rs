@@ -10,16 +10,22 @@ mod events;
 mod expiry;
 #[path = "rest/knowledge.rs"]
 mod knowledge;
+#[path = "rest/matrix.rs"]
+mod matrix;
 #[path = "rest/mcp.rs"]
 mod mcp;
 #[path = "rest/memories.rs"]
 mod memories;
 #[path = "rest/own.rs"]
 mod own;
+#[path = "rest/rights.rs"]
+mod rights;
 #[path = "rest/sessions.rs"]
 mod sessions;
 #[path = "rest/stores.rs"]
 mod stores;
+#[path = "rest/streams.rs"]
+mod streams;
 #[path = "rest/versions.rs"]
 mod versions;
 
@@ -134,10 +140,10 @@ impl Server {
     /// Lists everything, page by page, and returns the items.
     pub(crate) async fn all(&self, uri: &str) -> Vec<Value> {
         let mut items = Vec::new();
-        let mut page = String::new();
+        let mut page = uri.to_owned();
         loop {
             let separator = if uri.contains('?') { '&' } else { '?' };
-            let body = self.get(&format!("{uri}{separator}page={page}")).await.ok();
+            let body = self.get(&page).await.ok();
             let fields = body.as_object().expect("an object");
             assert_eq!(fields.keys().collect::<Vec<_>>(), ["data", "next_page"]);
             let data = body["data"].as_array().expect("a list").clone();
@@ -145,7 +151,7 @@ impl Server {
             match body["next_page"].as_str() {
                 Some(next) => {
                     assert!(!data.is_empty(), "an empty page goes on");
-                    next.clone_into(&mut page);
+                    page = format!("{uri}{separator}page={next}");
                 }
                 None => return items,
             }

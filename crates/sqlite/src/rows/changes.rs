@@ -71,7 +71,11 @@ pub(super) fn trim(connection: &Connection, before: Timestamp) -> Result<()> {
     let sql = "DELETE FROM changes WHERE sequence < ifnull(
         (SELECT sequence FROM changes WHERE at >= ?1 ORDER BY sequence LIMIT 1),
         (SELECT max(sequence) FROM changes))";
-    connection.prepare_cached(sql)?.execute([before.as_micros()]).map(drop)
+    connection.prepare_cached(sql)?.execute([before.as_micros()])?;
+    // The deletion itself is the change after the one that was the newest then.
+    let sql = "DELETE FROM deleted_stores
+        WHERE sequence + 1 < (SELECT min(sequence) FROM changes)";
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 fn words(event: Event) -> (&'static str, Option<VersionId>) {

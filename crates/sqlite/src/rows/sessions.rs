@@ -1,13 +1,26 @@
 //! Sessions and their attachments.
 
+use std::collections::HashSet;
+
 use quipu_core::backend::{Archived, Order, SessionQuery};
-use quipu_core::model::{Attachment, SecretHash, Session, SessionId, Timestamp};
+use quipu_core::model::{
+    Access, Actor, Attachment, Role, SecretHash, Session, SessionId, Timestamp, WorkspaceId,
+};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob, json, limit};
 
 const COLUMNS: &str = "id, workspace, title, metadata, details, token, created_at, \
-    updated_at, archived_at";
+    updated_at, archived_at, token_expires_at, key";
+
+/// What a key that is limited to some stores sees, as `Key::sees` says: ?8 is the key, ?9 whether
+/// it may write, ?10 whether it is an admin's.
+const VISIBLE: &str = "(?8 IS NULL OR s.key = ?8 OR
+    CASE WHEN EXISTS (SELECT 1 FROM attachments a WHERE a.session = s.id)
+        THEN NOT EXISTS (SELECT 1 FROM attachments a WHERE a.session = s.id AND (
+            a.access NOT IN ('read_only', iif(?9, 'read_write', 'read_only')) OR NOT EXISTS
+            (SELECT 1 FROM key_stores k WHERE k.key = ?8 AND k.store = a.store)))
+        ELSE ?10 END)";
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<Session>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
@@ -36,8 +49,14 @@ pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<
            AND (?5 OR archived_at IS NULL)
            AND (?6 IS NULL OR EXISTS
                 (SELECT 1 FROM attachments a WHERE a.store = ?6 AND a.session = s.id))
+           AND {VISIBLE}
          ORDER BY id {direction} LIMIT ?7"
     );
+    let viewer = query.viewer.as_ref();
+    let limited = viewer.filter(|key| key.stores.is_some());
+    if viewer.is_some_and(|key| key.workspace != query.workspace) {
+        return Ok(Vec::new());
+    }
     let found = connection
         .prepare_cached(&sql)?
         .query_map(
@@ -49,6 +68,9 @@ pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<
                 query.archived == Archived::Show,
                 query.store.map(blob),
                 limit(query.limit),
+                limited.map(|key| blob(key.id)),
+                limited.is_some_and(|key| key.role.covers(Access::ReadWrite)),
+                limited.is_some_and(|key| key.role == Role::Admin),
             ],
             from_row,
         )?
@@ -68,6 +90,8 @@ fn from_row(row: &Row<'_>) -> Result<Session> {
         created_at: row.moment(6)?,
         updated_at: row.moment(7)?,
         archived_at: row.optional_moment(8)?,
+        token_expires_at: row.optional_moment(9)?,
+        key: row.optional_id(10)?,
     })
 }
 
@@ -93,11 +117,13 @@ fn with_attachments(connection: &Connection, session: Session) -> Result<Session
 
 pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<()> {
     let sql = "INSERT INTO sessions
-            (id, workspace, title, metadata, details, token, created_at, updated_at, archived_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            (id, workspace, title, metadata, details, token, created_at, updated_at, archived_at,
+             token_expires_at, key)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         ON CONFLICT (id) DO UPDATE SET title = excluded.title, metadata = excluded.metadata,
             details = excluded.details, token = excluded.token,
-            updated_at = excluded.updated_at, archived_at = excluded.archived_at";
+            updated_at = excluded.updated_at, archived_at = excluded.archived_at,
+            token_expires_at = excluded.token_expires_at, key = excluded.key";
     connection.prepare_cached(sql)?.execute(params![
         blob(session.id),
         blob(session.workspace),
@@ -108,6 +134,8 @@ pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<
         session.created_at.as_micros(),
         session.updated_at.as_micros(),
         session.archived_at.map(Timestamp::as_micros),
+        session.token_expires_at.map(Timestamp::as_micros),
+        session.key.map(blob),
     ])?;
     detach_all(connection, session.id)?;
     let sql = "INSERT INTO attachments
@@ -126,6 +154,37 @@ pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<
         ])?;
     }
     Ok(())
+}
+
+pub(super) fn sessions_count(connection: &Connection, workspace: WorkspaceId) -> Result<u64> {
+    let sql = "SELECT count(*) FROM sessions WHERE workspace = ?1";
+    connection.prepare_cached(sql)?.query_row([blob(workspace)], |row| row.count(0))
+}
+
+/// Removes sessions that are over and that no version names.
+pub(super) fn prune(connection: &Connection, before: Timestamp, at_most: usize) -> Result<usize> {
+    let sql = "SELECT id FROM sessions s WHERE updated_at < ?1 AND (archived_at < ?1
+        OR archived_at IS NULL AND (token IS NULL OR token_expires_at < ?1 OR EXISTS
+            (SELECT 1 FROM keys k WHERE k.id = s.key AND k.revoked_at < ?1)))";
+    let over = connection
+        .prepare_cached(sql)?
+        .query_map([before.as_micros()], |row| row.id(0))?
+        .collect::<Result<Vec<SessionId>>>()?;
+    if over.is_empty() {
+        return Ok(0);
+    }
+    // Versions are not indexed by their authors: one scan for all sessions costs less than an
+    // index that every write maintains.
+    let sql = "SELECT actor FROM versions WHERE actor GLOB 'sesn_*'
+        UNION SELECT redacted_by FROM versions WHERE redacted_by GLOB 'sesn_*'";
+    let named = connection
+        .prepare_cached(sql)?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<HashSet<String>>>()?;
+    let is_unnamed = |id: &SessionId| !named.contains(&Actor::Session(*id).to_string());
+    let pruned: Vec<_> = over.into_iter().filter(is_unnamed).take(at_most).collect();
+    pruned.iter().try_for_each(|id| remove_session(connection, *id))?;
+    Ok(pruned.len())
 }
 
 pub(super) fn remove_session(connection: &Connection, id: SessionId) -> Result<()> {

@@ -136,7 +136,7 @@ pub(super) fn deleted_stores(
     let sql = concat!(
         "SELECT ",
         columns!(),
-        ", memories_count, deleted_at FROM deleted_stores
+        ", memories_count, deleted_at FROM restorable_stores
          WHERE workspace = ?1 ORDER BY deleted_at DESC, id"
     );
     let deleted = |row: &Row<'_>| {
@@ -149,17 +149,23 @@ pub(super) fn deleted_stores(
     connection.prepare_cached(sql)?.query_map([blob(workspace)], deleted)?.collect()
 }
 
+/// Followers of the feed learn of a deletion if they could see the store.
+const REMEMBER_WORKSPACE: &str = "INSERT OR REPLACE INTO deleted_stores
+    SELECT id, workspace, (SELECT ifnull(max(sequence), 0) FROM changes)
+    FROM stores WHERE id = ?1";
+
 /// Every other row is found through the row in `stores`, so moving that row hides all of them.
 pub(super) fn delete_store(connection: &Connection, id: StoreId, at: Timestamp) -> Result<()> {
     index::remove_store(connection, id)?;
     let sql = concat!(
-        "INSERT INTO deleted_stores (num, memories_count, size_bytes, deleted_at, ",
+        "INSERT INTO restorable_stores (num, memories_count, size_bytes, deleted_at, ",
         columns!(),
         ") SELECT num, memories_count, size_bytes, ?2, ",
         columns!(),
         " FROM stores WHERE id = ?1"
     );
     connection.execute(sql, params![blob(id), at.as_micros()])?;
+    connection.execute(REMEMBER_WORKSPACE, [blob(id)])?;
     connection.execute("DELETE FROM stores WHERE id = ?1", [blob(id)]).map(drop)
 }
 
@@ -169,10 +175,10 @@ pub(super) fn restore_store(connection: &Connection, id: StoreId) -> Result<()> 
         columns!(),
         ") SELECT num, memories_count, size_bytes, ",
         columns!(),
-        " FROM deleted_stores WHERE id = ?1"
+        " FROM restorable_stores WHERE id = ?1"
     );
     connection.execute(sql, [blob(id)])?;
-    connection.execute("DELETE FROM deleted_stores WHERE id = ?1", [blob(id)]).map(drop)
+    connection.execute("DELETE FROM restorable_stores WHERE id = ?1", [blob(id)]).map(drop)
 }
 
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
@@ -181,15 +187,22 @@ pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
     // would hold up others, and would need as much room in the log as they have in the database.
     let of_store = [
         "INSERT INTO removed_stores SELECT num FROM stores WHERE id = ?1
-            UNION ALL SELECT num FROM deleted_stores WHERE id = ?1",
+            UNION ALL SELECT num FROM restorable_stores WHERE id = ?1",
+        REMEMBER_WORKSPACE,
         "DELETE FROM key_stores WHERE store = ?1",
         "DELETE FROM stores WHERE id = ?1",
-        "DELETE FROM deleted_stores WHERE id = ?1",
+        "DELETE FROM restorable_stores WHERE id = ?1",
     ];
     for sql in of_store {
         connection.execute(sql, [blob(id)])?;
     }
     erase::set_pending(connection)
+}
+
+/// Returns the workspace of a store that was deleted.
+pub(super) fn removed_store(connection: &Connection, id: StoreId) -> Result<Option<WorkspaceId>> {
+    let sql = "SELECT workspace FROM deleted_stores WHERE id = ?1";
+    connection.prepare_cached(sql)?.query_row([blob(id)], |row| row.id(0)).optional()
 }
 
 /// How many rows of a deleted store one transaction removes, and how many bytes of text.

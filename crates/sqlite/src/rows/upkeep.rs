@@ -32,9 +32,9 @@ pub(crate) fn verify(connection: &Connection) -> Result<Vec<String>> {
 fn has_orphans(connection: &Connection, table: &str) -> Result<bool> {
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM {table} WHERE store NOT IN
-            (SELECT num FROM stores UNION SELECT num FROM deleted_stores
+            (SELECT num FROM stores UNION SELECT num FROM restorable_stores
                 UNION SELECT num FROM removed_stores
-                UNION SELECT id FROM stores UNION SELECT id FROM deleted_stores))"
+                UNION SELECT id FROM stores UNION SELECT id FROM restorable_stores))"
     );
     connection.query_row(&sql, [], |row| row.get(0))
 }

@@ -38,6 +38,7 @@ impl Earlier {
             store: Some(store),
             archived: Archived::Show,
             created: Span::default(),
+            viewer: None,
             order: Order::default(),
             after: None,
             limit: usize::MAX,

@@ -27,18 +27,18 @@ async fn events(server: &Server, uri: &str, headers: &[(&str, &str)]) -> Body {
 }
 
 /// Waits for the next piece of a stream.
-async fn next(body: &mut Body) -> String {
+pub(super) async fn next(body: &mut Body) -> String {
     piece(body).await.expect("the stream goes on")
 }
 
 /// Waits for the next piece of a stream, or for its end.
-async fn piece(body: &mut Body) -> Option<String> {
+pub(super) async fn piece(body: &mut Body) -> Option<String> {
     let frame = tokio::time::timeout(PATIENCE, body.frame()).await.expect("something comes")?;
     let bytes = frame.expect("the stream is whole").into_data().expect("data");
     Some(String::from_utf8(bytes.to_vec()).expect("UTF-8"))
 }
 
-fn follow(server: &Server) {
+pub(super) fn follow(server: &Server) {
     let app = server.app.clone();
     std::thread::spawn(move || app.follow(|| false));
 }
@@ -162,7 +162,7 @@ async fn a_quiet_stream_says_that_it_lives_whatever_others_do() {
 }
 
 /// Opens a stream with a credential of its own.
-async fn opened_with(server: &Server, key: &str) -> Body {
+pub(super) async fn opened_with(server: &Server, key: &str) -> Body {
     let request = Request::get("/quipu/events").header("x-api-key", key).body(Body::empty());
     let response = server.app.router().oneshot(request.expect("a request")).await;
     let response = response.expect("the router answers");
@@ -202,7 +202,7 @@ async fn a_stream_ends_at_once_when_its_credential_stops_to_work() {
     server.engine.revoke_key(id).unwrap();
     server.engine.archive_session(archived_id).unwrap();
     server.engine.delete_session(deleted_id).unwrap();
-    server.engine.renew_token(renewed_id).unwrap();
+    server.engine.renew_token(renewed_id, None).unwrap();
     // Nothing else happens that could wake them.
     for stream in [&mut revoked, &mut archived, &mut deleted, &mut renewed] {
         assert_eq!(piece(stream).await, None);

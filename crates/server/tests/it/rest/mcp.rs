@@ -28,7 +28,7 @@ pub(super) fn message(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
+pub(super) fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri("/mcp")
@@ -56,7 +56,7 @@ fn greeting() -> Value {
 }
 
 /// Returns the message in a stream of events.
-fn event(reply: &Reply) -> Value {
+pub(super) fn event(reply: &Reply) -> Value {
     let text = reply.body.as_str().unwrap_or_default();
     let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
     let messages = data.filter_map(|data| serde_json::from_str(data).ok());
@@ -81,7 +81,7 @@ impl<'s> Client<'s> {
     }
 
     /// Returns a request without a body.
-    fn bare(&self, method: Method) -> Request<Body> {
+    pub(super) fn bare(&self, method: Method) -> Request<Body> {
         Request::builder()
             .method(method)
             .uri("/mcp")
@@ -100,7 +100,7 @@ impl<'s> Client<'s> {
         event(&reply)["result"].clone()
     }
 
-    async fn tools(&self) -> Vec<String> {
+    pub(super) async fn tools(&self) -> Vec<String> {
         let reply = self.send(&message("tools/list", &json!({}))).await;
         let tools = event(&reply)["result"]["tools"].clone();
         super::texts(tools.as_array().expect("a list"), "name")
@@ -200,7 +200,7 @@ async fn a_revoked_key_stops_at_once() {
 }
 
 /// Returns the next event of a stream that says something; `None` when the stream has ended.
-async fn next_event(stream: &mut Body) -> Option<Value> {
+pub(super) async fn next_event(stream: &mut Body) -> Option<Value> {
     loop {
         let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.expect("in time");
         let bytes = frame?.expect("the stream is whole").into_data().expect("data");

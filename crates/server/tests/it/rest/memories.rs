@@ -12,6 +12,17 @@ fn address(store: &str, memory: &Value) -> String {
 }
 
 #[tokio::test]
+async fn an_empty_precondition_deletes_nothing() {
+    let server = server();
+    let store = server.store("s").await;
+    let memory = server.memory(&store, "/a", "x").await;
+    let uri = format!("{store}/memories/{}", memory["id"].as_str().unwrap());
+    let reply = server.delete(&format!("{uri}?expected_content_sha256=")).await;
+    assert!(reply.invalid().starts_with("expected_content_sha256: must not be empty"));
+    assert_eq!(server.get(&uri).await.ok()["content"], "x");
+}
+
+#[tokio::test]
 async fn a_memory_has_every_field_of_the_contract() {
     let server = server();
     let store = server.store("s").await;

@@ -1,9 +1,9 @@
-//! What a backend is asked for: which stores, memories, versions and sessions.
+//! What is selected: queries, filters and rules.
 
 use std::ops::Bound;
 
 use crate::model::{
-    Actor, Directory, MemoryId, MemoryPath, Operation, SessionId, StoreId, Timestamp, Version,
+    Actor, Directory, Key, MemoryId, MemoryPath, Operation, SessionId, StoreId, Timestamp, Version,
     VersionId, View, WorkspaceId,
 };
 
@@ -118,6 +118,8 @@ pub struct SessionQuery {
     pub archived: Archived,
     /// Only those created in this span.
     pub created: Span,
+    /// Only those that this key [sees](Key::sees); `None` selects all of the workspace.
+    pub viewer: Option<Key>,
     /// In which order they come.
     pub order: Order,
     /// Only those that come after this one, to go on after a page.
