@@ -33,7 +33,6 @@ pub(crate) struct Settings {
     /// Where mounts are.
     pub(crate) mount_root: String,
     /// Which file names are special wherever memories are files.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
     pub(crate) names: NameRules,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_max_chars: Option<usize>,

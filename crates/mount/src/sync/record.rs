@@ -1,0 +1,327 @@
+//! The lines of the sync's files: what was agreed, and what is about to be done.
+//!
+//! A snapshot is a list of records, and so is the journal of what changed since. They are text, so
+//! that a person can read them, and hold ids, paths and hashes, never the text of a memory.
+
+use std::fmt;
+
+use quipu_core::backend::Sequence;
+use quipu_core::model::{ContentHash, MemoryId, MemoryPath, SessionId, StoreId, VersionId};
+
+use super::report::LeftOut;
+use super::stamp::{Identity, Stamp};
+
+/// A memory and a file that are the same thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Agreed {
+    pub(super) memory: MemoryId,
+    /// Where both were.
+    pub(super) path: MemoryPath,
+    /// The memory's version at that time.
+    pub(super) version: VersionId,
+    /// What the memory held.
+    pub(super) store_hash: ContentHash,
+    /// What the file held; another text only if the store took a credential out.
+    pub(super) folder_hash: ContentHash,
+    /// Which file it was, however it is called.
+    pub(super) identity: Option<Identity>,
+    /// How the file looked from outside; while it looks so, it need not be read.
+    pub(super) stamp: Option<Stamp>,
+}
+
+/// Which store it is, and how new it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) store: StoreId,
+    /// Every change of the data directory up to this one was taken into account.
+    pub(super) sequence: Sequence,
+    /// The newest version of the store at that time.
+    pub(super) newest: Option<VersionId>,
+    /// A digest of the settings that decide which files can be memories.
+    pub(super) settings: u64,
+}
+
+/// A step that may have been carried out, wholly, half or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Intent {
+    pub(super) kind: IntentKind,
+    /// The memory as it was when the step was planned; `None` if it was still to be made.
+    pub(super) memory: Option<(MemoryId, VersionId, ContentHash)>,
+    /// What the file held; `None` if it was still to be made.
+    pub(super) folder_hash: Option<ContentHash>,
+    /// Where the file was, or should be made.
+    pub(super) from: MemoryPath,
+    /// Where both should be.
+    pub(super) path: MemoryPath,
+}
+
+/// What a step was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IntentKind {
+    DeleteMemory,
+    DeleteFile,
+    CreateMemory,
+    CreateFile,
+    /// Both keep their texts; one of them is moved.
+    Move,
+    /// The store gets the folder's text.
+    ToStore,
+    /// The folder gets the store's text.
+    ToFolder,
+    /// Both get a text made of both.
+    Merge,
+}
+
+impl IntentKind {
+    const WORDS: [(&'static str, Self); 8] = [
+        ("delete-memory", Self::DeleteMemory),
+        ("delete-file", Self::DeleteFile),
+        ("create-memory", Self::CreateMemory),
+        ("create-file", Self::CreateFile),
+        ("move", Self::Move),
+        ("to-store", Self::ToStore),
+        ("to-folder", Self::ToFolder),
+        ("merge", Self::Merge),
+    ];
+
+    fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// One line of a snapshot or of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record<'a> {
+    Head(Head),
+    /// Something that was agreed; it is parsed when it is needed.
+    Entry(Line<'a>),
+    /// Nothing is agreed about this path any more.
+    Gone(&'a str),
+    /// A memory that the store holds and the folder does not.
+    Other(MemoryId),
+    /// All of those are forgotten.
+    NoOthers,
+    /// A file that was left out, and said to be.
+    LeftOut(LeftOut, Option<(Identity, Stamp)>),
+    /// A file that could not be synced, and said to be.
+    Failed(LeftOut),
+    /// Neither is true of this path any more.
+    Settled(String),
+    Intent(Intent),
+    /// The session that writes to the store.
+    Session(SessionId),
+    /// A file that is about to be put in its place.
+    Written(Identity, MemoryPath),
+    /// Every intent before this was carried out, and what came of it was noted.
+    Done,
+}
+
+/// An entry that has not been parsed, since most of them stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    text: &'a str,
+    pub(super) path: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// Finds the path in `stamp memory version store_hash folder_hash identity path`.
+    pub(super) fn new(text: &'a str) -> Option<Self> {
+        let mut path = text;
+        for _ in 0..6 {
+            path = path.split_once(' ')?.1;
+        }
+        Some(Self { text, path })
+    }
+
+    pub(super) fn as_str(self) -> &'a str {
+        self.text
+    }
+
+    /// Returns the id of the memory, as text.
+    pub(super) fn memory(self) -> &'a str {
+        self.text.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// Returns how its file looked from outside.
+    pub(super) fn looks(self) -> Option<(Identity, Stamp)> {
+        let mut words = self.text.split(' ');
+        let stamp = words.next()?.parse().ok()?;
+        let identity = words.nth(4)?.parse().ok()?;
+        Some((identity, stamp))
+    }
+
+    pub(super) fn parse(self) -> Option<Agreed> {
+        let mut words = self.text.splitn(7, ' ');
+        let stamp = words.next()?;
+        let memory = words.next()?.parse().ok()?;
+        let version = words.next()?.parse().ok()?;
+        let store_hash = words.next()?.parse().ok()?;
+        let folder_hash = match words.next()? {
+            "=" => store_hash,
+            hash => hash.parse().ok()?,
+        };
+        let identity = optional(words.next()?)?;
+        let path = MemoryPath::parse(words.next()?).ok()?;
+        let stamp = optional(stamp)?;
+        Some(Agreed { memory, path, version, store_hash, folder_hash, identity, stamp })
+    }
+}
+
+impl fmt::Display for Agreed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { memory, path, version, store_hash, folder_hash, identity, stamp } = self;
+        write!(f, "{} {memory} {version} {store_hash} ", or_dash(*stamp))?;
+        match folder_hash {
+            hash if hash == store_hash => f.write_str("=")?,
+            hash => write!(f, "{hash}")?,
+        }
+        write!(f, " {} {path}", or_dash(*identity))
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { store, sequence, newest, settings } = self;
+        write!(f, "{store} {} {} {settings:x}", sequence.0, or_dash(*newest))
+    }
+}
+
+impl fmt::Display for Record<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head(head) => write!(f, "head {head}"),
+            Self::Entry(line) => write!(f, "= {}", line.text),
+            Self::Gone(path) => write!(f, "- {path}"),
+            Self::Other(memory) => write!(f, "other {memory}"),
+            Self::NoOthers => f.write_str("no-others"),
+            Self::LeftOut(LeftOut { path, reason }, looks) => {
+                let (identity, stamp) = looks.unzip();
+                let (path, reason) = (escaped(path), escaped(reason));
+                write!(f, "left-out {} {} {path}\t{reason}", or_dash(identity), or_dash(stamp))
+            }
+            Self::Failed(LeftOut { path, reason }) => {
+                write!(f, "failed {}\t{}", escaped(path), escaped(reason))
+            }
+            Self::Settled(path) => write!(f, "settled {}", escaped(path)),
+            Self::Intent(Intent { kind, memory, folder_hash, from, path }) => {
+                write!(f, "intent {} ", kind.as_str())?;
+                match memory {
+                    Some((memory, version, hash)) => write!(f, "{memory} {version} {hash}")?,
+                    None => f.write_str("- - -")?,
+                }
+                write!(f, " {} {from}\t{path}", or_dash(*folder_hash))
+            }
+            Self::Session(session) => write!(f, "session {session}"),
+            Self::Written(identity, path) => write!(f, "written {identity} {path}"),
+            Self::Done => f.write_str("done"),
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn parse(line: &'a str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        Some(match word {
+            "=" => Self::Entry(Line::new(rest)?),
+            "-" => Self::Gone(rest),
+            "head" => Self::Head(parse_head(rest)?),
+            "other" => Self::Other(rest.parse().ok()?),
+            "no-others" => Self::NoOthers,
+            "left-out" => {
+                let mut words = rest.splitn(3, ' ');
+                let identity: Option<Identity> = optional(words.next()?)?;
+                let stamp = optional(words.next()?)?;
+                Self::LeftOut(parse_left_out(words.next()?)?, identity.zip(stamp))
+            }
+            "failed" => Self::Failed(parse_left_out(rest)?),
+            "settled" => Self::Settled(unescaped(rest)),
+            "intent" => Self::Intent(parse_intent(rest)?),
+            "session" => Self::Session(rest.parse().ok()?),
+            "written" => {
+                let (identity, path) = rest.split_once(' ')?;
+                Self::Written(identity.parse().ok()?, MemoryPath::parse(path).ok()?)
+            }
+            "done" => Self::Done,
+            _ => return None,
+        })
+    }
+}
+
+/// Reads the store, the sequence and the newest version.
+pub(super) fn parse_head(text: &str) -> Option<Head> {
+    let mut words = text.split(' ');
+    let store = words.next()?.parse().ok()?;
+    let sequence = Sequence(words.next()?.parse().ok()?);
+    let newest = optional(words.next()?)?;
+    let settings = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+    Some(Head { store, sequence, newest, settings: settings.unwrap_or_default() })
+}
+
+fn parse_left_out(text: &str) -> Option<LeftOut> {
+    let (path, reason) = text.split_once('\t')?;
+    Some(LeftOut { path: unescaped(path), reason: unescaped(reason) })
+}
+
+fn parse_intent(text: &str) -> Option<Intent> {
+    let mut words = text.splitn(6, ' ');
+    let word = words.next()?;
+    let kind = IntentKind::WORDS.iter().find(|(known, _)| *known == word)?.1;
+    let memory = match (words.next()?, words.next()?, words.next()?) {
+        ("-", ..) => None,
+        (id, version, hash) => Some((id.parse().ok()?, version.parse().ok()?, hash.parse().ok()?)),
+    };
+    let folder_hash = optional(words.next()?)?;
+    // A path holds no tab.
+    let (from, path) = words.next()?.split_once('\t')?;
+    let (from, path) = (MemoryPath::parse(from).ok()?, MemoryPath::parse(path).ok()?);
+    Some(Intent { kind, memory, folder_hash, from, path })
+}
+
+/// Reads a value that may be missing; `None` if it is malformed.
+#[expect(clippy::option_option, reason = "a missing value is not a malformed one")]
+fn optional<T: std::str::FromStr>(text: &str) -> Option<Option<T>> {
+    match text {
+        "-" => Some(None),
+        text => text.parse().ok().map(Some),
+    }
+}
+
+fn or_dash(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Keeps a text that may hold anything, such as a file name, on one line.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r")
+}
+
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        plain.push(match character {
+            '\\' => match characters.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r') => '\r',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_fits_on_a_line() {
+        for text in ["", "a b", "a\\nb", "a\nb\tc\\", "\r\n", "\u{fffd}"] {
+            assert!(!escaped(text).contains(['\n', '\t', '\r']));
+            assert_eq!(unescaped(&escaped(text)), text);
+        }
+    }
+}
