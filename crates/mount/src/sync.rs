@@ -156,7 +156,9 @@ impl FolderSync {
 
     /// Keeps other syncs out of the folder.
     pub fn lock(&self) -> Result<LockedSync<'_>, Error> {
-        self.start(StateFiles::read(&self.folder)?.state().as_ref())?;
+        if let Some(store) = state::store_of(&self.folder) {
+            self.require_store(store)?;
+        }
         let marker = Marker::open(&self.folder)?;
         let files = Folder::new(&self.folder, marker.scratch(), self.size_bytes_max());
         let has_had_state = AtomicBool::new(marker.has_state());
@@ -194,10 +196,23 @@ impl FolderSync {
 impl LockedSync<'_> {
     /// Makes both sides equal.
     pub fn run(&self, progress: &dyn Progress) -> Result<Report, Error> {
-        let mut report = Report { start: self.begin()?, ..Report::default() };
+        let mut report = Report::default();
         for round in 1..=ROUNDS_MAX {
-            let files = StateFiles::read(&self.sync.folder)?;
-            let Some(state) = files.state() else { return Err(gone()) };
+            let mut files = StateFiles::read(&self.sync.folder)?;
+            if self.has_had_state.load(Ordering::SeqCst) && !files.has_snapshot() {
+                return Err(gone());
+            }
+            let mut state = files.state();
+            let start = self.sync.start(state.as_ref())?;
+            if round == 1 {
+                report.start = start;
+            }
+            if start != Start::Known {
+                files = self.begin(&files)?;
+                state = files.state();
+            }
+            self.has_had_state.store(true, Ordering::SeqCst);
+            let Some(state) = state else { return Err(gone()) };
             let mut look = self.sync.look(Some(state), self.marker.now())?;
             self.files.spell(std::mem::take(&mut look.scan.spellings));
             let plan = look.plan();
@@ -228,20 +243,12 @@ impl LockedSync<'_> {
         Ok(report)
     }
 
-    /// Makes sure that there is a state, and tells how folder and store meet.
-    fn begin(&self) -> Result<Start, Error> {
-        if self.has_had_state.load(Ordering::SeqCst) && !self.marker.has_state() {
-            return Err(gone());
-        }
-        let files = StateFiles::read(&self.sync.folder)?;
-        let start = self.sync.start(files.state().as_ref())?;
-        if start != Start::Known {
-            // Nothing was ever taken into account, so every memory is looked at.
-            let head = Head { sequence: Sequence(0), ..self.sync.head()? };
-            self.marker.begin(&files, head)?;
-        }
-        self.has_had_state.store(true, Ordering::SeqCst);
-        Ok(start)
+    /// Begins a state in which nothing is agreed.
+    fn begin(&self, before: &StateFiles) -> Result<StateFiles, Error> {
+        // Nothing was ever taken into account, so every memory is looked at.
+        let head = Head { sequence: Sequence(0), ..self.sync.head()? };
+        self.marker.begin(before, head)?;
+        StateFiles::read(&self.sync.folder)
     }
 
     /// Notes what both sides have in common now.

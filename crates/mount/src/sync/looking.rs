@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use quipu_core::backend::{Event, Sequence, VersionFilter, VersionQuery};
 use quipu_core::engine::ListQuery;
-use quipu_core::model::{Directory, Listing, Memory, MemoryId, VersionId, View};
+use quipu_core::model::{Directory, Listing, Memory, MemoryId, StoreId, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
 use super::FolderSync;
 use super::plan::{self, Plan};
-use super::record::{Agreed, Head};
+use super::record::{Agreed, Head, Line};
 use super::recovery::recovered;
 use super::report::Start;
 use super::rules::Rules;
@@ -67,17 +67,20 @@ impl FolderSync {
     /// Tells how folder and store meet, and refuses the state of another store.
     pub(super) fn start(&self, state: Option<&State<'_>>) -> Result<Start, Error> {
         let Some(state) = state else { return Ok(Start::First) };
-        if state.head.store != self.store.id {
-            return Err(Error::invalid(format!(
-                "the folder is in sync with another store, `{}`",
-                state.head.store
-            ))
+        self.require_store(state.head.store)?;
+        Ok(if self.went_back(&state.head)? { Start::StoreWentBack } else { Start::Known })
+    }
+
+    /// Refuses a folder that belongs to another store.
+    pub(super) fn require_store(&self, store: StoreId) -> Result<(), Error> {
+        if store == self.store.id {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the folder is in sync with another store, `{store}`"))
             .with_hint(
                 "name that store, choose another folder, or remove `.quipu` from the folder to \
                  join it with this store",
-            ));
-        }
-        Ok(if self.went_back(&state.head)? { Start::StoreWentBack } else { Start::Known })
+            ))
     }
 
     /// Tells whether the store has forgotten what it held at the last sync, as a restored backup
@@ -148,11 +151,13 @@ impl FolderSync {
             (Some(state), Some(changed)) => unsettled(state, &scan, changed),
             (Some(state), None) => (state.entries.values().copied().collect(), None),
         };
-        let before: Option<Vec<Agreed>> =
-            lines.into_iter().map(super::record::Line::parse).collect();
-        let before = before.ok_or_else(unreadable)?;
-        for entry in before.iter().filter(|entry| scan.unchanged.contains(entry.path.as_str())) {
-            scan.files.insert(entry.path.clone(), FoundFile::from(entry));
+        let mut before = Vec::with_capacity(lines.len());
+        for line in lines {
+            let entry = line.parse().ok_or_else(unreadable)?;
+            if scan.is_unchanged(line) {
+                scan.files.insert(entry.path.clone(), FoundFile::from(&entry));
+            }
+            before.push(entry);
         }
         let mut memories = self.memories(changed)?;
         let considered = memories.iter().map(|memory| memory.id).collect();
@@ -228,7 +233,7 @@ impl FolderSync {
     }
 }
 
-type Unsettled<'a> = (Vec<super::record::Line<'a>>, Option<HashSet<MemoryId>>);
+type Unsettled<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
 
 /// Returns what must be looked at, and which memories; `None` stands for all of them.
 fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>) -> Unsettled<'a> {
@@ -237,7 +242,7 @@ fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>)
         .entries
         .values()
         .filter(|line| {
-            !scan.unchanged.contains(line.path)
+            !scan.is_unchanged(**line)
                 || (!changed_texts.is_empty() && changed_texts.contains(line.memory()))
         })
         .copied()

@@ -119,8 +119,10 @@ pub(super) enum Record<'a> {
 /// An entry that has not been parsed, since most of them stay as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     pub(super) path: &'a str,
+    /// Its number among all entries of a state.
+    pub(super) number: usize,
 }
 
 impl<'a> Line<'a> {
@@ -130,7 +132,7 @@ impl<'a> Line<'a> {
         for _ in 0..6 {
             path = path.split_once(' ')?.1;
         }
-        Some(Self { text, path })
+        Some(Self { text, path, number: 0 })
     }
 
     pub(super) fn as_str(self) -> &'a str {

@@ -2,7 +2,7 @@
 //!
 //! A file that looks from outside as it did at the last sync is not read.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fs::{self, DirEntry, File, FileType};
 use std::io::{self, Read as _};
@@ -14,6 +14,7 @@ use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 use super::data_directory::DataDirectory;
 use super::failure::folder_error;
+use super::record::Line;
 use super::report::LeftOut;
 use super::rules::{PathKind, Rules};
 use super::stamp::{FolderTime, Identity, Stamp};
@@ -34,8 +35,8 @@ pub(super) struct FoundFile {
 pub(super) struct Scan {
     /// Files that have changed since the last sync, or may have.
     pub(super) files: BTreeMap<MemoryPath, FoundFile>,
-    /// The paths of all others.
-    pub(super) unchanged: HashSet<String>,
+    /// Which entries of the state have a file that has not changed, by their numbers.
+    pub(super) unchanged: Vec<bool>,
     /// What cannot be a memory, and why.
     pub(super) left_out: Vec<(LeftOut, Option<(Identity, Stamp)>)>,
     /// How names are spelled in the folder whose composed form (Unicode NFC) is another one.
@@ -54,6 +55,11 @@ impl Scan {
         self.blocked.contains("")
             || self.blocked.contains(path.as_str())
             || path.ancestors().any(|above| self.blocked.contains(above))
+    }
+
+    /// Tells whether the file of an entry is certainly what it was.
+    pub(super) fn is_unchanged(&self, line: Line<'_>) -> bool {
+        self.unchanged.get(line.number).copied().unwrap_or_default()
     }
 
     fn leave_out(&mut self, path: &str, reason: impl Into<String>) {
@@ -88,7 +94,9 @@ pub(super) struct Looking<'a> {
 pub(super) fn scan(looking: &Looking<'_>) -> Result<Scan, Error> {
     let entries = fs::read_dir(looking.folder)
         .map_err(|error| folder_error("the folder cannot be read", error))?;
-    let mut walk = Walk { looking, scan: Scan::default() };
+    let numbers_count = looking.known.map_or(0, |state| state.numbers_count);
+    let scan = Scan { unchanged: vec![false; numbers_count], ..Scan::default() };
+    let mut walk = Walk { looking, scan };
     walk.directory(entries, "");
     Ok(walk.scan)
 }
@@ -177,8 +185,10 @@ impl Walk<'_> {
             let metadata = entry.metadata().ok();
             let looks = metadata.and_then(|it| Identity::of(&it).zip(Stamp::of(&it)));
             if looks.is_some() {
-                if state.entries.get(path).is_some_and(|line| line.looks() == looks) {
-                    self.scan.unchanged.insert(path.to_owned());
+                let line = state.entries.get(path).filter(|line| line.looks() == looks);
+                let known = line.and_then(|line| self.scan.unchanged.get_mut(line.number));
+                if let Some(is_unchanged) = known {
+                    *is_unchanged = true;
                     return;
                 }
                 if let Some((reason, known)) = state.left_out.get(path)

@@ -10,10 +10,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use quipu_core::model::{MemoryId, SessionId};
+use quipu_core::model::{MemoryId, SessionId, StoreId};
 use quipu_core::{Error, ErrorKind};
 
 use super::failure::folder_error;
@@ -34,12 +34,16 @@ const FORMAT_BEFORE: &str = "quipu sync 1";
 const JOURNAL_FORMAT: &str = "quipu sync journal 1";
 const END: &str = "end\n";
 
+/// The first two lines of a snapshot are shorter.
+const HEAD_SIZE_BYTES_MAX: u64 = 1024;
+
 /// A journal of this size is always short enough to be read again.
 const JOURNAL_SIZE_BYTES_MIN: usize = 256 * 1024;
 
 /// The texts of snapshot and journal, of which a [`State`] is made.
 #[derive(Debug, Default)]
 pub(super) struct StateFiles {
+    is_there: bool,
     snapshot: Option<String>,
     journal: String,
 }
@@ -62,6 +66,8 @@ pub(super) struct State<'a> {
     pub(super) interrupted: Option<Interrupted>,
     journal_size_bytes: usize,
     snapshot_size_bytes: usize,
+    /// The numbers of entries are below this.
+    pub(super) numbers_count: usize,
 }
 
 /// What a killed sync was doing.
@@ -92,13 +98,21 @@ impl StateFiles {
     /// Reads the files of a folder; what is not UTF-8 was not written by a sync.
     pub(super) fn read(folder: &Path) -> Result<Self, Error> {
         let marker = folder.join(MARKER);
-        let text = |name: &str| match fs::read(marker.join(name)) {
-            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+        let bytes = |name: &str| match fs::read(marker.join(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(folder_error("the state of the sync cannot be read", error)),
         };
-        let snapshot = text(SNAPSHOT)?.map(upgraded);
-        Ok(Self { snapshot, journal: text(JOURNAL)?.unwrap_or_default() })
+        let snapshot = bytes(SNAPSHOT)?;
+        let is_there = snapshot.is_some();
+        let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let journal = bytes(JOURNAL)?.map(whole_lines).unwrap_or_default();
+        Ok(Self { is_there, snapshot: text(snapshot).map(upgraded), journal })
+    }
+
+    /// Tells whether there is a snapshot, whether or not it can be understood.
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.is_there
     }
 
     /// Returns the newest generation that the files name, whatever else is wrong with them.
@@ -115,6 +129,26 @@ impl StateFiles {
     pub(super) fn state(&self) -> Option<State<'_>> {
         State::parse(self.snapshot.as_deref()?, &self.journal)
     }
+}
+
+/// Returns the store that the state of a folder is about, without reading all of it.
+pub(super) fn store_of(folder: &Path) -> Option<StoreId> {
+    let mut head = Vec::new();
+    let file = File::open(folder.join(MARKER).join(SNAPSHOT)).ok()?;
+    file.take(HEAD_SIZE_BYTES_MAX).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    let line = head.lines().nth(1)?;
+    line.strip_prefix("head ").unwrap_or(line).split(' ').next()?.parse().ok()
+}
+
+/// Returns the text of a journal up to what a power loss may have left.
+fn whole_lines(mut bytes: Vec<u8>) -> String {
+    let valid_size_bytes = match str::from_utf8(&bytes) {
+        Ok(_) => bytes.len(),
+        Err(error) => error.valid_up_to(),
+    };
+    bytes.truncate(valid_size_bytes);
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// Writes an old snapshot in today's format.
@@ -146,6 +180,7 @@ impl<'a> State<'a> {
             interrupted: None,
             journal_size_bytes: 0,
             snapshot_size_bytes: snapshot.len(),
+            numbers_count: 0,
         };
         for line in rest.lines() {
             state.take(Record::parse(line)?);
@@ -163,7 +198,11 @@ impl<'a> State<'a> {
     fn take(&mut self, record: Record<'a>) {
         match record {
             Record::Head(head) => self.head = head,
-            Record::Entry(line) => drop(self.entries.insert(line.path, line)),
+            Record::Entry(line) => {
+                let number = self.numbers_count;
+                self.numbers_count += 1;
+                self.entries.insert(line.path, Line { number, ..line });
+            }
             Record::Gone(path) => drop(self.entries.remove(path)),
             Record::Other(memory) => drop(self.others.insert(memory)),
             Record::NoOthers => self.others.clear(),

@@ -127,7 +127,7 @@ fn write_state_1(bench: &Bench, sequence: u64) {
     let mut text = format!("quipu sync 1\n{} {sequence} -\n", bench.store);
     for entry in journal.lines().filter_map(|line| line.split_once(" = ")).map(|it| it.1) {
         let words: Vec<_> = entry.splitn(7, ' ').collect();
-        let [_, memory, version, hash, "=", identity, path] = words[..] else { panic!("{entry}") };
+        let [_, memory, version, hash, "=", identity, path] = words[..] else { continue };
         text += &format!("{memory} {version} {hash} {hash} {identity} {path}\n");
     }
     fs::write(marker.join("sync"), text + "end\n").unwrap();
