@@ -5,6 +5,7 @@
 //! has done. Nothing is deleted because a folder, a disk or the state is not there, and a text that
 //! leaves the folder is in the store's history.
 
+mod activity;
 mod apply;
 mod data_directory;
 mod failure;
@@ -23,8 +24,9 @@ mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::{Actor, Store, StoreId};
@@ -36,6 +38,7 @@ pub use watch::{Stopper, Watch};
 
 use crate::names::NameRules;
 
+use activity::Activity;
 use apply::{Applied, Hands};
 use failure::folder_error;
 use files::Folder;
@@ -141,7 +144,7 @@ impl FolderSync {
         let files = StateFiles::read(&self.folder)?;
         let state = files.state();
         let start = self.start(state.as_ref())?;
-        let mut look = self.look(state.filter(|_| start == Start::Known), None)?;
+        let mut look = self.look(state.filter(|_| start == Start::Known), (None, None))?;
         let folder = Folder::new(&self.folder, PathBuf::new(), self.size_bytes_max());
         folder.spell(std::mem::take(&mut look.scan.spellings));
         let plan = look.plan();
@@ -196,7 +199,18 @@ impl FolderSync {
 impl LockedSync<'_> {
     /// Makes both sides equal.
     pub fn run(&self, progress: &dyn Progress) -> Result<Report, Error> {
+        self.run_beside(None, progress).map(|(report, _)| report)
+    }
+
+    /// Makes both sides equal, except for files that somebody is writing just now; also returns
+    /// when to look at those again.
+    fn run_beside(
+        &self,
+        activity: Option<&Mutex<Activity>>,
+        progress: &dyn Progress,
+    ) -> Result<(Report, Option<Duration>), Error> {
         let mut report = Report::default();
+        let mut look_again_after = None;
         for round in 1..=ROUNDS_MAX {
             let mut files = StateFiles::read(&self.sync.folder)?;
             if self.has_had_state.load(Ordering::SeqCst) && !files.has_snapshot() {
@@ -213,7 +227,12 @@ impl LockedSync<'_> {
             }
             self.has_had_state.store(true, Ordering::SeqCst);
             let Some(state) = state else { return Err(gone()) };
-            let mut look = self.sync.look(Some(state), self.marker.now())?;
+            let now = self.marker.now();
+            let mut look = {
+                let activity = activity.map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+                self.sync.look(Some(state), (now, activity.as_deref()))?
+            };
+            look_again_after = look.scan.look_again_after;
             self.files.spell(std::mem::take(&mut look.scan.spellings));
             let plan = look.plan();
             self.sync.refuse_mass_deletion(&plan, &look)?;
@@ -240,7 +259,7 @@ impl LockedSync<'_> {
             self.keep(&look, &change)?;
             break;
         }
-        Ok(report)
+        Ok((report, look_again_after))
     }
 
     /// Begins a state in which nothing is agreed.

@@ -1,6 +1,7 @@
 //! Both sides as they are now, as far as they may have changed since the last sync.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use quipu_core::backend::{Event, Sequence, VersionFilter, VersionQuery};
 use quipu_core::engine::ListQuery;
@@ -8,6 +9,7 @@ use quipu_core::model::{Directory, Listing, Memory, MemoryId, StoreId, VersionId
 use quipu_core::{Error, ErrorKind};
 
 use super::FolderSync;
+use super::activity::Activity;
 use super::plan::{self, Plan};
 use super::record::{Agreed, Head, Line};
 use super::recovery::recovered;
@@ -130,8 +132,9 @@ impl FolderSync {
     pub(super) fn look<'a>(
         &self,
         state: Option<State<'a>>,
-        now: Option<FolderTime>,
+        (now, activity): (Option<FolderTime>, Option<&Activity>),
     ) -> Result<Look<'a>, Error> {
+        let looked_at = Instant::now();
         // Before anything is read: what changes from here on is looked at again the next time.
         let head = self.head()?;
         let rules = Rules::new(&self.folder, &self.names);
@@ -142,6 +145,7 @@ impl FolderSync {
             data: &self.data,
             size_bytes_max: self.size_bytes_max(),
             now,
+            activity: activity.map(|activity| (activity, looked_at)),
             known: state.as_ref().filter(is_whole).filter(|it| it.head.settings == head.settings),
         };
         let mut scan = scan::scan(&looking)?;

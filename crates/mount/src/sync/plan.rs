@@ -139,6 +139,11 @@ pub(super) fn plan(
     let strangers = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
     let strangers = strangers.collect();
     for entry in matched {
+        // What is missing may be what somebody is writing under another name.
+        if entry.place.is_none() && scan.hides_renames() {
+            planner.plan.frozen.push(entry.agreed);
+            continue;
+        }
         planner.decide(entry, &strangers);
     }
     planner.join_strangers();
@@ -283,6 +288,9 @@ impl Planner<'_> {
         let mut memories: Vec<_> = self.memories.drain().map(|(_, memory)| memory).collect();
         memories.sort_by(|left, right| left.path.cmp(&right.path));
         for memory in memories {
+            if self.scan.is_unfinished(&memory.path) {
+                continue;
+            }
             if self.scan.blocks(&memory.path) {
                 self.plan.obstructed.push(memory.path);
             } else if let Some(place) = self.take(&memory.path) {

@@ -7,11 +7,13 @@ use std::fmt;
 use std::fs::{self, DirEntry, File, FileType};
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::model::{Content, ContentHash, MemoryPath};
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
+use super::activity::{Activity, Completeness, LatelyChanged, SETTLED_AFTER};
 use super::data_directory::DataDirectory;
 use super::failure::folder_error;
 use super::record::Line;
@@ -42,6 +44,10 @@ pub(super) struct Scan {
     /// How names are spelled in the folder whose composed form (Unicode NFC) is another one.
     pub(super) spellings: Spellings,
     blocked: BTreeSet<String>,
+    /// Files that somebody may be writing just now.
+    unfinished: BTreeSet<String>,
+    /// When to look at those again.
+    pub(super) look_again_after: Option<Duration>,
 }
 
 /// The names of files and directories in the folder, by their paths, where these differ.
@@ -54,12 +60,23 @@ impl Scan {
         // The empty path stands for the folder itself.
         self.blocked.contains("")
             || self.blocked.contains(path.as_str())
+            || self.unfinished.contains(path.as_str())
             || path.ancestors().any(|above| self.blocked.contains(above))
     }
 
     /// Tells whether the file of an entry is certainly what it was.
     pub(super) fn is_unchanged(&self, line: Line<'_>) -> bool {
         self.unchanged.get(line.number).copied().unwrap_or_default()
+    }
+
+    /// Tells whether somebody may be writing the file at this path.
+    pub(super) fn is_unfinished(&self, path: &MemoryPath) -> bool {
+        self.unfinished.contains(path.as_str())
+    }
+
+    /// Tells whether a file that is still being written may be one that is missing elsewhere.
+    pub(super) fn hides_renames(&self) -> bool {
+        !self.unfinished.is_empty()
     }
 
     fn leave_out(&mut self, path: &str, reason: impl Into<String>) {
@@ -86,6 +103,8 @@ pub(super) struct Looking<'a> {
     pub(super) size_bytes_max: u64,
     /// The time by the folder's clock, if it is known.
     pub(super) now: Option<FolderTime>,
+    /// Who writes what, if that is being watched.
+    pub(super) activity: Option<(&'a Activity, Instant)>,
     /// What was there at the last sync.
     pub(super) known: Option<&'a State<'a>>,
 }
@@ -182,8 +201,7 @@ impl Walk<'_> {
     fn file(&mut self, entry: &DirEntry, path: &str) {
         if let Some(state) = self.looking.known {
             // The call takes no path, so it is the cheapest way to look at a file.
-            let metadata = entry.metadata().ok();
-            let looks = metadata.and_then(|it| Identity::of(&it).zip(Stamp::of(&it)));
+            let looks = looks_of(entry);
             if looks.is_some() {
                 let line = state.entries.get(path).filter(|line| line.looks() == looks);
                 let known = line.and_then(|line| self.scan.unchanged.get_mut(line.number));
@@ -205,12 +223,42 @@ impl Walk<'_> {
             Ok(parsed) => parsed,
             Err(error) => return self.scan.leave_out(path, error.to_string()),
         };
+        let looks = looks_of(entry);
+        if let Completeness::Unfinished(wait) = self.completeness(entry, path) {
+            return self.wait_for(path, wait);
+        }
         match read(&entry.path(), self.looking.size_bytes_max, self.looking.now) {
+            // Somebody may have opened it since the question was asked.
+            _ if self.looking.activity.is_some() && looks_of(entry) != looks => {
+                self.wait_for(path, SETTLED_AFTER);
+            }
             Ok((file, _)) => drop(self.scan.files.insert(parsed, file)),
             Err(Unfit::Rule(reason, looks)) => self.scan.leave_out_looking(path, reason, looks),
             Err(reason @ Unfit::Io(_)) => self.scan.leave_out(path, reason.to_string()),
         }
     }
+
+    fn completeness(&self, entry: &DirEntry, path: &str) -> Completeness {
+        let (Some((activity, looked_at)), Some(now), Ok(metadata)) =
+            (self.looking.activity, self.looking.now, entry.metadata())
+        else {
+            return Completeness::Complete;
+        };
+        let (age, size_bytes) = (now.since_change(&metadata), metadata.len());
+        activity.completeness(path, &LatelyChanged { age, looked_at, size_bytes })
+    }
+
+    fn wait_for(&mut self, path: &str, wait: Duration) {
+        self.scan.unfinished.insert(path.to_owned());
+        let sooner = self.scan.look_again_after.map_or(wait, |other| other.min(wait));
+        self.scan.look_again_after = Some(sooner);
+    }
+}
+
+/// Returns how a file looks from outside.
+fn looks_of(entry: &DirEntry) -> Option<(Identity, Stamp)> {
+    let metadata = entry.metadata().ok()?;
+    Identity::of(&metadata).zip(Stamp::of(&metadata))
 }
 
 fn kind_of(kind: FileType) -> PathKind {

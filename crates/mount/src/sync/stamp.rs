@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::Metadata;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Which file it is, whatever its name: it survives a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +57,13 @@ impl Stamp {
 }
 
 impl FolderTime {
+    /// Returns how long before this moment a file changed; zero if it changed later.
+    pub(super) fn since_change(self, metadata: &Metadata) -> Duration {
+        let changed_nanos = Stamp::of(metadata).map_or(i64::MAX, |stamp| stamp.changed_nanos);
+        let age_nanos = self.0.saturating_sub(changed_nanos);
+        Duration::from_nanos(u64::try_from(age_nanos).unwrap_or_default())
+    }
+
     /// Takes the time from a file that was just made.
     pub(super) fn of_new_file(metadata: &Metadata) -> Option<Self> {
         modified_nanos(metadata).map(Self)
