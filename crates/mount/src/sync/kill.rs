@@ -4,7 +4,7 @@
 mod tests;
 
 #[cfg(test)]
-pub(super) use tests::kill_point;
+pub(super) use tests::{READS, kill_point};
 
 /// Marks a moment between two changes.
 #[cfg(not(test))]

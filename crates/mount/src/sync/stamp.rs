@@ -8,9 +8,9 @@ use std::time::Duration;
 /// Which file it is, whatever its name: it survives a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
-    number: u64,
+    number: i64,
     /// A number may be used again for another file, but not with the same birth.
-    born_nanos: u64,
+    born_nanos: i64,
 }
 
 /// What changes whenever a file is written.
@@ -19,7 +19,7 @@ pub(super) struct Identity {
 /// (`ctime`), so it decides where a system has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    size_bytes: u64,
+    size_bytes: i64,
     modified_nanos: i64,
     changed_nanos: i64,
 }
@@ -46,13 +46,18 @@ impl Stamp {
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         let modified_nanos = modified_nanos(metadata)?;
         let changed_nanos = changed_nanos(metadata).unwrap_or(modified_nanos);
-        Some(Self { size_bytes: metadata.len(), modified_nanos, changed_nanos })
+        let size_bytes = metadata.len().try_into().ok()?;
+        Some(Self { size_bytes, modified_nanos, changed_nanos })
     }
 }
 
 impl Stamp {
+    pub(super) fn new(size_bytes: i64, modified_nanos: i64, changed_nanos: i64) -> Option<Self> {
+        (size_bytes >= 0).then_some(Self { size_bytes, modified_nanos, changed_nanos })
+    }
+
     pub(super) fn size_bytes(self) -> u64 {
-        self.size_bytes
+        u64::try_from(self.size_bytes).unwrap_or_default()
     }
 }
 
@@ -99,11 +104,17 @@ fn changed_nanos(_: &Metadata) -> Option<i64> {
 }
 
 impl Identity {
+    /// Returns `None` for numbers that no file has.
+    pub(super) fn new(number: i64, born_nanos: i64) -> Option<Self> {
+        (number >= 0 && born_nanos >= 0).then_some(Self { number, born_nanos })
+    }
+
     #[cfg(unix)]
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let born = metadata.created().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(Self { number: metadata.ino(), born_nanos: born.as_nanos().try_into().ok()? })
+        let number = metadata.ino().cast_signed();
+        Self::new(number, born.as_nanos().try_into().ok()?)
     }
 
     /// Returns `None` where files have no numbers; equal texts still tell renames.

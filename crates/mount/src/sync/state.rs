@@ -156,10 +156,15 @@ fn upgraded(text: String) -> String {
     let Some(rest) = text.strip_prefix(FORMAT_BEFORE) else { return text };
     let mut new = format!("{FORMAT} 0\n");
     for (number, line) in rest.trim_start_matches('\n').lines().enumerate() {
-        match number {
-            0 => new += &format!("head {line}\n"),
-            _ if line == END.trim_end() => new += END,
-            _ => new += &format!("= - {line}\n"),
+        let words: Vec<_> = line.splitn(6, ' ').collect();
+        match (number, words.as_slice()) {
+            (0, _) => new += &format!("head {line}\n"),
+            (_, [memory, version, store_hash, folder_hash, identity, path]) => {
+                new += &format!(
+                    "= {identity} {path}\t{memory} {version} {store_hash} {folder_hash}\n"
+                );
+            }
+            (..) => new += &format!("{line}\n"),
         }
     }
     new

@@ -126,8 +126,11 @@ fn write_state_1(bench: &Bench, sequence: u64) {
     let journal = fs::read_to_string(marker.join("journal")).unwrap();
     let mut text = format!("quipu sync 1\n{} {sequence} -\n", bench.store);
     for entry in journal.lines().filter_map(|line| line.split_once(" = ")).map(|it| it.1) {
-        let words: Vec<_> = entry.splitn(7, ' ').collect();
-        let [_, memory, version, hash, "=", identity, path] = words[..] else { continue };
+        let (file, memory) = entry.split_once('\t').unwrap();
+        let (looks, path) = file.split_once(' ').unwrap();
+        let identity = looks.split(':').next().unwrap();
+        let words: Vec<_> = memory.split(' ').collect();
+        let [memory, version, hash, "="] = words[..] else { continue };
         text += &format!("{memory} {version} {hash} {hash} {identity} {path}\n");
     }
     fs::write(marker.join("sync"), text + "end\n").unwrap();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
 use quipu_core::Engine;
 use quipu_core::backend::{VersionFilter, VersionQuery};
@@ -21,6 +22,8 @@ use tempfile::TempDir;
 use super::super::{Deed, DeedKind, FolderSync, MassDeletion, Report};
 
 thread_local! {
+    /// How many files this thread has read.
+    pub(in super::super) static READS: Cell<usize> = const { Cell::new(0) };
     /// How many points this thread may still pass, and who wants to know that it was killed.
     static LEFT: Cell<Option<(usize, Sender<&'static str>)>> = const { Cell::new(None) };
 }
@@ -393,4 +396,36 @@ fn a_second_sync_after_a_kill_has_nothing_to_do() {
             assert_eq!(case.sync().deeds, []);
         },
     );
+}
+
+#[test]
+fn only_what_has_changed_is_read() {
+    let case = Case::new();
+    for number in 0..50 {
+        case.write(&format!("/{number}.md"), "text");
+    }
+    case.sync();
+    // The next sync reads them once more, and then they are too old to change unseen.
+    thread::sleep(Duration::from_millis(50));
+    case.sync();
+    READS.set(0);
+    assert_eq!(case.sync().in_sync_count, 50);
+    assert_eq!(READS.get(), 0);
+    case.write("/7.md", "tex7");
+    case.put("/8.md", "changed in the store");
+    assert_eq!(case.sync().deeds.len(), 2);
+    assert!(READS.get() < 10, "{}", READS.get());
+    case.assert_both("/7.md", Some("tex7"));
+    case.assert_both("/8.md", Some("changed in the store"));
+}
+
+#[test]
+fn an_edit_of_the_same_size_in_the_same_moment_is_seen() {
+    let case = Case::new();
+    for number in 0..100 {
+        let text = format!("{number:03}");
+        case.write("/a.md", &text);
+        case.sync();
+        case.assert_both("/a.md", Some(&text));
+    }
 }
