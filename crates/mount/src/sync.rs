@@ -13,6 +13,7 @@ mod files;
 mod kill;
 mod looking;
 mod plan;
+mod preview;
 mod record;
 mod recovery;
 mod report;

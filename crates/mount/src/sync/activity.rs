@@ -117,7 +117,7 @@ pub(super) struct LatelyChanged {
 
 fn left(wanted: Duration, passed: Duration) -> Completeness {
     match wanted.checked_sub(passed) {
-        Some(left) if !left.is_zero() => Completeness::Unfinished(left),
+        Some(left) if !left.is_zero() => Completeness::Unfinished(left + CLOCK_STEP),
         Some(_) | None => Completeness::Complete,
     }
 }

@@ -300,7 +300,7 @@ impl<'a> Hands<'a> {
     }
 
     /// Returns the text that both sides should have, unless each keeps its own, and what that means.
-    fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
+    pub(super) fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
         let ours = || self.folder.read(&join.place.path, join.place.file.hash);
         match join.text {
             TextFrom::Same => Ok((None, None)),
@@ -376,40 +376,6 @@ impl<'a> Hands<'a> {
         *actor = Some(session.clone());
         Ok(session)
     }
-
-    /// Returns what a plan would do.
-    pub(super) fn foresee(&self, plan: &Plan) -> Result<Applied, Error> {
-        let mut applied = Applied::default();
-        for step in &plan.steps {
-            match self.foreseen(step) {
-                Ok(deeds) => applied.note(step, deeds),
-                Err(stop) => applied.note_stop(step, stop)?,
-            }
-        }
-        Ok(applied)
-    }
-
-    fn foreseen(&self, step: &Step) -> Result<Vec<DeedKind>, Stop> {
-        let came = if step.agreed.is_some() { DeedKind::Revived } else { DeedKind::Created };
-        Ok(match &step.task {
-            Task::DeleteMemory(_) => vec![DeedKind::Deleted(Side::Store)],
-            Task::DeleteFile(_) => vec![DeedKind::Deleted(Side::Folder)],
-            Task::CreateMemory(_) => vec![came(Side::Store)],
-            Task::CreateFile(_) => vec![came(Side::Folder)],
-            Task::Join(join) => {
-                let mut deeds: Vec<_> = self.decided(join)?.1.into_iter().collect();
-                if join.path != join.memory.path {
-                    let from = join.memory.path.clone();
-                    deeds.push(DeedKind::Moved { side: Side::Store, from });
-                }
-                if join.moves_file() {
-                    let from = join.place.path.clone();
-                    deeds.push(DeedKind::Moved { side: Side::Folder, from });
-                }
-                deeds
-            }
-        })
-    }
 }
 
 impl Applied {
@@ -439,12 +405,12 @@ impl Applied {
         Ok(unfinished)
     }
 
-    fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
+    pub(super) fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
         let path = step.path();
         self.deeds.extend(deeds.into_iter().map(|kind| Deed { path: path.clone(), kind }));
     }
 
-    fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
+    pub(super) fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
         let left_out = |reason| LeftOut { path: step.path().to_string(), reason };
         match stop {
             Stop::Again(reason) => self.again.push(left_out(reason)),

@@ -81,7 +81,7 @@ impl Watch {
         let (mut report, mut look_again_after) = sync.run_beside(Some(&activity), progress)?;
         if let Some(wait) = look_again_after {
             // What was written just before is part of the first sync.
-            thread::sleep(wait.min(SETTLED_AFTER));
+            thread::sleep(wait.min(SETTLED_AFTER * 2));
             let first = report;
             (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
             report.start = first.start;
