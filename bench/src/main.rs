@@ -16,6 +16,8 @@ mod mount;
 mod redaction;
 mod rest;
 mod retrieval;
+#[cfg(target_os = "linux")]
+mod sync;
 mod table;
 mod tool;
 
@@ -43,6 +45,9 @@ enum Subject {
     Redaction(redaction::Arguments),
     /// How well search finds the notes that answer questions.
     Retrieval(retrieval::Arguments),
+    /// Folder sync: one edit among many files.
+    #[cfg(target_os = "linux")]
+    Sync(sync::Arguments),
     /// The memory tool against the local tools of the official SDKs.
     Tool(tool::Arguments),
     /// The REST API against a bare HTTP handler, and against the engine.
@@ -61,6 +66,8 @@ fn main() {
         Subject::Mount(arguments) => mount::run(&arguments),
         Subject::Redaction(arguments) => redaction::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Subject::Sync(arguments) => sync::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),
         Subject::Rest(arguments) => rest::run(&arguments),
         Subject::BareHttp => rest::bare_http(),

@@ -29,12 +29,12 @@ pub(crate) use term_query::{TEXT, TITLE, measured};
 ///
 /// The number grows whenever [`Entry::read`] makes something else of the same text, so that an
 /// index of an earlier kind is built anew.
-pub const INDEX_CURSOR: &str = "index.2";
+pub const INDEX_CURSOR: &str = "index.3";
 
 /// The cursor that is not zero while the index is built anew; each time it is another number.
 ///
 /// Its name begins with that of [`INDEX_CURSOR`]: programs of other kinds must not help.
-pub const REBUILD_CURSOR: &str = "index.2.rebuild";
+pub const REBUILD_CURSOR: &str = "index.3.rebuild";
 
 /// The cursor of the first kind of index, whose indexers leave the cursors of other kinds alone.
 ///

@@ -19,6 +19,7 @@ mod tests;
 mod value;
 mod yaml;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -48,6 +49,10 @@ pub struct Note {
     pub kind: String,
     /// The tags of its frontmatter, without `#`, each once.
     pub tags: Vec<String>,
+    /// The tags in its text, without `#`, each once; those of observations are with them.
+    pub inline_tags: Vec<String>,
+    /// Other names that its frontmatter gives it (`aliases`).
+    pub aliases: Vec<String>,
     /// The permalink that its frontmatter asks for.
     pub permalink: Option<String>,
     /// When it was created, by its own account.
@@ -207,6 +212,8 @@ impl Note {
         for block in block::blocks(text, note.body.clone()) {
             grammar::read(&block, &lines, &mut note);
         }
+        let mut seen: HashSet<_> = note.tags.iter().cloned().collect();
+        note.inline_tags.retain(|tag| seen.insert(tag.clone()));
         if note.title.is_empty() {
             // What looks like a heading in a block that is not YAML is most likely a comment.
             let mut headings = note.headings.iter().filter(|it| it.range.start >= header_end);
@@ -228,6 +235,8 @@ impl Note {
             title: String::new(),
             kind: KIND_DEFAULT.to_owned(),
             tags: Vec::new(),
+            inline_tags: Vec::new(),
+            aliases: Vec::new(),
             permalink: None,
             created: None,
             modified: None,
@@ -271,6 +280,11 @@ impl Note {
                 }
                 ("type", text) => self.kind = text.unwrap_or_else(|| KIND_DEFAULT.to_owned()),
                 ("tags", _) => self.tags = value::tags(&field.value),
+                // Links may use these names, and searches may still filter by the field.
+                ("aliases" | "alias", _) => {
+                    self.aliases.extend(value::names(&field.value));
+                    self.metadata.push((field.key, field.value));
+                }
                 ("permalink", text) => self.permalink = text,
                 ("created", Some(_)) if moment.is_some() => self.created = moment,
                 ("modified", Some(_)) if moment.is_some() => self.modified = moment,

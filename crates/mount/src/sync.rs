@@ -1,41 +1,52 @@
 //! Folder sync: a plain folder and a store, kept equal in both directions.
 //!
-//! [`scan`] reads the folder, [`state`] knows what both sides last had in common, [`plan`] works out
-//! what to do, [`apply`] does it. Nothing is deleted because a folder, a disk or the state is not
-//! there, and a text that leaves the folder is in the store's history.
+//! [`looking`] finds what may have changed on both sides since the last sync, which [`state`] knows;
+//! [`plan`] works out what to do, [`apply`] does it, and [`recovery`] finds out what a killed sync
+//! has done. Nothing is deleted because a folder, a disk or the state is not there, and a text that
+//! leaves the folder is in the store's history.
 
+mod activity;
 mod apply;
 mod data_directory;
 mod failure;
 mod files;
+mod kill;
+mod looking;
 mod plan;
+mod preview;
+mod record;
+mod recovery;
 mod report;
 mod rules;
 mod scan;
+mod stamp;
 mod state;
 mod watch;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use quipu_core::backend::{VersionFilter, VersionQuery};
-use quipu_core::engine::ListQuery;
-use quipu_core::model::{Actor, Directory, Id as _, Listing, Memory, Store, StoreId, View};
+use quipu_core::backend::Sequence;
+use quipu_core::model::{Actor, Store, StoreId};
 use quipu_core::{Engine, Error, ErrorKind};
 
 pub use data_directory::DataDirectory;
 pub use report::{Deed, DeedKind, LeftOut, Report, Side, Start};
 pub use watch::{Stopper, Watch};
 
+use crate::names::NameRules;
+
+use activity::Activity;
 use apply::{Applied, Hands};
 use failure::folder_error;
 use files::Folder;
-use plan::{Plan, Task};
-use rules::Rules;
-use scan::Scan;
-use state::{Agreed, Marker, State};
+use looking::Look;
+use plan::{Plan, Step, Task};
+use record::Head;
+use state::{Marker, State, StateChange, StateFiles};
 
 /// What is being tried again at most so often, when things change all the time.
 const ROUNDS_MAX: usize = 5;
@@ -78,6 +89,7 @@ pub struct FolderSync {
     title: String,
     mass_deletion: MassDeletion,
     data: DataDirectory,
+    names: NameRules,
     actor: Mutex<Option<Actor>>,
 }
 
@@ -89,14 +101,6 @@ pub struct LockedSync<'a> {
     files: Folder,
     /// Whether the folder has had a state since it was locked.
     has_had_state: AtomicBool,
-}
-
-/// Both sides as they are now.
-struct Look {
-    start: Start,
-    state: Option<State>,
-    scan: Scan,
-    memories: Vec<Memory>,
 }
 
 impl FolderSync {
@@ -114,8 +118,9 @@ impl FolderSync {
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let title = format!("sync {name}");
-        let (data, actor) = (DataDirectory::default(), Mutex::default());
-        Ok(Self { engine, store, folder, title, mass_deletion, data, actor })
+        let (data, names) = (DataDirectory::default(), NameRules::default());
+        let actor = Mutex::default();
+        Ok(Self { engine, store, folder, title, mass_deletion, data, names, actor })
     }
 
     /// Leaves the engine's own data directory out, wherever in the folder it is.
@@ -128,22 +133,36 @@ impl FolderSync {
         Ok(self)
     }
 
+    /// Leaves files out by other rules than the usual ones.
+    #[must_use]
+    pub fn with_names(mut self, names: NameRules) -> Self {
+        self.names = names;
+        self
+    }
+
     /// Tells what a sync would do, and changes nothing.
     pub fn preview(&self) -> Result<Report, Error> {
-        let look = self.look()?;
-        let files = Folder::new(&self.folder, PathBuf::new(), self.size_bytes_max());
-        let (start, left_out) = (look.start, look.scan.left_out.clone());
-        let plan = plan_of(look);
-        let applied = self.hands(&files).foresee(&plan)?;
-        let mut report = Report { left_out, start, ..Report::default() };
-        report.in_sync_count = plan.steps.iter().filter(|step| is_unchanged(&step.task)).count();
-        report.add(applied, &plan);
+        let files = StateFiles::read(&self.folder)?;
+        let state = files.state();
+        let start = self.start(state.as_ref())?;
+        let mut look = self.look(state.filter(|_| start == Start::Known), (None, None))?;
+        let folder = Folder::new(&self.folder, PathBuf::new(), self.size_bytes_max());
+        folder.spell(std::mem::take(&mut look.scan.spellings));
+        let plan = look.plan();
+        let applied = self.hands(&folder, None).foresee(&plan)?;
+        let mut report = Report { start, ..Report::default() };
+        let unchanged_count = plan.steps.iter().filter(|step| is_unchanged(&step.task)).count();
+        report.in_sync_count = look.settled_count() + unchanged_count;
+        report.add(applied);
+        report.left_out = left_out(&look, &plan);
         Ok(report)
     }
 
     /// Keeps other syncs out of the folder.
     pub fn lock(&self) -> Result<LockedSync<'_>, Error> {
-        self.require_own_state(state::read(&self.folder)?.as_ref())?;
+        if let Some(store) = state::store_of(&self.folder) {
+            self.require_store(store)?;
+        }
         let marker = Marker::open(&self.folder)?;
         let files = Folder::new(&self.folder, marker.scratch(), self.size_bytes_max());
         let has_had_state = AtomicBool::new(marker.has_state());
@@ -153,14 +172,19 @@ impl FolderSync {
 
     /// Removes what a killed sync has left behind, unless it may be the only copy of a text.
     fn tidy(&self, marker: &Marker) -> Result<(), Error> {
-        let state = state::read(&self.folder)?;
-        let agreed = state.iter().flat_map(|state| &state.agreed).map(|entry| entry.folder_hash);
-        let memories = self.memories()?;
-        let held: HashSet<_> = memories.iter().map(|memory| memory.hash).chain(agreed).collect();
-        marker.tidy(|file| match scan::read(file, self.size_bytes_max()) {
-            Ok((found, _)) => found.size_bytes == 0 || held.contains(&found.hash),
-            Err(_) => false,
-        });
+        let left_overs = marker.left_overs();
+        if left_overs.is_empty() {
+            return Ok(());
+        }
+        // What was agreed may be gone from the folder by now, so only the store counts.
+        let held: HashSet<_> = self.all_memories()?.iter().map(|memory| memory.hash).collect();
+        for left_over in left_overs {
+            let found = scan::read(&left_over, self.size_bytes_max(), None);
+            if found.is_ok_and(|(found, _)| found.size_bytes == 0 || held.contains(&found.hash)) {
+                // What cannot be removed is in nobody's way.
+                std::fs::remove_file(left_over).unwrap_or_default();
+            }
+        }
         Ok(())
     }
 
@@ -168,134 +192,136 @@ impl FolderSync {
         self.engine.limits().content_size_bytes_max
     }
 
-    fn hands<'a>(&'a self, files: &'a Folder) -> Hands<'a> {
-        Hands::new(&self.engine, &self.store, files, (&self.title, &self.actor))
-    }
-
-    fn look(&self) -> Result<Look, Error> {
-        let state = state::read(&self.folder)?;
-        self.require_own_state(state.as_ref())?;
-        let rules = Rules::new(&self.folder);
-        let scan = scan::scan(&self.folder, &rules, &self.data, self.size_bytes_max())?;
-        let start = match &state {
-            None => Start::First,
-            Some(state) if self.went_back(state)? => Start::StoreWentBack,
-            Some(_) => Start::Known,
-        };
-        let mut memories = self.memories()?;
-        memories.retain(|memory| !rules.exclude(memory.path.as_str()));
-        Ok(Look { start, state: state.filter(|_| start == Start::Known), scan, memories })
-    }
-
-    fn require_own_state(&self, state: Option<&State>) -> Result<(), Error> {
-        match state {
-            Some(state) if state.store != self.store.id => Err(Error::invalid(format!(
-                "the folder is in sync with another store, `{}`",
-                state.store
-            ))
-            .with_hint(
-                "name that store, choose another folder, or remove `.quipu` from the folder to \
-                 join it with this store",
-            )),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Tells whether the store has forgotten what it held at the last sync, as a restored backup
-    /// does. Then what it does not hold was not deleted.
-    fn went_back(&self, state: &State) -> Result<bool, Error> {
-        if self.engine.newest_sequence()? < state.sequence {
-            return Ok(true);
-        }
-        let Some(newest) = state.newest else { return Ok(false) };
-        let kept_since = self.engine.now().minus(self.engine.limits().versions_kept_for);
-        match self.engine.version(self.store.id, newest, View::Basic) {
-            Err(error) if *error.kind() == ErrorKind::NotFound => {
-                Ok(newest.created_at() > kept_since)
-            }
-            found => found.map(|_| false),
-        }
-    }
-
-    fn memories(&self) -> Result<Vec<Memory>, Error> {
-        let query = ListQuery {
-            directory: Directory::root(),
-            depth: None,
-            after: None,
-            limit: usize::MAX,
-            view: View::Basic,
-        };
-        let listed = self.engine.list(self.store.id, &query)?.items;
-        let memory = |line| match line {
-            Listing::Memory(memory) => Some(memory),
-            Listing::Directory(_) => None,
-        };
-        Ok(listed.into_iter().filter_map(memory).collect())
+    fn hands<'a>(&'a self, files: &'a Folder, marker: Option<&'a Marker>) -> Hands<'a> {
+        Hands::new(&self.engine, &self.store, (files, marker), (&self.title, &self.actor))
     }
 }
 
 impl LockedSync<'_> {
     /// Makes both sides equal.
     pub fn run(&self, progress: &dyn Progress) -> Result<Report, Error> {
+        self.run_beside(None, progress).map(|(report, _)| report)
+    }
+
+    /// Makes both sides equal, except for files that somebody is writing just now; also returns
+    /// when to look at those again.
+    fn run_beside(
+        &self,
+        activity: Option<&Mutex<Activity>>,
+        progress: &dyn Progress,
+    ) -> Result<(Report, Option<Duration>), Error> {
         let mut report = Report::default();
+        let mut look_again_after = None;
         for round in 1..=ROUNDS_MAX {
-            let is_last = round == ROUNDS_MAX;
-            if self.has_had_state.load(Ordering::SeqCst) && !self.marker.has_state() {
+            let mut files = StateFiles::read(&self.sync.folder)?;
+            if self.has_had_state.load(Ordering::SeqCst) && !files.has_snapshot() {
                 return Err(gone());
             }
-            let look = self.sync.look()?;
+            let mut state = files.state();
+            let start = self.sync.start(state.as_ref())?;
             if round == 1 {
-                report.start = look.start;
+                report.start = start;
             }
-            report.left_out.clone_from(&look.scan.left_out);
-            let before = look.state.clone();
-            let agreed_count = before.as_ref().map_or(0, |state| state.agreed.len());
-            let plan = plan_of(look);
-            self.sync.refuse_mass_deletion(&plan, agreed_count)?;
-            let obstructed = Plan { obstructed: plan.obstructed.clone(), ..Plan::default() };
-            let applied = self.sync.hands(&self.files).apply(plan, progress)?;
-            report.in_sync_count = applied.agreed.len();
-            self.keep(before.as_ref(), applied.agreed.clone())?;
-            let is_done = applied.again.is_empty();
-            if is_done || is_last {
-                report.add(applied, &obstructed);
-                break;
+            if start != Start::Known {
+                files = self.begin(&files)?;
+                state = files.state();
             }
-            report.deeds.extend(applied.deeds);
+            self.has_had_state.store(true, Ordering::SeqCst);
+            let Some(state) = state else { return Err(gone()) };
+            let now = self.marker.now();
+            let mut look = {
+                let activity = activity.map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+                self.sync.look(Some(state), (now, activity.as_deref()))?
+            };
+            look_again_after = look.scan.look_again_after;
+            self.files.spell(std::mem::take(&mut look.scan.spellings));
+            let plan = look.plan();
+            self.sync.refuse_mass_deletion(&plan, &look)?;
+            let left_out = left_out(&look, &plan);
+            let is_working = plan.steps.iter().any(|step| Step::intent(step).is_some());
+            let opens = |state: &&mut State<'_>| is_working || state.interrupted.is_some();
+            if let Some(state) = look.state.as_mut().filter(opens) {
+                self.marker.continue_journal(state)?;
+                // From here on the journal is open, and what is kept must close it.
+                state.interrupted.get_or_insert_default();
+            }
+            let applied = self.sync.hands(&self.files, Some(&self.marker)).apply(plan, progress)?;
+            report.in_sync_count = look.settled_count() + applied.agreed.len();
+            let is_over = applied.again.is_empty() || round == ROUNDS_MAX;
+            let mut change = change(&look, &applied);
+            if !is_over {
+                report.deeds.extend(applied.deeds);
+                self.keep(&look, &change)?;
+                continue;
+            }
+            report.add(applied);
+            report.left_out = left_out;
+            report.note_repeated(&look, &mut change);
+            self.keep(&look, &change)?;
+            break;
         }
-        Ok(report)
+        Ok((report, look_again_after))
+    }
+
+    /// Begins a state in which nothing is agreed.
+    fn begin(&self, before: &StateFiles) -> Result<StateFiles, Error> {
+        // Nothing was ever taken into account, so every memory is looked at.
+        let head = Head { sequence: Sequence(0), ..self.sync.head()? };
+        self.marker.begin(before, head)?;
+        StateFiles::read(&self.sync.folder)
     }
 
     /// Notes what both sides have in common now.
-    fn keep(&self, before: Option<&State>, mut agreed: Vec<Agreed>) -> Result<(), Error> {
+    fn keep(&self, look: &Look<'_>, change: &StateChange) -> Result<(), Error> {
         // What the state says to be in the folder must be there, whatever happens to the power.
         self.files.sync().map_err(|error| folder_error("the folder cannot be written", error))?;
-        agreed.sort_by(|left, right| left.path.cmp(&right.path));
-        let engine = &self.sync.engine;
-        let newest = VersionQuery {
-            filter: VersionFilter::default(),
-            before: None,
-            limit: 1,
-            view: View::Basic,
-        };
-        let sequence = engine.newest_sequence()?;
-        let newest = engine.versions(self.sync.store.id, &newest)?.items;
-        let state = State {
-            store: self.sync.store.id,
-            sequence,
-            newest: newest.first().map(|version| version.id),
-            agreed,
-        };
-        if before != Some(&state) {
-            self.marker.write(&state)?;
+        let Some(state) = &look.state else { return Ok(()) };
+        if state.interrupted.is_none() {
+            if change.is_empty() {
+                return Ok(());
+            }
+            self.marker.continue_journal(state)?;
         }
-        self.has_had_state.store(true, Ordering::SeqCst);
-        Ok(())
+        self.marker.write(state, change)
     }
 }
 
+/// Returns what a sync changes in the state.
+fn change(look: &Look<'_>, applied: &Applied) -> StateChange {
+    let mut change = StateChange::default();
+    let now: HashMap<_, _> = applied.agreed.iter().map(|it| (it.path.as_str(), it)).collect();
+    let gone = look.before.keys().filter(|path| !now.contains_key(path.as_str()));
+    change.gone = gone.cloned().collect();
+    let is_new = |path: &str, entry| look.before.get(path) != Some(entry);
+    let new = now.into_iter().filter(|(path, entry)| is_new(path, *entry));
+    change.agreed = new.map(|(_, entry)| entry.clone()).collect();
+    let in_sync: HashSet<_> = applied.agreed.iter().map(|entry| entry.memory).collect();
+    let is_other = |id: &&_| !in_sync.contains(*id) && !applied.deleted.contains(*id);
+    let others: HashSet<_> = look.considered.iter().filter(is_other).copied().collect();
+    let Some(state) = &look.state else { return change };
+    change.others = Some(others).filter(|others| *others != state.others);
+    change.head = Some(look.head).filter(|head| *head != state.head);
+    change
+}
+
+/// Returns what takes no part, each path once.
+fn left_out(look: &Look<'_>, plan: &Plan) -> Vec<LeftOut> {
+    let mut left_out: Vec<_> = look.scan.left_out.iter().map(|(it, _)| it.clone()).collect();
+    let known: HashSet<_> = left_out.iter().map(|it| it.path.clone()).collect();
+    let reason = "a memory belongs here, but something that cannot be one is in its place";
+    let obstructed = plan.obstructed.iter().map(ToString::to_string);
+    left_out.extend(
+        obstructed
+            .filter(|path| !known.contains(path))
+            .map(|path| LeftOut { path, reason: reason.to_owned() }),
+    );
+    left_out.sort();
+    left_out
+}
+
 impl FolderSync {
-    fn refuse_mass_deletion(&self, plan: &Plan, agreed_count: usize) -> Result<(), Error> {
+    fn refuse_mass_deletion(&self, plan: &Plan, look: &Look<'_>) -> Result<(), Error> {
+        let agreed_count = look.agreed_count();
         if self.mass_deletion == MassDeletion::Allow {
             return Ok(());
         }
@@ -309,7 +335,10 @@ impl FolderSync {
         {
             let is_most = deletions > DELETIONS_UNASKED_MAX && deletions * 2 > agreed_count;
             // If nothing else is to be done, one side is empty.
-            let is_all = deletions > 0 && deletions == plan.steps.len() && plan.frozen.is_empty();
+            let is_all = deletions > 0
+                && deletions == plan.steps.len()
+                && plan.frozen.is_empty()
+                && look.settled_count() == 0;
             if is_most || is_all {
                 return Err(Error::new(
                     ErrorKind::LimitReached,
@@ -328,11 +357,6 @@ impl FolderSync {
     }
 }
 
-fn plan_of(look: Look) -> Plan {
-    let agreed = look.state.map_or_else(Vec::new, |state| state.agreed);
-    plan::plan(agreed, &look.scan, look.memories)
-}
-
 fn is_unchanged(task: &Task) -> bool {
     matches!(task, Task::Join(join) if join.changes_nothing())
 }
@@ -343,17 +367,45 @@ fn gone() -> Error {
 }
 
 impl Report {
-    fn add(&mut self, applied: Applied, plan: &Plan) {
+    fn add(&mut self, applied: Applied) {
         self.deeds.extend(applied.deeds);
         self.deeds.sort_by(|left, right| left.path.cmp(&right.path));
         self.failed = [applied.failed, applied.again].concat();
         self.failed.sort();
-        let reason = "a memory belongs here, but something that cannot be one is in its place";
-        self.left_out.extend(
-            plan.obstructed
-                .iter()
-                .map(|path| LeftOut { path: path.to_string(), reason: reason.to_owned() }),
-        );
-        self.left_out.sort();
+    }
+
+    /// Finds out what earlier syncs said already, and what the state must know of what this one says.
+    fn note_repeated(&mut self, look: &Look<'_>, change: &mut StateChange) {
+        let Some(state) = &look.state else { return };
+        let looks: HashMap<_, _> =
+            look.scan.left_out.iter().map(|(it, looks)| (&it.path, *looks)).collect();
+        let mut paths = HashSet::new();
+        for left_out in &self.left_out {
+            let looks = looks.get(&left_out.path).copied().flatten();
+            let known = state.left_out.get(&left_out.path);
+            if known.is_some_and(|(reason, _)| *reason == left_out.reason) {
+                self.repeated.insert(left_out.clone());
+            }
+            if known.is_none_or(|(reason, known)| *reason != left_out.reason || *known != looks) {
+                change.left_out.push((left_out.clone(), looks));
+            }
+            paths.insert(&left_out.path);
+        }
+        for failed in &self.failed {
+            if state.failed.contains(failed) {
+                self.repeated.insert(failed.clone());
+            } else {
+                change.failed.push(failed.clone());
+            }
+        }
+        let is_failing = |failed: &LeftOut| self.failed.contains(failed);
+        let over = state.failed.iter().filter(|failed| !is_failing(failed)).map(|it| &it.path);
+        let gone = state.left_out.keys().filter(|path| !paths.contains(path));
+        change.settled = over.chain(gone).cloned().collect();
+        // What is settled in one way may go on in the other.
+        let is_settled = |path: &String| change.settled.contains(path);
+        let again =
+            self.failed.iter().filter(|it| is_settled(&it.path) && state.failed.contains(it));
+        change.failed.extend(again.cloned());
     }
 }

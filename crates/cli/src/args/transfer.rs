@@ -15,6 +15,9 @@ pub(crate) struct ImportArguments {
     /// The directory of the store to put everything into
     #[arg(long, default_value = "/", value_name = "DIR")]
     pub(crate) into: String,
+    /// Import every text of a folder, also code and Obsidian's boards (`.canvas`)
+    #[arg(long)]
+    pub(crate) all_texts: bool,
     /// Replace what others wrote, and bring back what was deleted in the store since
     #[arg(long)]
     pub(crate) overwrite: bool,

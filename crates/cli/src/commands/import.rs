@@ -19,6 +19,8 @@ mod writing;
 
 pub(super) use archive::{FORMAT as ARCHIVE_FORMAT, VERSION as ARCHIVE_VERSION};
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -36,9 +38,10 @@ use crate::failure::Failure;
 use crate::print::{answer, count, note};
 
 use earlier::Earlier;
+use folder::Choice;
 use matching::Matcher;
 use rehearsal::Rehearsal;
-use source::{Collected, Request};
+use source::{Collected, Request, Skipped, SkippedKind};
 use writing::{Deed, Mode, Tally, Writer};
 
 /// How the details of a session that imports begin. What follows says which source it was, so that
@@ -48,8 +51,8 @@ const DETAILS_PREFIX: &str = "import ";
 /// The details of sessions that imported before the source was part of them.
 const DETAILS_WITHOUT_SOURCE: &str = "import";
 
-/// How many lines about skipped things people want to see.
-const SKIPPED_SHOWN_MAX: usize = 20;
+/// How many notes about credentials people want to see.
+const CREDENTIALS_SHOWN_MAX: usize = 20;
 
 pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), Failure> {
     let own = DataDirectory::new(&context.settings.data);
@@ -73,6 +76,7 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
         directory: &arguments.into,
         data: &own,
         size_max: limits.content_size_bytes_max,
+        texts: if arguments.all_texts { Choice::Texts } else { Choice::Notes },
     };
     let collected = source::collect(&request)?;
     let plan = Plan { kind, arguments, limits };
@@ -105,7 +109,8 @@ struct Plan<'a> {
 impl Plan<'_> {
     fn carry_out(&self, data: &Data, store: &Store, from: Collected) -> Result<Report, Failure> {
         if from.items.is_empty() {
-            let tally = Tally { skipped: from.skipped, ..Tally::default() };
+            let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
+            tally.skipped.sort();
             return Ok(self.report((store.name.as_str(), store.policy.secrets), None, tally));
         }
         let details = format!("{DETAILS_PREFIX}{}", from.origin);
@@ -247,7 +252,7 @@ struct Report {
 
 impl Report {
     fn print(&self, context: &Context) -> Result<(), Failure> {
-        for path in self.tally.credentials.iter().take(SKIPPED_SHOWN_MAX) {
+        for path in self.tally.credentials.iter().take(CREDENTIALS_SHOWN_MAX) {
             note(&match (self.secrets, self.dry_run) {
                 (SecretPolicy::Redact, false) => {
                     format!("`{path}` held a credential, which was not stored")
@@ -260,27 +265,57 @@ impl Report {
                 ),
             });
         }
-        answer(context.form, self, |out| {
-            let Tally { created, updated, unchanged, skipped, .. } = &self.tally;
-            let verb = if self.dry_run { "would be imported" } else { "imported" };
-            let memories = count(created + updated + unchanged, "memory", "memories");
+        answer(context.form, self, |out| self.write_text(out))?;
+        let missed = match self.missed().count() {
+            0 => return Ok(()),
+            missed_count => count(missed_count, "note", "notes"),
+        };
+        let verb = if self.dry_run { "would not be" } else { "were not" };
+        Err(Failure::other(format!("{missed} {verb} imported"))
+            .with_hint("the reasons are above; everything else can be imported"))
+    }
+
+    /// Returns what should have been imported and was not.
+    fn missed(&self) -> impl Iterator<Item = &Skipped> {
+        self.tally.skipped.iter().filter(|it| it.kind == SkippedKind::Note)
+    }
+
+    fn write_text(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let Tally { created, updated, unchanged, skipped, binaries, .. } = &self.tally;
+        if self.missed().next().is_some() {
+            writeln!(out, "not imported:")?;
+        }
+        for it in self.missed() {
+            writeln!(out, "  {}: {}", it.source, it.reason)?;
+        }
+        let mut left_alone: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for it in skipped.iter().filter(|it| it.kind == SkippedKind::File) {
+            left_alone.entry(&it.reason).or_default().push(&it.source);
+        }
+        for (reason, sources) in left_alone {
+            match sources.as_slice() {
+                [only] => writeln!(out, "left alone: {only}: {reason}")?,
+                [first, ..] => {
+                    let more = sources.len() - 1;
+                    writeln!(out, "left alone: {first} and {more} more: {reason}")?;
+                }
+                [] => {}
+            }
+        }
+        if *binaries > 0 {
             writeln!(
                 out,
-                "{memories} {verb} into `{}`: {created} new, {updated} changed, {unchanged} as before",
-                self.store
+                "left alone: {}",
+                count(*binaries, "file that is no text", "files that are no text")
             )?;
-            if skipped.is_empty() {
-                return Ok(());
-            }
-            writeln!(out, "{} skipped:", skipped.len())?;
-            for it in skipped.iter().take(SKIPPED_SHOWN_MAX) {
-                writeln!(out, "  {}: {}", it.source, it.reason)?;
-            }
-            match skipped.len().saturating_sub(SKIPPED_SHOWN_MAX) {
-                0 => Ok(()),
-                more => writeln!(out, "  and {more} more; `--json` lists all"),
-            }
-        })
+        }
+        let verb = if self.dry_run { "would be imported" } else { "imported" };
+        let memories = count(created + updated + unchanged, "memory", "memories");
+        writeln!(
+            out,
+            "{memories} {verb} into `{}`: {created} new, {updated} changed, {unchanged} as before",
+            self.store
+        )
     }
 }
 

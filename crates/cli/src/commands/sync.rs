@@ -27,7 +27,8 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Fa
     let mass_deletion =
         if arguments.allow_mass_deletion { MassDeletion::Allow } else { MassDeletion::Refuse };
     let sync = FolderSync::new(data.engine, store.id, &arguments.folder, mass_deletion)?
-        .without(DataDirectory::new(&context.settings.data))?;
+        .without(DataDirectory::new(&context.settings.data))?
+        .with_names(context.settings.names.clone());
     if arguments.dry_run {
         return show(context, &sync.preview()?, "would be ");
     }
@@ -42,9 +43,18 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Fa
         0 => Ok(()),
         failed_count => {
             let files = count(failed_count, "file", "files");
-            Err(Failure::other(format!("{files} could not be synced"))
-                .with_hint("the reasons are above; the rest is in sync"))
+            Err(Failure::other(format!("{files} could not be synced")).with_hint(hint(&report)))
         }
+    }
+}
+
+fn hint(report: &Report) -> &'static str {
+    let is_said = report.failed.iter().any(|failed| !report.repeated.contains(failed));
+    if is_said {
+        "the reasons are above; the rest is in sync"
+    } else {
+        "the reasons are those of the last time, and `--dry-run` or `--json` says them again; the \
+         rest is in sync"
     }
 }
 
@@ -58,14 +68,10 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
         stopper.stop();
     });
     let stopper = watch.stopper();
-    let (mut printed, mut left_out) = (Ok(()), None);
+    let (mut printed, mut is_first) = (Ok(()), true);
     watch.run(&locked, &Bar::default(), |report| {
-        let is_first = left_out.is_none();
-        // What is left out is said again only when it is not the same.
-        let known = left_out.replace(report.left_out.clone());
-        let mut report = report.clone();
-        report.left_out.retain(|file| known.as_ref().is_none_or(|known| !known.contains(file)));
-        printed = tell(context.form, &report, is_first.then_some(ready));
+        printed = tell(context.form, report, is_first.then_some(ready));
+        is_first = false;
         if printed.is_err() {
             stopper.stop();
         }
@@ -75,7 +81,8 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
 
 /// Prints what one sync of a watch did; the first one also says that the watch has begun.
 fn tell(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure> {
-    let is_news = [report.deeds.len(), report.left_out.len(), report.failed.len()] != [0; 3];
+    let is_news = !report.deeds.is_empty()
+        || report.left_out.iter().chain(&report.failed).any(|it| !report.repeated.contains(it));
     if !is_news && ready.is_none() {
         return Ok(());
     }
@@ -120,11 +127,14 @@ fn write_text(out: &mut dyn Write, report: &Report, mood: &str) -> io::Result<()
     for deed in shown {
         writeln!(out, "{deed}")?;
     }
-    for left_out in &report.left_out {
-        writeln!(out, "left out  {left_out}")?;
-    }
-    for failed in &report.failed {
-        writeln!(out, "failed    {failed}")?;
+    for (word, list) in [("left out", &report.left_out), ("failed  ", &report.failed)] {
+        let news = || list.iter().filter(|it| !report.repeated.contains(it));
+        for it in news().take(LINES_MAX) {
+            writeln!(out, "{word}  {it}")?;
+        }
+        if let more @ 1.. = news().count().saturating_sub(LINES_MAX) {
+            writeln!(out, "{word}  and {more} more; `--json` lists all")?;
+        }
     }
     writeln!(out, "{}", summary(report, mood))
 }
@@ -148,9 +158,12 @@ fn summary(report: &Report, mood: &str) -> String {
             parts.push(format!("{number} {mood}{what}"));
         }
     }
-    for (number, what) in [(report.left_out.len(), "left out"), (report.failed.len(), "failed")] {
-        if number > 0 {
-            parts.push(format!("{number} {what}"));
+    for (list, what) in [(&report.left_out, "left out"), (&report.failed, "failed")] {
+        let repeated = list.iter().filter(|it| report.repeated.contains(it)).count();
+        match list.len() {
+            0 => {}
+            number if number == repeated => parts.push(format!("{number} {what} as before")),
+            number => parts.push(format!("{number} {what}")),
         }
     }
     parts.join(", ")
@@ -210,12 +223,19 @@ struct DeedBody<'a> {
 struct LeftOutBody<'a> {
     path: &'a str,
     reason: &'a str,
+    /// Whether an earlier sync has said it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    repeated: bool,
 }
 
 impl<'a> From<&'a Report> for ReportBody<'a> {
     fn from(report: &'a Report) -> Self {
         let left_out = |list: &'a [LeftOut]| {
-            list.iter().map(|LeftOut { path, reason }| LeftOutBody { path, reason }).collect()
+            let body = |it: &'a LeftOut| {
+                let (LeftOut { path, reason }, repeated) = (it, report.repeated.contains(it));
+                LeftOutBody { path, reason, repeated }
+            };
+            list.iter().map(body).collect()
         };
         Self {
             start: match report.start {

@@ -233,3 +233,34 @@ fn a_sync_that_is_killed_loses_nothing_and_the_next_one_finishes() {
     assert_eq!(vault.quipu.run(&["cat", "/here1.md"]).code, 3);
     vault.quipu.ok(&["check"]);
 }
+
+#[test]
+fn a_repeated_sync_does_not_say_the_same_again() {
+    let vault = vault();
+    vault.write("image.png", "\u{0}");
+    let first = vault.quipu.ok(&["sync", vault.place()]);
+    assert!(first.contains("left out  /image.png: "), "{first}");
+    let again = vault.quipu.ok(&["sync", vault.place()]);
+    assert_eq!(again, "0 files in sync, 1 left out as before\n");
+    vault.write("other.png", "\u{0}");
+    let more = vault.quipu.ok(&["sync", vault.place()]);
+    assert!(more.contains("/other.png") && !more.contains("/image.png"), "{more}");
+    let all = vault.quipu.json(&["sync", vault.place()]);
+    assert_eq!(all.pointer("/left_out/0/repeated"), Some(&json!(true)), "{all}");
+    assert_eq!(all.pointer("/left_out/1/path"), Some(&json!("/other.png")), "{all}");
+}
+
+#[test]
+fn import_and_sync_agree_on_decomposed_names() {
+    let vault = vault();
+    vault.write("cafe\u{301}.md", "written on a Mac\n");
+    vault.quipu.ok(&["import", vault.place()]);
+    vault.quipu.ok(&["sync", vault.place()]);
+    let names = || fs::read_dir(&vault.folder).expect("it can be read").count();
+    // The note and `.quipu`.
+    assert_eq!(names(), 2);
+    vault.quipu.put("/caf\u{e9}.md", "changed\n");
+    vault.quipu.ok(&["sync", vault.place()]);
+    assert_eq!(vault.read("cafe\u{301}.md").as_deref(), Some("changed\n"));
+    assert_eq!(names(), 2);
+}

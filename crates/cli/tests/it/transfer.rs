@@ -34,9 +34,16 @@ fn shown(path: &Path) -> &str {
 
 /// Imports with `--json` and more arguments.
 fn import(quipu: &Quipu, source: &Path, more: &[&str]) -> Value {
-    let mut arguments = vec!["import", shown(source)];
+    let mut arguments = vec!["--json", "import", shown(source)];
     arguments.extend(more);
-    quipu.json(&arguments)
+    let ran = quipu.run(&arguments);
+    let report: Value = serde_json::from_str(&ran.out).expect("the output is one JSON document");
+    let is_note = |it: &Value| it["kind"] == "note";
+    let skipped = report.get("skipped").and_then(Value::as_array).expect("a list");
+    // The exit code tells whether a note was left out, and notes come first.
+    assert_eq!(ran.code, i32::from(skipped.iter().any(is_note)), "{ran:?}");
+    assert!(skipped.is_sorted_by_key(|it| !is_note(it)), "{report}");
+    report
 }
 
 /// Returns the numbers of new, changed, unchanged and skipped things.
@@ -113,19 +120,69 @@ fn what_cannot_be_a_memory_is_skipped_with_its_reason() {
         found.and_then(|it| it["reason"].as_str()).unwrap_or_default().to_owned()
     };
     assert_eq!(report["created"], 2);
-    assert!(reason("image.png").contains("not UTF-8"), "{report}");
+    assert_eq!(report["binaries"], 1, "{report}");
+    assert_eq!(reason("image.png"), "");
     assert!(reason("nul.md").contains("NUL"), "{report}");
     assert!(reason("long.md").contains("102400 bytes"), "{report}");
     #[cfg(unix)]
     assert_eq!(reason("link.md"), "it is a symbolic link");
     assert_eq!(quipu.ok(&["cat", "/café.md"]), "decomposed");
 
-    let text = quipu.ok(&["import", shown(&source)]);
-    assert!(
-        text.contains("2 memories imported into `notes`: 0 new, 0 changed, 2 as before"),
-        "{text}"
-    );
-    assert!(text.contains("image.png: "), "{text}");
+    let ran = quipu.run(&["import", shown(&source)]);
+    assert_eq!(ran.code, 1);
+    let expected = "not imported:\n  long.md: it is longer than the 102400 bytes that a memory may \
+                    have\n  nul.md: the content has a NUL character at byte 1; memories are text\n";
+    assert!(ran.out.starts_with(expected), "{}", ran.out);
+    assert!(ran.out.contains("left alone: 1 file that is no text\n"), "{}", ran.out);
+    let summary = "2 memories imported into `notes`: 0 new, 0 changed, 2 as before\n";
+    assert!(ran.out.ends_with(summary), "{}", ran.out);
+    assert!(ran.err.contains("2 notes were not imported"), "{}", ran.err);
+}
+
+#[test]
+fn every_note_that_a_full_store_refuses_is_named() {
+    let quipu = Quipu::with_store();
+    let files: Vec<_> = (0..30).map(|number| (format!("{number:02}.md"), "x")).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let source = folder(&quipu, "vault", &files);
+    let mut command = quipu.command(&["import", shown(&source)]);
+    command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", "5");
+    let ran = crate::support::run(command, b"");
+    assert_eq!(ran.code, 1);
+    let refused = ran.out.matches("the store is full: its limit is 5 memories").count();
+    assert_eq!(refused, 25, "{}", ran.out);
+    assert!(ran.out.starts_with("not imported:\n"), "{}", ran.out);
+    assert!(ran.err.contains("25 notes were not imported"), "{}", ran.err);
+}
+
+#[test]
+fn a_vault_keeps_what_obsidian_knows_about_it() {
+    let quipu = Quipu::with_store();
+    let invoice = "---\naliases: [Bill, The March bill]\n---\n# Invoice\n\nPaid. #invoice/2026\n";
+    let plan = "See [[Bill]], ![[scan.png]], [[Board.canvas]] and [[Nowhere]].\n";
+    let files = [
+        (".obsidian/app.json", "{}"),
+        ("Invoice.md", invoice),
+        ("Plan.md", plan),
+        ("Board.canvas", "{}"),
+        ("script.py", "print()"),
+    ];
+    let source = folder(&quipu, "vault", &files);
+    let report = import(&quipu, &source, &[]);
+    assert_eq!(numbers(&report), [2, 0, 0, 2], "{report}");
+    let found = quipu.ok(&["search", "tag:invoice"]);
+    assert!(found.contains("/Invoice.md"), "{found}");
+    let links = quipu.ok(&["links", "/Invoice.md", "--back"]);
+    assert!(links.contains("/Plan.md"), "{links}");
+    let missing = quipu.ok(&["links", "--unresolved"]);
+    assert!(missing.contains("Nowhere"), "{missing}");
+    assert!(!missing.contains("scan.png") && !missing.contains("Board"), "{missing}");
+    let report = import(&quipu, &source, &["--all-texts"]);
+    assert_eq!(numbers(&report), [2, 0, 2, 0], "{report}");
+    // A name that somebody gives to another note in between is no longer certain.
+    quipu.put("/Other.md", "---\naliases: [Bill]\n---\n");
+    let missing = quipu.ok(&["links", "--unresolved"]);
+    assert!(missing.contains("Bill"), "{missing}");
 }
 
 #[test]

@@ -90,14 +90,16 @@ impl Engine {
         })
     }
 
-    /// Returns the links of the scope's home that mean no memory, by path and place.
+    /// Returns the links of the scope's home that mean no memory, by path and place; attachments
+    /// are left out.
     pub fn unresolved(&self, scope: &Scope, limit: usize) -> Result<Vec<NoteLink>, Error> {
         self.read_indexed(|reader| {
             existing_store(reader, scope.home)?;
             let mut links = Vec::new();
             let mut cards = Cards::new(reader);
             each_link(reader, scope, |from, link, to| {
-                if to.is_none() {
+                // An image or a document was never meant to be a memory.
+                if to.is_none() && !link.target.is_attachment() {
                     let from = cards.card(from.clone())?;
                     links.push(NoteLink { from, link, to: None });
                 }

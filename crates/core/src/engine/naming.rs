@@ -10,7 +10,7 @@ use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, StoreId, Timestamp, VersionId, View, slug,
 };
 use crate::note::{
-    Glob, Identifier, Nearness, Reference, alias_key, numbered_permalink, path_candidates,
+    Glob, Identifier, Nearness, Note, Reference, alias_key, numbered_permalink, path_candidates,
 };
 use crate::{Error, ErrorKind};
 
@@ -455,6 +455,10 @@ pub(super) fn keys_of(reader: &dyn Reader, row: &NoteRow) -> Result<Vec<String>,
     let id = row.memory.to_string();
     let names = [id.as_str(), path, bare, stem, &row.title, &row.permalink, &card.permalink];
     let mut keys: Vec<_> = names.into_iter().map(alias_key).collect();
+    let memory = reader.memory(row.store, row.memory, View::Full)?;
+    if let Some(content) = memory.and_then(|memory| memory.content) {
+        keys.extend(Note::parse_header(content.as_str()).aliases.iter().map(|it| alias_key(it)));
+    }
     keys.sort_unstable();
     keys.dedup();
     Ok(keys)

@@ -330,7 +330,7 @@ fn shown(
         score: hit.score,
         snippet,
         actor: version.actor,
-        tags: note.tags,
+        tags: [note.tags, note.inline_tags].concat(),
         metadata: note.metadata,
     }))
 }

@@ -68,7 +68,7 @@ impl Entry {
         let marks = marks(&inherited, &note);
         let links: Vec<_> = links(memory.id, &memory.path, &note);
         Self {
-            names: names(&row),
+            names: names(&row, &note),
             document: document(&memory.path, &note, text, &marks),
             fields: fields(&note),
             facts: facts(&note, &links, &inherited),
@@ -93,12 +93,13 @@ fn row(memory: &Memory, note: &Note) -> NoteRow {
     }
 }
 
-fn names(row: &NoteRow) -> Vec<String> {
+fn names(row: &NoteRow, note: &Note) -> Vec<String> {
     let path = row.path.as_str().trim_start_matches('/');
     let bare = path.strip_suffix(".md").unwrap_or(path);
     let stem = bare.rsplit('/').next().unwrap_or(bare);
     let names = [&row.memory.to_string(), path, bare, stem, &row.title, &row.permalink];
-    each_once(names.into_iter().map(alias_key))
+    let aliases = note.aliases.iter().map(|alias| alias_key(alias));
+    each_once(names.into_iter().map(alias_key).chain(aliases))
 }
 
 /// Returns the keys by which a link is found from whatever it may mean, seen from its memory.
@@ -128,7 +129,7 @@ fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {
 
 fn document(path: &MemoryPath, note: &Note, text: &str, marks: &[String]) -> Document {
     let body = text.get(note.body.clone()).unwrap_or_default();
-    let tags = || note.tags.iter().map(String::as_str);
+    let tags = || note.tags.iter().chain(&note.inline_tags).map(String::as_str);
     let headings = || note.headings.iter().map(|heading| heading.text.as_str());
     let values: Vec<_> = fields(note).into_iter().map(|(_, value)| value).collect();
     let title = joined([note.title.as_str()]);
@@ -155,17 +156,23 @@ fn inherited_marks(path: &MemoryPath, note: &Note) -> Vec<String> {
     marks.extend(path.ancestors().map(|place| Mark::Place(place).term()));
     marks.push(Mark::Place(path.as_str()).term());
     marks.extend(tag_marks(&note.tags));
-    marks
+    each_once(marks.into_iter())
 }
 
+/// Returns the marks of tags; one inside of another, as `tea/green`, has that of both.
 fn tag_marks(tags: &[String]) -> impl Iterator<Item = String> {
-    tags.iter().map(|tag| Mark::Tag(tag).term())
+    tags.iter().flat_map(|tag| {
+        let above = tag.match_indices('/').filter_map(|(end, _)| tag.get(..end));
+        let above = above.filter(|above| !above.is_empty());
+        std::iter::once(tag.as_str()).chain(above).map(|tag| Mark::Tag(tag).term())
+    })
 }
 
 /// Returns the marks of a memory, those of its observations among them.
 fn marks(inherited: &[String], note: &Note) -> Vec<String> {
     let observed = note.observations.iter().flat_map(observation_marks);
-    each_once(inherited.iter().cloned().chain(observed))
+    let inline = tag_marks(&note.inline_tags);
+    each_once(inherited.iter().cloned().chain(inline).chain(observed))
 }
 
 fn observation_marks(observation: &Observation) -> impl Iterator<Item = String> {
@@ -240,7 +247,8 @@ fn facts(note: &Note, links: &[IndexedLink], inherited: &[String]) -> Vec<Fact> 
 fn fields(note: &Note) -> Vec<(String, String)> {
     let mut fields =
         vec![("title".to_owned(), note.title.clone()), ("type".to_owned(), note.kind.clone())];
-    fields.extend(note.tags.iter().map(|tag| ("tags".to_owned(), tag.clone())));
+    let tags = note.tags.iter().chain(&note.inline_tags);
+    fields.extend(tags.map(|tag| ("tags".to_owned(), tag.clone())));
     fields.extend(note.permalink.iter().map(|link| ("permalink".to_owned(), link.clone())));
     let moments = [("created", note.created), ("modified", note.modified)];
     let moments =

@@ -16,6 +16,7 @@ pub(super) fn read(block: &Block, lines: &Lines, note: &mut Note) {
     let protected = protected(block, &markdown, &wiki);
     let item = Item { text: &block.text, protected: &protected };
     let line = |offset| lines.number(block.source_offset(offset));
+    let observations_count = note.observations.len();
     match &block.kind {
         BlockKind::Heading { level, plain } => note.headings.push(Heading {
             level: *level,
@@ -38,6 +39,11 @@ pub(super) fn read(block: &Block, lines: &Lines, note: &mut Note) {
             }
         },
         BlockKind::Other => {}
+    }
+    if note.observations.len() == observations_count {
+        // A number after `#` is that of an issue or a channel.
+        let is_name = |tag: &String| tag.chars().any(|it| !it.is_numeric());
+        note.inline_tags.extend(item.tags(0).into_iter().filter(is_name));
     }
     let first_new = note.links.len();
     note.links.extend(wiki.into_iter().map(|link| Link {

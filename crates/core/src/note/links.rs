@@ -7,6 +7,17 @@ use super::Target;
 /// The endings of files that are memories when a markdown link points to them.
 const MEMORY_EXTENSIONS: [&str; 3] = ["md", "markdown", "txt"];
 
+/// The endings of files that vaults hold beside their notes.
+const ATTACHMENT_EXTENSIONS: [&str; 45] = [
+    "avif", "bmp", "gif", "heic", "ico", "jpeg", "jpg", "png", "svg", "tif", "tiff",
+    "webp", //
+    "3gp", "aac", "aif", "flac", "m4a", "mp3", "oga", "ogg", "opus", "wav", //
+    "avi", "m4v", "mkv", "mov", "mp4", "ogv", "webm", //
+    "csv", "doc", "docx", "epub", "key", "odp", "ods", "odt", "pdf", "ppt", "pptx", "xls", "xlsx",
+    "zip", //
+    "base", "canvas",
+];
+
 /// A wiki link in a text.
 #[derive(Debug)]
 pub(super) struct WikiLink {
@@ -83,6 +94,14 @@ impl Target {
             section: kept(section),
             alias: kept(alias),
         })
+    }
+
+    /// Tells whether it is called like an image, a recording, a document or another file that lies
+    /// beside notes and is none.
+    pub fn is_attachment(&self) -> bool {
+        let Some((stem, extension)) = self.name.rsplit_once('.') else { return false };
+        !stem.is_empty()
+            && ATTACHMENT_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
     }
 
     /// Reads where a markdown link points; `None` if that is not a memory.

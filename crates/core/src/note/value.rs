@@ -69,3 +69,17 @@ fn add_tags(value: &Value, found: &mut Vec<String>) {
         Value::List(items) => items.iter().for_each(|item| add_tags(item, found)),
     }
 }
+
+/// Returns the names that a list or a single text means; a name may hold commas.
+pub(super) fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::Text(text) => {
+            let name = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(name).filter(|name| !name.is_empty()).into_iter().collect()
+        }
+        Value::List(items) => {
+            items.iter().filter(|it| it.as_text().is_some()).flat_map(names).collect()
+        }
+        Value::Null | Value::Map(_) => Vec::new(),
+    }
+}

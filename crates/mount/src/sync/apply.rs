@@ -1,23 +1,29 @@
 //! Carrying out a plan.
 //!
 //! The store is changed first, then the folder, and only then is the agreement noted. Every change
-//! holds only if the thing is still what the plan was made from; otherwise the step is planned anew.
+//! holds only if the thing is still what the plan was made from; otherwise the step is planned again.
+//! What is about to be done is in the journal before it is done, for the case of a kill.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use quipu_core::engine::{MemoryUpdate, NewAttachment, NewSession, Precondition, TokenWish};
 use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{
-    Access, Actor, Content, Instructions, Memory, MemoryPath, Store, VersionId, View,
+    Access, Actor, Content, Instructions, Memory, MemoryId, MemoryPath, Store, VersionId, View,
 };
 use quipu_core::{Engine, Error, ErrorKind};
+use tempfile::TempPath;
 
 use super::Progress;
 use super::files::{Folder, Obstacle};
+use super::kill::kill_point;
 use super::plan::{Join, Place, Plan, Step, Task, TextFrom};
+use super::record::{Agreed, Record};
 use super::report::{Deed, DeedKind, LeftOut, Side};
-use super::state::Agreed;
+use super::stamp::Identity;
+use super::state::{Durability, Marker};
 
 /// So many writers commit together; more of them only queue.
 const THREADS_COUNT: usize = 16;
@@ -28,6 +34,8 @@ pub(super) struct Hands<'a> {
     engine: &'a Engine,
     store: &'a Store,
     folder: &'a Folder,
+    /// Where the journal is; `None` if nothing is to be changed.
+    marker: Option<&'a Marker>,
     /// What to call the session, and the session itself once it has something to do.
     title: &'a str,
     actor: &'a Mutex<Option<Actor>>,
@@ -38,6 +46,8 @@ pub(super) struct Hands<'a> {
 pub(super) struct Applied {
     pub(super) agreed: Vec<Agreed>,
     pub(super) deeds: Vec<Deed>,
+    /// The memories that were deleted.
+    pub(super) deleted: HashSet<MemoryId>,
     pub(super) failed: Vec<LeftOut>,
     /// What changed while it was looked at.
     pub(super) again: Vec<LeftOut>,
@@ -85,6 +95,7 @@ impl From<Obstacle> for Stop {
                 Self::Fatal(super::failure::folder_error("the folder's disk is full", error))
             }
             Obstacle::Io(error) => Self::Failed(error.kind().to_string()),
+            Obstacle::Journal(error) => Self::Fatal(error),
         }
     }
 }
@@ -95,21 +106,30 @@ struct Done {
     agreed: Option<Agreed>,
     deeds: Vec<DeedKind>,
     /// A file that can only be written when all others have left their places.
-    file: Option<Content>,
+    file: Option<MovedFile>,
+}
+
+/// A file between its old place and its new one.
+#[derive(Debug)]
+struct MovedFile {
+    text: Content,
+    /// The old file, which is kept until the new one is complete.
+    aside: TempPath,
 }
 
 impl<'a> Hands<'a> {
     pub(super) fn new(
         engine: &'a Engine,
         store: &'a Store,
-        folder: &'a Folder,
+        (folder, marker): (&'a Folder, Option<&'a Marker>),
         session: (&'a str, &'a Mutex<Option<Actor>>),
     ) -> Self {
-        Self { engine, store, folder, title: session.0, actor: session.1 }
+        Self { engine, store, folder, marker, title: session.0, actor: session.1 }
     }
 
     /// Does what the plan says: deletions first, then moves, then the rest.
     pub(super) fn apply(&self, plan: Plan, progress: &dyn Progress) -> Result<Applied, Error> {
+        self.announce(&plan)?;
         let mut applied = Applied { agreed: plan.frozen, ..Applied::default() };
         let mut phases = [Vec::new(), Vec::new(), Vec::new()];
         let [deletions, moves, rest] = &mut phases;
@@ -140,31 +160,71 @@ impl<'a> Hands<'a> {
         Ok(applied)
     }
 
+    /// Writes down what is about to be done, so that the next sync knows it if this one is killed.
+    fn announce(&self, plan: &Plan) -> Result<(), Error> {
+        let intents: Vec<_> = plan.steps.iter().filter_map(Step::intent).collect();
+        if intents.is_empty() {
+            return Ok(());
+        }
+        let mut records = String::new();
+        let actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Actor::Session(session)) = &*actor {
+            records += &format!("{}\n", Record::Session(*session));
+        }
+        for intent in intents {
+            records += &format!("{}\n", Record::Intent(intent));
+        }
+        kill_point("before the intents are written");
+        self.journal(&records, Durability::Synced)?;
+        kill_point("after the intents were written");
+        Ok(())
+    }
+
+    fn journal(&self, records: &str, durability: Durability) -> Result<(), Error> {
+        self.marker.map_or(Ok(()), |marker| marker.append(records, durability))
+    }
+
+    /// Writes down which file is about to be put in a place.
+    fn announce_file(&self, path: &MemoryPath, identity: Option<Identity>) -> Result<(), Obstacle> {
+        let Some(identity) = identity else { return Ok(()) };
+        let record = format!("{}\n", Record::Written(identity, path.clone()));
+        self.journal(&record, Durability::Deferred).map_err(Obstacle::Journal)
+    }
+
+    fn create_file(&self, path: &MemoryPath, text: &Content) -> Result<Place, Stop> {
+        self.folder.create(path, text, &|identity| self.announce_file(path, identity))?;
+        self.placed(path, text)
+    }
+
     fn step(&self, step: &Step) -> Result<Done, Stop> {
         let is_known = step.agreed.is_some();
         match &step.task {
             Task::DeleteMemory(memory) => {
                 let precondition = Precondition::ContentIs(memory.hash);
-                self.engine.delete(&self.actor()?, self.store.id, memory.id, precondition)?;
+                let actor = self.actor()?;
+                kill_point("before a memory is deleted");
+                self.engine.delete(&actor, self.store.id, memory.id, precondition)?;
+                kill_point("after a memory was deleted");
                 Ok(Done { deeds: vec![DeedKind::Deleted(Side::Store)], ..Done::default() })
             }
             Task::DeleteFile(place) => {
-                self.folder.remove(&place.path, place.file.hash)?;
+                drop(self.folder.remove(&place.path, place.file.hash)?);
                 Ok(Done { deeds: vec![DeedKind::Deleted(Side::Folder)], ..Done::default() })
             }
             Task::CreateMemory(place) => {
                 let content = self.folder.read(&place.path, place.file.hash)?;
                 let actor = self.actor()?;
+                kill_point("before a memory is created");
                 let written = self.engine.create(&actor, self.store.id, &place.path, &content)?;
+                kill_point("after a memory was created");
                 let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
                 let agreed = agreed(&written.memory, place);
                 Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Store)], file: None })
             }
             Task::CreateFile(memory) => {
                 let content = self.text_of(memory)?;
-                self.folder.create(&memory.path, &content)?;
+                let place = self.create_file(&memory.path, &content)?;
                 let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
-                let place = self.placed(&memory.path, &content)?;
                 let agreed = agreed(memory, &place);
                 Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Folder)], file: None })
             }
@@ -187,21 +247,25 @@ impl<'a> Hands<'a> {
                 deeds.push(DeedKind::Moved { side: Side::Store, from: memory.path.clone() });
             }
             let actor = self.actor()?;
+            kill_point("before a memory is changed");
             memory = self.engine.update(&actor, self.store.id, memory.id, &update)?.memory;
+            kill_point("after a memory was changed");
         }
         if join.moves_file() {
             let text = match text {
                 Some(text) => text,
                 None => self.folder.read(&place.path, place.file.hash)?,
             };
-            self.folder.remove(&place.path, place.file.hash)?;
+            let aside = self.folder.remove(&place.path, place.file.hash)?;
             deeds.push(DeedKind::Moved { side: Side::Folder, from: place.path.clone() });
             let place = Place { path: path.clone(), ..place.clone() };
-            return Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file: Some(text) });
+            let file = Some(MovedFile { text, aside });
+            return Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file });
         }
         let place = match text.filter(|text| text.hash() != place.file.hash) {
             Some(text) => {
-                self.folder.replace(&place.path, place.file.hash, &text)?;
+                let announce = |identity| self.announce_file(&place.path, identity);
+                self.folder.replace(&place.path, place.file.hash, (&text, &announce))?;
                 self.placed(&place.path, &text)?
             }
             None => place.clone(),
@@ -210,18 +274,33 @@ impl<'a> Hands<'a> {
     }
 
     fn write_moved(&self, step: &Step, done: Done) -> Result<Done, Stop> {
-        let (Task::Join(join), Some(text), Some(before)) = (&step.task, &done.file, done.agreed)
+        let (Task::Join(join), Some(moved), Some(before)) = (&step.task, done.file, done.agreed)
         else {
             return Ok(Done::default());
         };
-        self.folder.create(&join.path, text)?;
-        let Place { path, file } = self.placed(&join.path, text)?;
-        let agreed = Agreed { path, folder_hash: file.hash, identity: file.identity, ..before };
+        let MovedFile { text, aside } = moved;
+        let Place { path, file } = match self.create_file(&join.path, &text) {
+            Ok(place) => place,
+            Err(stop) => {
+                if text.hash() != before.store_hash {
+                    // The store took a credential out, so this may be the only copy of the text.
+                    aside.keep().map_err(|error| Obstacle::Io(error.error))?;
+                }
+                return Err(stop);
+            }
+        };
+        let agreed = Agreed {
+            path,
+            folder_hash: file.hash,
+            identity: file.identity,
+            stamp: file.stamp,
+            ..before
+        };
         Ok(Done { agreed: Some(agreed), deeds: done.deeds, file: None })
     }
 
     /// Returns the text that both sides should have, unless each keeps its own, and what that means.
-    fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
+    pub(super) fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
         let ours = || self.folder.read(&join.place.path, join.place.file.hash);
         match join.text {
             TextFrom::Same => Ok((None, None)),
@@ -272,6 +351,7 @@ impl<'a> Hands<'a> {
         if file.hash != text.hash() {
             file.hash = text.hash();
             file.identity = None;
+            file.stamp = None;
         }
         Ok(Place { path: path.clone(), file })
     }
@@ -290,43 +370,11 @@ impl<'a> Hands<'a> {
         let new = NewSession::titled(self.title, vec![attachment], TokenWish::None);
         let created = self.engine.create_session(self.store.workspace, &new);
         let (session, _) = created.map_err(Stop::Fatal)?;
+        let record = format!("{}\n", Record::Session(session.id));
+        self.journal(&record, Durability::Synced).map_err(Stop::Fatal)?;
         let session = Actor::Session(session.id);
         *actor = Some(session.clone());
         Ok(session)
-    }
-
-    /// Returns what a plan would do.
-    pub(super) fn foresee(&self, plan: &Plan) -> Result<Applied, Error> {
-        let mut applied = Applied::default();
-        for step in &plan.steps {
-            match self.foreseen(step) {
-                Ok(deeds) => applied.note(step, deeds),
-                Err(stop) => applied.note_stop(step, stop)?,
-            }
-        }
-        Ok(applied)
-    }
-
-    fn foreseen(&self, step: &Step) -> Result<Vec<DeedKind>, Stop> {
-        let came = if step.agreed.is_some() { DeedKind::Revived } else { DeedKind::Created };
-        Ok(match &step.task {
-            Task::DeleteMemory(_) => vec![DeedKind::Deleted(Side::Store)],
-            Task::DeleteFile(_) => vec![DeedKind::Deleted(Side::Folder)],
-            Task::CreateMemory(_) => vec![came(Side::Store)],
-            Task::CreateFile(_) => vec![came(Side::Folder)],
-            Task::Join(join) => {
-                let mut deeds: Vec<_> = self.decided(join)?.1.into_iter().collect();
-                if join.path != join.memory.path {
-                    let from = join.memory.path.clone();
-                    deeds.push(DeedKind::Moved { side: Side::Store, from });
-                }
-                if join.moves_file() {
-                    let from = join.place.path.clone();
-                    deeds.push(DeedKind::Moved { side: Side::Folder, from });
-                }
-                deeds
-            }
-        })
     }
 }
 
@@ -341,6 +389,9 @@ impl Applied {
             match result {
                 Ok(done) if done.file.is_some() => unfinished.push((step, done)),
                 Ok(done) => {
+                    if let Task::DeleteMemory(memory) = &step.task {
+                        self.deleted.insert(memory.id);
+                    }
                     self.note(&step, done.deeds);
                     self.agreed.extend(done.agreed);
                 }
@@ -354,12 +405,12 @@ impl Applied {
         Ok(unfinished)
     }
 
-    fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
+    pub(super) fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
         let path = step.path();
         self.deeds.extend(deeds.into_iter().map(|kind| Deed { path: path.clone(), kind }));
     }
 
-    fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
+    pub(super) fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
         let left_out = |reason| LeftOut { path: step.path().to_string(), reason };
         match stop {
             Stop::Again(reason) => self.again.push(left_out(reason)),
@@ -393,6 +444,7 @@ fn agreed(memory: &Memory, place: &Place) -> Agreed {
         store_hash: memory.hash,
         folder_hash: place.file.hash,
         identity: place.file.identity,
+        stamp: place.file.stamp,
     }
 }
 
@@ -416,6 +468,10 @@ fn in_parallel<T: Send>(
             results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
         }
     };
+    if threads_count == 1 {
+        worker();
+        return results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
     std::thread::scope(|scope| {
         for _ in 0..threads_count {
             scope.spawn(worker);

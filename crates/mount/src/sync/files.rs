@@ -9,10 +9,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use quipu_core::Error;
 use quipu_core::model::{Content, ContentHash, MemoryPath};
 use tempfile::{NamedTempFile, TempPath};
 
-use super::scan::{self, FoundFile, Unfit};
+use super::kill::kill_point;
+use super::scan::{self, FoundFile, Spellings, Unfit};
+use super::stamp::Identity;
+use super::state::sync_directory;
 
 /// The folder, as the sync changes it.
 #[derive(Debug)]
@@ -20,9 +24,14 @@ pub(super) struct Folder {
     root: PathBuf,
     scratch: PathBuf,
     size_bytes_max: u64,
+    /// How names are spelled in the folder, where that is not how their paths spell them.
+    spellings: Mutex<Spellings>,
     /// Directories whose entries have changed since they were last brought to the disk.
     unsynced: Mutex<BTreeSet<PathBuf>>,
 }
+
+/// Is told which file is about to be put in its place.
+pub(super) type Announce<'a> = dyn Fn(Option<Identity>) -> Result<(), Obstacle> + 'a;
 
 /// Why a change of the folder was not made.
 #[derive(Debug)]
@@ -30,6 +39,8 @@ pub(super) enum Obstacle {
     /// The file is not what it was when the folder was read.
     Changed,
     Io(io::Error),
+    /// The journal cannot be written.
+    Journal(Error),
 }
 
 impl From<io::Error> for Obstacle {
@@ -40,11 +51,26 @@ impl From<io::Error> for Obstacle {
 
 impl Folder {
     pub(super) fn new(root: &Path, scratch: PathBuf, size_bytes_max: u64) -> Self {
-        Self { root: root.to_owned(), scratch, size_bytes_max, unsynced: Mutex::default() }
+        let (spellings, unsynced) = (Mutex::default(), Mutex::default());
+        Self { root: root.to_owned(), scratch, size_bytes_max, spellings, unsynced }
+    }
+
+    /// Learns how names are spelled in the folder.
+    pub(super) fn spell(&self, spellings: Spellings) {
+        *self.spellings.lock().unwrap_or_else(PoisonError::into_inner) = spellings;
     }
 
     fn place(&self, path: &MemoryPath) -> PathBuf {
-        self.root.join(path.as_str().trim_start_matches('/'))
+        let spellings = self.spellings.lock().unwrap_or_else(PoisonError::into_inner);
+        if spellings.is_empty() {
+            return self.root.join(path.as_str().trim_start_matches('/'));
+        }
+        let mut place = self.root.clone();
+        for part in path.ancestors().chain([path.as_str()]) {
+            let name = part.rsplit_once('/').map_or(part, |(_, name)| name);
+            place.push(spellings.get(part).map_or(name, String::as_str));
+        }
+        place
     }
 
     /// Reads a file that has this hash.
@@ -59,14 +85,21 @@ impl Folder {
     }
 
     fn look(&self, file: &Path) -> Result<(FoundFile, Content), Obstacle> {
-        scan::read(file, self.size_bytes_max).map_err(|unfit| match unfit {
+        scan::read(file, self.size_bytes_max, None).map_err(|unfit| match unfit {
             Unfit::Io(error) if error.kind() != io::ErrorKind::NotFound => Obstacle::Io(error),
-            Unfit::Io(_) | Unfit::Rule(_) => Obstacle::Changed,
+            Unfit::Io(_) | Unfit::Rule(..) => Obstacle::Changed,
         })
     }
 
     /// Makes a file where none is; one with the same text is as good.
-    pub(super) fn create(&self, path: &MemoryPath, text: &Content) -> Result<(), Obstacle> {
+    ///
+    /// Which file it will be is told to `announce` before it appears.
+    pub(super) fn create(
+        &self,
+        path: &MemoryPath,
+        text: &Content,
+        announce: &Announce<'_>,
+    ) -> Result<(), Obstacle> {
         if cfg!(windows) && is_reserved_on_windows(path) {
             let message = "Windows does not allow a file of this name";
             return Err(io::Error::new(io::ErrorKind::InvalidFilename, message).into());
@@ -74,8 +107,12 @@ impl Folder {
         let place = self.place(path);
         self.make_parents(&place)?;
         remove_empty_directories(&place);
-        match self.complete(text)?.persist_noclobber(&place) {
+        let new = self.complete(text)?;
+        announce(Identity::of(&new.as_file().metadata()?))?;
+        kill_point("before a file is created");
+        match new.persist_noclobber(&place) {
             Ok(_) => {
+                kill_point("after a file was created");
                 self.note(&place);
                 Ok(())
             }
@@ -91,15 +128,18 @@ impl Folder {
         &self,
         path: &MemoryPath,
         hash: ContentHash,
-        text: &Content,
+        (text, announce): (&Content, &Announce<'_>),
     ) -> Result<(), Obstacle> {
         let place = self.place(path);
         self.read(path, hash)?;
         let new = self.complete(text)?;
         make_alike(new.as_file(), &place)?;
+        announce(Identity::of(&new.as_file().metadata()?))?;
         let new = new.into_temp_path();
+        kill_point("before a file is replaced");
         match exchange(&new, &place) {
             Ok(()) => {
+                kill_point("after a file was replaced");
                 // Now the scratch file is the old one, which may have changed until this moment.
                 if self.look(&new).is_ok_and(|(found, _)| found.hash == hash) {
                     self.note(&place);
@@ -123,21 +163,28 @@ impl Folder {
     }
 
     /// Takes a file that has this hash out of the folder; directories that it leaves empty go, too.
-    pub(super) fn remove(&self, path: &MemoryPath, hash: ContentHash) -> Result<(), Obstacle> {
+    ///
+    /// The file itself goes when what is returned is dropped.
+    pub(super) fn remove(
+        &self,
+        path: &MemoryPath,
+        hash: ContentHash,
+    ) -> Result<TempPath, Obstacle> {
         let place = self.place(path);
         let aside = NamedTempFile::new_in(&self.scratch)?.into_temp_path();
+        kill_point("before a file is removed");
         match fs::rename(&place, &aside) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Obstacle::Changed),
             moved => moved?,
         }
+        kill_point("after a file was removed");
         if !self.look(&aside).is_ok_and(|(found, _)| found.hash == hash) {
             put_back(aside, &place)?;
             return Err(Obstacle::Changed);
         }
-        aside.close()?;
         self.note(&place);
         self.remove_empty_parents(&place);
-        Ok(())
+        Ok(aside)
     }
 
     /// Writes a complete file that has no name in the folder yet.
@@ -183,10 +230,10 @@ impl Folder {
     pub(super) fn sync(&self) -> io::Result<()> {
         let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
         for directory in std::mem::take(&mut *unsynced) {
-            match File::open(directory) {
-                Ok(directory) if cfg!(unix) => directory.sync_all()?,
-                // A directory that is gone needs no care, and other systems have no such call.
-                Ok(_) | Err(_) => {}
+            match sync_directory(&directory) {
+                // A directory that is gone needs no care.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
             }
         }
         Ok(())
@@ -304,6 +351,11 @@ mod tests {
         Content::new(text).unwrap()
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it stands for a call that can fail")]
+    fn quietly(_: Option<Identity>) -> Result<(), Obstacle> {
+        Ok(())
+    }
+
     impl Bench {
         fn text(&self) -> String {
             fs::read_to_string(self.home.path().join("a")).unwrap()
@@ -324,10 +376,13 @@ mod tests {
     fn a_file_that_is_in_the_way_is_kept() {
         let bench = bench();
         bench.put("edited");
-        assert!(matches!(bench.folder.create(&path("/a"), &content("b")), Err(Obstacle::Changed)));
+        assert!(matches!(
+            bench.folder.create(&path("/a"), &content("b"), &quietly),
+            Err(Obstacle::Changed)
+        ));
         assert_eq!(bench.text(), "edited");
-        bench.folder.create(&path("/a"), &content("edited")).unwrap();
-        bench.folder.create(&path("/d/e/f"), &content("x")).unwrap();
+        bench.folder.create(&path("/a"), &content("edited"), &quietly).unwrap();
+        bench.folder.create(&path("/d/e/f"), &content("x"), &quietly).unwrap();
         bench.assert_tidy();
     }
 
@@ -335,11 +390,17 @@ mod tests {
     fn an_edit_that_comes_before_a_replacement_is_kept() {
         let bench = bench();
         bench.put("edited");
-        let replaced =
-            bench.folder.replace(&path("/a"), content("scanned").hash(), &content("new"));
+        let replaced = bench.folder.replace(
+            &path("/a"),
+            content("scanned").hash(),
+            (&content("new"), &quietly),
+        );
         assert!(matches!(replaced, Err(Obstacle::Changed)));
         assert_eq!(bench.text(), "edited");
-        bench.folder.replace(&path("/a"), content("edited").hash(), &content("new")).unwrap();
+        bench
+            .folder
+            .replace(&path("/a"), content("edited").hash(), (&content("new"), &quietly))
+            .unwrap();
         assert_eq!(bench.text(), "new");
         bench.assert_tidy();
     }
@@ -356,7 +417,11 @@ mod tests {
                     fs::rename(&scratch, bench.home.path().join("a")).unwrap();
                 });
                 let known = content("scanned").hash();
-                drop(bench.folder.replace(&path("/a"), known, &content("from the store")));
+                drop(bench.folder.replace(
+                    &path("/a"),
+                    known,
+                    (&content("from the store"), &quietly),
+                ));
             });
             // The editor's last word counts, whoever came first.
             assert_eq!(bench.text(), "edited");
@@ -391,11 +456,11 @@ mod tests {
     fn empty_directories_give_way_and_full_ones_do_not() {
         let bench = bench();
         fs::create_dir_all(bench.home.path().join("a/b/c")).unwrap();
-        bench.folder.create(&path("/a"), &content("x")).unwrap();
+        bench.folder.create(&path("/a"), &content("x"), &quietly).unwrap();
         assert_eq!(bench.text(), "x");
         fs::create_dir_all(bench.home.path().join("d/e")).unwrap();
         fs::write(bench.home.path().join("d/e/.kept"), "").unwrap();
-        assert!(bench.folder.create(&path("/d"), &content("x")).is_err());
+        assert!(bench.folder.create(&path("/d"), &content("x"), &quietly).is_err());
         assert!(bench.home.path().join("d/e/.kept").exists());
     }
 

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use quipu_core::model::{Memory, MemoryId, MemoryPath, VersionId};
 
-use super::scan::{FoundFile, Identity, Scan};
-use super::state::Agreed;
+use super::record::{Agreed, Intent, IntentKind};
+use super::scan::{FoundFile, Scan};
+use super::stamp::Identity;
 
 /// What to do, and what stays as it is.
 #[derive(Debug, Default)]
@@ -69,6 +70,43 @@ pub(super) enum TextFrom {
     Merge(Option<VersionId>),
 }
 
+impl Step {
+    /// Returns the step as the journal keeps it; `None` if it changes nothing.
+    pub(super) fn intent(&self) -> Option<Intent> {
+        let memory_of = |memory: &Memory| (memory.id, memory.version, memory.hash);
+        let agreed = self.agreed.as_ref();
+        let (kind, memory, file, from, path) = match &self.task {
+            Task::DeleteMemory(memory) => {
+                let from = agreed.map_or(&memory.path, |agreed| &agreed.path);
+                (IntentKind::DeleteMemory, Some(memory_of(memory)), None, from, &memory.path)
+            }
+            Task::DeleteFile(Place { path, file }) => {
+                let from = agreed.map_or(path, |agreed| &agreed.path);
+                (IntentKind::DeleteFile, None, Some(file.hash), from, path)
+            }
+            Task::CreateMemory(Place { path, file }) => {
+                (IntentKind::CreateMemory, None, Some(file.hash), path, path)
+            }
+            Task::CreateFile(memory) => {
+                let path = &memory.path;
+                (IntentKind::CreateFile, Some(memory_of(memory)), None, path, path)
+            }
+            Task::Join(join) if join.changes_nothing() => return None,
+            Task::Join(Join { memory, place, path, text }) => {
+                let kind = match text {
+                    TextFrom::Same => IntentKind::Move,
+                    TextFrom::Folder => IntentKind::ToStore,
+                    TextFrom::Store => IntentKind::ToFolder,
+                    TextFrom::Merge(_) => IntentKind::Merge,
+                };
+                (kind, Some(memory_of(memory)), Some(place.file.hash), &place.path, path)
+            }
+        };
+        let (from, path) = (from.clone(), path.clone());
+        Some(Intent { kind, memory, folder_hash: file, from, path })
+    }
+}
+
 impl Join {
     pub(super) fn moves_file(&self) -> bool {
         self.path != self.place.path
@@ -80,10 +118,17 @@ impl Join {
 }
 
 /// Works out what makes both sides equal.
-pub(super) fn plan(agreed: Vec<Agreed>, scan: &Scan, memories: Vec<Memory>) -> Plan {
+///
+/// It is given only what may have changed; `is_agreed` knows the paths of everything else, too.
+pub(super) fn plan(
+    agreed: Vec<Agreed>,
+    scan: &Scan,
+    memories: Vec<Memory>,
+    is_agreed: &dyn Fn(&MemoryPath) -> bool,
+) -> Plan {
     let mut planner = Planner {
         scan,
-        agreed_paths: agreed.iter().map(|entry| entry.path.clone()).collect(),
+        is_agreed,
         occupied: memories.iter().map(|memory| memory.path.clone()).collect(),
         files: scan.files.iter().map(|(path, file)| (path.clone(), *file)).collect(),
         memories: memories.into_iter().map(|memory| (memory.id, memory)).collect(),
@@ -94,6 +139,11 @@ pub(super) fn plan(agreed: Vec<Agreed>, scan: &Scan, memories: Vec<Memory>) -> P
     let strangers = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
     let strangers = strangers.collect();
     for entry in matched {
+        // What is missing may be what somebody is writing under another name.
+        if entry.place.is_none() && scan.hides_renames() {
+            planner.plan.frozen.push(entry.agreed);
+            continue;
+        }
         planner.decide(entry, &strangers);
     }
     planner.join_strangers();
@@ -102,7 +152,7 @@ pub(super) fn plan(agreed: Vec<Agreed>, scan: &Scan, memories: Vec<Memory>) -> P
 
 struct Planner<'a> {
     scan: &'a Scan,
-    agreed_paths: HashSet<MemoryPath>,
+    is_agreed: &'a dyn Fn(&MemoryPath) -> bool,
     /// Where memories live.
     occupied: HashSet<MemoryPath>,
     /// Files that belong to nothing yet.
@@ -139,7 +189,7 @@ impl Planner<'_> {
 
     fn place_of(&mut self, agreed: &Agreed, memory: Option<&Memory>) -> Option<Place> {
         let home = self.files.get(&agreed.path).copied();
-        let is_new_path = |path: &&MemoryPath| !self.agreed_paths.contains(*path);
+        let is_new_path = |path: &&MemoryPath| !(self.is_agreed)(path);
         let new_path = memory.map(|memory| &memory.path).filter(is_new_path);
         let there = new_path.and_then(|path| self.files.get(path).copied());
         let home_is_same = home.is_none_or(|file| file.hash == agreed.folder_hash);
@@ -238,6 +288,9 @@ impl Planner<'_> {
         let mut memories: Vec<_> = self.memories.drain().map(|(_, memory)| memory).collect();
         memories.sort_by(|left, right| left.path.cmp(&right.path));
         for memory in memories {
+            if self.scan.is_unfinished(&memory.path) {
+                continue;
+            }
             if self.scan.blocks(&memory.path) {
                 self.plan.obstructed.push(memory.path);
             } else if let Some(place) = self.take(&memory.path) {

@@ -1,5 +1,6 @@
 //! What a sync did, for people and programs.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use quipu_core::model::{MemoryPath, VersionId};
@@ -13,6 +14,8 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     /// What should have been done but could not be; it is tried again next time.
     pub failed: Vec<LeftOut>,
+    /// What of both an earlier sync has said already.
+    pub repeated: HashSet<LeftOut>,
     /// How many memories and files are the same now.
     pub in_sync_count: usize,
     /// How folder and store met.
@@ -79,7 +82,7 @@ pub enum Side {
 }
 
 /// Something that was left alone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeftOut {
     /// Where, as far as its name is text.
     pub path: String,

@@ -1,4 +1,5 @@
-//! Which paths take no part in a sync: hidden ones, and those that `.gitignore` files name.
+//! Which paths take no part in a sync: hidden ones, scratch files, and those that `.gitignore` files
+//! name.
 //!
 //! A path that takes no part is left alone on both sides: such a file does not become a memory, and
 //! such a memory does not become a file.
@@ -11,6 +12,8 @@ use std::rc::Rc;
 use ignore::Match;
 use ignore::gitignore::Gitignore;
 
+use crate::names::{Making, NameRules};
+
 /// What a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathKind {
@@ -19,15 +22,18 @@ pub(super) enum PathKind {
 }
 
 /// The ignore rules of a folder.
-pub(super) struct Rules {
+pub(super) struct Rules<'a> {
     folder: PathBuf,
-    /// The rules of each directory that was asked for; `None` if it has none.
-    by_directory: RefCell<HashMap<String, Option<Rc<Gitignore>>>>,
+    names: &'a NameRules,
+    /// The rules that hold in each directory that was asked for, the nearest first.
+    by_directory: RefCell<HashMap<String, Chain>>,
 }
 
-impl Rules {
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), by_directory: RefCell::default() }
+type Chain = Rc<[Rc<Gitignore>]>;
+
+impl<'a> Rules<'a> {
+    pub(super) fn new(folder: &Path, names: &'a NameRules) -> Self {
+        Self { folder: folder.to_owned(), names, by_directory: RefCell::default() }
     }
 
     /// Tells whether a path, such as `/notes/tea.md`, takes no part, by its own name or by that of
@@ -37,39 +43,49 @@ impl Rules {
         let above = ends.filter_map(|end| path.get(..end));
         above.into_iter().any(|directory| self.exclude_here(directory, PathKind::Directory))
             || self.exclude_here(path, PathKind::File)
+            || self.is_scratch(path)
     }
 
-    /// Tells the same of a path of which every directory above takes part.
+    /// Tells whether a file has a name that is not meant to stay.
+    pub(super) fn is_scratch(&self, path: &str) -> bool {
+        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        // How a file was made is not known here, so only its name counts.
+        self.names.is_scratch(name, Making::Openly)
+    }
+
+    /// Tells whether a path is hidden or ignored, if every directory above takes part.
     pub(super) fn exclude_here(&self, path: &str, kind: PathKind) -> bool {
-        let Some((mut above, name)) = path.rsplit_once('/') else { return false };
+        let Some((above, name)) = path.rsplit_once('/') else { return false };
         if name.starts_with('.') {
             return true;
         }
+        let chain = self.of(above);
+        if chain.is_empty() {
+            return false;
+        }
         let full = self.folder.join(path.trim_start_matches('/'));
-        loop {
-            if let Some(rules) = self.of(above) {
-                match rules.matched(&full, kind == PathKind::Directory) {
-                    Match::Ignore(_) => return true,
-                    Match::Whitelist(_) => return false,
-                    Match::None => {}
-                }
-            }
-            match above.rsplit_once('/') {
-                Some((higher, _)) => above = higher,
-                None => return false,
+        for rules in chain.iter() {
+            match rules.matched(&full, kind == PathKind::Directory) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => {}
             }
         }
+        false
     }
 
-    fn of(&self, directory: &str) -> Option<Rc<Gitignore>> {
+    fn of(&self, directory: &str) -> Chain {
         if let Some(known) = self.by_directory.borrow().get(directory) {
-            return known.clone();
+            return Rc::clone(known);
         }
+        let above = directory.rsplit_once('/').map(|(above, _)| self.of(above));
         let file = self.folder.join(directory.trim_start_matches('/')).join(".gitignore");
         // A rule that cannot be understood is left out, as git does.
-        let rules = file.is_file().then(|| Rc::new(Gitignore::new(file).0));
-        self.by_directory.borrow_mut().insert(directory.to_owned(), rules.clone());
-        rules
+        let own = file.is_file().then(|| Rc::new(Gitignore::new(file).0));
+        let above = above.iter().flat_map(|above| above.iter().cloned());
+        let chain: Chain = own.into_iter().chain(above).collect();
+        self.by_directory.borrow_mut().insert(directory.to_owned(), Rc::clone(&chain));
+        chain
     }
 }
 
@@ -82,7 +98,8 @@ mod tests {
     #[test]
     fn hidden_paths_take_no_part() {
         let folder = tempfile::tempdir().unwrap();
-        let rules = Rules::new(folder.path());
+        let names = NameRules::default();
+        let rules = Rules::new(folder.path(), &names);
         for path in ["/.a", "/.obsidian/x.md", "/a/.b/c"] {
             assert!(rules.exclude(path), "{path}");
         }
@@ -92,12 +109,23 @@ mod tests {
     }
 
     #[test]
+    fn scratch_files_take_no_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = NameRules { scratch: vec!["*.draft".to_owned()], ..NameRules::default() };
+        let (rules, usual) = (Rules::new(folder.path(), &names), NameRules::default());
+        assert!(rules.exclude("/a/b.draft"));
+        assert!(!rules.exclude("/a/b.md~") && !rules.exclude("/a.draft/b.md"));
+        assert!(Rules::new(folder.path(), &usual).exclude("/a/b.md~"));
+    }
+
+    #[test]
     fn gitignore_files_hold_in_their_directory_and_below() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sub/deep")).unwrap();
         fs::write(folder.path().join(".gitignore"), "*.log\nbuild/\n/top\n!keep.log\n").unwrap();
         fs::write(folder.path().join("sub/.gitignore"), "!a.log\nlocal\n").unwrap();
-        let rules = Rules::new(folder.path());
+        let names = NameRules::default();
+        let rules = Rules::new(folder.path(), &names);
         let excluded =
             ["/a.log", "/x/a.log", "/build/x", "/sub/build/y/z", "/top", "/sub/deep/local"];
         for path in excluded {

@@ -1,53 +1,314 @@
 //! What folder and store had in common when they were last equal.
 //!
 //! It is kept in the folder itself, in `.quipu`, so that a folder that is gone, empty or on a disk
-//! that is not there has no past: nothing can look deleted in it. It holds ids, paths and hashes,
-//! never a text.
+//! that is not there has no past: nothing can look deleted in it.
+//!
+//! `sync` is a snapshot, `journal` what has changed since. A sync notes what it is about to do
+//! before it does it and what came of it afterwards, so that the next one knows what a killed one
+//! has done. Without that, a text that the sync itself put in its place would look like an edit,
+//! and win against a newer one.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use quipu_core::backend::Sequence;
-use quipu_core::model::{ContentHash, MemoryId, MemoryPath, StoreId, VersionId};
+use quipu_core::model::{MemoryId, SessionId, StoreId};
 use quipu_core::{Error, ErrorKind};
 
 use super::failure::folder_error;
-use super::scan::Identity;
+use super::kill::kill_point;
+use super::record::{Agreed, Head, Intent, Line, Record, parse_head};
+use super::report::LeftOut;
+use super::stamp::{FolderTime, Identity, Stamp};
 
 /// The directory in the folder that is the sync's own.
 pub(super) const MARKER: &str = ".quipu";
-const STATE: &str = "sync";
+const SNAPSHOT: &str = "sync";
+const JOURNAL: &str = "journal";
 const LOCK: &str = "lock";
 const SCRATCH: &str = "scratch";
-const FORMAT: &str = "quipu sync 1";
+const FORMAT: &str = "quipu sync 2";
+/// A snapshot without stamps and without a journal, from before there were any.
+const FORMAT_BEFORE: &str = "quipu sync 1";
+const JOURNAL_FORMAT: &str = "quipu sync journal 1";
 const END: &str = "end\n";
 
-/// A memory and a file that are the same thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
-    pub(super) memory: MemoryId,
-    /// Where both were.
-    pub(super) path: MemoryPath,
-    /// The memory's version at that time.
-    pub(super) version: VersionId,
-    /// What the memory held.
-    pub(super) store_hash: ContentHash,
-    /// What the file held; another text only if the store took a credential out.
-    pub(super) folder_hash: ContentHash,
-    /// Which file it was, however it is called.
-    pub(super) identity: Option<Identity>,
+/// The first two lines of a snapshot are shorter.
+const HEAD_SIZE_BYTES_MAX: u64 = 1024;
+
+/// A journal of this size is always short enough to be read again.
+const JOURNAL_SIZE_BYTES_MIN: usize = 256 * 1024;
+
+/// The texts of snapshot and journal, of which a [`State`] is made.
+#[derive(Debug, Default)]
+pub(super) struct StateFiles {
+    is_there: bool,
+    snapshot: Option<String>,
+    journal: String,
 }
 
 /// Everything that folder and store have agreed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) store: StoreId,
-    /// The newest change of the data directory at that time.
-    pub(super) sequence: Sequence,
-    /// The newest version of the store at that time.
-    pub(super) newest: Option<VersionId>,
+#[derive(Debug)]
+pub(super) struct State<'a> {
+    /// Which snapshot it is; a journal names the one that it continues.
+    generation: u64,
+    pub(super) head: Head,
+    /// What was agreed, by its path.
+    pub(super) entries: HashMap<&'a str, Line<'a>>,
+    /// Memories that the folder does not hold, whatever the reason.
+    pub(super) others: HashSet<MemoryId>,
+    /// What was said to be left out, and how it looked from outside.
+    pub(super) left_out: HashMap<String, (String, Option<(Identity, Stamp)>)>,
+    /// What was said to have failed.
+    pub(super) failed: HashSet<LeftOut>,
+    /// What the last sync was doing when it was killed.
+    pub(super) interrupted: Option<Interrupted>,
+    journal_size_bytes: usize,
+    snapshot_size_bytes: usize,
+    /// The numbers of entries are below this.
+    pub(super) numbers_count: usize,
+}
+
+/// What a killed sync was doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interrupted {
+    pub(super) intents: Vec<Intent>,
+    /// The session that wrote to the store, if it came to that.
+    pub(super) session: Option<SessionId>,
+    /// Files that were about to be put in their places.
+    pub(super) written: HashSet<Identity>,
+}
+
+/// What a sync changes in the state.
+#[derive(Debug, Default)]
+pub(super) struct StateChange {
+    pub(super) head: Option<Head>,
+    pub(super) gone: Vec<String>,
     pub(super) agreed: Vec<Agreed>,
+    pub(super) others: Option<HashSet<MemoryId>>,
+    /// What is said to be left out now, as far as that is news.
+    pub(super) left_out: Vec<(LeftOut, Option<(Identity, Stamp)>)>,
+    pub(super) failed: Vec<LeftOut>,
+    /// Paths of which neither is true any more.
+    pub(super) settled: Vec<String>,
+}
+
+impl StateFiles {
+    /// Reads the files of a folder; what is not UTF-8 was not written by a sync.
+    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+        let marker = folder.join(MARKER);
+        let bytes = |name: &str| match fs::read(marker.join(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(folder_error("the state of the sync cannot be read", error)),
+        };
+        let snapshot = bytes(SNAPSHOT)?;
+        let is_there = snapshot.is_some();
+        let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let journal = bytes(JOURNAL)?.map(whole_lines).unwrap_or_default();
+        Ok(Self { is_there, snapshot: text(snapshot).map(upgraded), journal })
+    }
+
+    /// Tells whether there is a snapshot, whether or not it can be understood.
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.is_there
+    }
+
+    /// Returns the newest generation that the files name, whatever else is wrong with them.
+    fn generation(&self) -> u64 {
+        let number = |text: &str, format: &str| {
+            let first = text.lines().next()?.strip_prefix(format)?;
+            first.trim().parse::<u64>().ok()
+        };
+        let snapshot = self.snapshot.as_deref().and_then(|text| number(text, FORMAT));
+        snapshot.max(number(&self.journal, JOURNAL_FORMAT)).unwrap_or_default()
+    }
+
+    /// Returns the state; `None` if there is none or if it cannot be understood.
+    pub(super) fn state(&self) -> Option<State<'_>> {
+        State::parse(self.snapshot.as_deref()?, &self.journal)
+    }
+}
+
+/// Returns the store that the state of a folder is about, without reading all of it.
+pub(super) fn store_of(folder: &Path) -> Option<StoreId> {
+    let mut head = Vec::new();
+    let file = File::open(folder.join(MARKER).join(SNAPSHOT)).ok()?;
+    file.take(HEAD_SIZE_BYTES_MAX).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    let line = head.lines().nth(1)?;
+    line.strip_prefix("head ").unwrap_or(line).split(' ').next()?.parse().ok()
+}
+
+/// Returns the text of a journal up to what a power loss may have left.
+fn whole_lines(mut bytes: Vec<u8>) -> String {
+    let valid_size_bytes = match str::from_utf8(&bytes) {
+        Ok(_) => bytes.len(),
+        Err(error) => error.valid_up_to(),
+    };
+    bytes.truncate(valid_size_bytes);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Writes an old snapshot in today's format.
+fn upgraded(text: String) -> String {
+    let Some(rest) = text.strip_prefix(FORMAT_BEFORE) else { return text };
+    let mut new = format!("{FORMAT} 0\n");
+    for (number, line) in rest.trim_start_matches('\n').lines().enumerate() {
+        let words: Vec<_> = line.splitn(6, ' ').collect();
+        match (number, words.as_slice()) {
+            (0, _) => new += &format!("head {line}\n"),
+            (_, [memory, version, store_hash, folder_hash, identity, path]) => {
+                new += &format!(
+                    "= {identity} {path}\t{memory} {version} {store_hash} {folder_hash}\n"
+                );
+            }
+            (..) => new += &format!("{line}\n"),
+        }
+    }
+    new
+}
+
+impl<'a> State<'a> {
+    fn parse(snapshot: &'a str, journal: &'a str) -> Option<Self> {
+        let (first, rest) = snapshot.strip_suffix(END)?.split_once('\n')?;
+        let generation = first.strip_prefix(FORMAT)?.trim_start().parse().ok()?;
+        let (head, rest) = rest.split_once('\n')?;
+        let mut state = Self {
+            generation,
+            head: parse_head(head.strip_prefix("head ")?)?,
+            entries: HashMap::with_capacity(rest.len() / 200),
+            others: HashSet::new(),
+            left_out: HashMap::new(),
+            failed: HashSet::new(),
+            interrupted: None,
+            journal_size_bytes: 0,
+            snapshot_size_bytes: snapshot.len(),
+            numbers_count: 0,
+        };
+        for line in rest.lines() {
+            state.take(Record::parse(line)?);
+        }
+        let header = format!("{JOURNAL_FORMAT} {generation}\n");
+        for line in journal.strip_prefix(&header).unwrap_or_default().split_inclusive('\n') {
+            // A power loss leaves half a line at the end, or something else.
+            let Some(record) = verified(line) else { break };
+            state.take(Record::parse(record)?);
+            state.journal_size_bytes += line.len();
+        }
+        Some(state)
+    }
+
+    fn take(&mut self, record: Record<'a>) {
+        match record {
+            Record::Head(head) => self.head = head,
+            Record::Entry(line) => {
+                let number = self.numbers_count;
+                self.numbers_count += 1;
+                self.entries.insert(line.path, Line { number, ..line });
+            }
+            Record::Gone(path) => drop(self.entries.remove(path)),
+            Record::Other(memory) => drop(self.others.insert(memory)),
+            Record::NoOthers => self.others.clear(),
+            Record::LeftOut(LeftOut { path, reason }, looks) => {
+                self.left_out.insert(path, (reason, looks));
+            }
+            Record::Failed(failed) => drop(self.failed.insert(failed)),
+            Record::Settled(path) => {
+                self.failed.retain(|failed| failed.path != path);
+                self.left_out.remove(&path);
+            }
+            Record::Intent(intent) => self.interrupted().intents.push(intent),
+            Record::Session(session) => self.interrupted().session = Some(session),
+            Record::Written(identity, _) => drop(self.interrupted().written.insert(identity)),
+            Record::Done => self.interrupted = None,
+        }
+    }
+
+    fn interrupted(&mut self) -> &mut Interrupted {
+        self.interrupted.get_or_insert_default()
+    }
+
+    /// Returns whether the journal has grown so long that a new snapshot is cheaper.
+    fn is_long(&self, more_size_bytes: usize) -> bool {
+        let size_bytes = self.journal_size_bytes + more_size_bytes;
+        size_bytes > JOURNAL_SIZE_BYTES_MIN && size_bytes > self.snapshot_size_bytes / 4
+    }
+
+    fn snapshot(&self, generation: u64, change: &StateChange) -> String {
+        let head = change.head.as_ref().unwrap_or(&self.head);
+        let mut text = format!("{FORMAT} {generation}\n{}\n", Record::Head(*head));
+        let mut lines: HashMap<&str, String> =
+            self.entries.iter().map(|(path, line)| (*path, line.as_str().to_owned())).collect();
+        change.gone.iter().for_each(|path| drop(lines.remove(path.as_str())));
+        lines.extend(change.agreed.iter().map(|it| (it.path.as_str(), it.to_string())));
+        let mut lines: Vec<_> = lines.into_iter().collect();
+        lines.sort_unstable();
+        for (_, line) in lines {
+            text += &format!("= {line}\n");
+        }
+        for other in change.others.as_ref().unwrap_or(&self.others) {
+            text += &format!("{}\n", Record::Other(*other));
+        }
+        let is_settled = |path: &String| change.settled.contains(path);
+        for (path, (reason, looks)) in self.left_out.iter().filter(|(path, _)| !is_settled(path)) {
+            let left_out = LeftOut { path: path.clone(), reason: reason.clone() };
+            text += &format!("{}\n", Record::LeftOut(left_out, *looks));
+        }
+        for failed in self.failed.iter().filter(|failed| !is_settled(&failed.path)) {
+            text += &format!("{}\n", Record::Failed(failed.clone()));
+        }
+        text + &change.about_files() + END
+    }
+}
+
+impl StateChange {
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.is_none()
+            && self.gone.is_empty()
+            && self.agreed.is_empty()
+            && self.others.is_none()
+            && self.left_out.is_empty()
+            && self.failed.is_empty()
+            && self.settled.is_empty()
+    }
+
+    /// Returns the records about files that take no part, each on a line.
+    fn about_files(&self) -> String {
+        let mut text = String::new();
+        for (left_out, looks) in &self.left_out {
+            text += &format!("{}\n", Record::LeftOut(left_out.clone(), *looks));
+        }
+        for failed in &self.failed {
+            text += &format!("{}\n", Record::Failed(failed.clone()));
+        }
+        text
+    }
+
+    fn records(&self) -> String {
+        let mut text = String::new();
+        for path in &self.gone {
+            text += &format!("{}\n", Record::Gone(path));
+        }
+        for agreed in &self.agreed {
+            text += &format!("= {agreed}\n");
+        }
+        if let Some(others) = &self.others {
+            text += &format!("{}\n", Record::NoOthers);
+            for other in others {
+                text += &format!("{}\n", Record::Other(*other));
+            }
+        }
+        for path in &self.settled {
+            text += &format!("{}\n", Record::Settled(path.clone()));
+        }
+        text += &self.about_files();
+        if let Some(head) = self.head {
+            text += &format!("{}\n", Record::Head(head));
+        }
+        text + &format!("{}\n", Record::Done)
+    }
 }
 
 /// The sync's own directory, locked.
@@ -58,11 +319,18 @@ pub(super) struct Marker {
     _lock: File,
 }
 
+/// Whether a record must survive a power loss, or only a kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    Synced,
+    Deferred,
+}
+
 impl Marker {
     /// Makes the directory if it is not there, and keeps other syncs out of the folder.
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         let directory = folder.join(MARKER);
-        let lock = prepare(&directory)
+        let lock = prepare(folder, &directory)
             .map_err(|error| folder_error("`.quipu` in the folder cannot be written", error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { directory, _lock: lock }),
@@ -82,37 +350,97 @@ impl Marker {
         self.directory.join(SCRATCH)
     }
 
-    /// Removes what a sync that was killed has left behind, if `is_known` says that its text is
-    /// kept elsewhere.
-    pub(super) fn tidy(&self, is_known: impl Fn(&Path) -> bool) {
+    /// Returns what a sync that was killed has left behind.
+    pub(super) fn left_overs(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.scratch()).into_iter().flatten().flatten();
-        for left_over in entries.map(|entry| entry.path()).filter(|path| is_known(path)) {
-            // What cannot be removed is in nobody's way.
-            fs::remove_file(left_over).unwrap_or_default();
-        }
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    /// Returns the time by the clock of the folder's file system.
+    pub(super) fn now(&self) -> Option<FolderTime> {
+        let file = tempfile::NamedTempFile::new_in(self.scratch()).ok()?;
+        FolderTime::of_new_file(&file.as_file().metadata().ok()?)
     }
 
     /// Tells whether a state was written and is still there.
     pub(super) fn has_state(&self) -> bool {
-        self.directory.join(STATE).is_file()
+        self.directory.join(SNAPSHOT).is_file()
     }
 
-    /// Replaces the state; it is on the disk when this returns.
-    pub(super) fn write(&self, state: &State) -> Result<(), Error> {
-        let written = || -> io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(self.scratch())?;
-            file.write_all(state.to_text().as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(self.directory.join(STATE))?;
-            Ok(())
+    /// Begins a state in which nothing is agreed, in the place of what was there.
+    pub(super) fn begin(&self, before: &StateFiles, head: Head) -> Result<(), Error> {
+        let generation = before.generation() + 1;
+        let text = format!("{FORMAT} {generation}\n{}\n{END}", Record::Head(head));
+        self.replace(SNAPSHOT, &text).map_err(not_written)
+    }
+
+    /// Notes what is about to be done; it is on the disk when this returns, if that is wanted.
+    pub(super) fn append(&self, records: &str, durability: Durability) -> Result<(), Error> {
+        let mut text = String::with_capacity(records.len() * 2);
+        for record in records.lines() {
+            text += &format!("{:08x} {record}\n", checksum(record));
+        }
+        let append = || -> io::Result<()> {
+            let mut file = File::options().append(true).open(self.directory.join(JOURNAL))?;
+            // One call, so that records of several threads stay whole.
+            file.write_all(text.as_bytes())?;
+            if durability == Durability::Synced { file.sync_data() } else { Ok(()) }
         };
-        written().map_err(|error| folder_error("the state of the sync cannot be written", error))
+        append().map_err(not_written)
+    }
+
+    /// Begins a journal, or continues the one that belongs to the state.
+    pub(super) fn continue_journal(&self, state: &State<'_>) -> Result<(), Error> {
+        let header = format!("{JOURNAL_FORMAT} {}\n", state.generation);
+        let size_bytes = header.len() + state.journal_size_bytes;
+        let place = self.directory.join(JOURNAL);
+        let is_ours = state.journal_size_bytes > 0;
+        let continued = || -> io::Result<()> {
+            if !is_ours {
+                return self.replace(JOURNAL, &header);
+            }
+            let file = File::options().write(true).open(&place)?;
+            let size_bytes = u64::try_from(size_bytes).unwrap_or(u64::MAX);
+            // What a power loss left at the end would hide everything behind it.
+            if file.metadata()?.len() > size_bytes { file.set_len(size_bytes) } else { Ok(()) }
+        };
+        continued().map_err(not_written)
+    }
+
+    /// Notes what came of a sync; it is on the disk when this returns.
+    pub(super) fn write(&self, state: &State<'_>, change: &StateChange) -> Result<(), Error> {
+        let records = change.records();
+        kill_point("before the state is written");
+        if !state.is_long(records.len()) {
+            self.append(&records, Durability::Synced)?;
+            kill_point("after the state was written");
+            return Ok(());
+        }
+        let snapshot = state.snapshot(state.generation + 1, change);
+        self.replace(SNAPSHOT, &snapshot).map_err(not_written)
+    }
+
+    /// Replaces a file of the marker, and brings its entry in the directory to the disk.
+    fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(self.scratch())?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(self.directory.join(name))?;
+        sync_directory(&self.directory)
     }
 }
 
-fn prepare(directory: &Path) -> io::Result<File> {
+fn not_written(error: io::Error) -> Error {
+    folder_error("the state of the sync cannot be written", error)
+}
+
+fn prepare(folder: &Path, directory: &Path) -> io::Result<File> {
     let scratch = directory.join(SCRATCH);
-    fs::create_dir_all(&scratch)?;
+    if !scratch.is_dir() {
+        fs::create_dir_all(&scratch)?;
+        sync_directory(folder)?;
+        sync_directory(directory)?;
+    }
     let ignore = directory.join(".gitignore");
     if !ignore.exists() {
         fs::write(ignore, "*\n")?;
@@ -120,112 +448,18 @@ fn prepare(directory: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(directory.join(LOCK))
 }
 
-/// Returns the state of a folder; `None` if it has none or if it cannot be understood.
-pub(super) fn read(folder: &Path) -> Result<Option<State>, Error> {
-    match fs::read(folder.join(MARKER).join(STATE)) {
-        Ok(bytes) => Ok(str::from_utf8(&bytes).ok().and_then(State::parse)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(folder_error("the state of the sync cannot be read", error)),
-    }
+/// Brings the entries of a directory to the disk, where a system has a call for it.
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-impl State {
-    fn to_text(&self) -> String {
-        let newest = self.newest.map_or_else(|| "-".to_owned(), |version| version.to_string());
-        let Self { store, sequence, agreed, .. } = self;
-        let mut text = format!("{FORMAT}\n{store} {} {newest}\n", sequence.0);
-        for entry in agreed {
-            let identity = entry.identity.map_or_else(|| "-".to_owned(), |id| id.to_string());
-            let Agreed { memory, version, store_hash, folder_hash, path, .. } = entry;
-            text += &format!("{memory} {version} {store_hash} {folder_hash} {identity} {path}\n");
-        }
-        text + END
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.strip_suffix(END)?.lines();
-        if lines.next()? != FORMAT {
-            return None;
-        }
-        let mut head = lines.next()?.split(' ');
-        let store = head.next()?.parse().ok()?;
-        let sequence = Sequence(head.next()?.parse().ok()?);
-        let newest = match head.next()? {
-            "-" => None,
-            version => Some(version.parse().ok()?),
-        };
-        let agreed = lines.map(parse_entry).collect::<Option<_>>()?;
-        Some(Self { store, sequence, newest, agreed })
-    }
+/// Returns the record of a whole line of the journal.
+fn verified(line: &str) -> Option<&str> {
+    let (sum, record) = line.strip_suffix('\n')?.split_once(' ')?;
+    (u32::from_str_radix(sum, 16).ok()? == checksum(record)).then_some(record)
 }
 
-fn parse_entry(line: &str) -> Option<Agreed> {
-    let mut words = line.splitn(6, ' ');
-    Some(Agreed {
-        memory: words.next()?.parse().ok()?,
-        version: words.next()?.parse().ok()?,
-        store_hash: words.next()?.parse().ok()?,
-        folder_hash: words.next()?.parse().ok()?,
-        identity: match words.next()? {
-            "-" => None,
-            identity => Some(identity.parse().ok()?),
-        },
-        path: MemoryPath::parse(words.next()?).ok()?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use quipu_core::model::{Content, Id as _};
-
-    use super::*;
-
-    fn state() -> State {
-        let entry = |number: u128, path: &str| Agreed {
-            memory: MemoryId::from_bits(number),
-            path: MemoryPath::parse(path).unwrap(),
-            version: VersionId::from_bits(number + 1),
-            store_hash: Content::new("a").unwrap().hash(),
-            folder_hash: Content::new("b").unwrap().hash(),
-            identity: "12-34".parse().ok(),
-        };
-        State {
-            store: StoreId::from_bits(7),
-            sequence: Sequence(9),
-            newest: Some(VersionId::from_bits(3)),
-            agreed: vec![entry(1, "/a b.md"), Agreed { identity: None, ..entry(2, "/c/ d") }],
-        }
-    }
-
-    #[test]
-    fn a_state_is_read_back_as_it_was_written() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read(folder.path()).unwrap(), None);
-        let marker = Marker::open(folder.path()).unwrap();
-        assert!(!marker.has_state());
-        for state in [state(), State { newest: None, agreed: Vec::new(), ..state() }] {
-            marker.write(&state).unwrap();
-            assert_eq!(read(folder.path()).unwrap(), Some(state));
-        }
-        assert!(marker.has_state());
-    }
-
-    #[test]
-    fn a_state_that_is_not_whole_counts_as_none() {
-        let text = state().to_text();
-        for end in 0..text.len() {
-            assert_eq!(State::parse(text.get(..end).unwrap()), None);
-        }
-        assert_eq!(State::parse(&text.replace("sync 1", "sync 2")), None);
-    }
-
-    #[test]
-    fn two_syncs_cannot_work_on_one_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = Marker::open(folder.path()).unwrap();
-        let refused = Marker::open(folder.path()).unwrap_err();
-        assert_eq!(*refused.kind(), ErrorKind::PreconditionFailed);
-        drop(first);
-        Marker::open(folder.path()).unwrap();
-    }
+/// Returns the FNV-1a hash of a record; it need only tell a torn write.
+fn checksum(record: &str) -> u32 {
+    record.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

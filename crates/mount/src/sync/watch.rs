@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use quipu_core::backend::Sequence;
 use quipu_core::model::StoreId;
 use quipu_core::{Engine, Error, ErrorKind};
 
+use super::activity::{Activity, SETTLED_AFTER};
 use super::report::Report;
 use super::{LockedSync, Progress};
 
@@ -69,22 +71,42 @@ impl Watch {
         mut told: impl FnMut(&Report),
     ) -> Result<(), Error> {
         // What happens from here on is not missed, though it may be seen twice.
-        let _watcher = watch_folder(&sync.sync.folder, self.sender.clone())?;
+        let activity = Arc::new(Mutex::default());
+        let watcher = (Arc::clone(&activity), self.sender.clone());
+        let _watcher = watch_folder(&sync.sync.folder, watcher)?;
         let (engine, store) = (sync.sync.engine.clone(), sync.sync.store.id);
         let seen = engine.newest_sequence()?;
         let sender = self.sender.clone();
         thread::spawn(move || follow_store(&engine, store, seen, &sender));
+        let (mut report, mut look_again_after) = sync.run_beside(Some(&activity), progress)?;
+        if let Some(wait) = look_again_after {
+            // What was written just before is part of the first sync.
+            thread::sleep(wait.min(SETTLED_AFTER * 2));
+            let first = report;
+            (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
+            report.start = first.start;
+            report.deeds.splice(0..0, first.deeds);
+        }
         loop {
-            told(&sync.run(progress)?);
-            if let Next::End = self.next()? {
+            told(&report);
+            if let Next::End = self.next(look_again_after)? {
                 return Ok(());
             }
+            (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
         }
     }
 
-    /// Waits for a change and until nothing more happens.
-    fn next(&self) -> Result<Next, Error> {
-        let mut wake = self.receiver.recv().unwrap_or(Wake::Stop);
+    /// Waits for a change, at most for `patience`, and until nothing more happens.
+    fn next(&self, patience: Option<Duration>) -> Result<Next, Error> {
+        let first = match patience {
+            Some(patience) => self.receiver.recv_timeout(patience),
+            None => self.receiver.recv().map_err(RecvTimeoutError::from),
+        };
+        let mut wake = match first {
+            Ok(wake) => wake,
+            Err(RecvTimeoutError::Timeout) => return Ok(Next::Sync),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
+        };
         let since = Instant::now();
         loop {
             match wake {
@@ -109,9 +131,15 @@ enum Next {
     End,
 }
 
-fn watch_folder(folder: &Path, sender: Sender<Wake>) -> Result<RecommendedWatcher, Error> {
+fn watch_folder(
+    folder: &Path,
+    (activity, sender): (Arc<Mutex<Activity>>, Sender<Wake>),
+) -> Result<RecommendedWatcher, Error> {
     let root = folder.to_owned();
     let happened = move |event: notify::Result<notify::Event>| {
+        if let Ok(event) = &event {
+            activity.lock().unwrap_or_else(PoisonError::into_inner).note(event, &root);
+        }
         // An error may mean that events were lost, so it is a reason to look as well.
         if event.map_or(true, |event| matters(&event, &root)) {
             sender.send(Wake::Changed).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Following both sides as they change.
 
 use std::fs;
+use std::io::Write as _;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,6 +65,82 @@ fn changes_of_either_side_are_followed() {
     watching.stopper.stop();
     watching.ended.recv_timeout(PATIENCE).unwrap().unwrap();
     bench.assert_equal();
+}
+
+/// Writes a file as slow programs do: it is opened, written in pieces and closed.
+fn write_slowly(bench: &Bench, at: &str) {
+    let mut file = fs::File::create(bench.file(at)).unwrap();
+    for piece in 0..6 {
+        thread::sleep(Duration::from_millis(300));
+        writeln!(file, "piece {piece}").unwrap();
+    }
+}
+
+#[test]
+fn what_is_being_written_becomes_one_version() {
+    let bench = bench();
+    bench.write("/old.md", "as it was\n");
+    let watching = watching(&bench);
+    thread::scope(|scope| {
+        scope.spawn(|| write_slowly(&bench, "/new.md"));
+        scope.spawn(|| write_slowly(&bench, "/old.md"));
+        // Meanwhile others change, and are not kept waiting.
+        bench.put("/theirs.md", "theirs");
+        wait_until(|| bench.read("/theirs.md").is_some());
+        bench.write("/ours.md", "ours");
+        wait_until(|| bench.text("/ours.md").is_some());
+        assert_eq!(bench.text("/new.md"), None);
+        assert_eq!(bench.text("/old.md").as_deref(), Some("as it was\n"));
+    });
+    let whole = fs::read_to_string(bench.file("/new.md")).unwrap();
+    assert_eq!(whole.lines().count(), 6);
+    for at in ["/new.md", "/old.md"] {
+        wait_until(|| bench.text(at).as_deref() == Some(&whole));
+    }
+    let versions = bench.versions();
+    let count = |at: &str| versions.iter().filter(|it| it.path == Some(path(at))).count();
+    assert_eq!((count("/new.md"), count("/old.md")), (1, 2));
+    watching.stopper.stop();
+    watching.ended.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+#[test]
+fn of_many_new_files_none_is_stored_empty() {
+    let bench = bench();
+    let watching = watching(&bench);
+    for number in 0..300 {
+        let directory = bench.file(&format!("/d{}", number / 20));
+        fs::create_dir_all(&directory).unwrap();
+        let mut file = fs::File::create(directory.join(format!("{number}.md"))).unwrap();
+        thread::sleep(Duration::from_millis(2));
+        write!(file, "text {number}").unwrap();
+    }
+    wait_until(|| bench.memories().len() == 300);
+    let versions = bench.versions();
+    assert!(versions.iter().all(|version| version.size_bytes != Some(0)));
+    assert_eq!(versions.len(), 300);
+    watching.stopper.stop();
+    watching.ended.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+#[test]
+fn a_rename_beside_a_file_that_is_being_written_stays_a_rename() {
+    let bench = bench();
+    bench.write("/a.md", "text\n");
+    bench.write("/b.md", "another\n");
+    let watching = watching(&bench);
+    let id = bench.memory("/a.md").id;
+    fs::rename(bench.file("/a.md"), bench.file("/c.md")).unwrap();
+    let mut file = fs::File::options().append(true).open(bench.file("/c.md")).unwrap();
+    for piece in 0..5 {
+        writeln!(file, "{piece}").unwrap();
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop(file);
+    wait_until(|| bench.text("/c.md").as_deref() == Some("text\n0\n1\n2\n3\n4\n"));
+    assert_eq!(bench.memory("/c.md").id, id);
+    watching.stopper.stop();
+    watching.ended.recv_timeout(PATIENCE).unwrap().unwrap();
 }
 
 #[test]

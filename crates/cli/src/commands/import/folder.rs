@@ -12,11 +12,64 @@ use super::source::{Body, Collected, Item};
 /// A folder whose markdown nobody here wrote.
 const PACKAGES: &str = "node_modules";
 
+/// Why code is left alone.
+const CODE_REASON: &str = "it is code or a board; `--all-texts` imports it";
+
+/// The endings of files that are text, but written for programs.
+const CODE_EXTENSIONS: [&str; 44] = [
+    "base",
+    "canvas",
+    "excalidraw", //
+    "bash",
+    "bat",
+    "c",
+    "cc",
+    "cjs",
+    "cpp",
+    "cs",
+    "css",
+    "dart",
+    "ex",
+    "exs",
+    "fish",
+    "go",
+    "h",
+    "hpp",
+    "hs",
+    "java",
+    "jl",
+    "js",
+    "jsx",
+    "kt",
+    "less",
+    "lua",
+    "m",
+    "mjs",
+    "ml",
+    "php",
+    "pl",
+    "ps1",
+    "py",
+    "rb",
+    "rs",
+    "scala",
+    "scss",
+    "sh",
+    "sql",
+    "swift",
+    "ts",
+    "tsx",
+    "vue",
+    "zsh",
+];
+
 /// Which files of a folder are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// Every file that is not hidden; those that are no text are skipped when they are read.
     Texts,
+    /// The same without code, and without the boards of Obsidian.
+    Notes,
     /// Markdown, also that in `.claude`.
     ClaudeCode,
 }
@@ -42,14 +95,14 @@ pub(super) fn collect(
                 return Err(Failure::usage(format!("{} cannot be read: {error}", root.display())));
             }
             Err(error) => {
-                into.skip(place, error.to_string());
+                into.miss(place, error.to_string());
                 continue;
             }
         };
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let Ok(name) = entry.file_name().into_string() else {
-                into.skip(entry.path().display().to_string(), "its name is not UTF-8");
+                into.miss(entry.path().display().to_string(), "its name is not UTF-8");
                 continue;
             };
             let place = if place.is_empty() { name.clone() } else { format!("{place}/{name}") };
@@ -70,7 +123,7 @@ pub(super) fn collect(
                 // What is hidden is left out without a word.
                 Ok(kind) if kind.is_dir() || kind.is_file() => {}
                 Ok(_) => into.skip(place, "it is not a regular file"),
-                Err(error) => into.skip(place, error.to_string()),
+                Err(error) => into.miss(place, error.to_string()),
             }
         }
     }
@@ -82,10 +135,18 @@ fn is_entered(name: &str, choice: Choice) -> bool {
     !name.starts_with('.') || (choice == Choice::ClaudeCode && name == ".claude")
 }
 
+fn is_code(file: &Path) -> bool {
+    let extension = file.extension().unwrap_or_default();
+    CODE_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
 fn add(file: &Path, place: String, choice: Choice, into: &mut Collected) {
     let is_markdown = file.extension().is_some_and(|it| it.eq_ignore_ascii_case("md"));
     if choice == Choice::ClaudeCode && !is_markdown {
         return into.skip(place, "it is no markdown");
+    }
+    if choice == Choice::Notes && is_code(file) {
+        return into.skip(place, CODE_REASON);
     }
     into.items.push(Item {
         path: format!("/{place}"),

@@ -69,10 +69,21 @@ pub(super) enum Body {
 }
 
 /// Something that is not imported.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Skipped {
+    pub(super) kind: SkippedKind,
     pub(super) source: String,
     pub(super) reason: String,
+}
+
+/// What is not imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SkippedKind {
+    /// It should have been imported.
+    Note,
+    /// It is nothing that an import takes.
+    File,
 }
 
 impl Collected {
@@ -94,9 +105,16 @@ impl Collected {
         self.items.push(Item { source, path, lasting, body: Body::Text(text) });
     }
 
-    /// Notes that something is left out.
+    /// Notes that something is left alone, as it should be.
     pub(super) fn skip(&mut self, source: impl Into<String>, reason: impl Into<String>) {
-        self.skipped.push(Skipped { source: source.into(), reason: reason.into() });
+        let (source, reason) = (source.into(), reason.into());
+        self.skipped.push(Skipped { kind: SkippedKind::File, source, reason });
+    }
+
+    /// Notes that something is not imported that should have been.
+    pub(super) fn miss(&mut self, source: impl Into<String>, reason: impl Into<String>) {
+        let (source, reason) = (source.into(), reason.into());
+        self.skipped.push(Skipped { kind: SkippedKind::Note, source, reason });
     }
 
     /// Puts everything into the directory.
@@ -117,6 +135,8 @@ pub(super) struct Request<'a> {
     pub(super) data: &'a DataDirectory,
     /// How long a memory may be.
     pub(super) size_max: u64,
+    /// Which texts of a folder are wanted.
+    pub(super) texts: folder::Choice,
 }
 
 /// Reads a source.
@@ -131,7 +151,7 @@ pub(super) fn collect(request: &Request<'_>) -> Result<Collected, Failure> {
     let into = &mut collected;
     match kind {
         ImportKind::Folder | ImportKind::Obsidian | ImportKind::BasicMemory => {
-            folder::collect(source, folder::Choice::Texts, data, into)?;
+            folder::collect(source, request.texts, data, into)?;
         }
         ImportKind::ClaudeCode => {
             folder::collect(source, folder::Choice::ClaudeCode, data, into)?;

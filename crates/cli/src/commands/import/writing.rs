@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
@@ -16,7 +18,7 @@ use crate::failure::Failure;
 
 use super::matching::{Found, Matcher};
 use super::rehearsal::{Rehearsal, obstacle};
-use super::source::{Body, Collected, Item, Lasting, Skipped};
+use super::source::{Body, Collected, Item, Lasting, Skipped, SkippedKind};
 use super::{DETAILS_PREFIX, is_same_source};
 
 /// How many writers share a commit.
@@ -31,7 +33,10 @@ pub(super) struct Tally {
     pub(super) created: usize,
     pub(super) updated: usize,
     pub(super) unchanged: usize,
+    /// What was not imported: the notes first.
     pub(super) skipped: Vec<Skipped>,
+    /// How many files are no text, such as images.
+    pub(super) binaries: usize,
     /// The paths of memories that hold credentials.
     pub(super) credentials: Vec<String>,
 }
@@ -80,7 +85,17 @@ enum Outcome {
     Created,
     Updated,
     Unchanged,
+    Binary,
     Skipped(String),
+}
+
+impl From<Unfit> for Outcome {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Binary => Self::Binary,
+            Unfit::Reason(reason) => Self::Skipped(reason),
+        }
+    }
 }
 
 /// Counts what would be created in a store that does not exist yet.
@@ -88,14 +103,18 @@ pub(super) fn count_all(from: Collected, size_max: u64, rehearsal: &Rehearsal) -
     let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
     for (item, path) in placed(from.items, &mut tally) {
         let content = item.content(size_max);
-        match content.and_then(|content| rehearsal.write(&content, None)) {
+        let written =
+            content.and_then(|content| rehearsal.write(&content, None).map_err(Unfit::Reason));
+        match written {
             Ok(credentials) => {
                 tally.created += 1;
                 tally.note(credentials, &path);
             }
-            Err(reason) => tally.skip(&item, reason),
+            Err(Unfit::Binary) => tally.binaries += 1,
+            Err(Unfit::Reason(reason)) => tally.skip(&item, reason),
         }
     }
+    tally.skipped.sort();
     tally
 }
 
@@ -122,12 +141,48 @@ impl Tally {
     }
 
     fn skip(&mut self, item: &Item, reason: String) {
-        self.skipped.push(Skipped { source: item.source.clone(), reason });
+        let source = item.source.clone();
+        self.skipped.push(Skipped { kind: SkippedKind::Note, source, reason });
     }
 }
 
+/// Why an item cannot be a memory.
+enum Unfit {
+    /// It is no text, nor called like one.
+    Binary,
+    Reason(String),
+}
+
+/// The endings of files that somebody wrote as text, whatever they hold.
+const TEXT_EXTENSIONS: [&str; 9] =
+    ["md", "markdown", "mdx", "txt", "text", "org", "rst", "adoc", "tex"];
+
+/// So much of a file shows whether it is text.
+const SAMPLE_SIZE_BYTES: u64 = 8192;
+
+/// Tells whether a file is an image or the like.
+fn is_binary(file: &Path) -> bool {
+    let extension = file.extension().unwrap_or_default();
+    if TEXT_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+        return false;
+    }
+    let mut sample = Vec::new();
+    let read =
+        fs::File::open(file).and_then(|file| file.take(SAMPLE_SIZE_BYTES).read_to_end(&mut sample));
+    // A character may be cut in half where the sample ends.
+    let is_text = |error: std::str::Utf8Error| error.error_len().is_none();
+    read.is_ok() && (sample.contains(&0) || !str::from_utf8(&sample).map_or_else(is_text, |_| true))
+}
+
 impl Item {
-    fn content(&self, size_max: u64) -> Result<Content, String> {
+    fn content(&self, size_max: u64) -> Result<Content, Unfit> {
+        self.text(size_max).map_err(|reason| match &self.body {
+            Body::File(file) if is_binary(file) => Unfit::Binary,
+            Body::File(_) | Body::Text(_) => Unfit::Reason(reason),
+        })
+    }
+
+    fn text(&self, size_max: u64) -> Result<Content, String> {
         let too_long = || format!("it is longer than the {size_max} bytes that a memory may have");
         let content = match &self.body {
             Body::Text(text) => Content::new(text.as_str()),
@@ -166,7 +221,7 @@ impl Writer<'_> {
         if let Some(error) = failed {
             return Err(Error::into(error));
         }
-        tally.skipped.sort_by(|left, right| left.source.cmp(&right.source));
+        tally.skipped.sort();
         tally.credentials.sort();
         Ok(tally)
     }
@@ -181,7 +236,7 @@ impl Writer<'_> {
             let next = work.lock().expect("no writer panicked").next();
             let Some((item, path)) = next else { return };
             let written = item.content(self.size_max).map_or_else(
-                |reason| Ok((Outcome::Skipped(reason), Credentials::None)),
+                |unfit| Ok((unfit.into(), Credentials::None)),
                 |content| self.write(&item, &path, &content),
             );
             let mut done = done.lock().expect("no writer panicked");
@@ -193,11 +248,12 @@ impl Writer<'_> {
                         Outcome::Created => tally.created += 1,
                         Outcome::Updated => tally.updated += 1,
                         Outcome::Unchanged => tally.unchanged += 1,
+                        Outcome::Binary => tally.binaries += 1,
                         Outcome::Skipped(reason) => tally.skip(&item, reason),
                     }
                 }
                 Err(error) if is_about_item(error.kind()) => {
-                    tally.skip(&item, error.message().to_owned());
+                    tally.skip(&item, self.refusal(&error));
                 }
                 Err(error) => *failed = Some(error),
             }
@@ -205,6 +261,25 @@ impl Writer<'_> {
                 return;
             }
             bar.inc(1);
+        }
+    }
+
+    /// Returns why the store refused an item.
+    fn refusal(&self, error: &Error) -> String {
+        let limits = self.engine.limits();
+        let usage = self.engine.usage(self.store.id);
+        match (error.kind(), usage) {
+            (ErrorKind::LimitReached, Ok(usage))
+                if usage.memories_count >= limits.memories_per_store_max =>
+            {
+                let limit = limits.memories_per_store_max;
+                format!("the store is full: its limit is {limit} memories")
+            }
+            (ErrorKind::LimitReached, Ok(_)) => {
+                let limit = limits.store_size_bytes_max;
+                format!("the store is full: its limit is {limit} bytes of text")
+            }
+            _ => error.message().to_owned(),
         }
     }
 

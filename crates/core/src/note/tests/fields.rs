@@ -115,3 +115,33 @@ fn where_the_body_begins() {
     assert_eq!(body(""), "");
     assert_eq!(body("---"), "---");
 }
+
+#[test]
+fn tags_in_the_text_count() {
+    let tags = |text: &str| note(text).inline_tags.join("|");
+    assert_eq!(
+        tags("Paid. #invoice/2026 and #tea, (#cup)\n\n## About #heading\n"),
+        "invoice/2026|tea|cup|heading"
+    );
+    assert_eq!(tags("- a #list\n- uses [[A]] #related\n\n> #quoted\n"), "list|related|quoted");
+    // Those of the frontmatter and of observations are with them.
+    assert_eq!(tags("---\ntags: [tea]\n---\n#tea #cup #cup\n\n- [fact] hot #green\n"), "cup");
+    for none in
+        ["# Heading\n", "`#code`", "```\n#code\n```\n", "a#b", "issue #12", "\\#no", "[[A#b]]"]
+    {
+        assert_eq!(tags(none), "", "{none}");
+    }
+}
+
+#[test]
+fn aliases_are_further_names() {
+    let aliases = |yaml: &str| note(&format!("---\n{yaml}\n---\n")).aliases.join("|");
+    assert_eq!(
+        aliases("aliases: [Green tea, 'Sencha, first flush', 7]"),
+        "Green tea|Sencha, first flush|7"
+    );
+    assert_eq!(aliases("aliases:\n  - A\n  - ~\n  - {b: c}"), "A");
+    assert_eq!(aliases("alias: Sencha"), "Sencha");
+    assert_eq!(aliases("aliases:"), "");
+    assert_eq!(note("---\naliases: [A]\n---\n").metadata.len(), 1, "searches may filter by it");
+}

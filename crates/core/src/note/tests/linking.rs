@@ -237,3 +237,14 @@ fn time_qualifiers_follow_the_category() {
         [TimeKind::Valid, TimeKind::Due]
     );
 }
+
+#[test]
+fn attachments_are_known_by_their_names() {
+    let is_attachment = |text: &str| note(text).links[0].target.is_attachment();
+    for text in ["![[cup.png]]", "[[a/Scan 1.PDF#page=3]]", "[[Board.canvas]]"] {
+        assert!(is_attachment(text), "{text}");
+    }
+    for text in ["[[cup]]", "[[v1.2]]", "[[a.md]]", "[[.png]]"] {
+        assert!(!is_attachment(text), "{text}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Which files somebody is writing just now, as far as the system tells.
+//!
+//! A program opens a file, writes it in pieces and closes it; a sync in between would store an empty
+//! text, or half of one. Where the system tells when a file is closed, that is waited for. Elsewhere,
+//! and for files whose first events came before they were watched, a file counts as written when it
+//! has not changed for a moment.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::{Event, EventKind};
+use unicode_normalization::UnicodeNormalization as _;
+
+/// A file that has not changed for so long is complete, unless it is known to be open.
+pub(super) const SETTLED_AFTER: Duration = Duration::from_millis(500);
+/// A file that stays open is synced when nothing was written to it for so long.
+const OPEN_PATIENCE: Duration = Duration::from_secs(5);
+/// The clock of a file system may be so much behind.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+/// What was closed is remembered until this many paths are; then age decides alone.
+const CLOSED_MAX: usize = 100_000;
+
+/// What is known about the files of a folder that changed lately.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    files: HashMap<String, Condition>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    /// It was written at this moment and not closed since.
+    Open(Instant),
+    /// Whoever wrote it had closed it at this moment.
+    Closed(Instant),
+}
+
+/// How complete a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Completeness {
+    Complete,
+    /// Somebody may still be writing it; look again after this time.
+    Unfinished(Duration),
+}
+
+impl Activity {
+    /// Takes note of an event below a folder.
+    pub(super) fn note(&mut self, event: &Event, folder: &Path) {
+        let mut paths = event.paths.iter().filter_map(|path| memory_path(path, folder));
+        let now = Instant::now();
+        match event.kind {
+            EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
+                // Systems that never tell of closing leave it to the age of the file.
+                if cfg!(target_os = "linux") {
+                    self.files.extend(paths.map(|path| (path, Condition::Open(now))));
+                }
+            }
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
+                if self.files.len() >= CLOSED_MAX {
+                    self.files.retain(|_, condition| matches!(condition, Condition::Open(_)));
+                }
+                self.files.extend(paths.map(|path| (path, Condition::Closed(now))));
+            }
+            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => {
+                // Whoever has it open goes on writing under the new name.
+                if let (Some(from), Some(to)) = (paths.next(), paths.next()) {
+                    let condition = self.files.remove(&from).unwrap_or(Condition::Closed(now));
+                    self.files.insert(to, condition);
+                }
+            }
+            EventKind::Modify(ModifyKind::Name(RenameMode::To)) => {
+                for path in paths {
+                    self.files.entry(path).or_insert(Condition::Closed(now));
+                }
+            }
+            EventKind::Remove(_) => {
+                for path in paths {
+                    self.files.remove(&path);
+                }
+            }
+            EventKind::Any
+            | EventKind::Access(_)
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Other => {}
+        }
+    }
+
+    /// Tells how complete a file is.
+    pub(super) fn completeness(&self, path: &str, file: &LatelyChanged) -> Completeness {
+        let by_age = left(SETTLED_AFTER, file.age);
+        match self.files.get(path) {
+            // If it has changed since, somebody has opened it again, and the event is on its way.
+            Some(Condition::Closed(at)) => {
+                let passed = file.looked_at.saturating_duration_since(*at);
+                if file.age + CLOCK_STEP < passed { by_age } else { Completeness::Complete }
+            }
+            // An open file without text is one that is about to be written.
+            Some(Condition::Open(_)) if file.size_bytes == 0 => {
+                Completeness::Unfinished(OPEN_PATIENCE)
+            }
+            Some(Condition::Open(since)) => left(OPEN_PATIENCE, since.elapsed()),
+            None => by_age,
+        }
+    }
+}
+
+/// What a file shows of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LatelyChanged {
+    /// How long before `looked_at` it changed.
+    pub(super) age: Duration,
+    pub(super) looked_at: Instant,
+    pub(super) size_bytes: u64,
+}
+
+fn left(wanted: Duration, passed: Duration) -> Completeness {
+    match wanted.checked_sub(passed) {
+        Some(left) if !left.is_zero() => Completeness::Unfinished(left + CLOCK_STEP),
+        Some(_) | None => Completeness::Complete,
+    }
+}
+
+/// Returns the path of the memory that a file of the folder would be.
+fn memory_path(file: &Path, folder: &Path) -> Option<String> {
+    let inside = file.strip_prefix(folder).ok()?.to_str()?;
+    Some(format!("/{inside}").nfc().collect())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use notify::event::DataChange;
+
+    use super::*;
+
+    fn activity(events: &[(EventKind, &[&str])]) -> Activity {
+        let mut activity = Activity::default();
+        for (kind, paths) in events {
+            let mut event = Event::new(*kind);
+            event.paths = paths.iter().map(Into::into).collect();
+            activity.note(&event, Path::new("/vault"));
+        }
+        activity
+    }
+
+    const CREATED: EventKind = EventKind::Create(CreateKind::File);
+    const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    const RENAMED: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
+
+    fn is_complete(activity: &Activity, path: &str, size_bytes: u64) -> bool {
+        let (age, looked_at) = (Duration::from_millis(1), Instant::now());
+        let file = LatelyChanged { age, looked_at, size_bytes };
+        activity.completeness(path, &file) == Completeness::Complete
+    }
+
+    #[test]
+    fn a_file_is_complete_when_it_is_closed() {
+        let (a, b) = ("/vault/a.md", "/vault/e\u{301}.md");
+        assert!(!is_complete(&activity(&[(CREATED, &[a])]), "/a.md", 0));
+        assert!(!is_complete(&activity(&[(CREATED, &[a]), (WRITTEN, &[a])]), "/a.md", 7));
+        assert!(is_complete(&activity(&[(CREATED, &[a]), (CLOSED, &[a])]), "/a.md", 0));
+        assert!(!is_complete(&activity(&[(CLOSED, &[b]), (WRITTEN, &[b])]), "/\u{e9}.md", 7));
+        assert!(is_complete(&activity(&[(WRITTEN, &[b]), (CLOSED, &[b])]), "/\u{e9}.md", 7));
+    }
+
+    #[test]
+    fn a_file_that_is_open_stays_so_under_another_name() {
+        let names = ["/vault/a.md", "/vault/b.md"];
+        let open = activity(&[(WRITTEN, &names[..1]), (RENAMED, &names)]);
+        assert!(!is_complete(&open, "/b.md", 7));
+        let closed = activity(&[(WRITTEN, &names[..1]), (CLOSED, &names[..1]), (RENAMED, &names)]);
+        assert!(is_complete(&closed, "/b.md", 7));
+    }
+
+    #[test]
+    fn a_file_that_nobody_spoke_of_is_complete_when_it_rests() {
+        let nothing = Activity::default();
+        assert!(!is_complete(&nothing, "/a.md", 7));
+        let (age, looked_at) = (SETTLED_AFTER, Instant::now());
+        let rested = LatelyChanged { age, looked_at, size_bytes: 7 };
+        assert_eq!(nothing.completeness("/a.md", &rested), Completeness::Complete);
+    }
+
+    #[test]
+    fn a_file_that_changed_after_it_was_closed_is_open_again() {
+        let closed = activity(&[(CLOSED, &["/vault/a.md"])]);
+        let looked_at = Instant::now() + Duration::from_secs(1);
+        let file = LatelyChanged { age: Duration::from_millis(1), looked_at, size_bytes: 0 };
+        assert_ne!(closed.completeness("/a.md", &file), Completeness::Complete);
+    }
+}

@@ -1,0 +1,278 @@
+//! Both sides as they are now, as far as they may have changed since the last sync.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use quipu_core::backend::{Event, Sequence, VersionFilter, VersionQuery};
+use quipu_core::engine::ListQuery;
+use quipu_core::model::{Directory, Listing, Memory, MemoryId, StoreId, VersionId, View};
+use quipu_core::{Error, ErrorKind};
+
+use super::FolderSync;
+use super::activity::Activity;
+use super::plan::{self, Plan};
+use super::record::{Agreed, Head, Line};
+use super::recovery::recovered;
+use super::report::Start;
+use super::rules::Rules;
+use super::scan::{self, FoundFile, Looking, Scan};
+use super::stamp::FolderTime;
+use super::state::State;
+
+/// So many changes of the store are looked at one by one; if there are more, it is listed.
+const CHANGES_MAX: usize = 1000;
+
+/// What may have changed on either side.
+pub(super) struct Look<'a> {
+    pub(super) state: Option<State<'a>>,
+    pub(super) scan: Scan,
+    /// How new the store was before it was read.
+    pub(super) head: Head,
+    /// What was agreed about what may have changed, by its path.
+    pub(super) before: HashMap<String, Agreed>,
+    /// The same, with what a killed sync has done.
+    agreed: Vec<Agreed>,
+    memories: Vec<Memory>,
+    /// The memories that were looked at, also if they take no part.
+    pub(super) considered: HashSet<MemoryId>,
+}
+
+impl Look<'_> {
+    /// Returns how many files and memories are certainly as they were.
+    pub(super) fn settled_count(&self) -> usize {
+        self.agreed_count() - self.before.len()
+    }
+
+    /// Returns how many files and memories were in sync before.
+    pub(super) fn agreed_count(&self) -> usize {
+        self.state.as_ref().map_or(0, |state| state.entries.len())
+    }
+
+    /// Works out what makes both sides equal.
+    pub(super) fn plan(&mut self) -> Plan {
+        let agreed = std::mem::take(&mut self.agreed);
+        let memories = std::mem::take(&mut self.memories);
+        let recovered: HashSet<_> = agreed.iter().map(|entry| entry.path.clone()).collect();
+        let is_agreed = |path: &_| {
+            let path: &quipu_core::model::MemoryPath = path;
+            let is_settled = |state: &State<'_>| {
+                state.entries.contains_key(path.as_str())
+                    && !self.before.contains_key(path.as_str())
+            };
+            recovered.contains(path) || self.state.as_ref().is_some_and(is_settled)
+        };
+        plan::plan(agreed, &self.scan, memories, &is_agreed)
+    }
+}
+
+impl FolderSync {
+    /// Tells how folder and store meet, and refuses the state of another store.
+    pub(super) fn start(&self, state: Option<&State<'_>>) -> Result<Start, Error> {
+        let Some(state) = state else { return Ok(Start::First) };
+        self.require_store(state.head.store)?;
+        Ok(if self.went_back(&state.head)? { Start::StoreWentBack } else { Start::Known })
+    }
+
+    /// Refuses a folder that belongs to another store.
+    pub(super) fn require_store(&self, store: StoreId) -> Result<(), Error> {
+        if store == self.store.id {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the folder is in sync with another store, `{store}`"))
+            .with_hint(
+                "name that store, choose another folder, or remove `.quipu` from the folder to \
+                 join it with this store",
+            ))
+    }
+
+    /// Tells whether the store has forgotten what it held at the last sync, as a restored backup
+    /// does. Then what it does not hold was not deleted.
+    fn went_back(&self, head: &Head) -> Result<bool, Error> {
+        if self.engine.newest_sequence()? < head.sequence {
+            return Ok(true);
+        }
+        let Some(newest) = head.newest else { return Ok(false) };
+        let kept_since = self.engine.now().minus(self.engine.limits().versions_kept_for);
+        match self.engine.version(self.store.id, newest, View::Basic) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => {
+                use quipu_core::model::Id as _;
+                Ok(newest.created_at() > kept_since)
+            }
+            found => found.map(|_| false),
+        }
+    }
+
+    /// Returns how new the store is.
+    pub(super) fn head(&self) -> Result<Head, Error> {
+        let sequence = self.engine.newest_sequence()?;
+        let newest = self.newest_version()?;
+        Ok(Head { store: self.store.id, sequence, newest, settings: self.settings() })
+    }
+
+    fn newest_version(&self) -> Result<Option<VersionId>, Error> {
+        let newest = VersionQuery {
+            filter: VersionFilter::default(),
+            before: None,
+            limit: 1,
+            view: View::Basic,
+        };
+        let newest = self.engine.versions(self.store.id, &newest)?.items;
+        Ok(newest.first().map(|version| version.id))
+    }
+
+    /// Returns a digest of the settings that decide which files can be memories.
+    fn settings(&self) -> u64 {
+        let text = format!("{:?} {}", self.names, self.size_bytes_max());
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    /// Looks at both sides.
+    pub(super) fn look<'a>(
+        &self,
+        state: Option<State<'a>>,
+        (now, activity): (Option<FolderTime>, Option<&Activity>),
+    ) -> Result<Look<'a>, Error> {
+        let looked_at = Instant::now();
+        // Before anything is read: what changes from here on is looked at again the next time.
+        let head = self.head()?;
+        let rules = Rules::new(&self.folder, &self.names);
+        let is_whole = |state: &&State<'_>| state.interrupted.is_none();
+        let looking = Looking {
+            folder: &self.folder,
+            rules: &rules,
+            data: &self.data,
+            size_bytes_max: self.size_bytes_max(),
+            now,
+            activity: activity.map(|activity| (activity, looked_at)),
+            known: state.as_ref().filter(is_whole).filter(|it| it.head.settings == head.settings),
+        };
+        let mut scan = scan::scan(&looking)?;
+        let changed = state.as_ref().filter(is_whole).map(|state| self.changed_since(state, &head));
+        let (lines, changed) = match (&state, changed.transpose()?.flatten()) {
+            (None, _) => (Vec::new(), None),
+            (Some(state), Some(changed)) => unsettled(state, &scan, changed),
+            (Some(state), None) => (state.entries.values().copied().collect(), None),
+        };
+        let mut before = Vec::with_capacity(lines.len());
+        for line in lines {
+            let entry = line.parse().ok_or_else(unreadable)?;
+            if scan.is_unchanged(line) {
+                scan.files.insert(entry.path.clone(), FoundFile::from(&entry));
+            }
+            before.push(entry);
+        }
+        let mut memories = self.memories(changed)?;
+        let considered = memories.iter().map(|memory| memory.id).collect();
+        memories.retain(|memory| !rules.exclude(memory.path.as_str()));
+        let agreed = match state.as_ref().map(|state| (&state.interrupted, &state.head)) {
+            Some((Some(interrupted), head)) => {
+                let side = (&self.engine, &self.store);
+                recovered(before.clone(), (interrupted, head), &scan, side)?
+            }
+            Some((None, _)) | None => before.clone(),
+        };
+        let before = before.into_iter().map(|entry| (entry.path.to_string(), entry)).collect();
+        Ok(Look { state, scan, head, before, agreed, memories, considered })
+    }
+
+    /// Returns which memories have changed since a state was written; `None` if that is not known,
+    /// or if it would take longer than to look at all.
+    fn changed_since(
+        &self,
+        state: &State<'_>,
+        head: &Head,
+    ) -> Result<Option<HashSet<MemoryId>>, Error> {
+        let mut changed = HashSet::new();
+        if state.head.sequence == head.sequence {
+            return Ok(Some(changed));
+        }
+        let changes = self.engine.changes(state.head.sequence, CHANGES_MAX + 1)?;
+        // Old changes leave the feed.
+        let follows =
+            changes.first().map(|it| it.sequence) == Some(Sequence(state.head.sequence.0 + 1));
+        if !follows || changes.len() > CHANGES_MAX {
+            return Ok(None);
+        }
+        for change in changes.iter().filter(|change| change.store == self.store.id) {
+            let Event::Version(version) = change.event else { continue };
+            match self.engine.version(self.store.id, version, View::Basic) {
+                Ok(version) => drop(changed.insert(version.memory)),
+                Err(error) if *error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(changed))
+    }
+
+    /// Returns these memories, or all.
+    fn memories(&self, wanted: Option<HashSet<MemoryId>>) -> Result<Vec<Memory>, Error> {
+        let Some(wanted) = wanted else { return self.all_memories() };
+        let mut memories = Vec::new();
+        for id in wanted {
+            match self.engine.memory(self.store.id, id, View::Basic) {
+                Ok(memory) => memories.push(memory),
+                Err(error) if *error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(memories)
+    }
+
+    pub(super) fn all_memories(&self) -> Result<Vec<Memory>, Error> {
+        let query = ListQuery {
+            directory: Directory::root(),
+            depth: None,
+            after: None,
+            limit: usize::MAX,
+            view: View::Basic,
+        };
+        let listed = self.engine.list(self.store.id, &query)?.items;
+        let memory = |line| match line {
+            Listing::Memory(memory) => Some(memory),
+            Listing::Directory(_) => None,
+        };
+        Ok(listed.into_iter().filter_map(memory).collect())
+    }
+}
+
+type Unsettled<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
+
+/// Returns what must be looked at, and which memories; `None` stands for all of them.
+fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>) -> Unsettled<'a> {
+    let changed_texts: HashSet<_> = changed.iter().map(ToString::to_string).collect();
+    let lines: Vec<_> = state
+        .entries
+        .values()
+        .filter(|line| {
+            !scan.is_unchanged(**line)
+                || (!changed_texts.is_empty() && changed_texts.contains(line.memory()))
+        })
+        .copied()
+        .collect();
+    changed.extend(lines.iter().filter_map(|line| line.memory().parse::<MemoryId>().ok()));
+    changed.extend(&state.others);
+    if changed.len() > CHANGES_MAX {
+        return (state.entries.values().copied().collect(), None);
+    }
+    (lines, Some(changed))
+}
+
+impl From<&Agreed> for FoundFile {
+    /// Returns the file of an entry that has not changed.
+    fn from(entry: &Agreed) -> Self {
+        Self {
+            hash: entry.folder_hash,
+            size_bytes: entry.stamp.map_or(0, super::stamp::Stamp::size_bytes),
+            identity: entry.identity,
+            stamp: entry.stamp,
+        }
+    }
+}
+
+fn unreadable() -> Error {
+    Error::new(ErrorKind::StorageUnusable, "the state of the sync is damaged").with_hint(
+        "remove `.quipu` from the folder to join it with the store again; nothing is lost",
+    )
+}

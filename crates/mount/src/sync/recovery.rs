@@ -1,0 +1,201 @@
+//! What a killed sync has done, found out by the next one.
+//!
+//! A text that the sync itself has put somewhere must not look like somebody's edit: against a
+//! newer text of the other side it would win as one, and revert that. So each intent of the journal
+//! is compared with what is there, and what was carried out is agreed. What cannot be told apart
+//! stays what was agreed before; then both texts are merged, and nothing is lost in silence.
+
+use std::collections::HashMap;
+
+use quipu_core::backend::{VersionFilter, VersionQuery};
+use quipu_core::model::{
+    Actor, ContentHash, Id as _, MemoryId, MemoryPath, Operation, Store, Version, VersionId, View,
+};
+use quipu_core::{Engine, Error};
+
+use super::record::{Agreed, Head, Intent, IntentKind};
+use super::scan::{FoundFile, Scan};
+use super::state::Interrupted;
+
+/// Corrects what was agreed by what a killed sync has done since.
+pub(super) fn recovered(
+    agreed: Vec<Agreed>,
+    (interrupted, head): (&Interrupted, &Head),
+    scan: &Scan,
+    (engine, store): (&Engine, &Store),
+) -> Result<Vec<Agreed>, Error> {
+    let mut recovery = Recovery {
+        agreed: agreed.into_iter().map(|entry| (entry.memory, entry)).collect(),
+        interrupted,
+        scan,
+        newest: HashMap::new(),
+        created: HashMap::new(),
+    };
+    // The newest come first, and they count.
+    for version in versions(interrupted, engine, store)?.into_iter().rev() {
+        let is_new = head.newest.is_none_or(|it| it.created_at() < version.created_at);
+        match &version.path {
+            Some(path) if is_new && version.operation == Operation::Created => {
+                recovery.created.insert(path.clone(), version.clone());
+            }
+            Some(_) | None => {}
+        }
+        recovery.newest.insert(version.memory, version);
+    }
+    for intent in &interrupted.intents {
+        recovery.take(intent);
+    }
+    Ok(recovery.agreed.into_values().collect())
+}
+
+/// Returns what the killed sync wrote to the store, the newest first.
+fn versions(
+    interrupted: &Interrupted,
+    engine: &Engine,
+    store: &Store,
+) -> Result<Vec<Version>, Error> {
+    let Some(session) = interrupted.session else { return Ok(Vec::new()) };
+    let actors = vec![Actor::Session(session)];
+    let query = VersionQuery {
+        filter: VersionFilter { actors, ..VersionFilter::default() },
+        before: None,
+        limit: usize::MAX,
+        view: View::Basic,
+    };
+    Ok(engine.versions(store.id, &query)?.items)
+}
+
+struct Recovery<'a> {
+    agreed: HashMap<MemoryId, Agreed>,
+    interrupted: &'a Interrupted,
+    scan: &'a Scan,
+    /// The newest version that the killed sync made of each memory.
+    newest: HashMap<MemoryId, Version>,
+    /// The memories that it created since the state was written.
+    created: HashMap<MemoryPath, Version>,
+}
+
+/// A memory at some time.
+type Past = (MemoryId, VersionId, ContentHash);
+
+impl Recovery<'_> {
+    fn take(&mut self, intent: &Intent) {
+        match (intent.kind, intent.memory, intent.folder_hash) {
+            (IntentKind::CreateMemory, _, Some(hash)) => self.created_memory(intent, hash),
+            (IntentKind::DeleteFile, _, _) => {
+                let is_it = |entry: &&Agreed| entry.path == intent.from;
+                let Some(entry) = self.agreed.values().find(is_it) else { return };
+                let now = self.file(&intent.path).map(|file| file.identity);
+                // A file with the same text may have come back since; it is another one.
+                let is_another = |now: Option<_>| now.is_some() && now != entry.identity;
+                if now.is_none_or(is_another) && entry.identity.is_some() {
+                    let memory = entry.memory;
+                    self.agreed.remove(&memory);
+                }
+            }
+            (IntentKind::DeleteMemory, Some(past), _) => {
+                // If it is there, somebody has restored it since.
+                if self.version_after(past).is_some_and(|it| it.operation == Operation::Deleted) {
+                    self.agreed.remove(&past.0);
+                }
+            }
+            (IntentKind::CreateFile | IntentKind::ToFolder, Some(past), _) => {
+                self.wrote_file(intent, past);
+            }
+            (IntentKind::ToStore | IntentKind::Move, Some(past), Some(hash)) => {
+                self.wrote_memory(intent, past, hash);
+            }
+            (IntentKind::Merge, Some(past), Some(hash)) => self.merged(intent, past, hash),
+            (
+                IntentKind::CreateMemory
+                | IntentKind::DeleteMemory
+                | IntentKind::CreateFile
+                | IntentKind::ToFolder
+                | IntentKind::ToStore
+                | IntentKind::Move
+                | IntentKind::Merge,
+                ..,
+            ) => {}
+        }
+    }
+
+    fn created_memory(&mut self, intent: &Intent, folder_hash: ContentHash) {
+        let Some(version) = self.created.get(&intent.path) else { return };
+        let Some(store_hash) = version.hash else { return };
+        self.agree((version.memory, version.id, store_hash), folder_hash, &intent.path);
+    }
+
+    /// Settles a step that wrote the text of a memory to the folder.
+    fn wrote_file(&mut self, intent: &Intent, past: Past) {
+        if self.is_written(&intent.path, past.2) {
+            self.agree(past, past.2, &intent.path);
+        } else {
+            self.forget_half_moved(intent, past.0);
+        }
+    }
+
+    /// Settles a step that wrote the text of a file to the store, or moved one of both.
+    fn wrote_memory(&mut self, intent: &Intent, past: Past, folder_hash: ContentHash) {
+        let written = self.version_after(past);
+        let (is_stored, is_moving_file) = (written.is_some(), intent.from != intent.path);
+        let now = written.and_then(|it| Some((it.memory, it.id, it.hash?))).unwrap_or(past);
+        if is_moving_file && self.is_written(&intent.path, folder_hash) {
+            self.agree(now, folder_hash, &intent.path);
+        } else if is_moving_file {
+            self.forget_half_moved(intent, past.0);
+            if is_stored && self.agreed.contains_key(&past.0) {
+                self.agree(now, folder_hash, &intent.from);
+            }
+        } else if is_stored {
+            self.agree(now, folder_hash, &intent.path);
+        }
+    }
+
+    fn merged(&mut self, intent: &Intent, past: Past, folder_hash: ContentHash) {
+        let written = self.version_after(past);
+        let now = written.and_then(|it| Some((it.memory, it.id, it.hash?))).unwrap_or(past);
+        // In a conflict the store gets the folder's text, and the folder stays as it is.
+        let is_folders = written.is_some() && now.2 == folder_hash && intent.from == intent.path;
+        if is_folders || self.is_written(&intent.path, now.2) {
+            self.agree(now, now.2, &intent.path);
+        } else {
+            self.forget_half_moved(intent, past.0);
+        }
+    }
+
+    /// Returns what the killed sync made of a memory after it was like this.
+    fn version_after(&self, (memory, before, _): Past) -> Option<&Version> {
+        let newest = self.newest.get(&memory);
+        newest.filter(|version| version.created_at > before.created_at())
+    }
+
+    /// Tells whether the killed sync has put a file there: it has the text, or somebody has edited
+    /// it since.
+    fn is_written(&self, path: &MemoryPath, hash: ContentHash) -> bool {
+        let is_ours = |file: &FoundFile| {
+            let written = &self.interrupted.written;
+            file.hash == hash || file.identity.is_some_and(|identity| written.contains(&identity))
+        };
+        self.file(path).is_some_and(is_ours)
+    }
+
+    /// Forgets a file that was on its way from one place to another: it was not deleted.
+    fn forget_half_moved(&mut self, intent: &Intent, memory: MemoryId) {
+        let is_gone = self.file(&intent.from).is_none() && self.file(&intent.path).is_none();
+        if intent.from != intent.path && is_gone {
+            self.agreed.remove(&memory);
+        }
+    }
+
+    fn file(&self, path: &MemoryPath) -> Option<&FoundFile> {
+        self.scan.files.get(path)
+    }
+
+    fn agree(&mut self, memory: Past, folder_hash: ContentHash, path: &MemoryPath) {
+        let (memory, version, store_hash) = memory;
+        let identity = self.file(path).and_then(|file| file.identity);
+        let (path, stamp) = (path.clone(), None);
+        let entry = Agreed { memory, path, version, store_hash, folder_hash, identity, stamp };
+        self.agreed.insert(memory, entry);
+    }
+}
