@@ -9,21 +9,13 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// Starts `$PAGER`, or `less`, if the standard output is a terminal.
-    pub(crate) fn start() -> Self {
-        if !io::stdout().is_terminal() {
-            return Self { child: None };
-        }
-        let chosen = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
-        if chosen.is_empty() || chosen == "cat" {
+    /// Starts the pager, a line for the shell, if the standard output is a terminal.
+    pub(crate) fn start(pager: &str) -> Self {
+        if pager.is_empty() || pager == "cat" || !io::stdout().is_terminal() {
             return Self { child: None };
         }
         let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("exec {chosen}")).stdin(Stdio::piped());
-        if std::env::var_os("LESS").is_none() {
-            // Ends by itself if everything fits, shows colors and leaves the text on the screen.
-            command.env("LESS", "FRX");
-        }
+        command.arg("-c").arg(format!("exec {pager}")).stdin(Stdio::piped());
         Self { child: command.spawn().ok() }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) store: Option<String>,
     /// Who is at the command line.
     pub(crate) user: PrincipalName,
+    /// What shows long answers on a terminal; empty if nothing does.
+    pub(crate) pager: String,
     /// The limits of the engine.
     pub(crate) limits: Limits,
     /// How long a write waits for writes of other processes.
@@ -144,6 +146,9 @@ struct LimitsTable {
     deleted_stores_kept_days: Option<u64>,
 }
 
+/// Ends by itself if everything fits, shows colors and leaves the text on the screen.
+const PAGER: &str = "less -FRX";
+
 /// The keys that variables may set, with their table.
 const KEYS: [(&str, &str); 31] = [
     ("", "store"),
@@ -253,6 +258,7 @@ impl Settings {
             lock_timeout: Duration::from_secs(
                 file.storage.lock_timeout_seconds.unwrap_or(LOCK_TIMEOUT_SECONDS),
             ),
+            pager: variables.get("PAGER").map_or(PAGER, String::as_str).to_owned(),
             limits: limits(&file.limits, &file.serve),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             names: name_rules(file.names),

@@ -366,9 +366,7 @@ impl Writer for State {
     }
 
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error> {
-        let removed = self.stores.remove(&id);
-        self.removed_stores.extend(removed.map(|store| (id, store.workspace)));
-        self.deleted_stores.remove(&id);
+        self.forget(id);
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
         self.index.remove(|row| row.store == id);

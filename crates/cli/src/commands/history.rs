@@ -42,7 +42,7 @@ pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Fai
         }
         return answer(context.form, &ListBody::complete(bodies), |_| Ok(()));
     }
-    let mut pager = Pager::start();
+    let mut pager = Pager::start(&context.settings.pager);
     let is_cut = arguments.limit.is_none() && !pager.is_paging() && io::stdout().is_terminal();
     let mut left_count = if is_cut { TERMINAL_LIMIT } else { limit };
     let authors = data.authors();

@@ -583,7 +583,7 @@ fn the_log_is_paged_on_a_terminal() {
         run(command, b"")
     };
     if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: the pager needs `script`");
+        crate::support::skipped("the pager needs `script`");
         return;
     }
     let paged = on_terminal("grep --count /a");

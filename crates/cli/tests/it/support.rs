@@ -133,12 +133,17 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
+/// Says loudly that a test was left out.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
 /// A home on a disk of its own, which is small.
 pub(crate) struct SmallDisk(pub(crate) Quipu);
 
 impl SmallDisk {
     /// Makes one; `None` where the tests may not mount file systems, which is said loudly.
-    #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
     pub(crate) fn new(megabytes: u32) -> Option<Self> {
         let quipu = Quipu::empty();
         let size = format!("size={megabytes}m");
@@ -147,7 +152,7 @@ impl SmallDisk {
         if mount.output().is_ok_and(|output| output.status.success()) {
             return Some(Self(quipu));
         }
-        eprintln!("SKIPPED a test of disks: it needs the right to mount file systems");
+        skipped("a test of disks needs the right to mount file systems");
         None
     }
 

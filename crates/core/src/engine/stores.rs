@@ -244,12 +244,14 @@ impl Engine {
             ledger.record(stamp, id, Event::StoreDeleted)?;
             Ok(DeletedStore { store, memories_count, deleted_at: stamp.at })
         });
-        deleted.map_err(|error| match error.kind() {
-            ErrorKind::StorageFull => error.with_hint(
+        deleted.map_err(|error| {
+            if *error.kind() != ErrorKind::StorageFull {
+                return error;
+            }
+            error.with_hint(
                 "a deleted store keeps its room until it is erased; `quipu store delete --now` \
                  erases it at once",
-            ),
-            _ => error,
+            )
         })
     }
 

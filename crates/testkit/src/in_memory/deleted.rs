@@ -37,6 +37,12 @@ impl State {
         self.versions.extend(deleted.versions);
     }
 
+    pub(super) fn forget(&mut self, id: StoreId) {
+        let removed = self.stores.remove(&id);
+        self.removed_stores.extend(removed.map(|store| (id, store.workspace)));
+        self.deleted_stores.remove(&id);
+    }
+
     pub(super) fn hidden(&self, workspace: WorkspaceId) -> Vec<DeletedStore> {
         let all = self.deleted_stores.values().map(|deleted| &deleted.store);
         let mut hidden: Vec<_> =

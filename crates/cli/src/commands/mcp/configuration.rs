@@ -100,7 +100,8 @@ fn with_table(old: &str, fields: &Map<String, Value>) -> Option<String> {
             Value::Array(items) => {
                 items.iter().filter_map(Value::as_str).collect::<toml_edit::Array>().into()
             }
-            value => toml_edit::Value::from(value.as_str()?),
+            Value::String(text) => toml_edit::Value::from(text.as_str()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
         };
         match server.get_mut(name) {
             // A comment above it stays.

@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context, arguments: &McpInstallArguments) -> Result<
         unchanged: "is as it should be already",
         changed: format!("added `{NAME}` to"),
     };
-    edit(&file, arguments.place.dry_run, &done)
+    done.apply(&file, arguments.place)
 }
 
 pub(super) fn uninstall(context: &Context, place: McpPlace) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub(super) fn uninstall(context: &Context, place: McpPlace) -> Result<(), Failur
         unchanged: "does not name this server",
         changed: format!("removed `{NAME}` from"),
     };
-    edit(&file, place.dry_run, &done)
+    done.apply(&file, place)
 }
 
 /// A change of a configuration, and what to say about it.
@@ -45,31 +45,33 @@ struct Done<'a> {
     changed: String,
 }
 
-fn edit(file: &Path, is_dry_run: bool, done: &Done<'_>) -> Result<(), Failure> {
-    let shown = file.display();
-    let old = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Failure::other(format!("{shown} cannot be read: {error}"))),
-    };
-    let new = (done.change)(&old).ok_or_else(|| {
-        Failure::other(format!("{shown} is not written as expected")).with_hint(&done.by_hand)
-    })?;
-    if is_dry_run {
-        return raw(&format!("# {shown}\n{new}"));
+impl Done<'_> {
+    fn apply(&self, file: &Path, place: McpPlace) -> Result<(), Failure> {
+        let shown = file.display();
+        let old = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(Failure::other(format!("{shown} cannot be read: {error}"))),
+        };
+        let new = (self.change)(&old).ok_or_else(|| {
+            Failure::other(format!("{shown} is not written as expected")).with_hint(&self.by_hand)
+        })?;
+        if place.dry_run {
+            return raw(&format!("# {shown}\n{new}"));
+        }
+        if new == old {
+            return raw(&format!("{shown} {}\n", self.unchanged));
+        }
+        if let Some(directory) = file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let backup = backup(file, &old)?;
+        replace(file, &new)?;
+        let kept = backup.map_or_else(String::new, |backup| {
+            format!("what was there before is in {}\n", backup.display())
+        });
+        raw(&format!("{} {shown}\n{kept}start the host again to use it\n", self.changed))
     }
-    if new == old {
-        return raw(&format!("{shown} {}\n", done.unchanged));
-    }
-    if let Some(directory) = file.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let backup = backup(file, &old)?;
-    replace(file, &new)?;
-    let kept = backup.map_or_else(String::new, |backup| {
-        format!("what was there before is in {}\n", backup.display())
-    });
-    raw(&format!("{} {shown}\n{kept}start the host again to use it\n", done.changed))
 }
 
 /// Returns the file that a link stands for, so that the link stays.
@@ -162,7 +164,7 @@ impl Launch {
 fn inside_project(data: &Path) -> Result<PathBuf, Failure> {
     let project = std::env::current_dir()?;
     let absolute = std::path::absolute(data)?;
-    absolute.strip_prefix(&project).map(Path::to_owned).map_err(|_| {
+    absolute.strip_prefix(&project).map(Path::to_owned).ok().ok_or_else(|| {
         Failure::usage(format!(
             "{} is outside of the project, so others who use its configuration do not have it",
             data.display()

@@ -254,7 +254,9 @@ fn a_project_has_a_configuration_of_its_own() {
 fn what_was_installed_can_be_removed_again() {
     let quipu = Quipu::empty();
     let directories = [".cursor", ".codex"].map(|name| quipu.home.path().join(name));
-    directories.iter().for_each(|directory| fs::create_dir_all(directory).unwrap());
+    for directory in &directories {
+        fs::create_dir_all(directory).unwrap();
+    }
     let json = "{\n  // mine\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  }\n}\n";
     let toml = "# mine\nmodel = 'x'\n\n[mcp_servers.other]\ncommand = 'y'\n";
     for (host, file, old) in
