@@ -32,6 +32,8 @@ mod nodes;
 #[cfg(target_os = "linux")]
 mod places;
 #[cfg(target_os = "linux")]
+mod points;
+#[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
 mod root;

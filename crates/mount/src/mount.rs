@@ -1,8 +1,7 @@
 //! Putting trees where programs find them, and taking them away.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,6 +19,7 @@ use rustix::process::{getgid, getuid};
 use crate::fuse::Adapter;
 use crate::look::{Look, Sharing};
 use crate::places;
+use crate::points::MountPoints;
 use crate::root::RootDirectory;
 use crate::tree::{Notice, Tree};
 
@@ -27,6 +27,7 @@ use crate::tree::{Notice, Tree};
 #[derive(Debug)]
 pub struct Mounts {
     root: PathBuf,
+    points: MountPoints,
     root_session: Option<BackgroundSession>,
     stores: Vec<MountedStore>,
     stop: Arc<AtomicBool>,
@@ -56,8 +57,12 @@ struct MountedStore {
 pub enum MountError {
     /// The host has no FUSE.
     NoFuse,
+    /// `/dev/fuse` is there but cannot be opened.
+    DeviceRefused(io::Error),
     /// The user may not mount, and there is no `fusermount3` to help.
-    NotAllowed,
+    NoHelper,
+    /// `fusermount3`, which mounts for other users, refused; this is what it said.
+    HelperRefused(String),
     /// Something of Quipu's is mounted there already.
     InUse(PathBuf),
     /// Something is in the way there.
@@ -80,9 +85,7 @@ impl Mounts {
     ///
     /// What a crashed process has left there is cleared away first.
     pub fn new(root: &Path, stores: Vec<StoreMount>, sharing: Sharing) -> Result<Self, MountError> {
-        if !Path::new("/dev/fuse").exists() {
-            return Err(MountError::NoFuse);
-        }
+        require_device()?;
         let other = |error| MountError::Other(root.to_owned(), error);
         places::clear_stale(root).map_err(other)?;
         if let Some(point) = places::mounted_below(root).map_err(other)?.pop() {
@@ -91,6 +94,7 @@ impl Mounts {
         let (ended, told) = channel();
         let mut mounts = Self {
             root: root.to_owned(),
+            points: MountPoints::default(),
             root_session: None,
             stores: Vec::new(),
             stop: Arc::default(),
@@ -107,15 +111,15 @@ impl Mounts {
     fn mount(&mut self, stores: Vec<StoreMount>, sharing: Sharing) -> Result<(), MountError> {
         let look = Look { user: getuid().as_raw(), group: getgid().as_raw(), sharing };
         let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
-        fs::create_dir_all(&self.root)
-            .map_err(|error| MountError::Other(self.root.clone(), error))?;
+        let other = |error| MountError::Other(self.root.clone(), error);
+        self.points.make(&self.root).map_err(other)?;
         require_empty(&self.root)?;
         if getuid().is_root() {
             let directory = RootDirectory { names, look };
             let session = start(directory, &self.root, &config(Access::ReadOnly, sharing, 1))?;
             self.root_session = Some(session.spawned(&self.root)?);
         } else {
-            make_points(&self.root, &names)?;
+            self.points.make_below(&self.root, &names).map_err(other)?;
         }
         for store in stores {
             let place = self.root.join(&store.name);
@@ -177,14 +181,12 @@ impl Mounts {
                 store.tree.close();
             }
         }
-        match self.root_session {
-            Some(session) => {
-                if session.umount_and_join().is_err() {
-                    places::detach(&self.root).unwrap_or_default();
-                }
-            }
-            None => set_mode(&self.root, 0o755),
+        if let Some(session) = self.root_session
+            && session.umount_and_join().is_err()
+        {
+            places::detach(&self.root).unwrap_or_default();
         }
+        self.points.remove();
     }
 }
 
@@ -207,13 +209,25 @@ fn start<F: Filesystem>(
 ) -> Result<Started<F>, MountError> {
     let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     Session::new(filesystem, place, config).map(Started).map_err(|error| {
-        // The second is how a missing `fusermount3` is reported.
-        let refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::NotFound];
-        if refused.contains(&error.kind()) && place.exists() {
-            return MountError::NotAllowed;
+        // This is how a missing `fusermount3` is reported.
+        if error.kind() == io::ErrorKind::NotFound && place.exists() {
+            return MountError::NoHelper;
+        }
+        let said = error.to_string();
+        if said.starts_with("fusermount") {
+            return MountError::HelperRefused(said.trim().to_owned());
         }
         MountError::Other(place.to_owned(), error)
     })
+}
+
+/// Fails unless this process can speak to the kernel's FUSE, before anything is made or asked.
+fn require_device() -> Result<(), MountError> {
+    match File::options().read(true).write(true).open("/dev/fuse") {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(MountError::NoFuse),
+        Err(error) => Err(MountError::DeviceRefused(error)),
+    }
 }
 
 fn config(access: Access, sharing: Sharing, workers_count: usize) -> Config {
@@ -252,23 +266,6 @@ fn require_empty(root: &Path) -> Result<(), MountError> {
         Ok(false) => Err(MountError::NotEmpty(root.to_owned())),
         Err(error) => Err(MountError::Other(root.to_owned(), error)),
     }
-}
-
-/// Makes the directories to mount on, for users who cannot mount over the whole root, and lets
-/// nobody put anything beside them.
-fn make_points(root: &Path, names: &[String]) -> Result<(), MountError> {
-    set_mode(root, 0o755);
-    for name in names {
-        let point = root.join(name);
-        fs::create_dir_all(&point).map_err(|error| MountError::Other(point, error))?;
-    }
-    set_mode(root, 0o555);
-    Ok(())
-}
-
-fn set_mode(directory: &Path, mode: u32) {
-    // Whoever may make directories here without owning the place must live with its mode.
-    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap_or_default();
 }
 
 /// Tells the kernel what the tree says, until the tree is gone, and settles what is parked.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::sleep;
@@ -72,6 +73,20 @@ pub(crate) fn can_mount() -> bool {
     can
 }
 
+/// Tells whether users other than root may open the device, which some hosts keep to root.
+pub(crate) fn others_can_open_fuse() -> bool {
+    let mode = fs::metadata("/dev/fuse").unwrap().permissions().mode();
+    let can = mode & 0o006 == 0o006;
+    if !can {
+        let mode = mode & 0o777;
+        skipped(&format!(
+            "/dev/fuse has mode {mode:04o}, so only root can mount on this host; \
+             `chmod 666 /dev/fuse` lets the test run"
+        ));
+    }
+    can
+}
+
 pub(crate) fn is_installed(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|directory| directory.join(tool).exists());
@@ -111,6 +126,25 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// A process that ends with this value.
+pub(crate) struct Background(Child);
+
+impl Background {
+    /// Starts a process that does nothing in a directory.
+    pub(crate) fn sleep_in(directory: &Path) -> Self {
+        let mut command = Command::new("sleep");
+        command.arg("1000").current_dir(directory);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
     }
 }
 
