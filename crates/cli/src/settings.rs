@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use quipu_core::model::PrincipalName;
 use quipu_core::settings::Limits;
+use quipu_mount::NameRules;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -31,9 +32,9 @@ pub(crate) struct Settings {
     pub(crate) lock_timeout: Duration,
     /// Where mounts are.
     pub(crate) mount_root: String,
-    /// Which file names are special in a mount.
+    /// Which file names are special wherever memories are files.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
-    pub(crate) mount: MountTable,
+    pub(crate) names: NameRules,
     /// How many characters a view of the memory tool has at most.
     pub(crate) view_max_chars: Option<usize>,
     /// How `quipu mcp` behaves, and `/mcp` of `quipu serve`.
@@ -63,20 +64,20 @@ struct File {
     storage: StorageTable,
     limits: LimitsTable,
     tool: ToolTable,
-    mount: MountTable,
+    #[serde(alias = "mount")]
+    names: NamesTable,
     mcp: McpTable,
     serve: ServeTable,
     webhooks: Vec<WebhookTable>,
 }
 
-/// Which file names are special in a mount; see `docs/mount.md`.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Which file names are special; see `docs/mount.md`.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
-pub(crate) struct MountTable {
-    pub(crate) scratch: Option<Vec<String>>,
-    pub(crate) temporary: Option<Vec<String>>,
-    pub(crate) backup: Option<Vec<String>>,
+struct NamesTable {
+    scratch: Option<Vec<String>>,
+    temporary: Option<Vec<String>>,
+    backup: Option<Vec<String>>,
 }
 
 /// How the MCP server behaves.
@@ -245,7 +246,7 @@ impl Settings {
             ),
             limits: limits(&file.limits),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
-            mount: file.mount,
+            names: name_rules(file.names),
             view_max_chars: file.tool.view_max_chars,
             mcp: file.mcp,
             serve: file.serve,
@@ -280,6 +281,15 @@ fn refuse_unknown<'v>(names: impl Iterator<Item = &'v String>) -> Result<(), Fai
 fn variable_name(group: &str, key: &str) -> String {
     let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
     format!("{PREFIX}{}", name.to_uppercase())
+}
+
+fn name_rules(table: NamesTable) -> NameRules {
+    let default = NameRules::default();
+    NameRules {
+        scratch: table.scratch.unwrap_or(default.scratch),
+        temporary: table.temporary.unwrap_or(default.temporary),
+        backup: table.backup.unwrap_or(default.backup),
+    }
 }
 
 fn limits(table: &LimitsTable) -> Limits {

@@ -18,7 +18,9 @@ use crate::error::TreeError;
 use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
 use crate::nodes::Maker;
-use crate::tree::{Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Tree, Writing};
+use crate::tree::{
+    Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Position, Start, Tree, Writing,
+};
 
 /// A tree as the kernel sees it.
 #[derive(Debug)]
@@ -75,13 +77,10 @@ fn open_mode(flags: OFlags) -> OpenMode {
     if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) && !flags.contains(OFlags::TRUNC) {
         return OpenMode::Read;
     }
-    OpenMode::Write(if flags.contains(OFlags::TRUNC) {
-        Writing::Emptied
-    } else if flags.contains(OFlags::APPEND) {
-        Writing::AtEnd
-    } else {
-        Writing::Anywhere
-    })
+    let start = if flags.contains(OFlags::TRUNC) { Start::Emptied } else { Start::Kept };
+    let position =
+        if flags.contains(OFlags::APPEND) { Position::AtEnd } else { Position::Anywhere };
+    OpenMode::Write(Writing { start, position })
 }
 
 fn o_flags(flags: i32) -> OFlags {
@@ -128,7 +127,10 @@ pub(crate) fn errno(error: TreeError) -> Errno {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // The mode that a program asks for tells temporary files from others; with a umask of 077
+        // laid over it, all files would look temporary.
         let wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_ASYNC_DIO;

@@ -1,12 +1,13 @@
 //! Names that programs give to files that are not meant to stay.
 //!
 //! Editors and tools write beside a file before they put the new text in its place, and move the
-//! old text out of the way. The history should show the one change that was meant, so the mount
-//! knows such files by their names.
+//! old text out of the way. The history should show the one change that was meant, so such files
+//! are known by their names. One set of rules serves every door that deals in files.
 
 /// Which names are scratch names and which are backup names.
 ///
-/// In a pattern, `*` stands for any characters or none, and `?` for one letter, digit or `_`.
+/// In a pattern, `*` stands for any characters or none, and `?` for one letter, digit or `_`. A
+/// pattern that begins with `!` takes names out again, wherever it stands in its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameRules {
     /// Files of these names never become memories.
@@ -27,17 +28,37 @@ pub enum Making {
     Openly,
 }
 
-const SCRATCH: [&str; 10] = [
+const SCRATCH: [&str; 26] = [
+    // Vim, which tries whether it can write a directory; backups; Emacs; Vim; GLib.
     "4913",
     "*~",
     ".#*",
     "#*#",
     ".*.sw?",
     ".goutputstream-*",
+    // File systems that keep what was removed while it was open.
     ".nfs*",
     ".fuse_hidden*",
     "*.tmp",
     "*.tmp.*",
+    // Git's new texts and objects, and what keeps others out of anything.
+    "*.lock",
+    "tmp_obj_*",
+    "tmp_pack_*",
+    "tmp_idx_*",
+    "tmp_rev_*",
+    "tmp_mtimes_*",
+    // These name the versions of what a project depends on, and are meant to stay.
+    "!Cargo.lock",
+    "!Gemfile.lock",
+    "!Pipfile.lock",
+    "!composer.lock",
+    "!flake.lock",
+    "!mix.lock",
+    "!poetry.lock",
+    "!pubspec.lock",
+    "!uv.lock",
+    "!yarn.lock",
 ];
 const TEMPORARY: [&str; 3] = ["sed??????", "tmp????????", ".*.??????"];
 const BACKUP: [&str; 3] = ["*.bak", "*.orig", "*.old"];
@@ -50,20 +71,22 @@ impl Default for NameRules {
 }
 
 impl NameRules {
-    /// Tells whether a file of this name lives in the mount only.
+    /// Returns whether a file of this name never becomes a memory.
     pub fn is_scratch(&self, name: &str, making: Making) -> bool {
         matches_any(&self.scratch, name)
             || (making == Making::Privately && matches_any(&self.temporary, name))
     }
 
-    /// Tells whether a memory that gets this name is about to be replaced.
+    /// Returns whether a memory that gets this name is about to be replaced.
     pub fn is_backup(&self, name: &str) -> bool {
         matches_any(&self.backup, name) || self.is_scratch(name, Making::Openly)
     }
 }
 
 fn matches_any(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
+    let is_match = |pattern: &str| matches(pattern.as_bytes(), name.as_bytes());
+    let is_exception = |pattern: &String| pattern.strip_prefix('!').is_some_and(is_match);
+    patterns.iter().any(|pattern| is_match(pattern)) && !patterns.iter().any(is_exception)
 }
 
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
@@ -103,10 +126,22 @@ mod tests {
             ".fuse_hidden0001",
             "tea.md.tmp",
             "tea.tmp.1234",
+            "index.lock",
+            "tmp_obj_Xy12ab",
         ];
         for name in names {
             assert!(scratch(name, Making::Openly), "{name}");
         }
+    }
+
+    #[test]
+    fn exceptions_take_names_out_again() {
+        assert!(!scratch("Cargo.lock", Making::Openly));
+        let scratch = ["!keep.tmp", "*.tmp"].map(str::to_owned).to_vec();
+        let rules = NameRules { scratch, ..NameRules::default() };
+        assert!(!rules.is_scratch("keep.tmp", Making::Openly));
+        assert!(rules.is_scratch("other.tmp", Making::Openly));
+        assert!(!rules.is_scratch("!keep.tmp.md", Making::Openly));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::error::TreeError;
 use crate::names::NameRules;
 use crate::nodes::{Ino, Nodes};
 
-pub use files::{OpenMode, Opened, Writing};
+pub use files::{OpenMode, Opened, Position, Start, Writing};
 pub use making::NewFile;
 pub use moving::Overwrite;
 pub use places::{Attributes, DirectoryEntry, Kind, Usage};

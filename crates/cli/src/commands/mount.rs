@@ -24,7 +24,6 @@ use crate::args::{MountArguments, UnmountArguments};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::print::{Form, answer};
-use crate::settings::MountTable;
 
 /// What is said when everything is mounted.
 #[derive(Serialize)]
@@ -63,7 +62,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     let root = root(context, arguments.root.as_deref());
     let mut stores = Vec::new();
     for attachment in &session.attachments {
-        stores.push(store_mount(&data, &session, attachment, rules(&context.settings.mount))?);
+        stores.push(store_mount(&data, &session, attachment, context.settings.names.clone())?);
     }
     let sharing = if arguments.allow_other { Sharing::Everyone } else { Sharing::Owner };
 
@@ -144,15 +143,6 @@ fn store_mount(
 fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
     let is_archived = data.engine.store(attachment.store)?.archived_at.is_some();
     Ok(if is_archived { Access::ReadOnly } else { attachment.access })
-}
-
-fn rules(table: &MountTable) -> NameRules {
-    let default = NameRules::default();
-    NameRules {
-        scratch: table.scratch.clone().unwrap_or(default.scratch),
-        temporary: table.temporary.clone().unwrap_or(default.temporary),
-        backup: table.backup.clone().unwrap_or(default.backup),
-    }
 }
 
 /// Says in one line that everything is mounted.

@@ -152,6 +152,8 @@ fn scratch_files_never_become_memories() {
         ".fuse_hidden01",
         "tea.tmp",
         "tea.tmp.42",
+        "index.lock",
+        "tmp_obj_X1",
     ];
     for name in names {
         fs::write(mount.at(name), name).unwrap();
@@ -165,4 +167,13 @@ fn scratch_files_never_become_memories() {
         fs::remove_file(mount.at(name)).unwrap();
     }
     eventually("they are gone", || fs::read_dir(mount.at("")).unwrap().count() == 2);
+    // A file is temporary because of what its maker asks for, not because of the umask.
+    mount.ok("umask 077; cp tea.md .env.sample; cp tea.md Cargo.lock");
+    assert_eq!(mount.history()[1..], ["created /.env.sample", "created /Cargo.lock"]);
+    needs!("python3");
+    mount.python(
+        "import os\n\
+         os.close(os.open('.env.backup', os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))",
+    );
+    assert_eq!(mount.history().len(), 3);
 }

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
+use rustix::fs::{Mode, OFlags, open};
+
 use crate::support::{eventually, mounted, needs};
 
 #[test]
@@ -65,6 +67,17 @@ fn appending_adds_to_what_is_stored() {
     mount.ok("echo one > list.md; echo two >> list.md; echo three | tee -a list.md");
     assert_eq!(mount.stored("list.md"), "one\ntwo\nthree\n");
     mount.assert_one_memory(&["created /list.md", "modified /list.md", "modified /list.md"]);
+    // Two descriptors that empty it and append do not write over each other.
+    let open = || {
+        let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::APPEND;
+        File::from(open(mount.at("list.md"), flags, Mode::empty()).unwrap())
+    };
+    let (mut first, mut second) = (open(), open());
+    first.write_all(b"four\n").unwrap();
+    second.write_all(b"five\n").unwrap();
+    first.write_all(b"six\n").unwrap();
+    drop((first, second));
+    assert_eq!(mount.stored("list.md"), "four\nfive\nsix\n");
 }
 
 #[test]

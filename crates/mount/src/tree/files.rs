@@ -27,15 +27,31 @@ pub enum OpenMode {
     Write(Writing),
 }
 
-/// Where writes go, and what opening does.
+/// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writing {
+pub struct Writing {
+    /// What opening does to the text.
+    pub start: Start,
+    /// Where writes go.
+    pub position: Position,
+}
+
+/// What opening a file does to its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing.
+    Kept,
+    /// It is emptied.
+    Emptied,
+}
+
+/// Where writes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
     /// To the place that each write names.
     Anywhere,
-    /// To the end.
+    /// To the end, wherever that is by then.
     AtEnd,
-    /// To the place that each write names, after the file was emptied.
-    Emptied,
 }
 
 /// An opened file.
@@ -85,9 +101,9 @@ impl Tree {
         let OpenMode::Write(writing) = open.mode else { return Err(TreeError::BadHandle) };
         turn.load_buffer(open.ino)?;
         let length = turn.state.nodes.buffer_mut(open.ino)?.bytes.len();
-        let start = match writing {
-            Writing::AtEnd => length,
-            Writing::Anywhere | Writing::Emptied => usize::try_from(offset).unwrap_or(usize::MAX),
+        let start = match writing.position {
+            Position::AtEnd => length,
+            Position::Anywhere => usize::try_from(offset).unwrap_or(usize::MAX),
         };
         let end = start.saturating_add(bytes.len());
         let fit = turn.require_fit(open.ino, end);
@@ -106,7 +122,7 @@ impl Tree {
             target.copy_from_slice(bytes);
         }
         buffer.touched(now, writer);
-        if writing != Writing::AtEnd {
+        if writing.position != Position::AtEnd {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {
             // The kernel has put the bytes where it believed the end to be.
@@ -239,7 +255,7 @@ impl Turn<'_> {
             self.load_buffer(ino)?;
             let now = self.now();
             let buffer = self.state.nodes.buffer_mut(ino)?;
-            if writing == Writing::Emptied {
+            if writing.start == Start::Emptied {
                 buffer.bytes.clear();
                 buffer.touched(now, maker);
                 buffer.blank = Blank::Yes;

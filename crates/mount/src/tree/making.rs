@@ -7,7 +7,7 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::Precondition;
 use quipu_core::model::MemoryPath;
 
-use super::files::{OpenMode, Opened, Writing};
+use super::files::{OpenMode, Opened, Position, Start, Writing};
 use super::places::{Attributes, Kind};
 use super::{Tree, Turn, valid_name};
 use crate::error::TreeError;
@@ -47,7 +47,10 @@ impl Tree {
             Err(TreeError::NotFound) => {
                 // Closing the handle makes the memory, even if nothing can be written through it.
                 let mode = match new.mode {
-                    OpenMode::Read => OpenMode::Write(Writing::Anywhere),
+                    OpenMode::Read => OpenMode::Write(Writing {
+                        start: Start::Kept,
+                        position: Position::Anywhere,
+                    }),
                     OpenMode::Write(_) => new.mode,
                 };
                 (turn.new_file(parent, name, new.making)?, mode)

@@ -13,8 +13,8 @@ use quipu_core::model::{
 use quipu_core::settings::Limits;
 use quipu_core::{Backend, Engine};
 use quipu_mount::{
-    Attributes, Ino, Maker, Making, NameRules, NewFile, Notice, OpenMode, Overwrite, ROOT, Tree,
-    TreeError, TreeSettings, Writing,
+    Attributes, Ino, Maker, Making, NameRules, NewFile, Notice, OpenMode, Overwrite, Position,
+    ROOT, Start, Tree, TreeError, TreeSettings, Writing,
 };
 use quipu_testkit::{InMemoryBackend, ManualClock};
 
@@ -57,9 +57,14 @@ fn ada() -> Actor {
 
 /// How a file is opened.
 pub(crate) const READ: OpenMode = OpenMode::Read;
-pub(crate) const WRITE: OpenMode = OpenMode::Write(Writing::Anywhere);
-pub(crate) const APPEND: OpenMode = OpenMode::Write(Writing::AtEnd);
-pub(crate) const EMPTY: OpenMode = OpenMode::Write(Writing::Emptied);
+pub(crate) const WRITE: OpenMode = writing(Start::Kept, Position::Anywhere);
+pub(crate) const APPEND: OpenMode = writing(Start::Kept, Position::AtEnd);
+pub(crate) const EMPTY: OpenMode = writing(Start::Emptied, Position::Anywhere);
+pub(crate) const EMPTY_APPEND: OpenMode = writing(Start::Emptied, Position::AtEnd);
+
+const fn writing(start: Start, position: Position) -> OpenMode {
+    OpenMode::Write(Writing { start, position })
+}
 
 impl Bench {
     /// Returns the directory of a path, and the name in it.

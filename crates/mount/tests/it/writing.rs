@@ -7,7 +7,7 @@ use quipu_core::settings::Limits;
 use quipu_mount::{Maker, TreeError};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{APPEND, EMPTY, ME, READ, WRITE, bench, bench_over};
+use crate::support::{APPEND, EMPTY, EMPTY_APPEND, ME, READ, WRITE, bench, bench_over};
 
 #[test]
 fn one_close_is_one_version() {
@@ -84,6 +84,17 @@ fn appends_go_to_the_end_whatever_place_they_name() {
     bench.tree.write(handle, 1, b"three\n", ME).unwrap();
     bench.close(handle).unwrap();
     assert_eq!(bench.stored("/a").as_deref(), Some("one\ntwo\nthree\n"));
+}
+
+#[test]
+fn a_file_that_is_emptied_for_appending_is_written_at_its_end() {
+    let bench = bench();
+    bench.write("/a", b"old\n").unwrap();
+    let handle = bench.open("/a", EMPTY_APPEND).unwrap();
+    bench.tree.write(handle, 0, b"one\n", ME).unwrap();
+    bench.tree.write(handle, 0, b"two\n", ME).unwrap();
+    bench.close(handle).unwrap();
+    assert_eq!(bench.stored("/a").as_deref(), Some("one\ntwo\n"));
 }
 
 #[test]
