@@ -17,6 +17,8 @@ mod across_doors;
 mod bytes;
 #[path = "exercise/killing.rs"]
 mod killing;
+#[path = "exercise/listing.rs"]
+mod listing;
 #[path = "exercise/read_only.rs"]
 mod read_only;
 #[path = "exercise/side_by_side.rs"]

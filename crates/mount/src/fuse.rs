@@ -34,8 +34,8 @@ pub(crate) struct Adapter {
 /// The kernel keeps what it knows until it is told otherwise.
 const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
-/// A directory begins with `.` and `..`, which the tree does not list.
-const DOTS_COUNT: u64 = 2;
+/// A directory begins with these, which the tree does not list, at the positions 1 and 2.
+const DOTS: [&str; 2] = [".", ".."];
 /// A memory is smaller than this, so one request is enough.
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
@@ -347,9 +347,11 @@ impl Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let kept = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        // The kernel must not keep listings (FOPEN_CACHE_DIR). It looks for the place where somebody
+        // left off in whatever listing it has by then, and if the name that stood there is gone, it
+        // answers that the directory ends.
         match self.tree.open_directory(ino.0) {
-            Ok(handle) => reply.opened(FileHandle(handle), kept),
+            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -363,20 +365,22 @@ impl Filesystem for Adapter {
         mut reply: ReplyDirectoryPlus,
     ) {
         let dot = self.look.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
-        for (name, place) in [".", ".."].iter().zip(0..) {
-            if place >= offset {
+        for (name, position) in DOTS.iter().zip(1..) {
+            if position > offset {
                 // They always fit, and the kernel does not count them as looked up.
-                reply.add(ino, place + 1, name, &Duration::ZERO, &dot, Generation(0));
+                reply.add(ino, position, name, &Duration::ZERO, &dot, Generation(0));
             }
         }
-        let entries = match self.tree.read_directory(handle.0, offset.saturating_sub(DOTS_COUNT)) {
-            Ok(entries) => entries,
-            Err(error) => return reply.error(errno(error)),
-        };
+        let is_beginning = offset <= 2;
+        let entries =
+            match self.tree.read_directory(handle.0, if is_beginning { 0 } else { offset }) {
+                Ok(entries) => entries,
+                Err(error) => return reply.error(errno(error)),
+            };
         for entry in entries {
             let shown = self.shown(&entry.attributes);
-            let (ino, next) = (INodeNo(entry.attributes.ino), entry.next + DOTS_COUNT);
-            if reply.add(ino, next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
+            let ino = INodeNo(entry.attributes.ino);
+            if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
                 break;
             }
             self.tree.told(ino.0);

@@ -4,7 +4,8 @@
 //! them: a caller never sees half of another call. Stored things are asked of the engine each
 //! time; only what lives in the mount alone is kept here.
 //!
-//! - `places`: finding things, attributes, listings.
+//! - `places`: finding things, attributes.
+//! - `listing`: what a directory holds.
 //! - `files`: opening, reading, writing, closing.
 //! - `making`: new files and directories, removing them.
 //! - `moving`: renames, and what editors do with them.
@@ -12,6 +13,7 @@
 
 mod files;
 mod following;
+mod listing;
 mod making;
 mod moving;
 mod places;
@@ -30,9 +32,10 @@ use crate::names::NameRules;
 use crate::nodes::{Ino, Nodes};
 
 pub use files::{OpenMode, Opened, Position, Start, Writing};
+pub use listing::DirectoryEntry;
 pub use making::NewFile;
 pub use moving::Overwrite;
-pub use places::{Attributes, DirectoryEntry, Kind, Usage};
+pub use places::{Attributes, Kind, Usage};
 
 use moving::Parked;
 
@@ -80,7 +83,9 @@ pub enum Notice {
 struct State {
     nodes: Nodes,
     handles: HashMap<u64, files::Handle>,
-    listings: HashMap<u64, places::OpenDirectory>,
+    listings: HashMap<u64, listing::OpenDirectory>,
+    /// What makes the positions in listings differ from those of other mounts.
+    listing_key: u128,
     handle_next: u64,
     parked: Vec<Parked>,
     /// Versions that this tree made and that the feed has not shown yet.
@@ -105,6 +110,7 @@ impl Tree {
             nodes: Nodes::new(engine.now()),
             handles: HashMap::new(),
             listings: HashMap::new(),
+            listing_key: engine.random(),
             handle_next: 1,
             parked: Vec::new(),
             own: HashSet::new(),

@@ -217,26 +217,3 @@ fn an_archived_store_is_read_only_and_a_deleted_one_gone() {
     assert_eq!(bench.lookup("/a"), Err(TreeError::Stale));
     assert!(bench.engine.entry(bench.store, &path("/a")).is_err());
 }
-
-#[test]
-fn a_listing_that_is_read_in_parts_does_not_show_what_went_away() {
-    let bench = bench();
-    for number in 0..600 {
-        bench.put(&format!("/{number:03}"), "1");
-    }
-    let handle = bench.tree.open_directory(ROOT).unwrap();
-    let first = bench.tree.read_directory(handle, 0).unwrap();
-    bench.delete("/599");
-    bench.remove("/598").unwrap();
-    bench.follow();
-    let mut next = first.last().unwrap().next;
-    let mut names = Vec::new();
-    loop {
-        let entries = bench.tree.read_directory(handle, next).unwrap();
-        let Some(last) = entries.last() else { break };
-        next = last.next;
-        names.extend(entries.into_iter().map(|entry| entry.name));
-    }
-    assert_eq!(first.len() + names.len(), 598);
-    assert!(!names.contains(&"599".to_owned()) && !names.contains(&"598".to_owned()));
-}

@@ -161,13 +161,11 @@ impl Bench {
     pub(crate) fn list(&self, at: &str) -> Vec<String> {
         let ino = if at == "/" { ROOT } else { self.lookup(at).unwrap().ino };
         let handle = self.tree.open_directory(ino).unwrap();
-        let mut names = Vec::new();
+        let (mut names, mut from) = (Vec::new(), 0);
         loop {
-            let from = names.len().try_into().unwrap();
             let entries = self.tree.read_directory(handle, from).unwrap();
-            if entries.is_empty() {
-                break;
-            }
+            let Some(last) = entries.last() else { break };
+            from = last.next;
             names.extend(entries.into_iter().map(|entry| entry.name));
         }
         self.tree.release_directory(handle);
