@@ -7,6 +7,7 @@
 
 mod bare;
 mod engine;
+mod followers;
 mod knowledge;
 mod load;
 mod mcp;

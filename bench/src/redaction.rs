@@ -67,14 +67,11 @@ fn text(memory: u64, round: u64) -> String {
 
 fn fill(opened: &Opened, memories: u64) {
     let next = AtomicU64::new(0);
+    let left = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|memory| *memory < memories);
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                loop {
-                    let memory = next.fetch_add(1, Ordering::Relaxed);
-                    if memory >= memories {
-                        return;
-                    }
+                while let Some(memory) = left() {
                     opened.put(memory, text(memory, 0));
                 }
             });

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
@@ -10,6 +11,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::engine::{self, fill, open, text};
+use crate::followers::Followers;
 use crate::load::{Client, Load, Request, load};
 use crate::table::{median, number, print, row, spent};
 
@@ -34,11 +36,14 @@ const READERS: usize = 8;
 /// How many memories are read again and again.
 const READ: u64 = 1000;
 const WRITERS: usize = 32;
+/// How many clients follow the events while others write.
+const FOLLOWERS: usize = 300;
 
 pub(crate) fn run(arguments: &Arguments) {
     println!("Servers in processes of their own, the load in this one, memories of 2 KB.");
     reads(arguments);
     creates(arguments);
+    followed(arguments);
     growth(arguments);
 }
 
@@ -141,18 +146,91 @@ fn reads(arguments: &Arguments) {
         let (after, _) = spent(server.child.id());
         Load { cpu: Some(after.saturating_sub(before).div_f64(load.answers)), ..load }
     };
-    let (mut peer, mut ours) = (Vec::new(), Vec::new());
+    let (mut peer, mut ours, mut unsettled) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         peer.push(measure(&bare));
         ours.push(measure(&server));
+        unsettled.push(while_written(&server, &memories, || measure(&server)));
     }
     let peer = middle(&peer);
     let rows = vec![
         heading("of the bare handler"),
         line_of("a bare axum handler, same bytes", &peer, 1.0),
         line_of("Quipu", &middle(&ours), middle(&ours).rate / peer.rate),
+        line_of(
+            "Quipu, 100 writes/s beside",
+            &middle(&unsettled),
+            middle(&unsettled).rate / peer.rate,
+        ),
     ];
     print(&format!("Reads by id, {READ} memories, {READERS} connections"), &rows);
+}
+
+/// Measures while somebody changes one memory a hundred times a second, so that little of what was read
+/// before holds for long.
+fn while_written(server: &Server, memories: &str, measure: impl FnOnce() -> Load) -> Load {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = Client::connect(&server.address);
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let path = format!("/beside/{:?}/{number}", std::time::Instant::now());
+                let body = json!({"path": path, "content": "x"}).to_string();
+                client.ask(&Request {
+                    line: format!("POST {memories}"),
+                    key: KEY.to_owned(),
+                    body,
+                });
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let load = measure();
+        is_over.store(true, Ordering::Relaxed);
+        load
+    })
+}
+
+/// Creates memories with and without clients that follow the events.
+fn followed(arguments: &Arguments) {
+    let span = Duration::from_secs(arguments.seconds);
+    let (mut alone, mut followed, mut lag) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds {
+        for followers_count in [0, FOLLOWERS] {
+            let directory = engine::scratch();
+            let server = Server::quipu(&arguments.binary, directory.path());
+            let line = format!("POST {}", server.store());
+            let followers = Followers::new(&server.address, KEY, followers_count);
+            let load = load(&server.address, WRITERS, span, |connection, turn| {
+                let path = format!("/{connection}/{turn}.md");
+                let body = json!({"path": path, "content": "followed"}).to_string();
+                Request { line: line.clone(), key: KEY.to_owned(), body }
+            });
+            if followers_count == 0 {
+                alone.push(load);
+            } else {
+                let metrics = server.ask("GET /metrics", &Value::Null);
+                let newest = String::from_utf8_lossy(&metrics).lines().find_map(|line| {
+                    line.strip_prefix("quipu_sequence ").and_then(|number| number.parse().ok())
+                });
+                lag.push(followers.lag(newest.expect("a number")).as_secs_f64());
+                followed.push(load);
+            }
+        }
+    }
+    let (alone, followed) = (middle(&alone), middle(&followed));
+    let rows = vec![
+        heading("of the first"),
+        line_of("nobody follows", &alone, 1.0),
+        line_of(&format!("{FOLLOWERS} followers"), &followed, followed.rate / alone.rate),
+    ];
+    print(&format!("Durable creates, {WRITERS} connections, followed as events"), &rows);
+    println!(
+        "The last follower had every event {} ms after the last create.",
+        number(median(lag) * 1e3)
+    );
 }
 
 fn creates(arguments: &Arguments) {

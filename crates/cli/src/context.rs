@@ -1,6 +1,7 @@
 //! What commands work with: the engine, the store that is meant, the user.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::OnceCell;
+use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
@@ -13,6 +14,7 @@ use crate::args::Global;
 use crate::failure::Failure;
 use crate::print::Form;
 use crate::settings::{Flags, Settings};
+use crate::uses;
 
 /// The settings and the form of the answer, before anything is opened.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ pub(crate) struct Context {
     /// What this process is called in messages of others, such as `quipu serve`.
     program: String,
     /// What was opened, to be closed at the end.
-    opened: Mutex<Vec<(Engine, Arc<SqliteBackend>)>>,
+    opened: OnceCell<(Engine, Arc<SqliteBackend>)>,
 }
 
 /// An open data directory.
@@ -43,28 +45,9 @@ impl Context {
     pub(crate) fn new(global: Global, command: &str) -> Result<Self, Failure> {
         let form = if global.json { Form::Json } else { Form::Text };
         let flags = Flags { data: global.data, config: global.config };
-        Ok(Self {
-            settings: Settings::read(flags)?,
-            form,
-            named: global.stores,
-            program: format!("quipu {command}"),
-            opened: Mutex::default(),
-        })
-    }
-
-    /// Closes everything that was opened, so that the database file is complete without its log if
-    /// no other process uses it. What cannot be done now is done by whoever opens it next.
-    pub(crate) fn close(&self) {
-        let opened =
-            std::mem::take(&mut *self.opened.lock().unwrap_or_else(PoisonError::into_inner));
-        for (engine, backend) in opened {
-            if let Err(error) = engine.write_uses() {
-                tracing::debug!(%error, "what was read is not noted");
-            }
-            if let Err(error) = backend.close() {
-                tracing::debug!(%error, "the data directory was not closed cleanly");
-            }
-        }
+        let settings = Settings::read(flags)?;
+        let program = format!("quipu {command}");
+        Ok(Self { settings, form, named: global.stores, program, opened: OnceCell::new() })
     }
 
     /// Returns the stores that the command line names.
@@ -82,6 +65,16 @@ impl Context {
         self.open_as(OpenMode::Create)
     }
 
+    /// Runs what is due when the command has ended. Closing leaves a database file that is complete
+    /// without its log, unless another process uses it; then closing it is theirs.
+    pub(crate) fn end(&self) {
+        let Some((engine, backend)) = self.opened.get() else { return };
+        uses::write_on_exit(engine);
+        if let Err(error) = backend.close() {
+            tracing::debug!(%error, "the data directory was not closed cleanly");
+        }
+    }
+
     fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
         let settings = OpenSettings {
             mode,
@@ -91,9 +84,7 @@ impl Context {
         let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
         let shared: Arc<dyn quipu_core::Backend> = Arc::clone(&backend) as _;
         let engine = Engine::new(shared, Arc::new(SystemClock), self.settings.limits.clone());
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.push((engine.clone(), Arc::clone(&backend)));
-        drop(opened);
+        self.opened.get_or_init(|| (engine.clone(), Arc::clone(&backend)));
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
         let (named, default_store) = (self.named.clone(), self.settings.store.clone());

@@ -4,8 +4,10 @@ mod args;
 mod commands;
 mod context;
 mod failure;
+mod log;
 mod print;
 mod settings;
+mod uses;
 
 use std::process::ExitCode;
 
@@ -23,7 +25,7 @@ fn main() -> ExitCode {
     let command = matches.subcommand_name().unwrap_or_default();
     let done = Context::new(arguments.global, command).and_then(|context| {
         let done = commands::run(&context, arguments.command);
-        context.close();
+        context.end();
         done
     });
     match done {

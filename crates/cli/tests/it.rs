@@ -4,14 +4,24 @@
 mod commands;
 #[path = "it/errors.rs"]
 mod errors;
+#[path = "it/expiry.rs"]
+mod expiry;
 #[path = "it/help.rs"]
 mod help;
 #[path = "it/knowledge.rs"]
 mod knowledge;
+#[path = "it/logging.rs"]
+mod logging;
 #[path = "it/mcp.rs"]
 mod mcp;
 #[path = "it/serve.rs"]
 mod serve;
+#[path = "it/server.rs"]
+mod server;
+#[path = "it/stopped.rs"]
+mod stopped;
+#[path = "it/storage.rs"]
+mod storage;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/sync.rs"]

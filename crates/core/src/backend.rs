@@ -51,6 +51,13 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// It returns at once if there is such a change already. Waiting uses no processor time.
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error>;
 
+    /// Calls `look` now and after every commit of any process, whether or not it has a change, until
+    /// `look` returns `true` or `patience` ends.
+    ///
+    /// A commit that completes while `look` runs is followed by another call. There may be more calls
+    /// than commits. An error of `look` is returned as it is. Waiting uses no processor time.
+    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error>;
+
     /// Takes everything that was removed or redacted out of every file.
     ///
     /// When this returns `Ok`, no file of the backend holds a byte of text that no row holds,
@@ -108,6 +115,9 @@ pub type ReadWork<'a> = dyn FnMut(&dyn Reader) -> Result<(), Error> + 'a;
 
 /// What [`Backend::write`] runs.
 pub type WriteWork<'a> = dyn FnMut(&mut dyn Writer) -> Result<(), Error> + 'a;
+
+/// What [`Backend::watch`] calls; returns whether the watch is over.
+pub type LookWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
 
 /// Reads a snapshot.
 ///

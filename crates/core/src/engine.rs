@@ -35,6 +35,7 @@ use crate::{Error, ErrorKind};
 
 pub use check::{CheckReport, Problem, Remedy};
 pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
+pub use feed::{News, Position};
 pub use graph::{Graph, NoteLink, Orphans};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, Seen};
@@ -49,6 +50,7 @@ pub use stores::{NewStore, StoreUpdate};
 
 use transaction::{Ledger, Transaction};
 use uses::Uses;
+use waiting::Restriction;
 
 /// The one way to read and change what Quipu keeps.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub struct Engine {
     index_turn: Arc<Mutex<()>>,
     /// Readings that are not written down yet.
     uses: Arc<Uses>,
+    /// Set if this engine must not block; see [`waiting`].
+    restriction: Option<Restriction>,
 }
 
 /// A part of a longer list.
@@ -96,7 +100,8 @@ pub enum Effect {
 impl Engine {
     /// Makes an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        Self { backend, clock, limits, index_turn: Arc::default(), uses: Arc::default() }
+        let (index_turn, uses) = (Arc::default(), Arc::default());
+        Self { backend, clock, limits, index_turn, uses, restriction: None }
     }
 
     /// Returns the limits that writes are held to.

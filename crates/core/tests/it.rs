@@ -36,3 +36,5 @@ mod stores;
 mod support;
 #[path = "it/versions.rs"]
 mod versions;
+#[path = "it/waiting.rs"]
+mod waiting;

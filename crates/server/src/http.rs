@@ -5,11 +5,14 @@
 //! the choices are in [`choices`].
 
 mod answer;
+mod body;
+mod call;
 mod caller;
 mod choices;
 mod cursor;
 mod events;
 mod frame;
+mod guard;
 mod knowledge;
 mod listen;
 mod mcp;
@@ -32,12 +35,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use quipu_core::Engine;
-use quipu_core::backend::Sequence;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::feed;
+use crate::feed::Feed;
 use crate::mcp::{Hosts, Mcp, McpSettings};
+use crate::pool::{Pool, PoolSettings};
 use crate::tool::ToolSettings;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
@@ -59,6 +62,8 @@ pub struct HttpSettings {
     pub requests_max: usize,
     /// How many connections are open at the same time.
     pub connections_max: usize,
+    /// How many requests may block on the disk or on other writers concurrently.
+    pub pool: PoolSettings,
     /// How many requests each key may make in a minute; `None` means any number.
     pub requests_per_minute_max: Option<u32>,
     /// Where mounts are, for the paths that sessions show.
@@ -80,6 +85,7 @@ impl Default for HttpSettings {
             request_timeout: Duration::from_mins(5),
             requests_max: 512,
             connections_max: 1024,
+            pool: PoolSettings::default(),
             requests_per_minute_max: None,
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
@@ -95,7 +101,7 @@ pub struct App(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    engine: Engine,
+    pool: Pool,
     settings: HttpSettings,
     metrics: Metrics,
     rate: RateLimiter,
@@ -103,8 +109,8 @@ struct Shared {
     /// What tells the ids of requests of the same moment apart, here and in other servers.
     request_salt: u128,
     requests_count: AtomicU64,
-    /// The newest sequence that [`App::follow`] has seen.
-    newest: watch::Sender<Sequence>,
+    /// What [`App::follow`] publishes to.
+    feed: Feed,
     /// Whether the server is about to end, so that streams end too.
     is_stopping: watch::Sender<bool>,
     /// The same, for the streams of the MCP server.
@@ -117,28 +123,32 @@ impl App {
     pub fn new(engine: Engine, settings: HttpSettings) -> Self {
         let permits = Semaphore::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
-        let newest = watch::Sender::new(Sequence(0));
+        let feed = Feed::new();
         let mcp_stop = CancellationToken::new();
-        let mcp =
-            Mcp::new(engine.clone(), settings.mcp.clone(), newest.subscribe(), mcp_stop.clone());
+        let mut limits = settings.pool;
+        // Writers that are blocked must not use up the permits of all requests.
+        let half = (settings.requests_max / 2).max(1);
+        limits.writers_queued_max = limits.writers_queued_max.min(half);
+        let pool = Pool::new(engine, limits);
+        let mcp = Mcp::new(pool.clone(), settings.mcp.clone(), feed.clone(), mcp_stop.clone());
         Self(Arc::new(Shared {
-            request_salt: engine.random(),
+            request_salt: pool.random(),
             requests_count: AtomicU64::new(0),
-            engine,
+            pool,
             permits,
             rate,
             settings,
             metrics: Metrics::default(),
-            newest,
+            feed,
             is_stopping: watch::Sender::new(false),
             mcp_stop,
             mcp,
         }))
     }
 
-    /// Tells the event streams about changes, until `stop` says so. Blocks its thread.
+    /// Publishes changes to all streams until `stop` returns `true`. Blocks the calling thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
-        feed::follow(self.engine(), &self.0.newest, stop);
+        self.0.pool.on_dedicated_thread(|engine| self.0.feed.follow(engine, stop));
     }
 
     /// Tells all streams to end.
@@ -147,8 +157,8 @@ impl App {
         self.0.mcp_stop.cancel();
     }
 
-    fn engine(&self) -> &Engine {
-        &self.0.engine
+    fn pool(&self) -> &Pool {
+        &self.0.pool
     }
 
     fn settings(&self) -> &HttpSettings {

@@ -26,21 +26,19 @@ mod tools;
 
 use std::sync::Arc;
 
-use quipu_core::Engine;
-use quipu_core::backend::Sequence;
 use quipu_core::model::Access;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use catalog::{ToolSet, UnknownTool};
 pub(crate) use connections::InUse;
 pub use http::Hosts;
-pub(crate) use http::{Secret, service};
+pub(crate) use http::service;
 pub(crate) use several::messages;
 pub use stdio::{Reach, StdioError, serve};
 
+use crate::feed::Feed;
+use crate::pool::Pool;
 use crate::tool::ToolSettings;
-use changes::Feed;
 use connections::Connections;
 use sessions::Sessions;
 
@@ -68,7 +66,7 @@ pub(crate) struct Mcp(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    engine: Engine,
+    pool: Pool,
     settings: McpSettings,
     sessions: Sessions,
     connections: Connections,
@@ -78,18 +76,17 @@ struct Shared {
 }
 
 impl Mcp {
-    /// Makes a server over an engine; `newest` follows the change feed, and `stop` ends
-    /// subscriptions.
+    /// Makes a server; clients are told what `feed` tells, and `stop` ends subscriptions.
     pub(crate) fn new(
-        engine: Engine,
+        pool: Pool,
         settings: McpSettings,
-        newest: watch::Receiver<Sequence>,
+        feed: Feed,
         stop: CancellationToken,
     ) -> Self {
         Self(Arc::new(Shared {
-            feed: Feed::new(engine.clone(), newest),
-            connections: Connections::new(engine.clone()),
-            engine,
+            feed,
+            connections: Connections::new(pool.clone()),
+            pool,
             settings,
             sessions: Sessions::default(),
             stop,
@@ -101,8 +98,8 @@ impl Mcp {
         &self.0.connections
     }
 
-    fn engine(&self) -> &Engine {
-        &self.0.engine
+    fn pool(&self) -> &Pool {
+        &self.0.pool
     }
 
     fn settings(&self) -> &McpSettings {

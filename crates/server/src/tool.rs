@@ -22,6 +22,8 @@ use place::Place;
 pub use strings::Strings;
 use strings::{Refusal, Text};
 
+use crate::Author;
+
 /// The answer to one command.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Answer {
@@ -31,12 +33,12 @@ pub struct Answer {
     pub is_error: bool,
 }
 
-/// The memory tool on one store, for one actor.
+/// The memory tool on one store, for one author.
 #[derive(Clone, Debug)]
 pub struct MemoryTool {
     engine: Engine,
     store: StoreId,
-    actor: Actor,
+    author: Author,
     settings: ToolSettings,
 }
 
@@ -57,6 +59,11 @@ impl Default for ToolSettings {
     }
 }
 
+/// Returns whether a command changes something.
+pub(crate) fn writes(command: &str) -> bool {
+    command != "view"
+}
+
 /// The longest file that can be viewed; the line numbers are this wide.
 const LINES_MAX: usize = 999_999;
 /// How many levels a listing shows.
@@ -64,8 +71,13 @@ const LEVELS: NonZero<usize> = NonZero::new(2).expect("two is not zero");
 
 impl MemoryTool {
     /// Makes a tool on a store.
-    pub fn new(engine: Engine, store: StoreId, actor: Actor, settings: ToolSettings) -> Self {
-        Self { engine, store, actor, settings }
+    pub fn new(
+        engine: Engine,
+        store: StoreId,
+        author: impl Into<Author>,
+        settings: ToolSettings,
+    ) -> Self {
+        Self { engine, store, author: author.into(), settings }
     }
 
     /// Carries out one command, as the model sent it.
@@ -79,7 +91,7 @@ impl MemoryTool {
 
     fn run(&self, fields: &Fields<'_>) -> Result<Text, Refusal> {
         let command = fields.command()?;
-        if command != "view" && self.settings.access == Access::ReadOnly {
+        if writes(command) && self.settings.access == Access::ReadOnly {
             input::known(command)?;
             return Err(Refusal::ReadOnly);
         }
@@ -92,6 +104,10 @@ impl MemoryTool {
             "rename" => self.rename(fields),
             other => Err(input::known(other).expect_err("the known ones are above")),
         }
+    }
+
+    fn actor(&self) -> Result<Actor, Error> {
+        self.author.actor(&self.engine)
     }
 
     fn view(&self, fields: &Fields<'_>) -> Result<Text, Refusal> {
@@ -136,7 +152,7 @@ impl MemoryTool {
             Err(_) if self.is_taken(memory_path)? => return Err(exists()),
             Err(refusal) => return Err(refusal),
         };
-        match self.engine.create(&self.actor, self.store, memory_path, &content) {
+        match self.engine.create(&self.actor()?, self.store, memory_path, &content) {
             Ok(written) => Ok(noting(Text::Created { path: path.to_owned() }, &written)),
             Err(error) => Err(conflict(error, (path, memory_path), exists())),
         }
@@ -189,7 +205,7 @@ impl MemoryTool {
         let Place::Below(memory_path) = place else {
             return Err(self.not_a_file(path, missing));
         };
-        match self.engine.edit(&self.actor, self.store, memory_path, work) {
+        match self.engine.edit(&self.actor()?, self.store, memory_path, work) {
             Err(Refusal::Engine(error)) if *error.kind() == ErrorKind::NotFound => {
                 let is_directory = self.is_taken(memory_path)?;
                 Err(if is_directory { self.not_a_file(path, missing) } else { missing })
@@ -210,7 +226,7 @@ impl MemoryTool {
         let path = fields.path("path")?;
         let place = Place::parse(path)?;
         let Place::Below(memory_path) = &place else { return Err(Refusal::DeleteRoot) };
-        match self.engine.delete_at(&self.actor, self.store, memory_path) {
+        match self.engine.delete_at(&self.actor()?, self.store, memory_path) {
             Ok(_) => Ok(Text::Deleted { path: path.to_owned() }),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 Err(Refusal::Missing { path: path.to_owned() })
@@ -233,7 +249,7 @@ impl MemoryTool {
                 Err(Refusal::Missing { path: old_path.to_owned() })
             };
         };
-        match self.engine.rename(&self.actor, self.store, from, to) {
+        match self.engine.rename(&self.actor()?, self.store, from, to) {
             Ok(_) if from == to => Err(exists()),
             Ok(_) => Ok(Text::Renamed { from: old_path.to_owned(), to: new_path.to_owned() }),
             Err(error) if *error.kind() == ErrorKind::NotFound => {

@@ -95,7 +95,7 @@ impl Eraser {
         if !parts.readers.with(is_pending)? {
             return Ok(());
         }
-        parts.remove_rows()?;
+        parts.remove_rows(deadline)?;
         let frozen = parts.frozen(deadline)?;
         match frozen.remains()? {
             Remains::InPages(pages) if pages.is_empty() => {}
@@ -204,15 +204,23 @@ impl Parts<'_> {
 
     /// Removes the rows of deleted stores, some at a time, so that others can write in between and
     /// the log stays short.
-    fn remove_rows(&self) -> Result<(), Error> {
+    fn remove_rows(&self, deadline: Instant) -> Result<(), Error> {
+        let mut is_log_empty = false;
         loop {
             let mut has_more = false;
-            self.writer.run(self.deadline(), &mut |writer| {
+            let removed = self.writer.run(self.deadline(), &mut |writer| {
                 has_more = rows::remove_deleted(writer.connection()?).or_storage_error()?;
                 Ok(())
-            })?;
-            if !has_more {
-                return Ok(());
+            });
+            match removed {
+                Ok(()) if !has_more => return Ok(()),
+                Ok(()) => is_log_empty = false,
+                // The log needs room before the database has any to give.
+                Err(error) if *error.kind() == ErrorKind::StorageFull && !is_log_empty => {
+                    self.empty_log(deadline, |_| Ok(()))?;
+                    is_log_empty = true;
+                }
+                Err(error) => return Err(error),
             }
         }
     }

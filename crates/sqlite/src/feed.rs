@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use quipu_core::Error;
-use quipu_core::backend::Sequence;
+use quipu_core::backend::LookWork;
 
 pub(crate) struct Feed {
     bell: PathBuf,
@@ -43,23 +43,19 @@ impl Feed {
         self.wakes.wake();
     }
 
-    /// Waits until `newest` is more than `seen`, or until `patience` ends.
-    pub(crate) fn wait(
-        &self,
-        seen: Sequence,
-        patience: Duration,
-        newest: impl Fn() -> Result<Sequence, Error>,
-    ) -> Result<Sequence, Error> {
+    /// Looks now and after every commit, until `look` says that it has seen what it waits for, or
+    /// until `patience` ends.
+    pub(crate) fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
         // A span too long to add means to wait for ever.
         let deadline = Instant::now().checked_add(patience);
         let is_watched = self.watcher.get_or_init(|| watch(&self.bell, &self.wakes)).is_some();
         let mut look_again = LOOK_AGAIN.iter();
         let mut wakes_seen = self.wakes.count();
         loop {
-            let sequence = newest()?;
+            let is_seen = look()?;
             let remaining = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            if sequence > seen || remaining.is_some_and(|remaining| remaining.is_zero()) {
-                return Ok(sequence);
+            if is_seen || remaining.is_some_and(|remaining| remaining.is_zero()) {
+                return Ok(());
             }
             let pause = if is_watched { look_again.next() } else { Some(&LOOK_UNWATCHED) };
             let longest = match (pause, remaining) {

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quipu_core::backend::{Backend, Condition, Purpose, ReadWork, Sequence, WriteWork};
+use quipu_core::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
 use quipu_core::{Error, ErrorKind};
 
 use erase::{Eraser, Parts};
@@ -51,7 +51,7 @@ pub use backup::{Restored, restore_backup};
 pub use open::{DATABASE_FILE, OpenMode, OpenSettings};
 
 /// How long closing waits for writes of this process that are under way.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A data directory that is open.
 pub struct SqliteBackend {
@@ -193,7 +193,16 @@ impl Backend for SqliteBackend {
     }
 
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        self.feed.wait(seen, patience, || self.newest_sequence())
+        let mut newest = seen;
+        self.feed.watch(patience, &mut || {
+            newest = self.newest_sequence()?;
+            Ok(newest > seen)
+        })?;
+        Ok(newest)
+    }
+
+    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+        self.feed.watch(patience, look)
     }
 
     fn erase(&self) -> Result<(), Error> {

@@ -83,7 +83,10 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     let database = directory.join(DATABASE_FILE);
     match settings.mode {
         OpenMode::Create => create_directory(directory)?,
-        OpenMode::Existing if !database.exists() => return Err(error::missing()),
+        // A database that cannot be looked at may well be there.
+        OpenMode::Existing if !database.try_exists().or_storage_error()? => {
+            return Err(error::missing());
+        }
         OpenMode::Existing => {}
     }
     let gate_files = GATE_FILES.map(|name| directory.join(name));

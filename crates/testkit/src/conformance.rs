@@ -31,6 +31,8 @@ macro_rules! conformance_tests {
             waiting_ends_with_its_patience,
             waiting_ends_with_a_change_of_the_same_handle,
             waiting_ends_with_a_change_of_another_handle,
+            a_watch_looks_after_commits_without_a_change,
+            a_watch_ends_with_its_patience_or_an_error,
         );
         $crate::conformance_tests!(@module $open, reading:
             workspaces_come_oldest_first,

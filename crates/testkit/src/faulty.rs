@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, Condition, MemoryQuery, PruneRule, Purpose, ReadWork, Reader,
-    Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Backend, Change, Commit, Condition, LookWork, MemoryQuery, PruneRule, Purpose, ReadWork,
+    Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
@@ -82,6 +82,11 @@ impl Backend for FaultyBackend {
     fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
         self.countdown.step()?;
         self.inner.wait(seen, patience)
+    }
+
+    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+        self.countdown.step()?;
+        self.inner.watch(patience, look)
     }
 
     fn erase(&self) -> Result<(), Error> {

@@ -5,12 +5,13 @@ mod index;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Condition, Event, MemoryQuery, Order, PruneRule, Purpose,
-    ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Archived, Backend, Change, Commit, Condition, Event, LookWork, MemoryQuery, Order, PruneRule,
+    Purpose, ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork,
+    Writer,
 };
 use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
@@ -41,6 +42,7 @@ struct State {
     changes: BTreeMap<Sequence, Change>,
     cursors: BTreeMap<String, Sequence>,
     index: Index,
+    commits: u64,
 }
 
 impl InMemoryBackend {
@@ -63,6 +65,7 @@ impl Backend for InMemoryBackend {
         let mut state = self.lock();
         let mut changed = state.clone();
         work(&mut changed)?;
+        changed.commits += 1;
         *state = changed;
         self.changed.notify_all();
         Ok(())
@@ -73,6 +76,19 @@ impl Backend for InMemoryBackend {
         let nothing_new = |state: &mut State| newest(state) <= seen;
         let waited = self.changed.wait_timeout_while(self.lock(), patience, nothing_new);
         Ok(newest(&waited.unwrap_or_else(PoisonError::into_inner).0))
+    }
+
+    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let commits = self.lock().commits;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if look()? || left.is_zero() {
+                return Ok(());
+            }
+            let nothing_new = |state: &mut State| state.commits == commits;
+            drop(self.changed.wait_timeout_while(self.lock(), left, nothing_new));
+        }
     }
 
     fn erase(&self) -> Result<(), Error> {

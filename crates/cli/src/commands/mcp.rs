@@ -12,13 +12,16 @@ use quipu_server::tool::ToolSettings;
 use crate::args::{McpArguments, McpCommand, McpOffer};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
+use crate::log::{self, LogForm};
 use crate::settings::Settings;
+use crate::uses;
 
 pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Failure> {
     if let Some(McpCommand::Install(install)) = &arguments.command {
         return install::run(context, install);
     }
-    init_log(arguments);
+    // The standard output belongs to the protocol, and hosts show the log as it is.
+    let _log = log::start(arguments.log_level, LogForm::Plain);
     let settings = settings(&context.settings, Some(&arguments.offer))?;
     let is_only_read = settings.access == Access::ReadOnly && !context.named().is_empty();
     let data = if is_only_read { context.open()? } else { context.open_or_create()? };
@@ -28,18 +31,9 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         let stores = data.named.iter().map(|named| attachment(&data, named, settings.access));
         Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
     };
+    uses::keep_written(&data.engine);
     let served = mcp::serve(&data.engine, settings, reach);
     served.map_err(|error| Failure::other(error.to_string()))
-}
-
-/// The standard output belongs to the protocol.
-fn init_log(arguments: &McpArguments) {
-    tracing_subscriber::fmt()
-        .with_max_level(arguments.log_level)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .init();
 }
 
 /// Reads `NAME` or `NAME:ro`; a store with a new name is made, unless it would only be read.

@@ -18,12 +18,15 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
+use tracing::Level;
 
 use super::sessions::attachment;
 use crate::args::{MountArguments, UnmountArguments};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
+use crate::log::{self, LogForm};
 use crate::print::{Form, answer};
+use crate::uses;
 
 /// What is said when everything is mounted.
 #[derive(Serialize)]
@@ -56,7 +59,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
         // A process that leads a session already needs no other one.
         setsid().map(drop).unwrap_or_default();
     }
-    init_log();
+    let _log = log::start(Level::WARN, LogForm::Plain);
     let data = context.open()?;
     let session = session(&data, arguments)?;
     let root = root(context, arguments.root.as_deref());
@@ -73,6 +76,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
         Ending::new(tie)?
     };
     let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explained(&error))?;
+    uses::keep_written(&data.engine);
     let told = announce(context.form, &session, &root, &data);
     if told.is_ok() {
         if tie == Tie::Nobody {
@@ -84,15 +88,6 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     mounts.unmount();
     runtime.shutdown_background();
     told
-}
-
-fn init_log() {
-    tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .init();
 }
 
 fn root(context: &Context, wanted: Option<&Path>) -> PathBuf {

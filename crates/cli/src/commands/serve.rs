@@ -1,6 +1,6 @@
 //! `quipu serve`: the REST API over HTTP, and what runs beside it.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use super::mcp;
 use crate::args::ServeArguments;
 use crate::context::{Context, Data};
 use crate::failure::Failure;
+use crate::log::{self, LogForm};
 use crate::print::note;
 use crate::settings::{ServeTable, Settings};
+use crate::uses;
 
 const PORT: u16 = 8420;
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 /// How long a webhook waits after the changes could not be read.
 const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
-/// Writes wait for the disk in threads of their own; more of them than this only queue.
-const BLOCKING_THREADS_MAX: usize = 64;
-
 pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), Failure> {
-    init_log(arguments);
+    let form = if arguments.log_json { LogForm::Json } else { LogForm::Text };
+    let _log = log::start(arguments.log_level, form);
     let data = context.open_or_create()?;
     let table = &context.settings.serve;
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
@@ -39,12 +39,13 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         warn_of_plain_http(arguments, table)?;
     }
     let http = http_settings(arguments, &context.settings, address)?;
+    let blocking_threads_max = http.pool.blocking_threads_max();
     let app = App::new(data.engine.clone(), http);
     start_companions(&app, &data, &context.settings)?;
 
     let runtime = Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .max_blocking_threads(blocking_threads_max)
         .build()?;
     runtime.block_on(async {
         let listener = Listener::bind(address, tls).await.map_err(|error| {
@@ -57,19 +58,6 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         listener.serve(&app, stopped()).await;
         Ok(())
     })
-}
-
-fn init_log(arguments: &ServeArguments) {
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(arguments.log_level)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    if arguments.log_json {
-        builder.json().init();
-    } else {
-        builder.init();
-    }
 }
 
 fn tls(arguments: &ServeArguments, table: &ServeTable) -> Result<Option<Tls>, Failure> {
@@ -158,6 +146,7 @@ fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), F
     std::thread::spawn(move || follower.follow(|| false));
     let engine = data.engine.clone();
     std::thread::spawn(move || quipu_server::follow_index(&engine, || false));
+    uses::keep_written(&data.engine);
     let engine = data.engine.clone();
     let every = settings.serve.prune_every_minutes;
     let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));

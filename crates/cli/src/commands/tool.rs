@@ -3,7 +3,8 @@
 use std::io::{BufReader, BufWriter};
 
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
-use quipu_core::model::{Access, Actor, Instructions};
+use quipu_core::model::{Access, Instructions};
+use quipu_server::DraftedSession;
 use quipu_server::tool::{MemoryTool, Strings, ToolSettings, stdio};
 
 use crate::args::{ToolArguments, ToolStrings};
@@ -20,7 +21,8 @@ pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Fa
     let attachment =
         NewAttachment { store: store.id, access, instructions: Instructions::default() };
     let new = NewSession::titled(&arguments.title, vec![attachment], TokenWish::None);
-    let (session, _) = data.engine.create_session(data.workspace, &new)?;
+    // It is recorded when it first changes something, so that a look needs no write.
+    let session = DraftedSession::new(data.engine.draft_session(data.workspace, &new)?);
     let default = ToolSettings::default();
     let settings = ToolSettings {
         strings: match arguments.strings {
@@ -30,7 +32,7 @@ pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Fa
         access,
         view_max_chars: context.settings.view_max_chars.unwrap_or(default.view_max_chars),
     };
-    let tool = MemoryTool::new(data.engine, store.id, Actor::Session(session.id), settings);
+    let tool = MemoryTool::new(data.engine, store.id, session, settings);
     let input = BufReader::new(std::io::stdin().lock());
     let output = BufWriter::new(std::io::stdout().lock());
     Ok(stdio::serve(&tool, input, output)?)

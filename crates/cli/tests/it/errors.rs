@@ -1,45 +1,14 @@
 //! Bad surroundings: what users see when the storage does not work.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Quipu, run};
-
-/// Tells whether this test runs with the rights to mount file systems.
-fn can_mount() -> bool {
-    let probe = tempfile::tempdir().expect("a temporary directory can be made");
-    let mounted = mount(probe.path(), "size=64k");
-    if mounted {
-        unmount(probe.path());
-    }
-    mounted
-}
-
-fn mount(at: &Path, options: &str) -> bool {
-    let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at);
-    command.output().is_ok_and(|output| output.status.success())
-}
-
-fn unmount(at: &Path) {
-    Command::new("umount").arg("-l").arg(at).status().expect("umount runs");
-}
-
-/// Says loudly that a test could not run here.
-#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-fn skipped(name: &str) {
-    eprintln!("SKIPPED {name}: it needs the right to mount file systems (root on Linux)");
-}
+use crate::support::{Quipu, SmallDisk, run};
 
 #[test]
 fn a_full_disk_loses_nothing_and_says_so() {
-    if !can_mount() {
-        return skipped("a_full_disk_loses_nothing_and_says_so");
-    }
-    let quipu = Quipu::empty();
-    fs::create_dir(quipu.data()).expect("it can be made");
-    assert!(mount(&quipu.data(), "size=1m"));
+    let Some(disk) = SmallDisk::new(2) else { return };
+    let quipu = &disk.0;
     quipu.ok(&["store", "create", "notes"]);
     let text = "x".repeat(60_000);
     let mut stored = Vec::new();
@@ -59,26 +28,20 @@ fn a_full_disk_loses_nothing_and_says_so() {
         assert_eq!(quipu.ok(&["cat", path]), text);
     }
     quipu.ok(&["check"]);
-    unmount(&quipu.data());
 }
 
 #[test]
 fn a_read_only_disk_is_explained() {
-    if !can_mount() {
-        return skipped("a_read_only_disk_is_explained");
-    }
-    let quipu = Quipu::empty();
-    fs::create_dir(quipu.data()).expect("it can be made");
-    assert!(mount(&quipu.data(), "size=4m"));
+    let Some(disk) = SmallDisk::new(4) else { return };
+    let quipu = &disk.0;
     quipu.ok(&["store", "create", "notes"]);
     quipu.put("/a", "text");
-    let mut remount = Command::new("mount");
-    remount.args(["-o", "remount,ro"]).arg(quipu.data());
-    assert!(remount.output().expect("mount runs").status.success());
+    disk.make_read_only();
     let ran = quipu.run_with(&["put", "/b"], b"more");
     assert_eq!(ran.code, 7, "{ran:?}");
-    assert!(ran.err.contains("the data directory cannot be written"), "{}", ran.err);
-    unmount(&quipu.data());
+    assert!(ran.err.contains("is on a read-only file system"), "{}", ran.err);
+    assert_eq!(quipu.ok(&["cat", "a"]), "text");
+    assert!(quipu.ok(&["ls"]).contains("/a"));
 }
 
 #[test]
@@ -112,7 +75,7 @@ fn a_damaged_database_is_explained_and_kept() {
     let ran = quipu.run(&["ls"]);
     assert_eq!(ran.code, 7, "{ran:?}");
     assert!(ran.err.contains("damaged or not a database"), "{}", ran.err);
-    assert!(ran.err.contains("put a backup in the place"), "{}", ran.err);
+    assert!(ran.err.contains("quipu restore-backup"), "{}", ran.err);
     assert_eq!(fs::read(&file).expect("it is kept").len(), 16_000);
 }
 

@@ -25,7 +25,7 @@ use crate::support::Quipu;
 
 /// A host that talks to the server.
 pub(crate) struct Host {
-    child: Child,
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// What the server said without being asked.
@@ -51,10 +51,15 @@ impl Host {
 
     /// Starts a server and says nothing yet.
     pub(crate) fn silent(quipu: &Quipu, arguments: &[&str]) -> Self {
+        Self::with_log(quipu, arguments, Stdio::inherit())
+    }
+
+    /// Starts a server whose log goes there, and says nothing yet.
+    pub(crate) fn with_log(quipu: &Quipu, arguments: &[&str], log: Stdio) -> Self {
         let mut all = vec!["mcp"];
         all.extend(arguments);
         let mut command = quipu.command(&all);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("the binary starts");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("the output is piped"));

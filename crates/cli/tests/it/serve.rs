@@ -1,117 +1,16 @@
 //! `quipu serve`, as a process of its own with real connections.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
+use crate::server::{KEY, Server, agent, id};
 use crate::support::Quipu;
-
-const KEY: &str = "a key that was chosen for tests";
-
-/// A running server; it is killed at the end.
-struct Server {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    /// What it printed before it was ready.
-    lines: Vec<String>,
-    url: String,
-    agent: ureq::Agent,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.child.kill().unwrap_or_default();
-        drop(self.child.wait());
-    }
-}
-
-impl Server {
-    fn start(quipu: &Quipu) -> Self {
-        let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
-        command.env("QUIPU_ADMIN_KEY", KEY);
-        Self::spawn(command)
-    }
-
-    fn spawn(mut command: Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let out = BufReader::new(child.stdout.take().expect("the output is piped"));
-        let agent = agent(TlsConfig::default());
-        let mut server = Self { child, out, lines: Vec::new(), url: String::new(), agent };
-        while server.url.is_empty() {
-            let mut line = String::new();
-            assert_ne!(
-                server.out.read_line(&mut line).expect("text"),
-                0,
-                "it ended: {:?}",
-                server.lines
-            );
-            match line.trim_end().strip_prefix("listening on ") {
-                Some(url) => url.clone_into(&mut server.url),
-                None => server.lines.push(line.trim_end().to_owned()),
-            }
-        }
-        server
-    }
-
-    fn address(&self) -> &str {
-        self.url.split_once("://").expect("a scheme").1
-    }
-
-    fn get(&self, key: &str, path: &str) -> (u16, Value) {
-        let request = self.agent.get(format!("{}{path}", self.url));
-        answered(request.header("x-api-key", key).call().expect("an answer"))
-    }
-
-    fn post(&self, key: &str, path: &str, body: &Value) -> (u16, Value) {
-        let request = self.agent.post(format!("{}{path}", self.url));
-        answered(request.header("x-api-key", key).send(body.to_string()).expect("an answer"))
-    }
-
-    /// Makes a store and returns the address of its memories.
-    fn store(&self) -> String {
-        let (status, store) = self.post(KEY, "/v1/memory_stores", &json!({"name": "notes"}));
-        assert_eq!(status, 200, "{store}");
-        format!("/v1/memory_stores/{}/memories", id(&store))
-    }
-
-    /// Sends a signal by its name.
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
-        assert!(sent.success());
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address()).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout");
-        stream
-    }
-}
-
-fn id(thing: &Value) -> String {
-    thing.get("id").and_then(Value::as_str).expect("an id").to_owned()
-}
-
-fn agent(tls: TlsConfig) -> ureq::Agent {
-    ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(Duration::from_mins(1)))
-        .tls_config(tls)
-        .build()
-        .into()
-}
-
-fn answered(mut response: ureq::http::Response<ureq::Body>) -> (u16, Value) {
-    let body = response.body_mut().read_to_string().expect("a text");
-    (response.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
-}
 
 #[test]
 fn a_start_that_fails_does_not_use_up_the_first_key() {
@@ -175,6 +74,25 @@ fn keys_of_the_command_line_count_at_once() {
     assert_eq!(refused.0, 403, "{}", refused.1);
     quipu.ok(&["key", "revoke", &id(&made)]);
     assert_eq!(server.get(&secret, "/v1/memory_stores").0, 401);
+}
+
+#[test]
+fn a_key_that_another_process_revokes_ends_its_stream() {
+    let quipu = Quipu::with_store();
+    let server = Server::start(&quipu);
+    let made = quipu.json(&["key", "create", "--role", "read_only"]);
+    let secret = made["secret"].as_str().expect("a secret");
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /quipu/events HTTP/1.1\r\nhost: x\r\nx-api-key: {secret}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("the head of the answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    quipu.ok(&["key", "revoke", &id(&made)]);
+    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    stream.read_to_end(&mut Vec::new()).expect("the end of the stream");
 }
 
 #[test]

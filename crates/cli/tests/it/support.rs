@@ -3,7 +3,14 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
+use quipu_core::clock::SystemClock;
+use quipu_core::model::Timestamp;
+use quipu_core::settings::Limits;
+use quipu_core::{Clock, Engine};
+use quipu_sqlite::{OpenMode, SqliteBackend};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -31,6 +38,12 @@ impl Quipu {
         let quipu = Self::empty();
         quipu.ok(&["store", "create", "notes"]);
         quipu
+    }
+
+    /// Returns an engine on the same data whose clock is wrong by so many days.
+    pub(crate) fn engine(&self, days: i32) -> Engine {
+        let backend = SqliteBackend::open(&self.data(), OpenMode::Create).expect("it opens");
+        Engine::new(Arc::new(backend), Arc::new(WrongClock { days }), Limits::default())
     }
 
     pub(crate) fn data(&self) -> std::path::PathBuf {
@@ -78,6 +91,24 @@ impl Quipu {
     }
 }
 
+/// A clock that is wrong by so many days.
+#[derive(Debug)]
+struct WrongClock {
+    days: i32,
+}
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let span = Duration::from_hours(24) * self.days.unsigned_abs();
+        let now = SystemClock.now();
+        if self.days < 0 { now.minus(span) } else { now.plus(span) }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        SystemClock.fill_random(bytes);
+    }
+}
+
 pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
     let mut child = command
         .stdin(Stdio::piped())
@@ -100,4 +131,35 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
 /// Returns the root of the project.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A home on a disk of its own, which is small.
+pub(crate) struct SmallDisk(pub(crate) Quipu);
+
+impl SmallDisk {
+    /// Makes one; `None` where the tests may not mount file systems, which is said loudly.
+    #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+    pub(crate) fn new(megabytes: u32) -> Option<Self> {
+        let quipu = Quipu::empty();
+        let size = format!("size={megabytes}m");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(quipu.home.path());
+        if mount.output().is_ok_and(|output| output.status.success()) {
+            return Some(Self(quipu));
+        }
+        eprintln!("SKIPPED a test of disks: it needs the right to mount file systems");
+        None
+    }
+
+    pub(crate) fn make_read_only(&self) {
+        let mut remount = Command::new("mount");
+        remount.args(["-o", "remount,ro"]).arg(self.0.home.path());
+        assert!(remount.output().expect("mount runs").status.success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("--lazy").arg(self.0.home.path()).output());
+    }
 }

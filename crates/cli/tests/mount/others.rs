@@ -2,10 +2,20 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use quipu_core::clock::SystemClock;
+use quipu_core::engine::NewStore;
+use quipu_core::model::{Actor, Content, MemoryPath, Name, StorePolicy, Timestamp};
+use quipu_core::settings::Limits;
+use quipu_core::{Clock, Engine};
+use quipu_sqlite::{OpenMode, SqliteBackend};
 use rustix::io::Errno;
+use rustix::process::{Signal, kill_process};
 
-use crate::support::{errno, eventually, mounted, run};
+use crate::support::{Mount, can_mount, errno, eventually, mounted, quipu, run};
 
 #[test]
 fn a_read_only_store_cannot_be_changed() {
@@ -214,6 +224,52 @@ fn a_mount_works_beside_other_doors() {
         writer.join().unwrap();
     }
     assert_eq!(mount.history().len(), 4 * 20 + 10);
-    let check = run(crate::support::quipu(mount.home.path(), &["check"]), b"");
+    let check = run(quipu(mount.home.path(), &["check"]), b"");
     assert_eq!(check.code, 0, "{check:?}");
+}
+
+/// A clock that is wrong by so many days.
+#[derive(Debug)]
+struct WrongClock {
+    days: i32,
+}
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let span = Duration::from_hours(24) * self.days.unsigned_abs();
+        let now = SystemClock.now();
+        if self.days < 0 { now.minus(span) } else { now.plus(span) }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        SystemClock.fill_random(bytes);
+    }
+}
+
+fn engine(home: &Path, days: i32) -> Engine {
+    let backend = SqliteBackend::open(&home.join("data"), OpenMode::Create).unwrap();
+    Engine::new(Arc::new(backend), Arc::new(WrongClock { days }), Limits::default())
+}
+
+#[test]
+fn a_file_that_is_opened_to_be_read_does_not_expire() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    // Moments never go back, so everything is made six days ago.
+    let past = engine(home.path(), -6);
+    let policy = StorePolicy { expire_after_days: Some(7), ..StorePolicy::default() };
+    let new = NewStore { policy, ..NewStore::named(Name::new("notes").unwrap()) };
+    let notes = past.create_store(past.default_workspace().unwrap().id, &new).unwrap().id;
+    for path in ["/read.md", "/unused.md"] {
+        let (path, text) = (MemoryPath::parse(path).unwrap(), Content::new("green").unwrap());
+        past.create(&Actor::expiry(), notes, &path, &text).unwrap();
+    }
+    let mut mount = Mount::start(home, &["--store", "notes"]);
+    assert_eq!((mount.read("read.md"), mount.read("read.md")), ("green".into(), "green".into()));
+    kill_process(mount.pid(), Signal::TERM).unwrap();
+    assert_eq!(mount.ended(), Some(0));
+    engine(mount.home.path(), 2).prune().unwrap();
+    assert_eq!(mount.quipu(&["-s", "notes", "ls"]), "/read.md\n");
 }

@@ -84,11 +84,13 @@ impl Engine {
         // Two indexers of one process would only do the same work twice.
         let _turn = self.index_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.read(State::read)?;
-        if state.rebuild != Sequence(0) && state.reached.is_some() {
-            return self.build_index(state.rebuild);
-        }
         if state.has_reached(state.newest) {
             return Ok(0);
+        }
+        // Parsing a batch of notes is wasted if the index cannot be written.
+        self.require_writing()?;
+        if state.rebuild != Sequence(0) && state.reached.is_some() {
+            return self.build_index(state.rebuild);
         }
         match self.read(|reader| next_part(reader, state.reached))? {
             Part::Missing => {

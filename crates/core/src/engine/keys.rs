@@ -88,6 +88,7 @@ impl Engine {
             let after = Key { revoked_at: before.revoked_at.or(Some(now)), ..before.clone() };
             if after != before {
                 ledger.writer.put_key(&after)?;
+                ledger.count_revocation()?;
             }
             Ok(after)
         })

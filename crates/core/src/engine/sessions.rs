@@ -189,6 +189,7 @@ impl Engine {
             let token = KeySecret::from_random(ledger.random_bytes());
             let after = Session { token: Some(token.hash()), ..before };
             ledger.writer.put_session(&after)?;
+            ledger.count_revocation()?;
             Ok(token)
         })
     }
@@ -197,7 +198,8 @@ impl Engine {
     pub fn delete_session(&self, id: SessionId) -> Result<(), Error> {
         self.write(|ledger| {
             ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
-            ledger.writer.remove_session(id)
+            ledger.writer.remove_session(id)?;
+            ledger.count_revocation()
         })
     }
 
@@ -213,6 +215,9 @@ impl Engine {
             if after != before {
                 after.updated_at = self.clock.now().max(before.updated_at);
                 ledger.writer.put_session(&after)?;
+            }
+            if after.archived_at != before.archived_at {
+                ledger.count_revocation()?;
             }
             Ok(after)
         })

@@ -37,6 +37,10 @@ impl Uses {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     fn take(&self) -> Vec<((StoreId, MemoryId), Timestamp)> {
         let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *uses).into_iter().collect()
@@ -71,6 +75,11 @@ impl Engine {
     /// Whether that matters in its store is looked up when it is written down.
     pub fn note_reading(&self, store: StoreId, memory: MemoryId) {
         self.uses.add(store, memory, self.clock.now());
+    }
+
+    /// Returns whether there is anything that [`write_uses`](Self::write_uses) would write.
+    pub fn has_unwritten_uses(&self) -> bool {
+        !self.uses.is_empty()
     }
 
     /// Writes down which memories were read since this was last called, and returns how many. A

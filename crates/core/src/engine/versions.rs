@@ -162,7 +162,11 @@ fn existing_version(
         .with_hint("it may have been pruned; list the versions to see which are kept"))
 }
 
-fn previous(reader: &dyn Reader, version: &Version, view: View) -> Result<Option<Version>, Error> {
+pub(super) fn previous(
+    reader: &dyn Reader,
+    version: &Version,
+    view: View,
+) -> Result<Option<Version>, Error> {
     let filter = VersionFilter { memory: Some(version.memory), ..VersionFilter::default() };
     let query = VersionQuery { filter, before: Some(version.id), limit: 1, view };
     reader.versions(version.store, &query)?.pop().map(Version::intact).transpose()

@@ -1,15 +1,16 @@
-//! Calls that never wait.
+//! Calls that never block, or at least never block on writers.
 //!
-//! The engine is synchronous, and most of its calls may wait for the disk or for other writers. A
-//! server that answers many clients with a few threads must not let them wait there. So it first
-//! tries a call on an engine that cannot wait, and only if that is not enough, hands it to a thread
-//! that may.
+//! The engine is synchronous, and most of its calls may block on the disk or on other writers. A
+//! server that answers many clients with a few threads must not block those threads. So it first
+//! tries a call on an engine that cannot block; if that is not enough, on one that cannot write, on a
+//! thread shared by readers only; and only if `work` has to write, on a thread that may block on
+//! other writers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::backend::{Backend, Condition, Purpose, ReadWork, Sequence, WriteWork};
+use crate::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
 use crate::{Error, ErrorKind};
 
 use super::Engine;
@@ -22,33 +23,95 @@ impl Engine {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Error>,
     ) -> Option<Result<T, Error>> {
-        let backend = Arc::new(NeverWaiting {
+        self.restricted(Reads::Recalled, work)
+    }
+
+    /// Runs `work` with an engine that reads and never writes, so it waits for no writer; `None` if
+    /// `work` has to write.
+    ///
+    /// Nothing is written meanwhile, so `work` can be run again.
+    pub fn without_writing<T>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Error>,
+    ) -> Option<Result<T, Error>> {
+        self.restricted(Reads::Any, work)
+    }
+
+    fn restricted<T>(
+        &self,
+        reads: Reads,
+        work: impl FnOnce(&Self) -> Result<T, Error>,
+    ) -> Option<Result<T, Error>> {
+        let restriction = Restriction::default();
+        let backend = Restricted {
             inner: Arc::clone(&self.backend),
-            has_refused: AtomicBool::new(false),
+            reads,
+            restriction: restriction.clone(),
+        };
+        let worked = work(&Self {
+            backend: Arc::new(backend),
+            // Another thread's indexer holds the shared turn while it blocks on the write lock.
+            index_turn: Arc::default(),
+            restriction: Some(restriction.clone()),
+            ..self.clone()
         });
-        let shared = Arc::clone(&backend);
-        let worked = work(&Self { backend: shared, ..self.clone() });
-        (!backend.has_refused.load(Ordering::Relaxed)).then_some(worked)
+        // `work` may have swallowed the refusal, but its result still depends on it.
+        (!restriction.has_refused()).then_some(worked)
+    }
+
+    /// Fails if this engine cannot write. Call it before preparing an expensive write.
+    pub(super) fn require_writing(&self) -> Result<(), Error> {
+        match &self.restriction {
+            Some(restriction) => Err(restriction.refusal()),
+            None => Ok(()),
+        }
     }
 }
 
-/// A backend that refuses whatever might wait.
-#[derive(Debug)]
-struct NeverWaiting {
-    inner: Arc<dyn Backend>,
-    has_refused: AtomicBool,
-}
+/// Records whether a restricted engine has refused a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Restriction(Arc<AtomicBool>);
 
-impl NeverWaiting {
+impl Restriction {
     fn refusal(&self) -> Error {
-        self.has_refused.store(true, Ordering::Relaxed);
-        Error::new(ErrorKind::StorageUnavailable, "this cannot be answered without waiting")
+        self.0.store(true, Ordering::Relaxed);
+        Error::new(ErrorKind::StorageUnavailable, "this engine neither writes nor waits")
+    }
+
+    fn has_refused(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Backend for NeverWaiting {
+/// What a restricted engine may read.
+#[derive(Clone, Copy, Debug)]
+enum Reads {
+    /// What needs neither a lock nor the disk.
+    Recalled,
+    /// Everything.
+    Any,
+}
+
+/// A backend that refuses all calls that might block, or that might block on writers.
+#[derive(Debug)]
+struct Restricted {
+    inner: Arc<dyn Backend>,
+    reads: Reads,
+    restriction: Restriction,
+}
+
+impl Restricted {
+    fn refused<T>(&self) -> Result<T, Error> {
+        Err(self.restriction.refusal())
+    }
+}
+
+impl Backend for Restricted {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        self.read_now(work).unwrap_or_else(|| Err(self.refusal()))
+        match self.reads {
+            Reads::Recalled => self.read_now(work).unwrap_or_else(|| self.refused()),
+            Reads::Any => self.inner.read(work),
+        }
     }
 
     fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
@@ -56,34 +119,38 @@ impl Backend for NeverWaiting {
     }
 
     fn write(&self, _: Purpose, _: &mut WriteWork<'_>) -> Result<(), Error> {
-        Err(self.refusal())
+        self.refused()
     }
 
     fn wait(&self, _: Sequence, _: Duration) -> Result<Sequence, Error> {
-        Err(self.refusal())
+        self.refused()
+    }
+
+    fn watch(&self, _: Duration, _: &mut LookWork<'_>) -> Result<(), Error> {
+        self.refused()
     }
 
     fn erase(&self) -> Result<(), Error> {
-        Err(self.refusal())
+        self.refused()
     }
 
     fn is_erased(&self) -> Result<bool, Error> {
-        Err(self.refusal())
+        self.refused()
     }
 
     fn condition(&self) -> Result<Condition, Error> {
-        Err(self.refusal())
+        self.refused()
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
-        Err(self.refusal())
+        self.refused()
     }
 
     fn verify_index(&self) -> Result<Vec<String>, Error> {
-        Err(self.refusal())
+        self.refused()
     }
 
     fn rebuild(&self) -> Result<(), Error> {
-        Err(self.refusal())
+        self.refused()
     }
 }

@@ -266,6 +266,10 @@ impl Turn<'_> {
         }
         let file = self.state.nodes.file_mut(ino)?;
         let is_unchanged = !std::mem::take(&mut file.is_outdated);
+        if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
+            // The kernel may have kept the text and never ask for it again.
+            self.engine().note_reading(self.store(), memory);
+        }
         self.state.nodes.get_mut(ino)?.handles += 1;
         let handle = self.new_handle();
         self.state.handles.insert(handle, Handle { ino, mode, maker });

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::choices;
+use crate::pool::PoolError;
 
 /// Room for most bodies, so that writing them seldom needs more.
 const BODY_SIZE_BYTES: usize = 4096;
@@ -102,6 +103,24 @@ impl IntoResponse for Failure {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        let message = error.to_string();
+        match error {
+            PoolError::Overloaded => {
+                let overloaded = Self::new(choices::OVERLOADED, "overloaded_error", message);
+                overloaded.with_header("retry-after", choices::RETRY_AFTER_SECONDS)
+            }
+            PoolError::Panicked => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                let mut failure = Self::new(status, "api_error", message);
+                failure.cause = Some("a handler panicked".to_owned());
+                failure
+            }
+        }
     }
 }
 

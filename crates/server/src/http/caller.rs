@@ -1,40 +1,14 @@
 //! Who calls, and what they may do.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use axum::http::{HeaderMap, header};
+use quipu_core::Engine;
 use quipu_core::engine::Principal;
 use quipu_core::model::{Access, Actor, Role, Store, StoreId, WorkspaceId};
-use quipu_core::{Engine, Error};
-use serde::de::DeserializeOwned;
 
-use super::App;
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
-use super::query::Query;
-use crate::wire::Object;
-
-/// How much of a refused body is read and thrown away.
-const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// How long a refused body is read.
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// One request of an authenticated caller.
-#[derive(Debug)]
-pub(super) struct Call {
-    pub(super) app: App,
-    pub(super) caller: Caller,
-    pub(super) query: Query,
-    /// The store that the path names, if it exists.
-    named: Option<Store>,
-    body: Bytes,
-}
 
 /// Whoever stands behind the credential of a request.
 #[derive(Clone, Debug)]
@@ -51,7 +25,7 @@ pub(super) struct WorkspaceSlot(Arc<OnceLock<WorkspaceId>>);
 
 impl WorkspaceSlot {
     /// Takes the workspace; a request has one caller, so a second one changes nothing.
-    fn fill(&self, workspace: WorkspaceId) {
+    pub(super) fn fill(&self, workspace: WorkspaceId) {
         self.0.get_or_init(|| workspace);
     }
 
@@ -69,103 +43,6 @@ pub(super) enum Need {
     Write,
     /// It changes the store itself, or takes text away for good.
     Manage,
-}
-
-impl FromRequest<App> for Call {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        let (mut parts, mut body) = request.into_parts();
-        let named = named_store(&mut parts).await;
-        let (caller, named) = match admit(&parts, named, app) {
-            Ok(admitted) => admitted,
-            Err(failure) => {
-                discard(&mut body).await;
-                return Err(failure);
-            }
-        };
-        let query = Query::new(parts.uri.query().unwrap_or_default());
-        let body = read_body(&mut body, app).await?;
-        Ok(Self { app: app.clone(), caller, query, named, body })
-    }
-}
-
-async fn named_store(parts: &mut Parts) -> Option<StoreId> {
-    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    params.iter().find(|(name, _)| *name == "store")?.1.parse().ok()
-}
-
-/// Finds out who calls, and whether they may do so now; looks for the store that they name.
-fn admit(
-    parts: &Parts,
-    named: Option<StoreId>,
-    app: &App,
-) -> Result<(Caller, Option<Store>), Failure> {
-    let (caller, named) = Caller::authenticate(app.engine(), &parts.headers, named)?;
-    if let Some(slot) = parts.extensions.get::<WorkspaceSlot>() {
-        slot.fill(caller.workspace);
-    }
-    app.0.rate.admit(&caller.actor)?;
-    Ok((caller, named))
-}
-
-/// The variable parts of a path; one that is not UTF-8 is a path to nothing.
-#[derive(Debug)]
-pub(super) struct Path<T>(pub(super) T);
-
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        match axum::extract::Path::from_request_parts(parts, app).await {
-            Ok(axum::extract::Path(parameters)) => Ok(Self(parameters)),
-            Err(_) => Err(no_such("thing", parts.uri.path())),
-        }
-    }
-}
-
-/// Reads a body whole, if it is not too large and arrives in time.
-pub(super) async fn read_body(body: &mut Body, app: &App) -> Result<Bytes, Failure> {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    let size_max = app.settings().body_size_bytes_max;
-    let limited = Limited::new(&mut *body, size_max);
-    let collected = tokio::time::timeout(app.settings().body_timeout, limited.collect()).await;
-    match collected {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            discard(body).await;
-            Err(Failure::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "request_too_large",
-                format!("the request body has more than {size_max} bytes"),
-            ))
-        }
-        Ok(Err(_)) => Err(Failure::invalid("the request body ended early")),
-        Err(_) => Err(Failure::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "timeout_error",
-            "the request body did not arrive in time",
-        )),
-    }
-}
-
-/// Reads the rest of a body that nobody needs, within limits. A client that is cut off while it
-/// still sends never sees the answer; it sees a broken connection.
-async fn discard(body: &mut Body) {
-    let reading = async {
-        let mut size = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            size += frame.data_ref().map_or(0, Bytes::len);
-            if size > DISCARDED_BYTES_MAX {
-                break;
-            }
-        }
-    };
-    if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
-        tracing::debug!("a refused client went on sending for too long");
-    }
 }
 
 impl Caller {
@@ -264,51 +141,6 @@ pub(super) fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
         (None, None) => Err(Failure::unauthenticated(
             "no API key: send it as `Authorization: Bearer …` or `x-api-key: …`",
         )),
-    }
-}
-
-impl Call {
-    pub(super) fn engine(&self) -> &Engine {
-        self.app.engine()
-    }
-
-    /// Returns a store of the caller's workspace in which it may do what it needs to.
-    pub(super) fn store(&self, id: &str, need: Need) -> Result<Store, Failure> {
-        let id: StoreId = parse_id(id, "memory store")?;
-        let store = match &self.named {
-            Some(store) if store.id == id => store.clone(),
-            _ => self.engine().store(id)?,
-        };
-        if store.workspace != self.caller.workspace {
-            return Err(no_such("memory store", &id.to_string()));
-        }
-        if !self.caller.may_in(store.id, need) {
-            return Err(self.caller.denied(need));
-        }
-        Ok(store)
-    }
-
-    /// Reads the body as a JSON object of this shape.
-    pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        self.json().map(|Object(body)| body)
-    }
-
-    /// Reads the body as JSON.
-    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Failure::invalid(format!("request body: {error}")))
-    }
-
-    /// Runs work that waits for the disk, where waiting harms nobody.
-    pub(super) async fn blocking<T: Send + 'static>(
-        self,
-        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let done = tokio::task::spawn_blocking(move || work(&self)).await;
-        match done {
-            Ok(result) => Ok(result?),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
     }
 }
 

@@ -14,6 +14,14 @@ pub(super) const TWO_CREDENTIALS: StatusCode = StatusCode::UNAUTHORIZED;
 /// A workspace header that is not the credential's workspace.
 pub(super) const FOREIGN_WORKSPACE: StatusCode = StatusCode::FORBIDDEN;
 
+/// More is asked for at once than there is room for.
+pub(super) const OVERLOADED: StatusCode = match StatusCode::from_u16(529) {
+    Ok(status) => status,
+    Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+};
+/// When to ask again then.
+pub(super) const RETRY_AFTER_SECONDS: &str = "1";
+
 /// How many things a page has when nobody says.
 pub(super) const PAGE_DEFAULT: usize = 20;
 /// How many things a page may have.

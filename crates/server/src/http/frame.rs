@@ -14,6 +14,8 @@ use quipu_core::model::{Id as _, VersionId};
 use super::App;
 use super::answer::Failure;
 use super::caller::{WorkspaceSlot, check_headers};
+use super::routes::HEALTH;
+use crate::pool::PoolError;
 
 /// Runs a request.
 pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -60,18 +62,17 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
 fn new_request_id(app: &App) -> String {
     let number = app.0.requests_count.fetch_add(1, Ordering::Relaxed);
     let salt = app.0.request_salt.wrapping_add(u128::from(number));
-    VersionId::new(app.engine().now(), salt).to_string().replace("memver_", "req_")
+    VersionId::new(app.pool().now(), salt).to_string().replace("memver_", "req_")
 }
 
 async fn run(app: &App, request: Request, next: Next) -> Response {
     use axum::response::IntoResponse as _;
-    let Ok(_permit) = app.0.permits.try_acquire() else {
-        let overloaded = StatusCode::from_u16(529).expect("a valid status");
-        return Failure::new(overloaded, "overloaded_error", "too many requests at once")
-            .with_header("retry-after", "1")
-            .into_response();
-    };
     let path = request.uri().path();
+    // The health check must succeed however busy the server is.
+    let permit = (path != HEALTH).then(|| app.0.permits.try_acquire());
+    if let Some(Err(_)) = permit {
+        return Failure::from(PoolError::Overloaded).into_response();
+    }
     if app.settings().strict_headers
         && path.starts_with("/v1/")
         && let Err(failure) = check_headers(request.headers(), path)
@@ -81,7 +82,7 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     match tokio::time::timeout(app.settings().request_timeout, running).await {
         Ok(Ok(response)) => response,
-        Ok(Err(_panic)) => internal().into_response(),
+        Ok(Err(_panic)) => Failure::from(PoolError::Panicked).into_response(),
         Err(_elapsed) => Failure::new(
             StatusCode::GATEWAY_TIMEOUT,
             "timeout_error",
@@ -89,13 +90,6 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
         )
         .into_response(),
     }
-}
-
-fn internal() -> Failure {
-    let mut failure =
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "an internal error occurred");
-    failure.cause = Some("a handler panicked".to_owned());
-    failure
 }
 
 /// Answers for a path that leads nowhere.

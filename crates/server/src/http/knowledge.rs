@@ -11,7 +11,8 @@ use quipu_core::{Engine, Error, timeframe};
 use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, Path};
+use super::call::Call;
+use super::caller::Need;
 use super::cursor;
 use crate::wire::{
     ContextBody, ListBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody, field_filters,
@@ -21,14 +22,13 @@ const RECENT: &str = "recent";
 const LINKS_MAX: usize = 1000;
 
 /// Searches the stores that are named, or all that the caller may read.
-pub(super) async fn search(call: Call) -> Answer {
-    let request = search_request(&call)?;
-    let page = call.blocking(move |call| call.engine().search(&request)).await?;
+pub(super) fn search(call: &Call<'_>) -> Answer {
+    let page = call.engine.search(&search_request(call)?)?;
     Ok(json(&SearchBody::from(&page)))
 }
 
-fn search_request(call: &Call) -> Result<SearchRequest, Failure> {
-    let query = &call.query;
+fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
+    let query = call.query();
     let owned = |name: &str| query.all(name).into_iter().map(str::to_owned).collect::<Vec<_>>();
     let what = query.all("type").into_iter().map(|text| match text {
         "memory" | "entity" => Ok(What::Memories),
@@ -78,23 +78,23 @@ fn directory(text: &str) -> Result<Directory, Failure> {
     Ok(Directory::parse(&text).map_err(Error::from)?)
 }
 
-fn moment(call: &Call, name: &str) -> Result<Option<Timestamp>, Failure> {
-    let Some(text) = call.query.get(name) else { return Ok(None) };
-    let moment = timeframe::since(text, call.engine().now());
+fn moment(call: &Call<'_>, name: &str) -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = call.query().get(name) else { return Ok(None) };
+    let moment = timeframe::since(text, call.engine.now());
     moment.map(Some).ok_or_else(|| {
         Failure::invalid(format!("{name}: must be a time such as `7d` or `2026-11-15`"))
     })
 }
 
 /// Returns the stores with these names, slugs or ids; without any, all that the caller may read.
-fn stores(call: &Call, names: &[&str]) -> Result<Vec<StoreId>, Failure> {
+fn stores(call: &Call<'_>, names: &[&str]) -> Result<Vec<StoreId>, Failure> {
     let readable = readable(call)?;
     if names.is_empty() {
         return Ok(readable);
     }
     let mut found = Vec::new();
     for name in names {
-        let store = call.engine().find_store(call.caller.workspace, name)?;
+        let store = call.engine.find_store(call.caller.workspace, name)?;
         if !readable.contains(&store.id) {
             return Err(call.caller.denied(Need::Read));
         }
@@ -104,12 +104,12 @@ fn stores(call: &Call, names: &[&str]) -> Result<Vec<StoreId>, Failure> {
 }
 
 /// Returns every store that the caller may read.
-fn readable(call: &Call) -> Result<Vec<StoreId>, Failure> {
+fn readable(call: &Call<'_>) -> Result<Vec<StoreId>, Failure> {
     if let Principal::Session(session) = &call.caller.principal {
         let mut stores = Vec::new();
         for attachment in &session.attachments {
             // An attachment outlives its store.
-            if call.engine().store(attachment.store).is_ok() {
+            if call.engine.store(attachment.store).is_ok() {
                 stores.push(attachment.store);
             }
         }
@@ -122,50 +122,48 @@ fn readable(call: &Call) -> Result<Vec<StoreId>, Failure> {
         before: None,
         limit: usize::MAX,
     };
-    let stores = call.engine().stores(&query)?.items.into_iter().map(|store| store.id);
+    let stores = call.engine.stores(&query)?.items.into_iter().map(|store| store.id);
     Ok(stores.filter(|store| call.caller.may_in(*store, Need::Read)).collect())
 }
 
-/// Returns the scope of a store from which the others that the caller may read can be reached.
-fn scope(call: &Call, store: &str) -> Result<Scope, Failure> {
-    let store = call.store(store, Need::Read)?;
+/// Returns the scope of the store that the path names, from which the others that the caller may read can be reached.
+fn scope(call: &Call<'_>) -> Result<Scope, Failure> {
+    let store = call.named_store(Need::Read)?;
     Ok(Scope::new(store.id, readable(call)?))
 }
 
 /// Returns memories with their observations and what is linked with them.
-pub(super) async fn context(Path(store): Path<String>, call: Call) -> Answer {
-    let scope = scope(&call, &store)?;
-    let query = &call.query;
-    let Some(identifier) = query.get("url").map(str::to_owned) else {
+pub(super) fn context(call: &Call<'_>) -> Answer {
+    let scope = scope(call)?;
+    let query = call.query();
+    let Some(identifier) = query.get("url") else {
         return Err(Failure::invalid("url: say which memory, such as `memory://notes/tea`"));
     };
     let default = ContextRequest::default();
     let request = ContextRequest {
         depth: query.parse("depth")?.unwrap_or(default.depth),
         kinds: query.all("relation_type").into_iter().map(str::to_owned).collect(),
-        changed_after: moment(&call, "timeframe")?,
+        changed_after: moment(call, "timeframe")?,
         related_max: query.parse("max_related")?.unwrap_or(default.related_max),
         offset: query.parse("offset")?.unwrap_or(0),
         limit: query.limit(View::Basic)?,
     };
-    let context =
-        call.blocking(move |call| call.engine().context(&scope, &identifier, &request)).await?;
-    Ok(json(&ContextBody::from(&context)))
+    Ok(json(&ContextBody::from(&call.engine.context(&scope, identifier, &request)?)))
 }
 
 /// Returns the last change of each memory, the newest first.
-pub(super) async fn recent(Path(store): Path<String>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Read)?;
-    let before: Option<VersionId> = cursor::decode(RECENT, call.query.get("page"))?;
+pub(super) fn recent(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Read)?;
+    let before: Option<VersionId> = cursor::decode(RECENT, call.query().get("page"))?;
     let request = RecentRequest {
         stores: vec![store.id],
-        since: moment(&call, "timeframe")?.unwrap_or(Timestamp::MIN),
+        since: moment(call, "timeframe")?.unwrap_or(Timestamp::MIN),
         operations: Vec::new(),
-        kinds: call.query.all("note_type").into_iter().map(str::to_owned).collect(),
+        kinds: call.query().all("note_type").into_iter().map(str::to_owned).collect(),
         before,
-        limit: call.query.limit(View::Basic)?,
+        limit: call.query().limit(View::Basic)?,
     };
-    let page = call.blocking(move |call| call.engine().recent(&request)).await?;
+    let page = call.engine.recent(&request)?;
     Ok(json(&ListBody {
         data: page.items.iter().map(RecentBody::from).collect(),
         next_page: page.next.map(|id| cursor::encode(RECENT, id)),
@@ -174,35 +172,21 @@ pub(super) async fn recent(Path(store): Path<String>, call: Call) -> Answer {
 
 /// Returns the links of a memory, those that mean it, those that mean nothing, or the memories
 /// without any.
-pub(super) async fn links(Path(store): Path<String>, call: Call) -> Answer {
-    let scope = scope(&call, &store)?;
-    let memory = call.query.get("memory").map(str::to_owned);
+pub(super) fn links(call: &Call<'_>) -> Answer {
+    let scope = scope(call)?;
     let list = |links: Vec<NoteLink>| {
         json(&ListBody::complete(links.iter().map(NoteLinkBody::from).collect()))
     };
-    match (call.query.get("direction"), memory) {
+    let engine = call.engine;
+    match (call.query().get("direction"), call.query().get("memory")) {
         (None | Some("outgoing"), Some(memory)) => {
-            let links = call.blocking(move |call| {
-                let (engine, memory) = resolved(call, &scope, &memory)?;
-                engine.links(&scope, memory, LINKS_MAX)
-            });
-            Ok(list(links.await?))
+            Ok(list(engine.links(&scope, resolved(engine, &scope, memory)?, LINKS_MAX)?))
         }
         (Some("incoming"), Some(memory)) => {
-            let links = call.blocking(move |call| {
-                let (engine, memory) = resolved(call, &scope, &memory)?;
-                engine.backlinks(&scope, memory, LINKS_MAX)
-            });
-            Ok(list(links.await?))
+            Ok(list(engine.backlinks(&scope, resolved(engine, &scope, memory)?, LINKS_MAX)?))
         }
-        (Some("unresolved"), None) => {
-            let links = call.blocking(move |call| call.engine().unresolved(&scope, LINKS_MAX));
-            Ok(list(links.await?))
-        }
-        (Some("none"), None) => {
-            let orphans = call.blocking(move |call| call.engine().orphans(&scope, LINKS_MAX));
-            Ok(json(&OrphansBody::from(&orphans.await?)))
-        }
+        (Some("unresolved"), None) => Ok(list(engine.unresolved(&scope, LINKS_MAX)?)),
+        (Some("none"), None) => Ok(json(&OrphansBody::from(&engine.orphans(&scope, LINKS_MAX)?))),
         _ => Err(Failure::invalid(
             "direction: must be `outgoing` or `incoming` with `memory`, or `unresolved` or `none` \
              without it",
@@ -210,11 +194,7 @@ pub(super) async fn links(Path(store): Path<String>, call: Call) -> Answer {
     }
 }
 
-fn resolved<'a>(
-    call: &'a Call,
-    scope: &Scope,
-    memory: &str,
-) -> Result<(&'a Engine, MemoryId), Error> {
+fn resolved(engine: &Engine, scope: &Scope, memory: &str) -> Result<MemoryId, Error> {
     let home = Scope { home: scope.home, stores: vec![scope.home] };
-    Ok((call.engine(), call.engine().resolve(&home, memory, View::Basic)?.id))
+    Ok(engine.resolve(&home, memory, View::Basic)?.id)
 }

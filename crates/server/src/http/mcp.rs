@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, StreamExt as _};
 use http_body_util::{BodyExt as _, Collected};
 use hyper::body::Frame;
+use quipu_core::Engine;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::common::http_header::{HEADER_MCP_PROTOCOL_VERSION, HEADER_SESSION_ID};
 
@@ -20,8 +21,11 @@ use serde_json::{Value, json};
 
 use super::App;
 use super::answer::Failure;
+use super::body::Incoming;
 use super::caller::{self, Caller};
-use crate::mcp::{self, InUse, Secret};
+use super::guard::guarded;
+use crate::credential::Credential;
+use crate::mcp::{self, InUse};
 
 const EVENTS: &str = "text/event-stream";
 
@@ -35,7 +39,7 @@ pub(super) fn routes(app: &App) -> Router<App> {
 
 /// Lets requests pass with who makes them, and nobody else.
 async fn authenticated(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let (caller, secret) = match admitted(&app, request.headers()) {
+    let (caller, credential) = match admitted(&app, request.headers()).await {
         Ok(admitted) => admitted,
         Err(failure) => {
             let realm = "Bearer realm=\"quipu\"";
@@ -54,8 +58,9 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
             None => return no_connection().into_response(),
         },
     };
+    let is_end = request.method() == Method::DELETE;
     request.extensions_mut().insert(caller.principal);
-    request.extensions_mut().insert(secret);
+    request.extensions_mut().insert(credential.clone());
     let response = match listed(&app, request).await {
         Ok(Posted::One(request)) => next.run(request).await,
         Ok(Posted::Several(..)) if in_use.is_none() => {
@@ -71,6 +76,12 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
         }
         Err(failure) => return failure.into_response(),
     };
+    let response = match (is_stream(&response), response.status()) {
+        (true, _) => response.map(|body| guarded(body, credential)),
+        // The SDK says that it will be done, when it is done; clients complain.
+        (false, StatusCode::ACCEPTED) if is_end => StatusCode::NO_CONTENT.into_response(),
+        (false, _) => response,
+    };
     match (in_use, connection(response.headers())) {
         (Some(in_use), _) => held(response, in_use),
         (None, Some(id)) => {
@@ -81,11 +92,21 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
     }
 }
 
-fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Secret), Failure> {
-    let secret = Secret::new(caller::credential(headers)?);
-    let (caller, _) = Caller::authenticate(app.engine(), headers, None)?;
+async fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), Failure> {
+    let secret = caller::credential(headers)?;
+    let mut credential = Credential::new(app.pool(), &app.0.feed, secret);
+    let headers = headers.clone();
+    let authenticate = move |engine: &Engine| Caller::authenticate(engine, &headers, None);
+    let (caller, _) = app.pool().read(authenticate).await??;
+    credential.expires_with(&caller.principal);
     app.0.rate.admit(&caller.actor)?;
-    Ok((caller, secret))
+    Ok((caller, credential))
+}
+
+/// Tells whether a response is a stream of events.
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes()))
 }
 
 /// Tells whether a message is of a revision that has no connections.
@@ -131,8 +152,10 @@ async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
     if request.method() != Method::POST {
         return Ok(Posted::One(request));
     }
-    let (parts, mut body) = request.into_parts();
-    let bytes = caller::read_body(&mut body, app).await?;
+    let (parts, body) = request.into_parts();
+    let mut body = Incoming::new(body);
+    body.read_rest(app.settings()).await?;
+    let bytes = body.into_bytes();
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return Ok(Posted::One(Request::from_parts(parts, Body::from(bytes))));
     }
@@ -205,15 +228,13 @@ impl Answers {
 
 /// Returns the events of the response to a message.
 async fn events(message: &Value, response: Response) -> Body {
-    let (head, body) = response.into_parts();
-    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    if kind.is_some_and(|kind| kind.starts_with(EVENTS.as_bytes())) {
-        return body;
+    if is_stream(&response) {
+        return response.into_body();
     }
-    if head.status.is_success() {
+    if response.status().is_success() {
         return Body::empty();
     }
-    let reason = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let reason = response.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
     Body::from(refused(message, &reason))
 }
 

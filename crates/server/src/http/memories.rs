@@ -7,7 +7,8 @@ use quipu_core::engine::{ListQuery, MemoryUpdate, Precondition};
 use quipu_core::model::{Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, Path, parse_id};
+use super::call::Call;
+use super::caller::{Need, parse_id};
 use super::cursor;
 use crate::wire::{
     CreateMemory, DeletedBody, ListBody, ListingBody, MemoryBody, Object, PreconditionBody,
@@ -16,25 +17,24 @@ use crate::wire::{
 
 const LIST: &str = "memories";
 
-pub(super) async fn create(Path(store): Path<String>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Write)?;
-    let view = call.query.view(View::Basic)?;
+pub(super) fn create(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Write)?;
+    let view = call.query().view(View::Basic)?;
     let body: CreateMemory = call.body()?;
     let path = MemoryPath::parse(&body.path).map_err(|error| invalid("path", error))?;
     let content = Content::new(body.content).map_err(|error| invalid("content", error))?;
-    let created = call
-        .blocking(move |call| call.engine().create(&call.caller.actor, store.id, &path, &content));
-    Ok(json(&viewed(&created.await?.memory, view)))
+    let created = call.engine.create(&call.caller.actor, store.id, &path, &content)?;
+    Ok(json(&viewed(&created.memory, view)))
 }
 
-pub(super) async fn list(Path(store): Path<String>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Read)?;
-    let view = call.query.view(View::Basic)?;
-    let directory = match call.query.get("path_prefix") {
+pub(super) fn list(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Read)?;
+    let view = call.query().view(View::Basic)?;
+    let directory = match call.query().get("path_prefix") {
         None => Directory::root(),
         Some(prefix) => Directory::parse(prefix).map_err(|error| invalid("path_prefix", error))?,
     };
-    let depth = match call.query.get("depth") {
+    let depth = match call.query().get("depth") {
         None | Some("0") => None,
         Some("1") => NonZero::new(1),
         Some(_) => return Err(Failure::invalid("depth: must be 0 or 1")),
@@ -42,27 +42,27 @@ pub(super) async fn list(Path(store): Path<String>, call: Call) -> Answer {
     let query = ListQuery {
         directory,
         depth,
-        after: cursor::decode(LIST, call.query.get("page"))?,
-        limit: call.query.limit(view)?,
+        after: cursor::decode(LIST, call.query().get("page"))?,
+        limit: call.query().limit(view)?,
         view,
     };
-    let page = call.engine().list(store.id, &query)?;
+    let page = call.engine.list(store.id, &query)?;
     Ok(json(&ListBody {
         data: page.items.iter().map(ListingBody::from).collect(),
         next_page: page.next.map(|place| cursor::encode(LIST, place)),
     }))
 }
 
-pub(super) async fn retrieve(Path((store, memory)): Path<(String, String)>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Read)?;
-    let view = call.query.view(View::Full)?;
-    let id: MemoryId = parse_id(&memory, "memory")?;
-    Ok(json(&MemoryBody::from(&call.engine().memory(store.id, id, view)?)))
+pub(super) fn retrieve(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Read)?;
+    let view = call.query().view(View::Full)?;
+    let id: MemoryId = parse_id(call.parameter("memory"), "memory")?;
+    Ok(json(&MemoryBody::from(&call.engine.memory(store.id, id, view)?)))
 }
 
-pub(super) async fn update(Path((store, memory)): Path<(String, String)>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Write)?;
-    let view = call.query.view(View::Basic)?;
+pub(super) fn update(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Write)?;
+    let view = call.query().view(View::Basic)?;
     let body: UpdateMemory = call.body()?;
     if body.content.is_none() && body.path.is_none() {
         return Err(Failure::invalid("request body: at least one of content and path is required"));
@@ -77,26 +77,24 @@ pub(super) async fn update(Path((store, memory)): Path<(String, String)>, call: 
         path: path.map_err(|error| invalid("path", error))?,
         precondition: precondition(body.precondition)?,
     };
-    let id: MemoryId = match parse_id(&memory, "memory") {
+    let id: MemoryId = match parse_id(call.parameter("memory"), "memory") {
         Ok(id) => id,
         // That the store is archived comes first in the order of checks.
         Err(failure) if store.archived_at.is_none() => return Err(failure),
         Err(_) => quipu_core::model::Id::from_bits(0),
     };
-    let updated =
-        call.blocking(move |call| call.engine().update(&call.caller.actor, store.id, id, &update));
-    Ok(json(&viewed(&updated.await?.memory, view)))
+    let updated = call.engine.update(&call.caller.actor, store.id, id, &update)?;
+    Ok(json(&viewed(&updated.memory, view)))
 }
 
-pub(super) async fn delete(Path((store, memory)): Path<(String, String)>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Write)?;
-    let precondition = match call.query.get("expected_content_sha256") {
+pub(super) fn delete(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Write)?;
+    let precondition = match call.query().get("expected_content_sha256") {
         None => Precondition::None,
         Some(hash) => Precondition::ContentIs(parse_hash("expected_content_sha256", hash)?),
     };
-    let id: MemoryId = parse_id(&memory, "memory")?;
-    call.blocking(move |call| call.engine().delete(&call.caller.actor, store.id, id, precondition))
-        .await?;
+    let id: MemoryId = parse_id(call.parameter("memory"), "memory")?;
+    call.engine.delete(&call.caller.actor, store.id, id, precondition)?;
     Ok(json(&DeletedBody::memory(id)))
 }
 

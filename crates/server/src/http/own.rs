@@ -4,40 +4,52 @@ use quipu_core::Error;
 use quipu_core::engine::{NewAttachment, NewSession, Principal, StoreUpdate, TokenWish};
 use quipu_core::model::{Access, Instructions, MemoryPath, Store, StorePolicy, VersionId};
 use quipu_core::prompt::{Prompt, PromptStore};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, Path, parse_id};
+use super::call::{Call, Kind};
+use super::caller::{Need, parse_id};
 use super::sessions::session;
-use crate::tool::{MemoryTool, Strings, ToolSettings};
+use crate::tool::{self, MemoryTool, Strings, ToolSettings};
 use crate::wire::{
     MemoryBody, PolicyBody, RestoreVersion, StartToolSession, ToolSessionBody, UpdatePolicy,
 };
 
+/// Returns whether a command of the memory tool reads or writes.
+pub(super) fn tool_kind(body: &[u8]) -> Kind {
+    #[derive(Deserialize)]
+    struct Input {
+        command: String,
+    }
+    match serde_json::from_slice(body) {
+        Ok(Input { command }) if tool::writes(&command) => Kind::Write,
+        // What is no command is refused, for which nothing is written.
+        Ok(_) | Err(_) => Kind::Read,
+    }
+}
+
 /// Carries out one command of the memory tool; the body is the tool's input.
-pub(super) async fn tool(Path(name): Path<String>, call: Call) -> Answer {
-    let store = named_store(&call, &name)?;
-    let strings = match call.query.get("strings") {
+pub(super) fn tool(call: &Call<'_>) -> Answer {
+    let store = named_store(call)?;
+    let strings = match call.query().get("strings") {
         None | Some("doc") => Strings::Doc,
         Some("python") => Strings::Python,
         Some(_) => return Err(Failure::invalid("strings: must be one of: doc, python")),
     };
-    let wanted = call.query.parse("access")?.unwrap_or(Access::ReadWrite);
+    let wanted = call.query().parse("access")?.unwrap_or(Access::ReadWrite);
     let may_write = call.caller.may_in(store.id, Need::Write);
     let access = if may_write { wanted } else { Access::ReadOnly };
-    let settings = ToolSettings { strings, access, ..call.app.settings().tool };
+    let settings = ToolSettings { strings, access, ..call.settings().tool };
     let input: Value = call.json()?;
-    let answered = call.blocking(move |call| {
-        let (engine, actor) = (call.engine().clone(), call.caller.actor.clone());
-        Ok(MemoryTool::new(engine, store.id, actor, settings).call(&input))
-    });
-    Ok(json(&answered.await?))
+    let (engine, actor) = (call.engine.clone(), call.caller.actor.clone());
+    Ok(json(&MemoryTool::new(engine, store.id, actor, settings).call(&input)))
 }
 
 /// Starts a run of the memory tool: a session with a token that writes to this store and to no
 /// other. A caller that is a session already, or that may not write, goes on as it is.
-pub(super) async fn start_tool_session(Path(name): Path<String>, call: Call) -> Answer {
-    let store = named_store(&call, &name)?;
+pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
+    let store = named_store(call)?;
     let body: StartToolSession = call.body()?;
     if let Principal::Session(session) = &call.caller.principal {
         return Ok(json(&ToolSessionBody {
@@ -55,18 +67,17 @@ pub(super) async fn start_tool_session(Path(name): Path<String>, call: Call) -> 
     };
     let title = body.title.unwrap_or_else(|| "memory tool".to_owned());
     let new = NewSession::titled(&title, vec![attachment], TokenWish::Issue);
-    let workspace = call.caller.workspace;
-    let created = call.blocking(move |call| call.engine().create_session(workspace, &new));
-    let (session, token) = created.await?;
+    let (session, token) = call.engine.create_session(call.caller.workspace, &new)?;
     Ok(json(&ToolSessionBody {
         session_id: Some(session.id.to_string()),
         token: token.map(|token| token.reveal().to_owned()),
     }))
 }
 
-/// Returns the store with this name, slug or id that the caller may read; a caller that may make
+/// Returns the store that the path calls by name, slug or id, if the caller may read it; a caller that may make
 /// stores gets a new one.
-fn named_store(call: &Call, name: &str) -> Result<Store, Failure> {
+fn named_store(call: &Call<'_>) -> Result<Store, Failure> {
+    let name = call.parameter("store");
     if let Principal::Session(session) = &call.caller.principal {
         let attached = session.attachments.iter().find(|attachment| {
             attachment.slug == name
@@ -74,13 +85,13 @@ fn named_store(call: &Call, name: &str) -> Result<Store, Failure> {
                 || attachment.store.to_string() == name
         });
         let attached = attached.ok_or_else(|| call.caller.denied(Need::Read))?;
-        return Ok(call.engine().store(attached.store)?);
+        return Ok(call.engine.store(attached.store)?);
     }
     let workspace = call.caller.workspace;
     let store = if call.caller.require_workspace(Need::Manage).is_ok() {
-        call.engine().find_or_create_store(workspace, name)?
+        call.engine.find_or_create_store(workspace, name)?
     } else {
-        call.engine().find_store(workspace, name)?
+        call.engine.find_store(workspace, name)?
     };
     if call.caller.may_in(store.id, Need::Read) {
         Ok(store)
@@ -90,13 +101,13 @@ fn named_store(call: &Call, name: &str) -> Result<Store, Failure> {
 }
 
 /// Returns what Quipu does by itself in a store.
-pub(super) async fn policy(Path(id): Path<String>, call: Call) -> Answer {
-    Ok(json(&PolicyBody::from(call.store(&id, Need::Read)?.policy)))
+pub(super) fn policy(call: &Call<'_>) -> Answer {
+    Ok(json(&PolicyBody::from(call.named_store(Need::Read)?.policy)))
 }
 
 /// Changes what Quipu does by itself in a store.
-pub(super) async fn set_policy(Path(id): Path<String>, call: Call) -> Answer {
-    let store = call.store(&id, Need::Manage)?;
+pub(super) fn set_policy(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Manage)?;
     let body: UpdatePolicy = call.body()?;
     let secrets = body.secrets.as_deref().map(str::parse).transpose();
     let policy = StorePolicy {
@@ -110,35 +121,33 @@ pub(super) async fn set_policy(Path(id): Path<String>, call: Call) -> Answer {
         },
     };
     let update = StoreUpdate { policy: Some(policy), ..StoreUpdate::default() };
-    let updated = call.blocking(move |call| call.engine().update_store(store.id, &update)).await?;
+    let updated = call.engine.update_store(store.id, &update)?;
     Ok(json(&PolicyBody::from(updated.policy)))
 }
 
 /// Writes an old version again.
-pub(super) async fn restore(Path(id): Path<String>, call: Call) -> Answer {
-    let store = call.store(&id, Need::Write)?;
+pub(super) fn restore(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Write)?;
     let body: RestoreVersion = call.body()?;
     let version: VersionId = parse_id(&body.memory_version_id, "memory version")?;
     let to = body.path.as_deref().map(MemoryPath::parse).transpose().map_err(Error::from)?;
-    let restored = call.blocking(move |call| {
-        call.engine().restore(&call.caller.actor, store.id, version, to.as_ref())
-    });
-    Ok(json(&MemoryBody::from(&restored.await?.memory)))
+    let restored = call.engine.restore(&call.caller.actor, store.id, version, to.as_ref())?;
+    Ok(json(&MemoryBody::from(&restored.memory)))
 }
 
 /// Returns the text that tells the agent of a session how to use its memory.
-pub(super) async fn prompt(Path(id): Path<String>, call: Call) -> Answer {
-    let session = session(&call, &id, Need::Read)?;
-    let root = &call.app.settings().mount_root;
+pub(super) fn prompt(call: &Call<'_>) -> Answer {
+    let session = session(call, Need::Read)?;
+    let root = &call.settings().mount_root;
     let stores =
         session.attachments.iter().map(|store| PromptStore::mounted(store, root)).collect();
-    let topic = call.query.get("topic").map(str::to_owned);
+    let topic = call.query().get("topic").map(str::to_owned);
     Ok(json(&serde_json::json!({ "prompt": Prompt { stores, topic }.text() })))
 }
 
 /// Gives a session a new token; the old one stops to work.
-pub(super) async fn new_token(Path(id): Path<String>, call: Call) -> Answer {
-    let session = session(&call, &id, Need::Write)?;
-    let token = call.blocking(move |call| call.engine().renew_token(session.id)).await?;
+pub(super) fn new_token(call: &Call<'_>) -> Answer {
+    let session = session(call, Need::Write)?;
+    let token = call.engine.renew_token(session.id)?;
     Ok(json(&serde_json::json!({ "token": token.reveal() })))
 }

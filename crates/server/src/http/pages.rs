@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use quipu_core::Engine;
 use quipu_core::engine::Principal;
 use quipu_core::model::Role;
 use sha2::{Digest as _, Sha256};
@@ -15,8 +17,12 @@ use sha2::{Digest as _, Sha256};
 use super::App;
 use super::answer::{Answer, Failure};
 use super::caller::Caller;
+use crate::pool::PoolError;
 
 const OPENAPI: &str = include_str!("../../openapi.json");
+/// A server that cannot read its storage within this time is not ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(1);
+
 const DOCS: &str = include_str!("docs.html");
 
 /// Says that the process lives.
@@ -24,35 +30,46 @@ pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Says whether the storage can be read.
+/// Reports whether the storage can be read in time.
 pub(super) async fn ready(State(app): State<App>) -> Answer {
-    match app.engine().newest_sequence() {
-        Ok(_) => Ok("ready\n".into_response()),
-        Err(error) => {
-            let mut failure = Failure::from(error);
-            failure.status = StatusCode::SERVICE_UNAVAILABLE;
-            Err(failure)
-        }
-    }
+    let read = app.pool().read(Engine::newest_sequence);
+    let mut failure = match tokio::time::timeout(READY_TIMEOUT, read).await {
+        Ok(Ok(Ok(_))) => return Ok("ready\n".into_response()),
+        Ok(Ok(Err(error))) => Failure::from(error),
+        Ok(Err(error)) => Failure::from(error),
+        Err(_) => Failure::from(PoolError::Overloaded),
+    };
+    failure.status = StatusCode::SERVICE_UNAVAILABLE;
+    Err(failure)
 }
 
 /// Returns the metrics to callers on this host, and to others with an admin key.
 pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let is_local = peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback());
-    if !is_local {
-        let (caller, _) = Caller::authenticate(app.engine(), request.headers(), None)?;
-        let is_admin = matches!(&caller.principal, Principal::Key(key) if key.role == Role::Admin);
-        if !is_admin {
-            return Err(Failure::forbidden("metrics are for this host and for admin keys"));
+    let headers = request.headers().clone();
+    let look = move |engine: &Engine| {
+        if !is_local {
+            require_admin(engine, &headers)?;
         }
-    }
+        Ok::<_, Failure>(engine.newest_sequence()?)
+    };
+    let sequence = app.pool().read(look).await??;
     let mut text = app.0.metrics.render();
-    let sequence = app.engine().newest_sequence()?;
     text += "# HELP quipu_sequence The newest change of the data directory.\n";
     text += "# TYPE quipu_sequence counter\n";
     text += &format!("quipu_sequence {}\n", sequence.0);
     Ok(with_type("text/plain; version=0.0.4", text))
+}
+
+fn require_admin(engine: &Engine, headers: &HeaderMap) -> Result<(), Failure> {
+    let (caller, _) = Caller::authenticate(engine, headers, None)?;
+    match &caller.principal {
+        Principal::Key(key) if key.role == Role::Admin => Ok(()),
+        Principal::Key(_) | Principal::Session(_) => {
+            Err(Failure::forbidden("metrics are for this host and for admin keys"))
+        }
+    }
 }
 
 /// Returns the description of the API.

@@ -1,11 +1,17 @@
 //! Every route, in one table: the router is made from it, and `openapi.json` is held against it.
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
+use super::answer::Answer;
+use super::call::{self, Call, Kind};
 use super::{App, events, knowledge, memories, own, pages, sessions, stores, versions};
+
+/// The path of the health check.
+pub(super) const HEALTH: &str = "/healthz";
 
 /// What a method does on a path.
 struct Route {
@@ -23,6 +29,23 @@ where
     Route { method, path, handler: on(filter, handler) }
 }
 
+/// Returns a route whose handler reads.
+fn read(method: Method, path: &'static str, work: fn(&Call<'_>) -> Answer) -> Route {
+    handled(method, path, Kind::Read, work)
+}
+
+/// Returns a route whose handler writes.
+fn write(method: Method, path: &'static str, work: fn(&Call<'_>) -> Answer) -> Route {
+    handled(method, path, Kind::Write, work)
+}
+
+fn handled(method: Method, path: &'static str, kind: Kind, work: fn(&Call<'_>) -> Answer) -> Route {
+    let handler = move |State(app): State<App>, request: Request| async move {
+        call::answer(app, request, kind, work).await
+    };
+    route(method, path, handler)
+}
+
 /// Returns the method and the path of every route.
 pub fn routes() -> Vec<(Method, &'static str)> {
     table().into_iter().map(|route| (route.method, route.path)).collect()
@@ -36,51 +59,56 @@ pub(super) fn router() -> Router<App> {
 
 fn table() -> Vec<Route> {
     vec![
-        route(Method::GET, "/v1/memory_stores", stores::list),
-        route(Method::POST, "/v1/memory_stores", stores::create),
-        route(Method::GET, "/v1/memory_stores/{store}", stores::retrieve),
-        route(Method::POST, "/v1/memory_stores/{store}", stores::update),
-        route(Method::PATCH, "/v1/memory_stores/{store}", stores::update),
-        route(Method::DELETE, "/v1/memory_stores/{store}", stores::delete),
-        route(Method::POST, "/v1/memory_stores/{store}/archive", stores::archive),
-        route(Method::GET, "/v1/memory_stores/{store}/memories", memories::list),
-        route(Method::POST, "/v1/memory_stores/{store}/memories", memories::create),
-        route(Method::GET, "/v1/memory_stores/{store}/memories/{memory}", memories::retrieve),
-        route(Method::POST, "/v1/memory_stores/{store}/memories/{memory}", memories::update),
-        route(Method::PATCH, "/v1/memory_stores/{store}/memories/{memory}", memories::update),
-        route(Method::DELETE, "/v1/memory_stores/{store}/memories/{memory}", memories::delete),
-        route(Method::GET, "/v1/memory_stores/{store}/memory_versions", versions::list),
-        route(
+        read(Method::GET, "/v1/memory_stores", stores::list),
+        write(Method::POST, "/v1/memory_stores", stores::create),
+        read(Method::GET, "/v1/memory_stores/{store}", stores::retrieve),
+        write(Method::POST, "/v1/memory_stores/{store}", stores::update),
+        write(Method::PATCH, "/v1/memory_stores/{store}", stores::update),
+        write(Method::DELETE, "/v1/memory_stores/{store}", stores::delete),
+        write(Method::POST, "/v1/memory_stores/{store}/archive", stores::archive),
+        read(Method::GET, "/v1/memory_stores/{store}/memories", memories::list),
+        write(Method::POST, "/v1/memory_stores/{store}/memories", memories::create),
+        read(Method::GET, "/v1/memory_stores/{store}/memories/{memory}", memories::retrieve),
+        write(Method::POST, "/v1/memory_stores/{store}/memories/{memory}", memories::update),
+        write(Method::PATCH, "/v1/memory_stores/{store}/memories/{memory}", memories::update),
+        write(Method::DELETE, "/v1/memory_stores/{store}/memories/{memory}", memories::delete),
+        read(Method::GET, "/v1/memory_stores/{store}/memory_versions", versions::list),
+        read(
             Method::GET,
             "/v1/memory_stores/{store}/memory_versions/{version}",
             versions::retrieve,
         ),
-        route(
+        write(
             Method::POST,
             "/v1/memory_stores/{store}/memory_versions/{version}/redact",
             versions::redact,
         ),
-        route(Method::GET, "/v1/sessions", sessions::list),
-        route(Method::POST, "/v1/sessions", sessions::create),
-        route(Method::GET, "/v1/sessions/{session}", sessions::retrieve),
-        route(Method::POST, "/v1/sessions/{session}", sessions::update),
-        route(Method::PATCH, "/v1/sessions/{session}", sessions::update),
-        route(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
-        route(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
-        route(Method::POST, "/quipu/stores/{store}/tool", own::tool),
-        route(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
-        route(Method::GET, "/quipu/stores/{store}/policy", own::policy),
-        route(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
-        route(Method::POST, "/quipu/stores/{store}/restore", own::restore),
-        route(Method::GET, "/quipu/search", knowledge::search),
-        route(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
-        route(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
-        route(Method::GET, "/quipu/stores/{store}/links", knowledge::links),
-        route(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
-        route(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
+        read(Method::GET, "/v1/sessions", sessions::list),
+        write(Method::POST, "/v1/sessions", sessions::create),
+        read(Method::GET, "/v1/sessions/{session}", sessions::retrieve),
+        write(Method::POST, "/v1/sessions/{session}", sessions::update),
+        write(Method::PATCH, "/v1/sessions/{session}", sessions::update),
+        write(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
+        write(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/tool",
+            Kind::ByBody(own::tool_kind),
+            own::tool,
+        ),
+        write(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
+        read(Method::GET, "/quipu/stores/{store}/policy", own::policy),
+        write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
+        write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
+        read(Method::GET, "/quipu/search", knowledge::search),
+        read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
+        read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
+        read(Method::GET, "/quipu/stores/{store}/links", knowledge::links),
+        read(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
+        write(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
         route(Method::GET, "/quipu/events", events::stream),
         route(Method::GET, "/quipu/docs", pages::docs),
-        route(Method::GET, "/healthz", pages::health),
+        route(Method::GET, HEALTH, pages::health),
         route(Method::GET, "/readyz", pages::ready),
         route(Method::GET, "/metrics", pages::metrics),
         route(Method::GET, "/openapi.json", pages::openapi),

@@ -1,13 +1,15 @@
 //! `/v1/sessions`, as far as memory needs them.
 
 use axum::http::HeaderValue;
+use axum::response::Response;
 use quipu_core::Error;
 use quipu_core::backend::{Order, SessionQuery};
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionUpdate, TokenWish};
 use quipu_core::model::{Access, Instructions, Metadata, Session, SessionId, StoreId, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, Path, no_such, parse_id};
+use super::call::Call;
+use super::caller::{Need, no_such, parse_id};
 use super::cursor;
 use crate::wire::{
     CreateSession, DeletedBody, ListBody, Object, ResourceParam, SessionBody, SessionDetails,
@@ -19,13 +21,13 @@ const LIST: &str = "sessions";
 /// The token is in no shape of the contract, so it comes in a header of the answer.
 pub(super) const TOKEN_HEADER: &str = "quipu-session-token";
 
-pub(super) async fn create(call: Call) -> Answer {
+pub(super) fn create(call: &Call<'_>) -> Answer {
     if matches!(call.caller.principal, Principal::Session(_)) || !call.caller.may(Need::Write) {
         return Err(call.caller.denied(Need::Manage));
     }
     let body: CreateSession = call.body()?;
     let resources = body.resources.unwrap_or_default();
-    let stores_max = call.engine().limits().stores_per_session_max;
+    let stores_max = call.engine.limits().stores_per_session_max;
     if resources.len() > stores_max {
         return Err(Failure::invalid(format!(
             "resources cannot contain more than {stores_max} memory_store entries"
@@ -33,7 +35,7 @@ pub(super) async fn create(call: Call) -> Answer {
     }
     let attachments = resources
         .into_iter()
-        .map(|Object(resource)| attachment(&call, resource))
+        .map(|Object(resource)| attachment(call, resource))
         .collect::<Result<_, _>>()?;
     let new = NewSession {
         title: body.title.unwrap_or_default(),
@@ -42,10 +44,8 @@ pub(super) async fn create(call: Call) -> Answer {
         attachments,
         token: TokenWish::Issue,
     };
-    let (workspace, app) = (call.caller.workspace, call.app.clone());
-    let created = call.blocking(move |call| call.engine().create_session(workspace, &new));
-    let (session, token) = created.await?;
-    let mut response = json(&SessionBody::new(&session, &app.settings().mount_root));
+    let (session, token) = call.engine.create_session(call.caller.workspace, &new)?;
+    let mut response = shown(call, &session);
     let token = token.and_then(|token| HeaderValue::from_str(token.reveal()).ok());
     if let Some(mut token) = token {
         token.set_sensitive(true);
@@ -54,7 +54,7 @@ pub(super) async fn create(call: Call) -> Answer {
     Ok(response)
 }
 
-fn attachment(call: &Call, resource: ResourceParam) -> Result<NewAttachment, Failure> {
+fn attachment(call: &Call<'_>, resource: ResourceParam) -> Result<NewAttachment, Failure> {
     let ResourceParam::MemoryStore { memory_store_id, access, instructions } = resource;
     let access = match access {
         None => Access::default(),
@@ -73,10 +73,10 @@ fn attachment(call: &Call, resource: ResourceParam) -> Result<NewAttachment, Fai
     })
 }
 
-/// Returns a session of the caller's workspace; a session sees only itself.
-pub(super) fn session(call: &Call, id: &str, need: Need) -> Result<Session, Failure> {
-    let id: SessionId = parse_id(id, "session")?;
-    let session = call.engine().session(id)?;
+/// Returns the session that the path names, of the caller's workspace; a session sees only itself.
+pub(super) fn session(call: &Call<'_>, need: Need) -> Result<Session, Failure> {
+    let id: SessionId = parse_id(call.parameter("session"), "session")?;
+    let session = call.engine.session(id)?;
     let is_own = match &call.caller.principal {
         Principal::Key(_) => call.caller.may(need),
         Principal::Session(own) => own.id == id && need == Need::Read,
@@ -87,12 +87,12 @@ pub(super) fn session(call: &Call, id: &str, need: Need) -> Result<Session, Fail
     if is_own { Ok(session) } else { Err(call.caller.denied(need)) }
 }
 
-pub(super) async fn list(call: Call) -> Answer {
+pub(super) fn list(call: &Call<'_>) -> Answer {
     if matches!(call.caller.principal, Principal::Session(_)) {
         return Err(call.caller.denied(Need::Manage));
     }
-    let limit = call.query.limit(View::Basic)?;
-    let order = match call.query.get("order") {
+    let limit = call.query().limit(View::Basic)?;
+    let order = match call.query().get("order") {
         None | Some("desc") => Order::NewestFirst,
         Some("asc") => Order::OldestFirst,
         Some(_) => return Err(Failure::invalid("order: must be one of: asc, desc")),
@@ -100,13 +100,13 @@ pub(super) async fn list(call: Call) -> Answer {
     let mut query = SessionQuery {
         workspace: call.caller.workspace,
         store: None,
-        archived: call.query.archived()?,
-        created: call.query.created()?,
+        archived: call.query().archived()?,
+        created: call.query().created()?,
         order,
-        after: cursor::decode(LIST, call.query.get("page"))?,
+        after: cursor::decode(LIST, call.query().get("page"))?,
         limit,
     };
-    if let Some(store) = call.query.get("memory_store_id") {
+    if let Some(store) = call.query().get("memory_store_id") {
         match store.parse::<StoreId>() {
             Ok(id) => query.store = Some(id),
             Err(_) => return Ok(json(&ListBody::<SessionBody>::complete(Vec::new()))),
@@ -114,9 +114,9 @@ pub(super) async fn list(call: Call) -> Answer {
     }
     let mut data = Vec::new();
     let next = loop {
-        let page = call.engine().sessions(&query)?;
-        let wanted = page.items.iter().filter(|session| is_wanted(&call, session));
-        let root = &call.app.settings().mount_root;
+        let page = call.engine.sessions(&query)?;
+        let wanted = page.items.iter().filter(|session| is_wanted(call, session));
+        let root = &call.settings().mount_root;
         data.extend(wanted.map(|session| SessionBody::new(session, root)));
         query.after = page.next;
         query.limit = limit - data.len().min(limit);
@@ -128,42 +128,41 @@ pub(super) async fn list(call: Call) -> Answer {
 }
 
 /// Applies the filters that look at what the engine does not know.
-fn is_wanted(call: &Call, session: &Session) -> bool {
+fn is_wanted(call: &Call<'_>, session: &Session) -> bool {
     let details = SessionDetails::of(session);
     let status = if session.archived_at.is_some() { "terminated" } else { "idle" };
-    let statuses = call.query.all("statuses");
+    let statuses = call.query().all("statuses");
     let version = details.agent_version.to_string();
     // A version means nothing without the agent that it is a version of.
-    call.query.get("agent_id").is_none_or(|id| {
+    call.query().get("agent_id").is_none_or(|id| {
         id == details.agent_id
-            && call.query.get("agent_version").is_none_or(|wanted| wanted == version)
-    }) && call.query.get("deployment_id").is_none()
+            && call.query().get("agent_version").is_none_or(|wanted| wanted == version)
+    }) && call.query().get("deployment_id").is_none()
         && (statuses.is_empty() || statuses.contains(&status))
 }
 
-pub(super) async fn retrieve(Path(id): Path<String>, call: Call) -> Answer {
-    let session = session(&call, &id, Need::Read)?;
-    Ok(json(&SessionBody::new(&session, &call.app.settings().mount_root)))
+pub(super) fn retrieve(call: &Call<'_>) -> Answer {
+    Ok(shown(call, &session(call, Need::Read)?))
 }
 
-pub(super) async fn update(Path(id): Path<String>, call: Call) -> Answer {
-    let session = session(&call, &id, Need::Write)?;
+pub(super) fn update(call: &Call<'_>) -> Answer {
+    let session = session(call, Need::Write)?;
     let body: UpdateSession = call.body()?;
     let update = SessionUpdate { title: body.title, metadata: body.metadata.unwrap_or_default() };
-    let app = call.app.clone();
-    let updated = call.blocking(move |call| call.engine().update_session(session.id, &update));
-    Ok(json(&SessionBody::new(&updated.await?, &app.settings().mount_root)))
+    Ok(shown(call, &call.engine.update_session(session.id, &update)?))
 }
 
-pub(super) async fn archive(Path(id): Path<String>, call: Call) -> Answer {
-    let session = session(&call, &id, Need::Write)?;
-    let app = call.app.clone();
-    let archived = call.blocking(move |call| call.engine().archive_session(session.id));
-    Ok(json(&SessionBody::new(&archived.await?, &app.settings().mount_root)))
+pub(super) fn archive(call: &Call<'_>) -> Answer {
+    let session = session(call, Need::Write)?;
+    Ok(shown(call, &call.engine.archive_session(session.id)?))
 }
 
-pub(super) async fn delete(Path(id): Path<String>, call: Call) -> Answer {
-    let session = session(&call, &id, Need::Write)?;
-    call.blocking(move |call| call.engine().delete_session(session.id)).await?;
+pub(super) fn delete(call: &Call<'_>) -> Answer {
+    let session = session(call, Need::Write)?;
+    call.engine.delete_session(session.id)?;
     Ok(json(&DeletedBody::session(session.id)))
+}
+
+fn shown(call: &Call<'_>, session: &Session) -> Response {
+    json(&SessionBody::new(session, &call.settings().mount_root))
 }

@@ -6,13 +6,14 @@ use quipu_core::engine::{NewStore, StoreUpdate};
 use quipu_core::model::{Description, Metadata, Name, StorePolicy, View};
 
 use super::answer::{Answer, json};
-use super::caller::{Call, Need, Path};
+use super::call::Call;
+use super::caller::Need;
 use super::cursor;
 use crate::wire::{CreateStore, DeletedBody, ListBody, StoreBody, UpdateStore};
 
 const LIST: &str = "stores";
 
-pub(super) async fn create(call: Call) -> Answer {
+pub(super) fn create(call: &Call<'_>) -> Answer {
     call.caller.require_workspace(Need::Manage)?;
     let body: CreateStore = call.body()?;
     let new = NewStore {
@@ -21,24 +22,23 @@ pub(super) async fn create(call: Call) -> Answer {
         metadata: Metadata::new(body.metadata.unwrap_or_default()).map_err(Error::from)?,
         policy: StorePolicy::default(),
     };
-    let workspace = call.caller.workspace;
-    let store = call.blocking(move |call| call.engine().create_store(workspace, &new)).await?;
+    let store = call.engine.create_store(call.caller.workspace, &new)?;
     Ok(json(&StoreBody::from(&store)))
 }
 
-pub(super) async fn list(call: Call) -> Answer {
-    let limit = call.query.limit(View::Basic)?;
+pub(super) fn list(call: &Call<'_>) -> Answer {
+    let limit = call.query().limit(View::Basic)?;
     let mut query = StoreQuery {
         workspace: call.caller.workspace,
-        archived: call.query.archived()?,
-        created: call.query.created()?,
-        before: cursor::decode(LIST, call.query.get("page"))?,
+        archived: call.query().archived()?,
+        created: call.query().created()?,
+        before: cursor::decode(LIST, call.query().get("page"))?,
         limit,
     };
     // A caller that sees only some stores gets full pages of those.
     let mut data = Vec::new();
     let next = loop {
-        let page = call.engine().stores(&query)?;
+        let page = call.engine.stores(&query)?;
         let visible = page.items.iter().filter(|store| call.caller.may_in(store.id, Need::Read));
         data.extend(visible.map(StoreBody::from));
         query.before = page.next;
@@ -50,12 +50,12 @@ pub(super) async fn list(call: Call) -> Answer {
     Ok(json(&ListBody { data, next_page: next.map(|id| cursor::encode(LIST, id)) }))
 }
 
-pub(super) async fn retrieve(Path(id): Path<String>, call: Call) -> Answer {
-    Ok(json(&StoreBody::from(&call.store(&id, Need::Read)?)))
+pub(super) fn retrieve(call: &Call<'_>) -> Answer {
+    Ok(json(&StoreBody::from(&call.named_store(Need::Read)?)))
 }
 
-pub(super) async fn update(Path(id): Path<String>, call: Call) -> Answer {
-    let store = call.store(&id, Need::Manage)?;
+pub(super) fn update(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Manage)?;
     let body: UpdateStore = call.body()?;
     let update = StoreUpdate {
         name: body.name.map(Name::new).transpose().map_err(Error::from)?,
@@ -63,18 +63,18 @@ pub(super) async fn update(Path(id): Path<String>, call: Call) -> Answer {
         metadata: body.metadata.unwrap_or_default(),
         policy: None,
     };
-    let store = call.blocking(move |call| call.engine().update_store(store.id, &update)).await?;
+    let store = call.engine.update_store(store.id, &update)?;
     Ok(json(&StoreBody::from(&store)))
 }
 
-pub(super) async fn archive(Path(id): Path<String>, call: Call) -> Answer {
-    let store = call.store(&id, Need::Manage)?;
-    let store = call.blocking(move |call| call.engine().archive_store(store.id)).await?;
+pub(super) fn archive(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Manage)?;
+    let store = call.engine.archive_store(store.id)?;
     Ok(json(&StoreBody::from(&store)))
 }
 
-pub(super) async fn delete(Path(id): Path<String>, call: Call) -> Answer {
-    let store = call.store(&id, Need::Manage)?;
-    call.blocking(move |call| call.engine().delete_store(store.id)).await?;
+pub(super) fn delete(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Manage)?;
+    call.engine.delete_store(store.id)?;
     Ok(json(&DeletedBody::store(store.id)))
 }

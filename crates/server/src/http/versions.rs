@@ -4,22 +4,23 @@ use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::model::{Actor, KeyId, MemoryId, PrincipalName, SessionId, VersionId, View};
 
 use super::answer::{Answer, Failure, json};
-use super::caller::{Call, Need, Path, parse_id};
+use super::call::Call;
+use super::caller::{Need, parse_id};
 use super::cursor;
 use super::query::Query;
 use crate::wire::{ListBody, VersionBody};
 
 const LIST: &str = "versions";
 
-pub(super) async fn list(Path(store): Path<String>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Read)?;
-    let view = call.query.view(View::Basic)?;
-    let before = cursor::decode(LIST, call.query.get("page"))?;
-    let limit = call.query.limit(view)?;
-    let Some(filter) = filter(&call.query)? else {
+pub(super) fn list(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Read)?;
+    let view = call.query().view(View::Basic)?;
+    let before = cursor::decode(LIST, call.query().get("page"))?;
+    let limit = call.query().limit(view)?;
+    let Some(filter) = filter(call.query())? else {
         return Ok(json(&ListBody::<VersionBody>::complete(Vec::new())));
     };
-    let page = call.engine().versions(store.id, &VersionQuery { filter, before, limit, view })?;
+    let page = call.engine.versions(store.id, &VersionQuery { filter, before, limit, view })?;
     Ok(json(&ListBody {
         data: page.items.iter().map(VersionBody::from).collect(),
         next_page: page.next.map(|id| cursor::encode(LIST, id)),
@@ -51,19 +52,17 @@ fn filter(query: &Query) -> Result<Option<VersionFilter>, Failure> {
     }))
 }
 
-pub(super) async fn retrieve(Path((store, version)): Path<(String, String)>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Read)?;
-    let view = call.query.view(View::Full)?;
-    let id: VersionId = parse_id(&version, "memory version")?;
-    Ok(json(&VersionBody::from(&call.engine().version(store.id, id, view)?)))
+pub(super) fn retrieve(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Read)?;
+    let view = call.query().view(View::Full)?;
+    let id: VersionId = parse_id(call.parameter("version"), "memory version")?;
+    Ok(json(&VersionBody::from(&call.engine.version(store.id, id, view)?)))
 }
 
-pub(super) async fn redact(Path((store, version)): Path<(String, String)>, call: Call) -> Answer {
-    let store = call.store(&store, Need::Manage)?;
-    let id: VersionId = parse_id(&version, "memory version")?;
-    let redacted =
-        call.blocking(move |call| call.engine().redact(&call.caller.actor, store.id, &[id]));
-    let redacted = redacted.await?;
+pub(super) fn redact(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Manage)?;
+    let id: VersionId = parse_id(call.parameter("version"), "memory version")?;
+    let redacted = call.engine.redact(&call.caller.actor, store.id, &[id])?;
     let version = redacted.first().expect("one version was redacted");
     Ok(json(&VersionBody::from(version)))
 }

@@ -3,7 +3,7 @@
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::engine::{NewStore, Principal};
 use quipu_core::model::{
-    Access, Actor, Description, Key, Name, Role, Session, Store, StoreId, WorkspaceId, slug,
+    Access, Description, Key, Name, Role, Session, Store, StoreId, WorkspaceId, slug,
 };
 use quipu_core::{Engine, Error, ErrorKind};
 
@@ -12,10 +12,16 @@ use super::{MEMORY_STORE, McpSettings};
 /// The store for notes that is made when there is none.
 const NOTES_STORE: &str = "notes";
 
-/// Whoever is at the other end, for one request.
+/// Whoever is at the other end, for one request, with an engine to answer it.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) engine: Engine,
+    pub(super) identity: Identity,
+}
+
+/// Who is at the other end, and what they may do.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
     pub(super) workspace: WorkspaceId,
     pub(super) grant: Grant,
     pub(super) settings: McpSettings,
@@ -42,14 +48,6 @@ impl From<Principal> for Grant {
 }
 
 impl Grant {
-    /// Returns the actor that the client is, if it has an identity of its own already.
-    pub(super) fn session(&self) -> Option<Actor> {
-        match self {
-            Self::Session(session) => Some(Actor::Session(session.id)),
-            Self::Everything | Self::Key(_) => None,
-        }
-    }
-
     fn access(&self, store: StoreId) -> Option<Access> {
         match self {
             Self::Everything => Some(Access::ReadWrite),
@@ -100,7 +98,7 @@ impl Grant {
     }
 }
 
-impl Client {
+impl Identity {
     /// Tells whether anything can be changed, anywhere.
     pub(super) fn writes(&self) -> bool {
         self.settings.access == Access::ReadWrite && self.grant.writes()
@@ -118,9 +116,16 @@ impl Client {
         self.settings.access == Access::ReadWrite && self.grant.manages_stores()
     }
 
+    /// Tells whether the first note makes a store for it, if there is none.
+    pub(super) fn makes_first_store(&self) -> bool {
+        self.settings.access == Access::ReadWrite && self.grant.makes_first_store()
+    }
+}
+
+impl Client {
     /// Fails unless stores may be created and deleted.
     pub(super) fn require_management(&self) -> Result<(), Error> {
-        if self.manages() {
+        if self.identity.manages() {
             return Ok(());
         }
         Err(Error::new(ErrorKind::AccessDenied, "you may not create or delete stores here")
@@ -130,7 +135,7 @@ impl Client {
     /// Fails unless the store may be written to.
     pub(super) fn require_writing(&self, store: &Store) -> Result<(), Error> {
         require_open(store)?;
-        match self.access(store.id) {
+        match self.identity.access(store.id) {
             Some(Access::ReadWrite) => Ok(()),
             Some(Access::ReadOnly) | None => Err(Error::new(
                 ErrorKind::AccessDenied,
@@ -140,27 +145,22 @@ impl Client {
         }
     }
 
-    /// Tells whether the first note makes a store for it, if there is none.
-    pub(super) fn makes_first_store(&self) -> bool {
-        self.settings.access == Access::ReadWrite && self.grant.makes_first_store()
-    }
-
     /// Returns the stores that can be reached: attached ones in their order, others by age, those
     /// that are archived last.
     pub(super) fn stores(&self) -> Result<Vec<Store>, Error> {
-        if let Grant::Session(session) = &self.grant {
+        if let Grant::Session(session) = &self.identity.grant {
             let attached = session.attachments.iter().map(|attached| attached.store);
             return Ok(attached.filter_map(|id| self.engine.store(id).ok()).collect());
         }
         let query = StoreQuery {
-            workspace: self.workspace,
+            workspace: self.identity.workspace,
             archived: Archived::Show,
             created: Span::default(),
             before: None,
             limit: usize::MAX,
         };
         let mut stores = self.engine.stores(&query)?.items;
-        stores.retain(|store| self.access(store.id).is_some());
+        stores.retain(|store| self.identity.access(store.id).is_some());
         stores.reverse();
         stores.sort_by_key(is_archived);
         Ok(stores)
@@ -215,11 +215,11 @@ impl Client {
 
     /// Returns the store that is used when none is named; `None` if there is no rule for one.
     pub(super) fn default_store(&self) -> Result<Option<Store>, Error> {
-        if let Grant::Session(_) = self.grant {
+        if let Grant::Session(_) = self.identity.grant {
             return Ok(self.stores()?.into_iter().next());
         }
         let mut stores = self.open_stores()?;
-        if let Some(wanted) = &self.settings.store {
+        if let Some(wanted) = &self.identity.settings.store {
             return match self.store(wanted) {
                 Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
                 found => found.map(Some),
@@ -243,7 +243,7 @@ impl Client {
         }
         let others = self.open_stores()?;
         let is_choice = others.iter().any(|store| store.name.as_str() != MEMORY_STORE);
-        if is_choice && self.settings.store.is_none() {
+        if is_choice && self.identity.settings.store.is_none() {
             return Err(Error::new(ErrorKind::Ambiguous, "there is no default store")
                 .with_hint(format!("name one as `project`: {}", names(&others))));
         }
@@ -253,7 +253,7 @@ impl Client {
     /// Returns the store to write notes to: the one named, or the default one, which is made if
     /// there is no store for notes at all.
     pub(super) fn store_for_notes(&self, wanted: Option<&str>) -> Result<Store, Error> {
-        match (self.chosen(wanted)?, &self.settings.store) {
+        match (self.chosen(wanted)?, &self.identity.settings.store) {
             (Some(store), _) => Ok(store),
             (None, Some(wanted)) => self.created(wanted, ""),
             (None, None) => self.created(NOTES_STORE, "Notes."),
@@ -283,7 +283,7 @@ impl Client {
         let stores = self.stores()?;
         let is_own = |store: &&Store| store.name.as_str() == MEMORY_STORE;
         let own = stores.iter().find(is_own);
-        match (own.or_else(|| self.first_attached(&stores)), &self.grant) {
+        match (own.or_else(|| self.first_attached(&stores)), &self.identity.grant) {
             (Some(store), _) => Ok(store.clone()),
             (None, Grant::Session(_)) => Err(Error::not_found("no store is attached")),
             (None, Grant::Everything | Grant::Key(_)) => {
@@ -293,7 +293,7 @@ impl Client {
     }
 
     fn first_attached<'s>(&self, stores: &'s [Store]) -> Option<&'s Store> {
-        match self.grant {
+        match self.identity.grant {
             Grant::Session(_) => stores.first(),
             Grant::Everything | Grant::Key(_) => None,
         }
@@ -304,8 +304,9 @@ impl Client {
         if let Some(store) = self.stores()?.into_iter().find(|store| store.name.as_str() == name) {
             return require_open(&store).map(|()| store);
         }
-        if !self.makes_first_store() {
-            let is_limited = matches!(&self.grant, Grant::Key(key) if key.stores.is_some());
+        if !self.identity.makes_first_store() {
+            let is_limited =
+                matches!(&self.identity.grant, Grant::Key(key) if key.stores.is_some());
             let message = if is_limited { "you reach no store" } else { "there is no store" };
             return Err(Error::not_found(format!("{message} `{name}`")).with_hint(
                 "name another one as `project`, or ask somebody who may make stores for this one",
@@ -313,7 +314,7 @@ impl Client {
         }
         let description = Description::new(description)?;
         let new = NewStore { description, ..NewStore::named(Name::new(name)?) };
-        self.engine.ensure_store(self.workspace, &new)
+        self.engine.ensure_store(self.identity.workspace, &new)
     }
 
     /// Returns the shortest name that [`Client::store`] takes for this store.

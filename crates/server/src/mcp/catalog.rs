@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use rmcp::model::Tool;
 
-use super::access::Client;
+use super::access::Identity;
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("tools.json")).expect("a test reads the same text")
@@ -110,7 +110,7 @@ pub(super) fn writes(name: &str) -> bool {
 }
 
 /// Returns the tools that a client is offered.
-pub(super) fn offered(client: &Client) -> impl Iterator<Item = &'static Tool> {
+pub(super) fn offered(client: &Identity) -> impl Iterator<Item = &'static Tool> {
     let power = match (client.manages(), client.writes()) {
         (true, _) => Power::Manage,
         (false, true) => Power::Write,

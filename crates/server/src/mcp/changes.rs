@@ -1,32 +1,24 @@
-//! Telling clients what changed, whatever door and process it came through.
+//! Notifications about changes, whatever door and process they came through.
 //!
-//! The change feed is read once per process, whatever the number of clients; each of them picks
-//! from it what it wants to hear and may know.
+//! Every client has a [`Tail`] of the feed of this process and selects the changes that it is
+//! subscribed to and may see. A client that missed some is notified of everything.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Once, PoisonError};
-use std::time::Duration;
+use std::future;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use quipu_core::backend::{Change, Event, Sequence};
+use quipu_core::backend::Event;
+use quipu_core::engine::News;
 use quipu_core::model::{MemoryPath, Operation, StoreId, View, WorkspaceId};
-use quipu_core::{Engine, Error};
+use quipu_core::{Engine, Error, ErrorKind};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionSink};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, watch};
 
-use super::access::Client;
-use super::http::Secret;
+use super::access::{Client, Identity};
 use super::place;
-
-/// So many changes are read at once.
-const BATCH: usize = 100;
-
-/// A client that falls so many batches behind is told that everything may have changed.
-const BATCHES_KEPT: usize = 64;
-
-/// The feed is tried again after this time if it cannot be read.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::credential::Credential;
+use crate::feed::{Feed, Received, Tail};
+use crate::pool::{Pool, PoolError};
 
 /// Where a memory is or was.
 type Place = (StoreId, MemoryPath);
@@ -63,144 +55,44 @@ impl Watched {
     }
 }
 
-/// The change feed of this process.
-#[derive(Debug)]
-pub(super) struct Feed {
-    engine: Engine,
-    newest: watch::Receiver<Sequence>,
-    batches: broadcast::Sender<Arc<Batch>>,
-    start: Once,
-}
-
-/// Changes that were read together.
-#[derive(Debug)]
-struct Batch {
-    /// Whether changes before these are no longer there to be read.
-    is_gap: bool,
-    touches: Vec<Touch>,
-}
-
 /// What a change means for clients.
 #[derive(Debug)]
-struct Touch {
-    sequence: Sequence,
+struct Touch<'n> {
     store: StoreId,
     /// `None` when the store is deleted: whose it was cannot be told any more, nor can anything of
     /// it be read.
     workspace: Option<WorkspaceId>,
     is_list_changed: bool,
-    paths: Vec<MemoryPath>,
+    /// Where the memory is, and where it was.
+    paths: [Option<&'n MemoryPath>; 2],
 }
 
-impl Feed {
-    pub(super) fn new(engine: Engine, newest: watch::Receiver<Sequence>) -> Self {
-        Self { engine, newest, batches: broadcast::Sender::new(BATCHES_KEPT), start: Once::new() }
-    }
-
-    /// Follows the feed on behalf of a client, from the changes that come after this moment. A
-    /// client that has a secret is told nothing any more when that is no longer valid.
-    pub(super) fn follower(&self, client: Client, secret: Option<Secret>) -> Follower {
-        let batches = self.batches.subscribe();
-        let seen = now(&self.engine, &self.newest);
-        self.start.call_once(|| {
-            let reader = Reader {
-                engine: self.engine.clone(),
-                newest: self.newest.clone(),
-                batches: self.batches.clone(),
-                seen,
-            };
-            tokio::spawn(reader.run());
-        });
-        Follower { client, secret, batches, seen }
-    }
-
-    #[cfg(test)]
-    pub(super) fn followers(&self) -> usize {
-        self.batches.receiver_count()
-    }
-}
-
-fn now(engine: &Engine, newest: &watch::Receiver<Sequence>) -> Sequence {
-    engine.newest_sequence().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the change feed cannot be read");
-        *newest.borrow()
-    })
-}
-
-/// Reads the feed for all followers.
-#[derive(Debug)]
-struct Reader {
-    engine: Engine,
-    newest: watch::Receiver<Sequence>,
-    batches: broadcast::Sender<Arc<Batch>>,
-    seen: Sequence,
-}
-
-impl Reader {
-    /// Reads until nobody follows the changes of this process any more.
-    async fn run(mut self) {
-        loop {
-            let seen = self.seen;
-            let Ok(newest) = self.newest.wait_for(|newest| *newest > seen).await.map(|it| *it)
-            else {
-                return;
-            };
-            if self.batches.receiver_count() == 0 {
-                // Whoever comes later begins later.
-                self.seen = newest;
-                continue;
+impl<'n> From<&'n News> for Touch<'n> {
+    fn from(news: &'n News) -> Self {
+        let is_list_changed = match news.change.event {
+            Event::StoreDeleted => true,
+            Event::StoreCreated | Event::StoreUpdated | Event::StoreArchived => {
+                news.workspace.is_some()
             }
-            let engine = self.engine.clone();
-            match tokio::task::spawn_blocking(move || read(&engine, seen)).await {
-                Ok(Ok((batch, reached))) => {
-                    // Changes that are not there any more will not come later either.
-                    self.seen = if reached == seen { newest } else { reached };
-                    // It is no failure if the last follower has just gone.
-                    let _followers = self.batches.send(Arc::new(batch));
-                }
-                Ok(Err(error)) => {
-                    tracing::error!(%error, "the change feed cannot be read");
-                    tokio::time::sleep(PATIENCE).await;
-                }
-                Err(_) => return,
-            }
+            Event::Version(_) => news.version.as_ref().is_some_and(|version| {
+                news.moved_from.is_some() || version.operation != Operation::Modified
+            }),
+            Event::Redacted(_) => false,
+        };
+        let path = news.version.as_ref().and_then(|version| version.path.as_ref());
+        Self {
+            store: news.change.store,
+            workspace: news.workspace,
+            is_list_changed,
+            paths: [path, news.moved_from.as_ref()],
         }
     }
 }
 
-fn read(engine: &Engine, seen: Sequence) -> Result<(Batch, Sequence), Error> {
-    let changes = engine.changes(seen, BATCH)?;
-    let is_gap = changes.first().is_none_or(|first| first.sequence.0 > seen.0 + 1);
-    let touches: Result<_, Error> = changes.iter().map(|change| touch(engine, change)).collect();
-    let reached = changes.last().map_or(seen, |change| change.sequence);
-    Ok((Batch { is_gap, touches: touches? }, reached))
-}
-
-fn touch(engine: &Engine, change: &Change) -> Result<Touch, Error> {
-    let workspace = engine.store(change.store).ok().map(|store| store.workspace);
-    let mut touch = Touch {
-        sequence: change.sequence,
-        store: change.store,
-        workspace,
-        is_list_changed: match change.event {
-            Event::StoreDeleted => true,
-            Event::StoreCreated | Event::StoreUpdated | Event::StoreArchived => workspace.is_some(),
-            Event::Version(_) | Event::Redacted(_) => false,
-        },
-        paths: Vec::new(),
-    };
-    let Event::Version(id) = change.event else { return Ok(touch) };
-    // A version may be pruned or deleted with its store before its change is read.
-    let Ok(version) = engine.version(change.store, id, View::Basic) else { return Ok(touch) };
-    let before = match version.operation {
-        Operation::Modified => engine.previous_version(&version, View::Basic)?,
-        Operation::Created | Operation::Deleted => None,
-    };
-    let old_path = before.and_then(|before| before.path);
-    let is_moved = old_path.is_some() && old_path != version.path;
-    touch.is_list_changed = is_moved || version.operation != Operation::Modified;
-    touch.paths = version.path.into_iter().chain(old_path).collect();
-    Ok(touch)
+impl Touch<'_> {
+    fn is_of(&self, store: StoreId, path: &MemoryPath) -> bool {
+        self.store == store && self.paths.contains(&Some(path))
+    }
 }
 
 /// What a client wants to hear of.
@@ -212,7 +104,7 @@ struct Interest<'w> {
 
 /// What a client is told.
 #[derive(Debug, Default)]
-struct News {
+struct Notice {
     is_list_changed: bool,
     urls: Vec<String>,
 }
@@ -229,25 +121,42 @@ pub(super) enum End {
 /// Follows the change feed on behalf of one client.
 #[derive(Debug)]
 pub(super) struct Follower {
-    client: Client,
-    secret: Option<Secret>,
-    batches: broadcast::Receiver<Arc<Batch>>,
-    seen: Sequence,
+    pool: Pool,
+    client: Identity,
+    /// The client's credential; `None` over stdio.
+    credential: Option<Credential>,
+    tail: Tail,
 }
 
 impl Follower {
+    /// Follows all changes from now on.
+    pub(super) async fn new(
+        (pool, feed): (&Pool, &Feed),
+        client: Identity,
+        credential: Option<Credential>,
+    ) -> Self {
+        let mut tail = feed.tail();
+        match pool.read(Engine::newest_sequence).await {
+            Ok(Ok(newest)) => tail.resume_after(newest),
+            // The client may then be notified of changes that it has seen already.
+            Ok(Err(error)) => tracing::warn!(%error, "the change feed cannot be read"),
+            Err(error) => tracing::warn!(%error, "the change feed cannot be read"),
+        }
+        Self { pool: pool.clone(), client, credential, tail }
+    }
+
     /// Tells a client of the older revisions, until it is gone.
     pub(super) async fn tell_peer(mut self, peer: &Peer<RoleServer>, watched: &Watched) -> End {
         let interest = Interest { watched, lists: true };
         loop {
-            let news = match self.news(&interest).await {
-                Ok(news) => news,
+            let notice = match self.notice(&interest).await {
+                Ok(notice) => notice,
                 Err(end) => return end,
             };
-            if news.is_list_changed && peer.notify_resource_list_changed().await.is_err() {
+            if notice.is_list_changed && peer.notify_resource_list_changed().await.is_err() {
                 return End::Over;
             }
-            for url in news.urls {
+            for url in notice.urls {
                 let param = ResourceUpdatedNotificationParam::new(url);
                 if peer.notify_resource_updated(param).await.is_err() {
                     return End::Over;
@@ -258,17 +167,22 @@ impl Follower {
 
     /// Tells a client that listens to one subscription, until that ends.
     pub(super) async fn tell_listener(mut self, sink: &SubscriptionSink) -> Result<(), Error> {
-        let watched = Watched::default();
-        for url in sink.accepted().resource_subscriptions.iter().flatten() {
-            watched.add(&self.client, url)?;
-        }
+        let urls = sink.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let identity = self.client.clone();
+        let watch = move |engine: &Engine| {
+            let client = Client { engine: engine.clone(), identity: identity.clone() };
+            let watched = Watched::default();
+            urls.iter().try_for_each(|url| watched.add(&client, url))?;
+            Ok::<_, Error>(watched)
+        };
+        let watched = self.pool.read(watch).await.map_err(unavailable)??;
         let lists = sink.accepted().resources_list_changed == Some(true);
         let interest = Interest { watched: &watched, lists };
-        while let Ok(news) = self.news(&interest).await {
-            if news.is_list_changed && sink.notify_resource_list_changed().await.is_err() {
+        while let Ok(notice) = self.notice(&interest).await {
+            if notice.is_list_changed && sink.notify_resource_list_changed().await.is_err() {
                 return Ok(());
             }
-            for url in news.urls {
+            for url in notice.urls {
                 if sink.notify_resource_updated(url).await.is_err() {
                     return Ok(());
                 }
@@ -278,118 +192,85 @@ impl Follower {
     }
 
     /// Waits for changes that the client wants to hear of and may know.
-    async fn news(&mut self, interest: &Interest<'_>) -> Result<News, End> {
+    async fn notice(&mut self, interest: &Interest<'_>) -> Result<Notice, End> {
         loop {
-            let batch = match self.batches.recv().await {
-                Ok(batch) => batch,
-                Err(RecvError::Lagged(_)) => Arc::new(Batch { is_gap: true, touches: Vec::new() }),
-                Err(RecvError::Closed) => return Err(End::Over),
+            let received = tokio::select! {
+                // A change that follows a revocation must not be delivered.
+                biased;
+                () = in_doubt(&mut self.credential) => {
+                    self.check_credential().await?;
+                    continue;
+                }
+                received = self.tail.next() => received.ok_or(End::Over)?,
             };
-            if !self.concerns(&batch, interest) {
-                continue;
-            }
-            self.ask_again().await?;
-            let news = self.allowed(&batch, interest);
-            if news.is_list_changed || !news.urls.is_empty() {
-                return Ok(news);
+            let notice = match received {
+                Received::Changes(changes) => {
+                    let touches = changes.items().map(|item| Touch::from(&item.news));
+                    self.allowed(&touches.collect::<Vec<_>>(), interest)
+                }
+                Received::Missed => {
+                    self.tail.skip_missed();
+                    self.everything(interest)
+                }
+            };
+            if notice.is_list_changed || !notice.urls.is_empty() {
+                return Ok(notice);
             }
         }
     }
 
-    /// Tells whether anything here is for this client, so far as can be told without asking who
-    /// it is.
-    fn concerns(&self, batch: &Batch, interest: &Interest<'_>) -> bool {
-        batch.is_gap
-            || self.unseen(batch).any(|touch| {
-                let is_watched = |(store, path): &Place| touch.is_of(*store, path);
-                (touch.is_list_changed && interest.lists)
-                    || !interest.watched.urls(is_watched).is_empty()
-            })
+    /// Checks that the client's credential is still valid, and updates what it grants.
+    async fn check_credential(&mut self) -> Result<(), End> {
+        if let Some(credential) = &mut self.credential {
+            let principal = credential.principal().await.ok_or(End::Refused)?;
+            credential.expires_with(&principal);
+            self.client.grant = principal.into();
+        }
+        Ok(())
     }
 
-    fn unseen<'b>(&self, batch: &'b Batch) -> impl Iterator<Item = &'b Touch> {
-        let (seen, own) = (self.seen, self.client.workspace);
-        let is_own = move |touch: &Touch| touch.workspace.is_none_or(|workspace| workspace == own);
-        batch.touches.iter().filter(move |touch| touch.sequence > seen && is_own(touch))
-    }
-
-    /// Finds out whether the client's credential is still valid, and what it opens now; asks again
-    /// after a while if that cannot be told.
-    async fn ask_again(&mut self) -> Result<(), End> {
-        let Some(secret) = &self.secret else { return Ok(()) };
-        loop {
-            let (engine, secret) = (self.client.engine.clone(), secret.clone());
-            let asked = tokio::task::spawn_blocking(move || engine.principal(secret.reveal()));
-            match asked.await {
-                Ok(Ok(Some(principal))) => {
-                    self.client.grant = principal.into();
-                    return Ok(());
-                }
-                Ok(Ok(None)) => return Err(End::Refused),
-                Ok(Err(error)) => {
-                    tracing::error!(%error, "a credential cannot be checked");
-                    tokio::time::sleep(PATIENCE).await;
-                }
-                Err(_) => return Err(End::Over),
-            }
+    /// Returns the notifications for some changes.
+    fn allowed(&self, touches: &[Touch<'_>], interest: &Interest<'_>) -> Notice {
+        let is_known = |touch: &&Touch<'_>| match touch.workspace {
+            Some(workspace) => workspace == self.client.workspace && self.knows(touch.store),
+            None => touch.is_list_changed,
+        };
+        let known: Vec<_> = touches.iter().filter(is_known).collect();
+        let is_listed = known.iter().any(|touch| touch.is_list_changed);
+        let is_touched = |(store, path): &Place| known.iter().any(|it| it.is_of(*store, path));
+        Notice {
+            is_list_changed: interest.lists && is_listed,
+            urls: self.known_urls(interest, is_touched),
         }
     }
 
-    /// Returns what the client wants to hear of and may know.
-    fn allowed(&self, batch: &Batch, interest: &Interest<'_>) -> News {
-        let knows = |store: StoreId| self.client.access(store).is_some();
-        let known: Vec<_> = self
-            .unseen(batch)
-            .filter(|touch| match touch.workspace {
-                Some(_) => knows(touch.store),
-                None => touch.is_list_changed,
-            })
-            .collect();
-        let is_listed = batch.is_gap || known.iter().any(|touch| touch.is_list_changed);
-        let urls = interest.watched.urls(|(store, path)| {
-            batch.is_gap || known.iter().any(|touch| touch.is_of(*store, path))
-        });
-        let urls = urls.into_iter().filter(|(store, _)| knows(*store)).map(|(_, url)| url);
-        News { is_list_changed: interest.lists && is_listed, urls: urls.collect() }
+    /// Returns all notifications, for a client that missed some changes.
+    fn everything(&self, interest: &Interest<'_>) -> Notice {
+        Notice { is_list_changed: interest.lists, urls: self.known_urls(interest, |_| true) }
+    }
+
+    fn known_urls(
+        &self,
+        interest: &Interest<'_>,
+        is_wanted: impl Fn(&Place) -> bool,
+    ) -> Vec<String> {
+        let urls = interest.watched.urls(is_wanted).into_iter();
+        urls.filter(|(store, _)| self.knows(*store)).map(|(_, url)| url).collect()
+    }
+
+    fn knows(&self, store: StoreId) -> bool {
+        self.client.access(store).is_some()
     }
 }
 
-impl Touch {
-    fn is_of(&self, store: StoreId, path: &MemoryPath) -> bool {
-        self.store == store && self.paths.contains(path)
+/// Waits until a credential has to be checked again; never, if there is none.
+async fn in_doubt(credential: &mut Option<Credential>) {
+    match credential {
+        Some(credential) => credential.in_doubt().await,
+        None => future::pending().await,
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use quipu_core::engine::NewKey;
-    use quipu_core::model::{Name, Role};
-    use quipu_core::settings::Limits;
-    use quipu_testkit::{FaultyBackend, InMemoryBackend, ManualClock};
-
-    use super::super::McpSettings;
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_goes_on_being_told_when_the_storage_has_failed_once() {
-        let backend = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
-        let clock = Arc::new(ManualClock::default());
-        let engine = Engine::new(Arc::clone(&backend) as _, clock, Limits::default());
-        let workspace = engine.default_workspace().unwrap().id;
-        let (name, role) = (Name::new("test").unwrap(), Role::Admin);
-        let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
-        let (key, secret) = engine.create_key(workspace, &new).unwrap();
-        let grant = engine.principal(secret.reveal()).unwrap().unwrap().into();
-        let settings = McpSettings::default();
-        let client = Client { engine: engine.clone(), workspace, grant, settings };
-        let newest = watch::Sender::new(Sequence(0));
-        let feed = Feed::new(engine.clone(), newest.subscribe());
-        let mut follower = feed.follower(client, Some(Secret::new(secret.reveal())));
-
-        backend.fail_at(1);
-        assert_eq!(follower.ask_again().await, Ok(()));
-        assert!(!backend.disarm(), "the storage has failed");
-        engine.revoke_key(key.id).unwrap();
-        assert_eq!(follower.ask_again().await, Err(End::Refused));
-    }
+fn unavailable(error: PoolError) -> Error {
+    Error::new(ErrorKind::StorageBusy, error.to_string())
 }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use quipu_core::Engine;
 use quipu_core::model::{Actor, Timestamp};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
+
+use crate::pool::Pool;
 
 /// How long a connection may be unused. Clients cope badly with one that is gone.
 const IDLE_MAX: Duration = Duration::from_hours(4);
@@ -21,7 +22,7 @@ pub(crate) struct Connections(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    engine: Engine,
+    pool: Pool,
     manager: Arc<LocalSessionManager>,
     owned: Mutex<HashMap<SessionId, Owned>>,
     sweeping: Once,
@@ -45,7 +46,7 @@ pub(crate) struct InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let now = self.connections.0.engine.now();
+        let now = self.connections.0.pool.now();
         if let Some(owned) = self.connections.owned().get_mut(&self.id) {
             owned.requests -= 1;
             owned.used_at = now;
@@ -54,12 +55,12 @@ impl Drop for InUse {
 }
 
 impl Connections {
-    pub(super) fn new(engine: Engine) -> Self {
+    pub(super) fn new(pool: Pool) -> Self {
         let mut manager = LocalSessionManager::default();
         // The manager would count only what is said, and close a quiet stream of events.
         manager.session_config.keep_alive = None;
         Self(Arc::new(Inner {
-            engine,
+            pool,
             manager: Arc::new(manager),
             owned: Mutex::default(),
             sweeping: Once::new(),
@@ -85,14 +86,14 @@ impl Connections {
 
     /// Keeps whose a new connection is.
     pub(crate) fn begin(&self, id: &str, owner: Actor) {
-        let used_at = self.0.engine.now();
+        let used_at = self.0.pool.now();
         self.owned().insert(id.into(), Owned { owner: Some(owner), used_at, requests: 0 });
     }
 
     /// Ends connections that nobody has used for long: what is told to a client that went away
     /// without a word would keep its connection for ever.
     async fn sweep(&self) {
-        let now = self.0.engine.now();
+        let now = self.0.pool.now();
         let mut idle = Vec::new();
         {
             let live = self.0.manager.sessions.read().await;

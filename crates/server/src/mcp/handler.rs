@@ -5,13 +5,13 @@
     reason = "older revisions have subscriptions and log levels of their own kind"
 )]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
-use quipu_core::engine::{NewSession, Principal, TokenWish};
-use quipu_core::model::Session;
-use quipu_core::{Error, ErrorKind};
+use quipu_core::engine::{NewAttachment, NewSession, Principal, TokenWish};
+use quipu_core::model::{Actor, WorkspaceId};
+use quipu_core::{Engine, Error, ErrorKind};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
@@ -26,18 +26,21 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rmcp::transport::streamable_http_server::session::SessionId;
 
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::access::{Client, Grant};
+use super::access::{Grant, Identity};
 use super::answer::refused;
 use super::arguments::Arguments;
 use super::catalog;
 use super::changes::{End, Follower, Watched};
-use super::http::Secret;
 use super::log::{Level, Log};
 use super::stdio::Reach;
-use super::tools::{self, Call, Progress};
+use super::tools::{self, Asked, Call, Progress};
 use super::{Mcp, completion, instructions, malformed, prompts, resources, sessions};
+use crate::credential::Credential;
+use crate::pool::PoolError;
+use crate::{Author, DraftedSession};
 
 /// One connection, or one request of a client that needs no connection.
 #[derive(Debug)]
@@ -66,8 +69,8 @@ pub(super) enum Door {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The session that `initialize` began.
-    begun: Mutex<Option<Session>>,
+    /// The session of the connection, once it has begun.
+    begun: OnceCell<Arc<DraftedSession>>,
     log: Log,
     watched: Watched,
     /// Whether the client is told of changes already.
@@ -81,18 +84,16 @@ impl Handler {
     }
 
     /// Finds out who asks. Over HTTP that is whoever stands behind the key of this very request.
-    fn client(
+    async fn identity(
         &self,
         extensions: &Extensions,
         named: Option<&Implementation>,
-    ) -> Result<Client, ErrorData> {
+    ) -> Result<Identity, ErrorData> {
         let (workspace, grant) = match &self.door {
             Door::Stdio(Reach::Everything(workspace)) => (*workspace, Grant::Everything),
-            Door::Stdio(Reach::Attached(workspace, _)) => {
-                let session = self
-                    .session(|| self.begin(extensions, named))
-                    .map_err(|error| protocol(&error))?;
-                (*workspace, Grant::Session(Box::new(session)))
+            Door::Stdio(Reach::Attached(workspace, stores)) => {
+                let begun = self.session(*workspace, stores, named).await?;
+                (*workspace, Grant::Session(Box::new(begun.session().clone())))
             }
             Door::Http => {
                 let principal = carried::<Principal>(extensions)?;
@@ -103,81 +104,76 @@ impl Handler {
                 (workspace, principal.clone().into())
             }
         };
-        let engine = self.mcp.engine().clone();
-        Ok(Client { engine, workspace, grant, settings: self.mcp.settings().clone() })
+        Ok(Identity { workspace, grant, settings: self.mcp.settings().clone() })
     }
 
-    /// Returns the session of this connection, and begins one if there is none.
-    fn session(&self, begin: impl FnOnce() -> Result<Session, Error>) -> Result<Session, Error> {
-        let mut begun = lock(&self.state.begun);
-        if let Some(begun) = &*begun {
-            return Ok(begun.clone());
-        }
-        let new = begin()?;
-        Ok(begun.insert(new).clone())
-    }
-
-    /// Begins the session of a connection.
-    fn begin(
+    /// Returns the session of this connection, which begins now if there is none. It is recorded
+    /// when it first changes something.
+    async fn session(
         &self,
-        extensions: &Extensions,
+        workspace: WorkspaceId,
+        stores: &[NewAttachment],
         named: Option<&Implementation>,
-    ) -> Result<Session, Error> {
-        let title = sessions::title(named);
-        let engine = self.mcp.engine();
-        let (workspace, attachments) = match &self.door {
-            Door::Stdio(Reach::Everything(workspace)) => (*workspace, Vec::new()),
-            Door::Stdio(Reach::Attached(workspace, stores)) => (*workspace, stores.clone()),
-            Door::Http => {
-                let parts = extensions.get::<Parts>();
-                match parts.and_then(|parts| parts.extensions.get::<Principal>()) {
-                    Some(Principal::Key(key)) => (key.workspace, Vec::new()),
-                    Some(Principal::Session(session)) => return Ok(session.clone()),
-                    None => {
-                        return Err(Error::new(ErrorKind::AccessDenied, "there is no credential"));
-                    }
-                }
-            }
+    ) -> Result<&Arc<DraftedSession>, ErrorData> {
+        let draft = async || {
+            let title = sessions::title(named);
+            let new = NewSession::titled(&title, stores.to_vec(), TokenWish::None);
+            let draft = move |engine: &Engine| engine.draft_session(workspace, &new);
+            let drafted = self.mcp.pool().read(draft).await.map_err(interrupted)?;
+            let session = drafted.map_err(|error| protocol(&error))?;
+            Ok(Arc::new(DraftedSession::new(session)))
         };
-        let new = NewSession::titled(&title, attachments, TokenWish::None);
-        Ok(engine.create_session(workspace, &new)?.0)
+        self.state.begun.get_or_try_init(draft).await
     }
 
-    /// Prepares a call of a tool.
-    fn call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
-        let named = context.client_info();
-        Ok(Call {
-            client: self.client(&context.extensions, named.as_ref())?,
+    /// Takes in what a client asks.
+    async fn asked(
+        &self,
+        context: &RequestContext<RoleServer>,
+        named: Option<&Implementation>,
+        progress: Progress,
+    ) -> Result<Arc<Asked>, ErrorData> {
+        let identity = self.identity(&context.extensions, named).await?;
+        let author = match (&self.door, &identity.grant) {
+            (Door::Http, Grant::Session(session)) => Some(Actor::Session(session.id).into()),
+            _ => self.state.begun.get().cloned().map(Author::Drafted),
+        };
+        Ok(Arc::new(Asked {
+            identity,
             mcp: self.mcp.clone(),
-            session: lock(&self.state.begun).as_ref().map(|session| session.id),
-            title: sessions::title(named.as_ref()),
+            author,
+            title: sessions::title(named),
             cancelled: context.ct.clone(),
-            progress: Progress::new(context),
-        })
+            progress,
+        }))
     }
 
-    /// Runs what a client asks where waiting for the disk harms nobody.
+    /// Answers what reads.
     async fn ask<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
-        work: impl FnOnce(&Call) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&Call) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let call = self.call(context)?;
-        blocking(move || work(&call)).await?.map_err(|error| protocol(&error))
+        let named = context.client_info();
+        let asked = self.asked(context, named.as_ref(), Progress::default()).await?;
+        let run = move |engine: &Engine| work(&asked.call(engine));
+        let answer = self.mcp.pool().read(run).await.map_err(interrupted)?;
+        answer.map_err(|error| protocol(&error))
     }
 
     /// Watches for changes on behalf of a client.
-    fn follower(
+    async fn follower(
         &self,
         extensions: &Extensions,
         named: Option<&Implementation>,
     ) -> Result<Follower, ErrorData> {
-        let client = self.client(extensions, named)?;
-        let secret = match self.door {
+        let identity = self.identity(extensions, named).await?;
+        let credential = match self.door {
             Door::Stdio(_) => None,
-            Door::Http => Some(carried::<Secret>(extensions)?.clone()),
+            Door::Http => Some(carried::<Credential>(extensions)?.clone()),
         };
-        Ok(self.mcp.0.feed.follower(client, secret))
+        let followed = (self.mcp.pool(), &self.mcp.0.feed);
+        Ok(Follower::new(followed, identity, credential).await)
     }
 }
 
@@ -205,13 +201,19 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let named = Some(&request.client_info);
-        let session = self
-            .session(|| self.begin(&context.extensions, named))
-            .map_err(|error| protocol(&error))?;
-        tracing::info!(client = session.title, session = %session.id, "a client has come");
-        let client = self.client(&context.extensions, named)?;
+        let identity = self.identity(&context.extensions, named).await?;
+        match identity.grant {
+            Grant::Everything | Grant::Key(_) => {
+                self.session(identity.workspace, &[], named).await?;
+            }
+            Grant::Session(_) => {}
+        }
+        tracing::info!(client = sessions::title(named), "a client has come");
+        let asked = self.asked(&context, named, Progress::default()).await?;
+        let instruct = move |engine: &Engine| instructions::text(&asked.call(engine).client);
+        let text = self.mcp.pool().read(instruct).await.map_err(interrupted)?;
         let mut info = self.negotiate_initialize(&request)?;
-        info.instructions = Some(instructions::text(&client).map_err(|error| protocol(&error))?);
+        info.instructions = Some(text.map_err(|error| protocol(&error))?);
         Ok(info)
     }
 
@@ -230,7 +232,7 @@ impl ServerHandler for Handler {
         if self.state.is_told.swap(true, Ordering::Relaxed) {
             return;
         }
-        let Ok(follower) = self.follower(&context.extensions, None) else {
+        let Ok(follower) = self.follower(&context.extensions, None).await else {
             self.state.is_told.store(false, Ordering::Relaxed);
             return;
         };
@@ -253,8 +255,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let named = context.client_info();
-        let client = self.client(&context.extensions, named.as_ref())?;
-        let tools = catalog::offered(&client);
+        let identity = self.identity(&context.extensions, named.as_ref()).await?;
+        let tools = catalog::offered(&identity);
         Ok(ListToolsResult::with_all_items(tools.cloned().collect()))
     }
 
@@ -267,14 +269,20 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let call = self.call(&context)?;
+        let (named, progress) = (context.client_info(), Progress::new(&context));
+        let asked = self.asked(&context, named.as_ref(), progress).await?;
         let name = request.name;
-        if !catalog::offered(&call.client).any(|tool| tool.name == name) {
+        if !catalog::offered(&asked.identity).any(|tool| tool.name == name) {
             return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
         }
         let arguments = Arguments::new(request.arguments);
+        // Progress is told from a thread that may wait, and each step of it once.
+        let writes = tools::writes(&name, &arguments) || asked.progress.is_wanted();
         let tool = name.clone();
-        let result = blocking(move || tools::run(&call, &tool, &arguments)).await?;
+        let run = move |engine: &Engine| tools::run(&asked.call(engine), &tool, &arguments);
+        let pool = self.mcp.pool();
+        let ran = if writes { pool.write(run).await } else { pool.read(run).await };
+        let result = ran.map_err(interrupted)?;
         let (level, end) = match &result {
             Ok(_) => (Level::Debug, "done".to_owned()),
             Err(error) => (Level::Info, error.message().to_owned()),
@@ -350,7 +358,7 @@ impl ServerHandler for Handler {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let request = context.request_context();
         let named = request.client_info();
-        let follower = self.follower(&request.extensions, named.as_ref())?;
+        let follower = self.follower(&request.extensions, named.as_ref()).await?;
         tokio::select! {
             told = follower.tell_listener(context.sink()) => told.map_err(|error| protocol(&error)),
             () = context.cancelled() => Ok(()),
@@ -439,18 +447,10 @@ fn invalid(message: &'static str) -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ErrorData> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(error) => {
-            tracing::error!(%error, "a request failed inside");
-            Err(ErrorData::internal_error("an internal error occurred", None))
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn interrupted(error: PoolError) -> ErrorData {
+    let message = match error {
+        PoolError::Overloaded => format!("{error}; try again in a moment"),
+        PoolError::Panicked => error.to_string(),
+    };
+    ErrorData::internal_error(message, None)
 }

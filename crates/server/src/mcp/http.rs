@@ -1,7 +1,5 @@
 //! MCP over streamable HTTP, at `/mcp` of the HTTP server.
 
-use std::fmt;
-
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -27,29 +25,9 @@ impl Default for Hosts {
     }
 }
 
-/// The secret that a request carried, to find out later whether it is still valid.
-#[derive(Clone)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    pub(crate) fn new(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
 /// Returns the service for `/mcp`. Whoever uses it must put a
-/// [`Principal`](quipu_core::engine::Principal) and its [`Secret`] into the extensions of each
-/// request, and let nobody into the connection of another.
+/// [`Principal`](quipu_core::engine::Principal) and its
+/// [`Credential`](crate::credential::Credential) into the extensions of each request, and let nobody into the connection of another.
 pub(crate) fn service(
     mcp: &Mcp,
     hosts: &Hosts,
@@ -86,17 +64,18 @@ mod tests {
     use axum::body::Body;
     use axum::http::{Method, Request, Response};
     use quipu_core::Engine;
-    use quipu_core::backend::Sequence;
     use quipu_core::engine::NewKey;
     use quipu_core::model::{Name, Role};
     use quipu_core::settings::Limits;
     use quipu_testkit::{InMemoryBackend, ManualClock};
     use serde_json::{Value, json};
-    use tokio::sync::watch;
     use tokio_util::sync::CancellationToken;
 
     use super::super::McpSettings;
     use super::*;
+    use crate::credential::Credential;
+    use crate::feed::Feed;
+    use crate::pool::{Pool, PoolSettings};
 
     const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -105,7 +84,6 @@ mod tests {
         engine: Engine,
         clock: Arc<ManualClock>,
         secret: String,
-        _newest: watch::Sender<Sequence>,
     }
 
     impl Server {
@@ -117,10 +95,10 @@ mod tests {
             let (name, role) = (Name::new("test").unwrap(), Role::Admin);
             let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
             let secret = engine.create_key(workspace, &new).unwrap().1.reveal().to_owned();
-            let newest = watch::Sender::new(Sequence(0));
             let (settings, stop) = (McpSettings::default(), CancellationToken::new());
-            let mcp = Mcp::new(engine.clone(), settings, newest.subscribe(), stop);
-            Self { mcp, engine, clock, secret, _newest: newest }
+            let pool = Pool::new(engine.clone(), PoolSettings::SMALL);
+            let mcp = Mcp::new(pool, settings, Feed::new(), stop);
+            Self { mcp, engine, clock, secret }
         }
 
         async fn send(
@@ -136,7 +114,7 @@ mod tests {
                 .header("content-type", "application/json")
                 .header("accept", "application/json, text/event-stream")
                 .extension(self.engine.principal(&self.secret).unwrap().unwrap())
-                .extension(Secret::new(&self.secret));
+                .extension(Credential::new(self.mcp.pool(), &self.mcp.0.feed, &self.secret));
             if let Some(session) = session {
                 request = request.header("mcp-session-id", session);
             }
@@ -159,7 +137,7 @@ mod tests {
 
         async fn followed_by(&self, clients: usize) {
             let waiting = async {
-                while self.mcp.0.feed.followers() != clients {
+                while self.mcp.0.feed.followers_count() != clients {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
@@ -192,6 +170,26 @@ mod tests {
         let other = server.greeted().await;
         server.send(Method::POST, Some(&other), &ready()).await;
         server.followed_by(2).await;
+    }
+
+    #[tokio::test]
+    async fn the_connection_of_a_revoked_key_is_closed() {
+        let server = Server::new();
+        let (feed, engine) = (server.mcp.0.feed.clone(), server.engine.clone());
+        std::thread::spawn(move || feed.follow(&engine, || false));
+        let session = server.greeted().await;
+        server.send(Method::POST, Some(&session), &ready()).await;
+        server.followed_by(1).await;
+        let key = server.engine.keys(server.engine.default_workspace().unwrap().id).unwrap();
+        server.engine.revoke_key(key.first().unwrap().id).unwrap();
+        server.followed_by(0).await;
+        let manager = server.mcp.0.connections.manager();
+        let closing = async {
+            while !manager.sessions.read().await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, closing).await.expect("it is closed");
     }
 
     #[tokio::test(start_paused = true)]

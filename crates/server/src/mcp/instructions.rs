@@ -3,7 +3,7 @@
 use quipu_core::Error;
 use quipu_core::model::{Access, Store};
 
-use super::access::Client;
+use super::access::{Client, Identity};
 use super::catalog;
 
 const BEGINNING: &str = "\
@@ -23,7 +23,7 @@ store secrets.";
 const LOOKING: [&str; 4] = ["search_notes", "build_context", "recent_activity", "read_note"];
 
 /// Returns the protocol, with the tools that this client is offered and no others.
-fn protocol(client: &Client) -> String {
+fn protocol(client: &Identity) -> String {
     let offered: Vec<_> = catalog::offered(client).map(|tool| &*tool.name).collect();
     let mut ways: Vec<_> = LOOKING.into_iter().filter(|name| offered.contains(name)).collect();
     ways.truncate(3);
@@ -56,13 +56,15 @@ fn protocol(client: &Client) -> String {
 
 /// Returns the instructions for a client: the protocol, and the stores that it can use.
 pub(super) fn text(client: &Client) -> Result<String, Error> {
-    let protocol = client.settings.instructions.clone().unwrap_or_else(|| protocol(client));
+    let identity = &client.identity;
+    let custom = identity.settings.instructions.clone();
+    let protocol = custom.unwrap_or_else(|| protocol(identity));
     let default = client.default_store()?;
     let is_default = |store: &Store| default.as_ref().is_some_and(|default| default.id == store.id);
     let lines: Vec<_> = client
         .stores()?
         .iter()
-        .map(|store| entry(client, store, if is_default(store) { "default, " } else { "" }))
+        .map(|store| entry(identity, store, if is_default(store) { "default, " } else { "" }))
         .collect();
     if lines.is_empty() {
         return Ok(protocol.trim().to_owned());
@@ -70,7 +72,7 @@ pub(super) fn text(client: &Client) -> Result<String, Error> {
     Ok(format!("{}\n\nStores (`project` of the tools):\n{}", protocol.trim(), lines.join("\n")))
 }
 
-fn entry(client: &Client, store: &Store, prefix: &str) -> String {
+fn entry(client: &Identity, store: &Store, prefix: &str) -> String {
     let access = match client.access(store.id) {
         Some(Access::ReadWrite) => "read and write",
         Some(Access::ReadOnly) | None => "read only",

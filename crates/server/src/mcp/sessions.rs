@@ -1,14 +1,15 @@
 //! Sessions: which host writes.
 //!
 //! A connection that begins with `initialize` is one session, titled by the client's name. Newer
-//! clients name themselves in each request; those of one name and key share a session.
+//! clients name themselves in each request; those of one name and key share a session. Either is
+//! recorded when it first changes something: a client that only reads needs no write.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use quipu_core::Error;
 use quipu_core::engine::{NewSession, TokenWish};
 use quipu_core::model::{Actor, KeyId, SessionId, WorkspaceId};
-use quipu_core::{Engine, Error};
 use rmcp::model::Implementation;
 
 use super::access::{Client, Grant};
@@ -28,32 +29,24 @@ struct Owner {
 }
 
 impl Sessions {
-    /// Returns the session of a client that never said `initialize`.
+    /// Returns the session of a client that never said `initialize`, for its next change.
     pub(super) fn of(&self, client: &Client, title: &str) -> Result<Actor, Error> {
-        let key = match &client.grant {
+        let key = match &client.identity.grant {
             Grant::Key(key) => Some(key.id),
             Grant::Everything | Grant::Session(_) => None,
         };
-        let owner = Owner { workspace: client.workspace, key, title: title.to_owned() };
+        let workspace = client.identity.workspace;
+        let owner = Owner { workspace, key, title: title.to_owned() };
         // Held while the session is made, so that two first requests make one session.
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&session) = sessions.get(&owner) {
             return Ok(Actor::Session(session));
         }
-        let session = begun(&client.engine, client.workspace, title)?;
+        let new = NewSession::titled(title, Vec::new(), TokenWish::None);
+        let session = client.engine.create_session(workspace, &new)?.0.id;
         sessions.insert(owner, session);
         Ok(Actor::Session(session))
     }
-}
-
-/// Starts a session.
-pub(super) fn begun(
-    engine: &Engine,
-    workspace: WorkspaceId,
-    title: &str,
-) -> Result<SessionId, Error> {
-    let new = NewSession::titled(title, Vec::new(), TokenWish::None);
-    Ok(engine.create_session(workspace, &new)?.0.id)
 }
 
 /// Returns what to call the session of a client.

@@ -6,18 +6,17 @@ use std::fmt;
 use std::thread;
 
 use quipu_core::Engine;
-use quipu_core::backend::Sequence;
 use quipu_core::engine::NewAttachment;
 use quipu_core::model::WorkspaceId;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use tokio::runtime::Builder;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::{Door, Handler};
 use super::{Mcp, McpSettings};
-use crate::feed;
+use crate::feed::Feed;
+use crate::pool::{Pool, PoolSettings};
 use lines::Lines;
 
 /// Which stores the host reaches.
@@ -41,21 +40,20 @@ impl fmt::Display for StdioError {
 
 impl std::error::Error for StdioError {}
 
-/// A host asks one thing at a time, or a few.
-const BLOCKING_THREADS_MAX: usize = 8;
-
 /// Serves one host until it closes the standard input.
 pub fn serve(engine: &Engine, settings: McpSettings, reach: Reach) -> Result<(), StdioError> {
     let failed = |error: &dyn fmt::Display| StdioError(error.to_string());
-    let newest = watch::Sender::new(Sequence(0));
+    let feed = Feed::new();
     let stop = CancellationToken::new();
-    let mcp = Mcp::new(engine.clone(), settings, newest.subscribe(), stop.clone());
+    // A host asks one thing at a time, or a few.
+    let pool = Pool::new(engine.clone(), PoolSettings::SMALL);
+    let mcp = Mcp::new(pool, settings, feed.clone(), stop.clone());
     let followed = engine.clone();
     // It ends with the process.
-    thread::spawn(move || feed::follow(&followed, &newest, || false));
+    thread::spawn(move || feed.follow(&followed, || false));
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .max_blocking_threads(PoolSettings::SMALL.blocking_threads_max())
         .build()
         .map_err(|error| failed(&error))?;
     let served = runtime.block_on(async {

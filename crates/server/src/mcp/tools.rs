@@ -13,36 +13,54 @@ mod search;
 mod shown;
 mod stores;
 
-use quipu_core::model::{Actor, SessionId, Store};
+use std::sync::Arc;
+
+use quipu_core::model::{Actor, Store};
 use quipu_core::{Engine, Error};
 use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::Mcp;
-use super::access::Client;
+use super::access::{Client, Identity};
 use super::answer::Answer;
 use super::arguments::Arguments;
+use super::{Mcp, catalog};
+use crate::Author;
 
 /// Others may write faster than the index grows; after so many batches the search begins.
 const BATCHES_MAX: u32 = 1000;
 
-/// One call of a tool.
+/// What a client asks, before there is an engine to answer it.
 #[derive(Debug)]
-pub(super) struct Call {
-    pub(super) client: Client,
+pub(super) struct Asked {
+    pub(super) identity: Identity,
     pub(super) mcp: Mcp,
-    /// The session of the connection, if there is a connection.
-    pub(super) session: Option<SessionId>,
+    /// Who makes changes, if that is known from an earlier request or from the credential.
+    pub(super) author: Option<Author>,
     /// What the client calls itself.
     pub(super) title: String,
     pub(super) cancelled: CancellationToken,
     pub(super) progress: Progress,
 }
 
-/// Tells a client that asked for it how far a call has come.
+impl Asked {
+    /// Returns the call that an engine can answer.
+    pub(super) fn call(self: &Arc<Self>, engine: &Engine) -> Call {
+        let client = Client { engine: engine.clone(), identity: self.identity.clone() };
+        Call { client, asked: Arc::clone(self) }
+    }
+}
+
+/// One call of a tool.
 #[derive(Debug)]
+pub(super) struct Call {
+    pub(super) client: Client,
+    asked: Arc<Asked>,
+}
+
+/// Tells a client that asked for it how far a call has come.
+#[derive(Debug, Default)]
 pub(super) struct Progress(Option<(Peer<RoleServer>, ProgressToken)>);
 
 impl Progress {
@@ -51,7 +69,11 @@ impl Progress {
         Self(token.map(|token| (context.peer.clone(), token)))
     }
 
-    /// Says that so many of all steps are done. Called where blocking is allowed.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Says that so many of all steps are done. Called in a thread that may wait.
     fn step(&self, done: f64, all: f64, message: &str) {
         let Some((peer, token)) = &self.0 else { return };
         let param = ProgressNotificationParam::new(token.clone(), done)
@@ -70,10 +92,9 @@ impl Call {
 
     /// Returns who makes the changes of this call.
     fn actor(&self) -> Result<Actor, Error> {
-        match (self.client.grant.session(), self.session) {
-            (Some(actor), _) => Ok(actor),
-            (None, Some(session)) => Ok(Actor::Session(session)),
-            (None, None) => self.mcp.0.sessions.of(&self.client, &self.title),
+        match &self.asked.author {
+            Some(author) => author.actor(self.engine()),
+            None => self.asked.mcp.0.sessions.of(&self.client, &self.asked.title),
         }
     }
 
@@ -87,13 +108,13 @@ impl Call {
     /// Brings the index up to date, batch by batch, for a client that wants to hear of it; it can
     /// cancel in between. The search would do the same, but in silence.
     fn catch_up(&self) -> Result<(), Error> {
-        if self.progress.0.is_none() {
+        if !self.asked.progress.is_wanted() {
             return Ok(());
         }
         for batch in 0..BATCHES_MAX {
             // It comes nearer to 1 with each batch; nobody knows how many there are.
             let done = f64::from(batch) / f64::from(batch + 1);
-            self.progress.step(done, 2.0, "bringing the index up to date");
+            self.asked.progress.step(done, 2.0, "bringing the index up to date");
             if self.engine().index_pending()? == 0 {
                 break;
             }
@@ -104,16 +125,22 @@ impl Call {
 
     /// Fails if the client has cancelled the call.
     fn require_wanted(&self) -> Result<(), Error> {
-        if self.cancelled.is_cancelled() {
+        if self.asked.cancelled.is_cancelled() {
             return Err(Error::invalid("the call was cancelled; nothing was changed"));
         }
         Ok(())
     }
 }
 
+/// Returns whether a call is expected to change something. If it does not, it is read first, and
+/// nothing is lost but time if it turns out to write.
+pub(super) fn writes(name: &str, arguments: &Arguments) -> bool {
+    if name == catalog::MEMORY { memory::writes(arguments) } else { catalog::writes(name) }
+}
+
 /// Carries out a call.
 pub(super) fn run(call: &Call, name: &str, arguments: &Arguments) -> Result<CallToolResult, Error> {
-    if name == "memory" {
+    if name == catalog::MEMORY {
         return memory::run(call, arguments);
     }
     let format = arguments.format()?;

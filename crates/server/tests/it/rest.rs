@@ -4,6 +4,10 @@
 mod access;
 #[path = "rest/errors.rs"]
 mod errors;
+#[path = "rest/events.rs"]
+mod events;
+#[path = "rest/expiry.rs"]
+mod expiry;
 #[path = "rest/knowledge.rs"]
 mod knowledge;
 #[path = "rest/mcp.rs"]

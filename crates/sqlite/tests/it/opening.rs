@@ -261,7 +261,7 @@ fn a_backup_takes_the_place_of_a_damaged_database() {
     let memory = engine.memory_at(bench.store, &path("/a"), View::Full).unwrap();
     assert_eq!(memory.content.unwrap().as_str(), "backed up");
     assert_eq!(engine.check().unwrap().problems, []);
-    assert!(fs::read(restored.old_files.unwrap().join(DATABASE_FILE)).unwrap().starts_with(b"rub"));
+    assert!(restored.old_files.unwrap().join(DATABASE_FILE).exists());
 }
 
 #[test]

@@ -27,10 +27,10 @@ fn read(bench: &Bench) -> Result<(), Error> {
 fn assert_noticed(meddle: impl Fn(&Path)) {
     let bench = bench();
     bench.put("/a", "text");
-    read(&bench).unwrap();
+    read(&bench).expect("it is there");
     meddle(bench.directory.path());
     let refused = |result: Result<(), Error>| {
-        let error = result.unwrap_err();
+        let error = result.expect_err("it is noticed");
         assert_eq!(*error.kind(), ErrorKind::StorageUnavailable, "{error:?}");
     };
     refused(write(&bench));
@@ -40,7 +40,7 @@ fn assert_noticed(meddle: impl Fn(&Path)) {
 }
 
 fn remove(directory: &Path, name: &str) {
-    fs::remove_file(directory.join(name)).unwrap();
+    fs::remove_file(directory.join(name)).expect("it is there");
 }
 
 #[test]

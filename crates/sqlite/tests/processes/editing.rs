@@ -13,6 +13,7 @@ use crate::support::{Bench, actor, bench, content, engine, path};
 use crate::{lines, start};
 
 /// How many times a memory is made and looked for; `QUIPU_CASES` says otherwise.
+#[expect(clippy::disallowed_methods, reason = "a long run is asked for by the environment")]
 fn rounds_count() -> usize {
     let cases = std::env::var("QUIPU_CASES").ok().and_then(|text| text.parse().ok());
     cases.unwrap_or(300)

@@ -1,8 +1,8 @@
 //! Snapshots, atomicity, and waiting for changes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -188,6 +188,39 @@ pub fn waiting_ends_with_a_change_of_the_same_handle(fixture: &Fixture) {
         let newest = waiter.join().expect("no panic").expect("the wait succeeds");
         assert_eq!(newest, Sequence(1));
     });
+}
+
+/// "After every commit of any process, whether or not it has a change."
+pub fn a_watch_looks_after_commits_without_a_change(fixture: &Fixture) {
+    let put = |backend: &dyn Backend, number: u64| {
+        let work = &mut |writer: &mut dyn Writer| writer.put_cursor("watched", Sequence(number));
+        backend.write(Purpose::Change, work).expect("it is written");
+    };
+    for (writer, goal) in [(Arc::clone(&fixture.backend), 1), (fixture.again(), 2)] {
+        let (looked, looks) = mpsc::channel();
+        let look = &mut || {
+            looked.send(()).expect("somebody listens");
+            Ok(fixture.read(|reader| reader.cursor("watched")) == Some(Sequence(goal)))
+        };
+        let start = Instant::now();
+        thread::scope(|scope| {
+            let watching = scope.spawn(move || fixture.backend.watch(LONG, look));
+            looks.recv().expect("it looks at once");
+            put(&*writer, goal);
+            watching.join().expect("no panic").expect("the watch succeeds");
+        });
+        assert!(start.elapsed() < LONG, "it was only seen when the patience ended");
+    }
+}
+
+/// "Until `patience` ends", and "an error of `look` is returned as it is".
+pub fn a_watch_ends_with_its_patience_or_an_error(fixture: &Fixture) {
+    let patience = Duration::from_millis(30);
+    let start = Instant::now();
+    fixture.backend.watch(patience, &mut || Ok(false)).expect("it waits");
+    assert!(start.elapsed() >= patience);
+    let failed = fixture.backend.watch(LONG, &mut || Err(Error::invalid("on purpose")));
+    assert_eq!(failed.expect_err("it fails").message(), "on purpose");
 }
 
 /// "By any process": through a handle of its own.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::mcp::access::require_open;
 use crate::mcp::arguments::Arguments;
-use crate::tool::{MemoryTool, ToolSettings};
+use crate::tool::{self, MemoryTool, ToolSettings};
 
 /// The arguments that are paths.
 const PATHS: [&str; 3] = ["path", "old_path", "new_path"];
@@ -30,6 +30,11 @@ fn set_numbers(input: &mut Value, arguments: &Arguments) {
     }
 }
 
+/// Returns whether a command changes something.
+pub(super) fn writes(arguments: &Arguments) -> bool {
+    arguments.as_value().get("command").and_then(Value::as_str).is_some_and(tool::writes)
+}
+
 pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, Error> {
     let mut input = arguments.as_value();
     for name in PATHS {
@@ -41,15 +46,17 @@ pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, 
     }
     set_numbers(&mut input, arguments);
     let store = call.client.memory_store()?;
-    let access = call.client.access(store.id).unwrap_or(Access::ReadOnly);
+    let identity = &call.client.identity;
+    let access = identity.access(store.id).unwrap_or(Access::ReadOnly);
     call.require_wanted()?;
-    // A look needs no author, so no session is made for somebody who only looks.
-    let is_look = input.get("command").and_then(Value::as_str) == Some("view");
-    if !is_look {
+    let is_change = writes(arguments);
+    if is_change {
         require_open(&store)?;
     }
-    let actor = if is_look || access == Access::ReadOnly { Actor::expiry() } else { call.actor()? };
-    let settings = ToolSettings { access, ..call.client.settings.tool };
+    // Nothing is changed as the second, but something must stand there.
+    let is_author = is_change && access == Access::ReadWrite;
+    let actor = if is_author { call.actor()? } else { Actor::expiry() };
+    let settings = ToolSettings { access, ..identity.settings.tool };
     let tool = MemoryTool::new(call.engine().clone(), store.id, actor, settings);
     let answer = tool.call(&input);
     let content = vec![ContentBlock::text(answer.content.clone())];

@@ -32,10 +32,10 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         limit: paging.page_size,
     };
     call.catch_up()?;
-    call.progress.step(1.0, 2.0, "searching");
+    call.asked.progress.step(1.0, 2.0, "searching");
     let page = call.engine().search(&request)?;
     call.require_wanted()?;
-    call.progress.step(2.0, 2.0, "done");
+    call.asked.progress.step(2.0, 2.0, "done");
     let detail = match arguments.flag("compact")? {
         Some(true) => Detail::Compact,
         Some(false) | None => Detail::Full,

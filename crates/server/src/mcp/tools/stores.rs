@@ -17,7 +17,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Error> {
     let mut projects = Vec::new();
     for store in client.stores()? {
         let usage = call.engine().usage(store.id)?;
-        let access = client.access(store.id).unwrap_or(Access::ReadOnly);
+        let access = client.identity.access(store.id).unwrap_or(Access::ReadOnly);
         let is_default = default == Some(store.id);
         let is_archived = store.archived_at.is_some();
         let access = if is_archived { Access::ReadOnly } else { access };
@@ -41,7 +41,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Error> {
             "url": format!("memory://{}/", client.short_name(&store)),
         }));
     }
-    let text = match (lines.is_empty(), client.makes_first_store()) {
+    let text = match (lines.is_empty(), client.identity.makes_first_store()) {
         (false, _) => lines.join("\n"),
         (true, true) => {
             "There are no stores yet; the first note that you write makes one.".to_owned()
@@ -73,7 +73,7 @@ pub(super) fn create(call: &Call, arguments: &Arguments) -> Result<Answer, Error
         return Ok(Answer::new(format!("The store `{name}` {is}."), data));
     }
     call.require_wanted()?;
-    let store = call.engine().ensure_store(call.client.workspace, &new)?;
+    let store = call.engine().ensure_store(call.client.identity.workspace, &new)?;
     Ok(Answer::new(format!("Created the store `{name}`."), shown(&store, "created")))
 }
 

@@ -94,7 +94,9 @@ impl Witness {
         for operation in self.document.operations() {
             let key =
                 (operation.method.clone(), operation.path.to_owned(), is_success == IsSuccess::Yes);
-            assert!(self.seen.contains(&key), "{} {}", operation.method, operation.path);
+            let never_fails = is_success == IsSuccess::No && operation.path == "/healthz";
+            let is_seen = never_fails || self.seen.contains(&key);
+            assert!(is_seen, "{} {}", operation.method, operation.path);
         }
     }
 }
@@ -287,6 +289,8 @@ async fn every_operation_fails_as_documented() {
             let needs_id = path.contains('{');
             match wanted {
                 401 if is_open => {}
+                // Whether the process lives is told however much it has to do.
+                529 if path == "/healthz" => {}
                 404 if !needs_id => {}
                 _ => witness.refused(wanted, method, &path, body_for(&path)).await,
             }

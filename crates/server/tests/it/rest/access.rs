@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
@@ -10,6 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use quipu_core::engine::{NewKey, NewStore};
 use quipu_core::model::{Name, Role, StoreId};
 use quipu_core::settings::Limits;
+use quipu_server::PoolSettings;
 use quipu_server::http::HttpSettings;
 use serde_json::{Value, json};
 
@@ -61,7 +63,7 @@ async fn revoked_and_expired_keys_stop_at_once() {
     let status =
         || async { server.call_as(secret.reveal(), Method::GET, STORES, Value::Null).await.status };
     assert_eq!(status().await, 200);
-    server.clock.advance(std::time::Duration::from_hours(1));
+    server.clock.advance(Duration::from_hours(1));
     assert_eq!(status().await, 401);
     server.clock.set("2026-01-01T00:00:00Z".parse().unwrap());
     assert_eq!(status().await, 200);
@@ -274,4 +276,20 @@ async fn too_many_requests_at_once_are_told_to_come_back() {
     let reply = server.get(STORES).await;
     reply.error(529, "overloaded_error");
     assert_eq!(reply.headers["retry-after"], "1");
+    assert_eq!(server.get("/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn writers_that_get_no_thread_are_told_to_come_back_and_readers_are_answered() {
+    let queue_timeout = Duration::from_millis(10);
+    let pool = PoolSettings { writers_max: 0, queue_timeout, ..PoolSettings::default() };
+    let settings = HttpSettings { pool, ..HttpSettings::default() };
+    let server = server_with(settings, Limits::default());
+    let reply = server.post(STORES, json!({"name": "s"})).await;
+    reply.error(529, "overloaded_error");
+    assert_eq!(reply.headers["retry-after"], "1");
+    assert_eq!(server.get(STORES).await.status, 200);
+    assert_eq!(server.get("/readyz").await.status, 200);
+    let wrong = server.call_as("wrong", Method::POST, STORES, json!({"name": "s"})).await;
+    wrong.error(401, "authentication_error");
 }

@@ -18,13 +18,13 @@ use super::{Reply, Server, server, server_with};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A client that has shaken hands.
-struct Client<'s> {
+pub(super) struct Client<'s> {
     server: &'s Server,
     key: String,
     session: String,
 }
 
-fn message(method: &str, params: &Value) -> Value {
+pub(super) fn message(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
@@ -65,7 +65,7 @@ fn event(reply: &Reply) -> Value {
 }
 
 impl<'s> Client<'s> {
-    async fn new(server: &'s Server, key: &str) -> Self {
+    pub(super) async fn new(server: &'s Server, key: &str) -> Self {
         let reply = server.send(request(key, &[], &greeting())).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
         let session = reply.headers["mcp-session-id"].to_str().expect("a text").to_owned();
@@ -75,7 +75,7 @@ impl<'s> Client<'s> {
         client
     }
 
-    async fn send(&self, body: &Value) -> Reply {
+    pub(super) async fn send(&self, body: &Value) -> Reply {
         let headers = [("mcp-session-id", self.session.as_str())];
         self.server.send(request(&self.key, &headers, body)).await
     }
@@ -93,7 +93,7 @@ impl<'s> Client<'s> {
             .expect("a request")
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let reply = self.send(&message("tools/call", &params)).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -159,7 +159,7 @@ async fn a_session_of_one_key_is_closed_to_another() {
         }
     }
     assert!(!client.tools().await.is_empty());
-    assert_eq!(server.send(client.bare(Method::DELETE)).await.status, 202);
+    assert_eq!(server.send(client.bare(Method::DELETE)).await.status, 204);
     assert_eq!(client.send(&message("tools/list", &json!({}))).await.status, 404);
 }
 
@@ -213,7 +213,7 @@ async fn next_event(stream: &mut Body) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_revoked_key_hears_of_nothing_any_more() {
+async fn the_stream_of_a_revoked_key_ends_at_once() {
     let server = server();
     let app = server.app.clone();
     std::thread::spawn(move || app.follow(|| false));
@@ -232,7 +232,24 @@ async fn a_revoked_key_hears_of_nothing_any_more() {
     let keys = server.engine.keys(server.workspace).expect("keys");
     let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
     server.engine.revoke_key(id).expect("it is revoked");
-    server.store("second").await;
+    // Nothing else happens that could wake it.
+    assert_eq!(next_event(&mut stream).await, None);
+}
+
+#[tokio::test]
+async fn a_stream_of_a_client_that_never_said_that_it_is_ready_ends_too() {
+    let server = server();
+    let app = server.app.clone();
+    std::thread::spawn(move || app.follow(|| false));
+    let key = server.new_key(Role::ReadWrite, None);
+    let reply = server.send(request(&key, &[], &greeting())).await;
+    let session = reply.headers["mcp-session-id"].to_str().expect("a text").to_owned();
+    let client = Client { server: &server, key, session };
+    let answer = server.app.router().oneshot(client.bare(Method::GET)).await.expect("an answer");
+    let mut stream = answer.into_body();
+    let keys = server.engine.keys(server.workspace).expect("keys");
+    let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
+    server.engine.revoke_key(id).expect("it is revoked");
     assert_eq!(next_event(&mut stream).await, None);
 }
 

@@ -1,13 +1,8 @@
 //! Quipu's own routes.
 
-use std::time::Duration;
-
-use axum::body::Body;
-use axum::http::{Method, Request};
-use http_body_util::BodyExt as _;
+use axum::http::Method;
 use quipu_core::model::Role;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 use super::{Server, server};
 
@@ -139,64 +134,4 @@ async fn metrics_count_requests_by_route() {
     let reader = server.new_key(Role::ReadOnly, None);
     let refused = server.call_as(&reader, Method::GET, "/metrics", Value::Null).await;
     refused.error(403, "permission_error");
-}
-
-/// Opens an event stream and returns a function that waits for the next piece of it.
-async fn events(server: &Server, uri: &str, headers: &[(&str, &str)]) -> Body {
-    let mut request = Request::get(uri).header("x-api-key", &server.key);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request.body(Body::empty()).expect("a request");
-    let response = server.app.router().oneshot(request).await.expect("the router answers");
-    assert_eq!(response.headers()["content-type"], "text/event-stream");
-    response.into_body()
-}
-
-async fn next(body: &mut Body) -> String {
-    let frame = tokio::time::timeout(Duration::from_secs(20), body.frame());
-    let frame = frame.await.expect("an event comes").expect("the stream goes on");
-    let bytes = frame.expect("the stream is whole").into_data().expect("data");
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn events_come_as_they_happen_and_can_be_resumed() {
-    let server = server();
-    let app = server.app.clone();
-    std::thread::spawn(move || app.follow(|| false));
-    let mut live = events(&server, "/quipu/events", &[]).await;
-    let store = server.store("s").await;
-    let event = next(&mut live).await;
-    assert!(event.starts_with("id: 1\nevent: memory_store.created\ndata: {"), "{event}");
-    server.memory(&store, "/a", "secret text").await;
-    let event = next(&mut live).await;
-    let data = event.split("data: ").nth(1).expect("data").trim();
-    let data: Value = serde_json::from_str(data).expect("JSON");
-    assert_eq!((&data["sequence"], &data["event"]), (&json!(2), &json!("memory_version.created")));
-    assert_eq!(data["memory_version"]["path"], "/a");
-    assert!(data["memory_version"]["content"].is_null());
-
-    let mut resumed = events(&server, "/quipu/events", &[("last-event-id", "1")]).await;
-    assert!(next(&mut resumed).await.starts_with("id: 2\n"));
-    let mut all = events(&server, "/quipu/events?after=0", &[]).await;
-    let both = next(&mut all).await;
-    assert!(both.contains("id: 1\n") && both.contains("id: 2\n"));
-    server.get("/quipu/events?after=x").await.invalid();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn events_of_one_store_and_of_allowed_stores_only() {
-    let server = server();
-    let (first, second) = (server.store("one").await, server.store("two").await);
-    server.memory(&first, "/a", "x").await;
-    server.memory(&second, "/b", "x").await;
-    let id = second.rsplit('/').next().unwrap();
-    let mut of_second = events(&server, &format!("/quipu/events?after=0&store={id}"), &[]).await;
-    let text = next(&mut of_second).await;
-    assert!(text.contains("id: 2\n") && text.contains("id: 4\n") && !text.contains("id: 3\n"));
-    let key = server.new_key(Role::ReadOnly, Some(vec![id.parse().unwrap()]));
-    let limited = Server { key, ..server };
-    let mut allowed = events(&limited, "/quipu/events?after=0", &[]).await;
-    assert_eq!(next(&mut allowed).await, text);
 }

@@ -1,0 +1,96 @@
+//! The data directory as operators meet it: full disks, backups, clocks, settings that do not exist.
+
+use std::fs;
+
+use crate::support::{Quipu, SmallDisk};
+
+/// Returns a text of this size that compresses badly, as SQLite would not compress it anyway.
+fn text(size: usize) -> String {
+    "a text of some length, ".chars().cycle().take(size).collect()
+}
+
+#[test]
+fn a_full_disk_can_be_emptied_from_inside() {
+    let Some(disk) = SmallDisk::new(6) else { return };
+    let quipu = &disk.0;
+    quipu.ok(&["store", "create", "notes"]);
+    quipu.ok(&["store", "create", "other"]);
+    let store = ["--store", "notes"];
+    let put = |path: &str| {
+        quipu.run_with(&[&store[..], &["put", path]].concat(), text(80_000).as_bytes())
+    };
+    assert_eq!(put("/first.md").code, 0);
+    quipu.ok(&["search", "--store", "notes", "length"]);
+    let refused = (0..200).map(|number| put(&format!("/{number}.md"))).find(|ran| ran.code != 0);
+    let refused = refused.expect("six megabytes are soon full");
+    assert!(refused.err.contains("the disk is full"), "{refused:?}");
+
+    // Reading needs no room, nor does searching, nor starting.
+    assert_eq!(quipu.ok(&["cat", "--store", "notes", "first.md"]).len(), 80_000);
+    assert!(quipu.ok(&["search", "--store", "notes", "length"]).contains("first.md"));
+    assert_ne!(put("/more.md").code, 0);
+
+    quipu.ok(&["rm", "--store", "notes", "first.md"]);
+    quipu.ok(&["store", "delete", "notes", "--yes"]);
+    let written = quipu.run_with(&["put", "--store", "other", "room.md"], b"again");
+    assert_eq!(written.code, 0, "{written:?}");
+    let checked = quipu.json(&["check"]);
+    assert_eq!(checked["problems"], serde_json::json!([]));
+    assert_eq!(checked["is_erasing_pending"], false);
+}
+
+#[test]
+fn a_backup_comes_back_with_one_command() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "backed up");
+    let backup = quipu.home.path().join("backup.db");
+    let backup = backup.to_str().expect("UTF-8");
+    quipu.ok(&["backup", backup]);
+    quipu.put("/a.md", "later");
+    let database = quipu.data().join("quipu.db");
+    fs::write(&database, b"rubbish".repeat(5000)).expect("it is written");
+    let damaged = quipu.run(&["cat", "a.md"]);
+    assert!(damaged.err.contains("quipu restore-backup"), "{damaged:?}");
+    let restored = quipu.ok(&["restore-backup", backup]);
+    assert!(restored.contains("1 memory"), "{restored}");
+    assert!(restored.contains("replaced-1"), "{restored}");
+    assert_eq!(quipu.ok(&["cat", "a.md"]), "backed up");
+}
+
+/// A copy of the database file alone was empty after a command had ended.
+#[test]
+fn a_copy_of_the_database_file_is_complete_after_a_command() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "copied");
+    let copy = Quipu::empty();
+    fs::create_dir(copy.data()).expect("a directory");
+    fs::copy(quipu.data().join("quipu.db"), copy.data().join("quipu.db")).expect("it is copied");
+    assert_eq!(copy.ok(&["cat", "a.md"]), "copied");
+}
+
+#[test]
+fn a_variable_without_a_setting_is_an_error() {
+    let quipu = Quipu::with_store();
+    let mut command = quipu.command(&["ls"]);
+    command.env("QUIPU_LIMITS_VERSIONS_KEPT_MINIMUM", "3");
+    let ran = crate::support::run(command, b"");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("QUIPU_LIMITS_VERSIONS_KEPT_MINIMUM"), "{ran:?}");
+    assert!(ran.err.contains("did you mean QUIPU_LIMITS_VERSIONS_KEPT_MIN?"), "{ran:?}");
+}
+
+#[test]
+fn pruning_gives_room_back_when_asked_to() {
+    let quipu = Quipu::with_store();
+    quipu.ok(&["store", "create", "doomed"]);
+    for number in 0..20 {
+        let path = format!("/{number}.md");
+        let ran = quipu.run_with(&["put", "--store", "doomed", &path], text(80_000).as_bytes());
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    quipu.ok(&["store", "delete", "doomed", "--yes"]);
+    let size = || fs::metadata(quipu.data().join("quipu.db")).expect("a file").len();
+    let before = size();
+    quipu.ok(&["prune", "--compact"]);
+    assert!(size() < before / 2, "{before} bytes became {}", size());
+}

@@ -1,0 +1,186 @@
+//! Requests: admission, body, and the thread on which they are handled.
+//!
+//! Handlers are synchronous functions of a [`Call`]. A call exists only inside [`answer`], which
+//! runs the handler through the [`Pool`](crate::pool::Pool), so no handler can block a worker.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{FromRequestParts as _, RawPathParams, Request};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use quipu_core::Engine;
+use quipu_core::model::{Store, StoreId};
+use serde::de::DeserializeOwned;
+
+use super::answer::Failure;
+use super::body::Incoming;
+use super::caller::{Caller, Need, WorkspaceSlot, no_such, parse_id};
+use super::query::Query;
+use super::{App, HttpSettings};
+use crate::wire::Object;
+
+/// What a request does to the engine.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// It reads; it may still have to write, for example to bring the index up to date.
+    Read,
+    /// It writes.
+    Write,
+    /// It depends on the body.
+    ByBody(fn(&[u8]) -> Self),
+}
+
+/// One request of an authenticated caller, with an engine to answer it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) caller: &'a Caller,
+    arrived: &'a Arrived,
+    /// The store that the path names, if it exists.
+    named: Option<&'a Store>,
+    body: &'a [u8],
+}
+
+/// Admits a request and runs `work` for it.
+pub(super) async fn answer<T: Send + 'static>(
+    app: App,
+    request: Request,
+    kind: Kind,
+    work: impl Fn(&Call<'_>) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (parts, body) = request.into_parts();
+    let arrived = Arc::new(Arrived::new(app, parts).await?);
+    let app = arrived.app.clone();
+    let asking = Arc::clone(&arrived);
+    let admit = move |engine: &Engine| asking.admit(engine).map(drop);
+    let mut body = Incoming::new(body);
+    if !body.is_complete_soon(app.settings()).await {
+        // Longer bodies are buffered for admitted callers only.
+        if let Err(failure) = app.pool().read(admit.clone()).await? {
+            body.discard().await;
+            return Err(failure);
+        }
+        body.read_rest(app.settings()).await?;
+    }
+    let body = body.into_bytes();
+    let kind = match kind {
+        Kind::ByBody(kind) => kind(&body),
+        Kind::Read | Kind::Write => kind,
+    };
+    let run = move |engine: &Engine| work(&arrived.call(engine, &body)?);
+    match kind {
+        Kind::Read => app.pool().read(run).await?,
+        Kind::Write | Kind::ByBody(_) => app.pool().write_if(admit, run).await?,
+    }
+}
+
+/// A request that may not be admitted yet.
+#[derive(Debug)]
+struct Arrived {
+    app: App,
+    headers: HeaderMap,
+    /// The variable parts of the path.
+    parameters: Vec<(String, String)>,
+    query: Query,
+    workspace: Option<WorkspaceSlot>,
+    /// Set once, although the work may run several times: the rate limit counts requests.
+    admitted: OnceLock<Admitted>,
+}
+
+#[derive(Debug)]
+struct Admitted {
+    caller: Caller,
+    named: Option<Store>,
+}
+
+impl Arrived {
+    async fn new(app: App, mut parts: Parts) -> Result<Self, Failure> {
+        // A path that is not UTF-8 matches nothing.
+        let parameters = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let parameters = parameters.map_err(|_not_utf8| no_such("thing", parts.uri.path()))?;
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Ok(Self {
+            app,
+            parameters: parameters.iter().map(owned).collect(),
+            query: Query::new(parts.uri.query().unwrap_or_default()),
+            workspace: parts.extensions.remove(),
+            headers: parts.headers,
+            admitted: OnceLock::new(),
+        })
+    }
+
+    fn parameter(&self, name: &str) -> &str {
+        let named = self.parameters.iter().find(|(known, _)| known == name);
+        named.map_or("", |(_, value)| value.as_str())
+    }
+
+    /// Authenticates the caller, applies the rate limit, and looks up the store in the path.
+    fn admit(&self, engine: &Engine) -> Result<&Admitted, Failure> {
+        if let Some(admitted) = self.admitted.get() {
+            return Ok(admitted);
+        }
+        let named = self.parameter("store").parse().ok();
+        let (caller, named) = Caller::authenticate(engine, &self.headers, named)?;
+        if let Some(slot) = &self.workspace {
+            slot.fill(caller.workspace);
+        }
+        self.app.0.rate.admit(&caller.actor)?;
+        Ok(self.admitted.get_or_init(|| Admitted { caller, named }))
+    }
+
+    fn call<'a>(&'a self, engine: &'a Engine, body: &'a [u8]) -> Result<Call<'a>, Failure> {
+        let Admitted { caller, named } = self.admit(engine)?;
+        Ok(Call { engine, caller, arrived: self, named: named.as_ref(), body })
+    }
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn settings(&self) -> &'a HttpSettings {
+        self.arrived.app.settings()
+    }
+
+    pub(super) fn query(&self) -> &'a Query {
+        &self.arrived.query
+    }
+
+    pub(super) fn headers(&self) -> &'a HeaderMap {
+        &self.arrived.headers
+    }
+
+    /// Returns a path parameter; empty if the route has none of this name.
+    pub(super) fn parameter(&self, name: &str) -> &'a str {
+        self.arrived.parameter(name)
+    }
+
+    /// Returns the store in the path, if the caller has the access it needs.
+    pub(super) fn named_store(&self, need: Need) -> Result<Store, Failure> {
+        self.store(self.parameter("store"), need)
+    }
+
+    /// Returns a store of the caller's workspace in which it may do what it needs to.
+    pub(super) fn store(&self, id: &str, need: Need) -> Result<Store, Failure> {
+        let id: StoreId = parse_id(id, "memory store")?;
+        let store = match self.named {
+            Some(store) if store.id == id => store.clone(),
+            _ => self.engine.store(id)?,
+        };
+        if store.workspace != self.caller.workspace {
+            return Err(no_such("memory store", &id.to_string()));
+        }
+        if !self.caller.may_in(store.id, need) {
+            return Err(self.caller.denied(need));
+        }
+        Ok(store)
+    }
+
+    /// Reads the body as a JSON object of this shape.
+    pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        self.json().map(|Object(body)| body)
+    }
+
+    /// Reads the body as JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(self.body)
+            .map_err(|error| Failure::invalid(format!("request body: {error}")))
+    }
+}
