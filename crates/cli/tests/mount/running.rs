@@ -10,7 +10,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::{
-    Mount, can_mount, errno, eventually, home, is_mounted, mounted, needs, quipu, run,
+    Mount, can_mount, errno, eventually, home, is_mounted, mounted, needs, others_can_mount, quipu,
+    run,
 };
 
 #[test]
@@ -35,7 +36,7 @@ fn nothing_can_be_put_in_the_root() {
 #[test]
 fn every_user_can_mount() {
     needs!("fusermount3", "setpriv");
-    if !can_mount() {
+    if !can_mount() || !others_can_mount() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -232,6 +233,7 @@ fn eight_stores_fit_in_one_process() {
 
 #[test]
 fn without_fuse_another_way_is_named() {
+    needs!("unshare", "mount");
     if !can_mount() {
         return;
     }
@@ -264,6 +266,7 @@ fn programs_cannot_be_run_from_a_mount() {
 #[test]
 fn only_its_user_may_use_a_mount() {
     const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    needs!("setpriv");
     let mount = mounted!();
     fs::write(mount.at("tea.md"), "green").unwrap();
     mount.ok("chmod a+x ../.. ../../..");
