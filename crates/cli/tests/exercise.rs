@@ -15,6 +15,8 @@
 mod across_doors;
 #[path = "exercise/bytes.rs"]
 mod bytes;
+#[path = "mount/host.rs"]
+mod host;
 #[path = "exercise/killing.rs"]
 mod killing;
 #[path = "exercise/listing.rs"]

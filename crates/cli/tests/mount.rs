@@ -8,6 +8,8 @@
     reason = "tests fail by panicking"
 )]
 
+#[path = "mount/host.rs"]
+mod host;
 #[path = "mount/limits.rs"]
 mod limits;
 #[path = "mount/moving.rs"]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use quipu_core::model::Content;
 
-use crate::support::{Mount, Numbers, can_mount, eventually, setting};
+use crate::support::{Mount, Numbers, can_mount, can_mount_with_python, eventually, setting};
 
 const SIZE_MAX: usize = 100_000;
 
@@ -191,7 +191,7 @@ print(hashlib.sha256(text).hexdigest())
 
 #[test]
 fn random_mappings_see_what_was_written_and_are_stored() {
-    if !can_mount() {
+    if !can_mount_with_python() {
         return;
     }
     let steps_count = setting("QUIPU_MOUNT_STEPS", 2_000);

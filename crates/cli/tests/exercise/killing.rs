@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Mount, Numbers, can_mount, setting};
+use crate::support::{Mount, Numbers, can_mount_with_python, setting};
 
 /// Writes files until nothing works any more, and prints what it begins and what is acknowledged
 /// by `close` or `fsync`. Rust's files do not tell what `close` says.
@@ -50,7 +50,7 @@ struct Fate {
 
 #[test]
 fn what_was_closed_or_synced_survives_a_kill() {
-    if !can_mount() {
+    if !can_mount_with_python() {
         return;
     }
     let kills_count = setting("QUIPU_MOUNT_KILLS", 5);

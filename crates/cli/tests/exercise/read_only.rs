@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
 
-use crate::support::{Mount, Numbers, can_mount, setting};
+use crate::support::{Mount, Numbers, can_mount_with_python, setting};
 
 const NAMES: [&str; 8] = ["a.md", "b.md", "d", "d/c.md", "d/e/f.md", "new", "d/new.md", "x.tmp"];
 
@@ -150,7 +150,7 @@ fn times() -> Timestamps {
 
 #[test]
 fn nothing_changes_a_read_only_store() {
-    if !can_mount() {
+    if !can_mount_with_python() {
         return;
     }
     let calls_count = setting("QUIPU_MOUNT_CALLS", 20_000);

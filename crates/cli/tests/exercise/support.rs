@@ -17,8 +17,10 @@ use quipu_core::model::{Directory, Listing, Name, StoreId, Version, View};
 use quipu_core::settings::Limits;
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::process::{Pid, Signal, getuid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use crate::host;
 
 /// How long a condition is waited for; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -31,13 +33,22 @@ pub(crate) struct Mount {
     process: Option<Child>,
 }
 
-/// Tells whether this host can mount, and says so loudly if not.
+/// Returns whether this host can mount, and says loudly why not.
 pub(crate) fn can_mount() -> bool {
-    let can = getuid().is_root() && Path::new("/dev/fuse").exists();
-    if !can {
-        eprintln!("SKIPPED: it needs root and /dev/fuse");
+    is_possible(host::why_not_mount().as_deref())
+}
+
+/// Returns whether this host can mount and has Python, and says loudly why not.
+pub(crate) fn can_mount_with_python() -> bool {
+    is_possible(host::why_not_mount().or_else(|| host::why_not_run("python3")).as_deref())
+}
+
+fn is_possible(why_not: Option<&str>) -> bool {
+    if let Some(why) = why_not {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        eprintln!("SKIPPED: {test}: {why}");
     }
-    can
+    why_not.is_none()
 }
 
 /// Returns a number from the environment, or the default.

@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::support::{Mount, can_mount, errno, eventually, home, mounted, run};
+use crate::support::{Mount, can_mount, errno, eventually, home, mounted, needs, run};
 
 /// Closes a file and returns what the close says, which a `File` keeps to itself.
 fn close(file: File) -> Result<(), Errno> {
@@ -94,6 +94,7 @@ fn a_full_store_is_refused_at_once() {
 
 #[test]
 fn a_full_disk_loses_nothing() {
+    needs!("mount", "umount");
     if !can_mount() {
         return;
     }

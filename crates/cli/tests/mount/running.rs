@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{
     Background, Mount, can_mount, errno, eventually, home, is_mounted, mounted, needs,
-    others_can_open_fuse, quipu, run,
+    others_can_mount, quipu, run,
 };
 
 #[test]
@@ -44,7 +44,7 @@ fn nothing_can_be_put_in_the_root() {
 #[test]
 fn every_user_can_mount() {
     needs!("fusermount3", "setpriv");
-    if !can_mount() || !others_can_open_fuse() {
+    if !can_mount() || !others_can_mount() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ fn what_a_crash_left_behind_is_cleared() {
 #[test]
 fn a_mount_that_fails_names_the_cause_and_leaves_nothing_behind() {
     const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-    needs!("setpriv");
+    needs!("setpriv", "unshare", "mount", "mknod");
     if !can_mount() {
         return;
     }
@@ -286,6 +286,7 @@ fn eight_stores_fit_in_one_process() {
 
 #[test]
 fn without_fuse_another_way_is_named() {
+    needs!("unshare", "mount");
     if !can_mount() {
         return;
     }
@@ -318,6 +319,7 @@ fn programs_cannot_be_run_from_a_mount() {
 #[test]
 fn only_its_user_may_use_a_mount() {
     const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    needs!("setpriv");
     let mount = mounted!();
     fs::write(mount.at("tea.md"), "green").unwrap();
     mount.ok("chmod a+x ../.. ../../..");

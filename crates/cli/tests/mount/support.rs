@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::process::{Pid, Signal, getuid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::host;
 
 /// A data directory and what is mounted of it.
 pub(crate) struct Mount {
@@ -62,38 +64,39 @@ pub(crate) use {mounted, needs};
 #[expect(clippy::explicit_write, reason = "the test harness would capture the macro's output")]
 fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(io::stderr(), "SKIPPED {test}: {why}").unwrap();
+    writeln!(io::stderr(), "SKIPPED: {test}: {why}").unwrap();
 }
 
+/// Returns whether this host lets the test mount, and says loudly why not.
 pub(crate) fn can_mount() -> bool {
-    let can = getuid().is_root() && Path::new("/dev/fuse").exists();
-    if !can {
-        skipped("it needs root and /dev/fuse");
-    }
-    can
+    is_possible(host::why_not_mount().as_deref())
 }
 
-/// Tells whether users other than root may open the device, which some hosts keep to root.
-pub(crate) fn others_can_open_fuse() -> bool {
-    let mode = fs::metadata("/dev/fuse").unwrap().permissions().mode();
-    let can = mode & 0o006 == 0o006;
-    if !can {
-        let mode = mode & 0o777;
-        skipped(&format!(
+/// Returns whether users other than root can mount on this host, and says loudly why not.
+pub(crate) fn others_can_mount() -> bool {
+    is_possible(why_others_cannot_mount().as_deref())
+}
+
+/// Returns why users other than root cannot mount; some hosts reserve the device for root.
+fn why_others_cannot_mount() -> Option<String> {
+    let mode = fs::metadata("/dev/fuse").unwrap().permissions().mode() & 0o777;
+    (mode & 0o006 != 0o006).then(|| {
+        format!(
             "/dev/fuse has mode {mode:04o}, so only root can mount on this host; \
              `chmod 666 /dev/fuse` lets the test run"
-        ));
-    }
-    can
+        )
+    })
 }
 
 pub(crate) fn is_installed(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|directory| directory.join(tool).exists());
-    if !found {
-        skipped(&format!("`{tool}` is not installed; `./test mount` installs it"));
+    is_possible(host::why_not_run(tool).as_deref())
+}
+
+fn is_possible(why_not: Option<&str>) -> bool {
+    if let Some(why) = why_not {
+        skipped(why);
     }
-    found
+    why_not.is_none()
 }
 
 /// Returns a home with the stores `notes` and `team`.
