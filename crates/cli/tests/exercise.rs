@@ -15,6 +15,8 @@
 mod across_doors;
 #[path = "exercise/bytes.rs"]
 mod bytes;
+#[path = "exercise/freshness.rs"]
+mod freshness;
 #[path = "mount/host.rs"]
 mod host;
 #[path = "exercise/killing.rs"]

@@ -1,13 +1,13 @@
 //! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request,
     TimeOrNow, WriteFlags,
 };
@@ -18,6 +18,7 @@ use crate::error::TreeError;
 use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
 use crate::nodes::Maker;
+use crate::storers::Storers;
 use crate::tree::{
     Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Position, Start, Tree, Writing,
 };
@@ -29,6 +30,9 @@ pub(crate) struct Adapter {
     pub(crate) look: Look,
     /// Whom to tell that the tree is not mounted any more.
     pub(crate) ended: Sender<()>,
+    /// How to tell the kernel something; it is there before the first request is.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
+    pub(crate) storers: Storers,
 }
 
 /// The kernel keeps what it knows until it is told otherwise.
@@ -60,12 +64,42 @@ impl Adapter {
         }
     }
 
-    fn set(&self, ino: u64, size: Option<u64>, writer: Maker) -> Result<Attributes, TreeError> {
+    fn set(
+        &self,
+        (ino, handle): (u64, Option<FileHandle>),
+        size: Option<u64>,
+        writer: Maker,
+    ) -> Result<Attributes, TreeError> {
+        let file = (ino, handle.map(|handle| handle.0));
         match size {
-            Some(size_bytes) => self.tree.truncate(ino, size_bytes, writer)?,
+            Some(size_bytes) => self.tree.truncate(file, size_bytes, writer)?,
             None => self.tree.accept_attributes(ino)?,
         }
         self.tree.attributes(ino)
+    }
+}
+
+impl Adapter {
+    /// Makes a call that ends or syncs a write, in another thread if it has to wait for the disk.
+    fn end_write(&self, handle: FileHandle, call: impl FnOnce() + Send + 'static) {
+        if self.tree.has_to_store(handle.0) { self.storers.run(call) } else { call() }
+    }
+
+    /// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
+    fn open_flags(&self, ino: u64, opened: Opened, mode: OpenMode) -> FopenFlags {
+        if !opened.is_unchanged
+            && let Some(notifier) = self.notifier.get()
+        {
+            // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
+            // are dropped here: dropping pages could wait for a request that waits for this one.
+            notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
+        }
+        let mut flags = FopenFlags::empty();
+        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
+        flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
+        // The close of a reader stores nothing, so the kernel need not tell.
+        flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
+        flags
     }
 }
 
@@ -85,14 +119,6 @@ fn open_mode(flags: OFlags) -> OpenMode {
 
 fn o_flags(flags: i32) -> OFlags {
     OFlags::from_bits_retain(flags.cast_unsigned())
-}
-
-fn open_flags(opened: Opened, mode: OpenMode) -> FopenFlags {
-    let mut flags = FopenFlags::empty();
-    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
-    // The close of a reader stores nothing, so the kernel need not tell.
-    flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
-    flags
 }
 
 fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
@@ -147,14 +173,9 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.tree.lookup(parent.0, name) {
-            Err(TreeError::NotFound) => {
-                // A node of number 0 lets the kernel remember that nothing is there.
-                let nothing = self.look.file(0, UNIX_EPOCH, Access::ReadOnly);
-                reply.entry(&KEPT_FOR, &nothing, Generation(0));
-            }
-            found => self.reply_entry(found, reply),
-        }
+        // The kernel must not remember that nothing is there: it would not ask again before it is
+        // told, and another door may just have made a memory of that name.
+        self.reply_entry(self.tree.lookup(parent.0, name), reply);
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -179,14 +200,14 @@ impl Filesystem for Adapter {
         _atime: Option<TimeOrNow>,
         _mtime: Option<TimeOrNow>,
         _ctime: Option<SystemTime>,
-        _fh: Option<FileHandle>,
+        handle: Option<FileHandle>,
         _crtime: Option<SystemTime>,
         _chgtime: Option<SystemTime>,
         _bkuptime: Option<SystemTime>,
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set(ino.0, size, Maker(request.pid())) {
+        match self.set((ino.0, handle), size, Maker(request.pid())) {
             Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
@@ -268,7 +289,9 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let mode = open_mode(o_flags(flags.0));
         match self.tree.open(ino.0, mode, Maker(request.pid())) {
-            Ok(opened) => reply.opened(FileHandle(opened.handle), open_flags(opened, mode)),
+            Ok(opened) => {
+                reply.opened(FileHandle(opened.handle), self.open_flags(ino.0, opened, mode));
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -276,15 +299,15 @@ impl Filesystem for Adapter {
     fn read(
         &self,
         _: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
+        _ino: INodeNo,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.tree.read(ino.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
+        match self.tree.read_open(handle.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(errno(error)),
         }
@@ -318,7 +341,10 @@ impl Filesystem for Adapter {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.tree.flush(handle.0, Maker(request.pid())), reply);
+        let (tree, closer) = (Arc::clone(&self.tree), Maker(request.pid()));
+        self.end_write(handle, move || {
+            reply_empty(tree.flush(handle.0, closer), reply);
+        });
     }
 
     fn release(
@@ -331,8 +357,11 @@ impl Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.tree.release(handle.0);
-        reply.ok();
+        let tree = Arc::clone(&self.tree);
+        self.end_write(handle, move || {
+            tree.release(handle.0);
+            reply.ok();
+        });
     }
 
     fn fsync(
@@ -343,7 +372,10 @@ impl Filesystem for Adapter {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.tree.sync(handle.0), reply);
+        let tree = Arc::clone(&self.tree);
+        self.end_write(handle, move || {
+            reply_empty(tree.sync(handle.0), reply);
+        });
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -456,7 +488,7 @@ impl Filesystem for Adapter {
                 &self.shown(&attributes),
                 Generation(0),
                 FileHandle(opened.handle),
-                open_flags(opened, new.mode),
+                self.open_flags(attributes.ino, opened, new.mode),
             ),
             Err(error) => reply.error(errno(error)),
         }

@@ -36,6 +36,8 @@ mod points;
 mod process;
 #[cfg(target_os = "linux")]
 mod root;
+#[cfg(target_os = "linux")]
+mod storers;
 pub mod sync;
 #[cfg(target_os = "linux")]
 mod tree;

@@ -5,14 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use fuser::{
     BackgroundSession, Config, Filesystem, INodeNo, MountOption, Notifier, Session, SessionACL,
 };
-use quipu_core::backend::Sequence;
 use quipu_core::model::Access;
 use rustix::process::{getgid, getuid};
 
@@ -21,6 +20,7 @@ use crate::look::{Look, Sharing};
 use crate::places;
 use crate::points::MountPoints;
 use crate::root::RootDirectory;
+use crate::storers::Storers;
 use crate::tree::{Notice, Tree};
 
 /// Mounted stores. They stay until [`Mounts::unmount`].
@@ -71,14 +71,13 @@ pub enum MountError {
     Other(PathBuf, io::Error),
 }
 
-/// How many requests of one store are worked on at the same time. The tree does one thing at a time,
-/// so more workers would only wake each other: opening a file would take three times as long.
+/// How many threads take the requests of one store. More would wake each other: opening a file would
+/// take three times as long. What waits for the disk is handed on, see [`Storers`].
 const WORKERS_COUNT: usize = 1;
 /// How long the feed is waited for; the wait ends early for every change.
 const PATIENCE: Duration = Duration::from_hours(1);
 /// How long to wait before asking a storage again that does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
-const CHANGES_MAX: usize = 1000;
 
 impl Mounts {
     /// Mounts stores below a directory, which is made if it does not exist.
@@ -135,14 +134,19 @@ impl Mounts {
         look: Look,
     ) -> Result<MountedStore, MountError> {
         let tree = Arc::new(store.tree);
-        // From before the kernel knows anything, so that no change is missed.
-        let seen = tree.engine().newest_sequence().map_err(|error| {
-            MountError::Other(place.to_owned(), io::Error::other(error.to_string()))
-        })?;
-        let adapter = Adapter { tree: Arc::clone(&tree), look, ended: self.ended.0.clone() };
+        let notifier = Arc::new(OnceLock::new());
+        let adapter = Adapter {
+            tree: Arc::clone(&tree),
+            look,
+            ended: self.ended.0.clone(),
+            notifier: Arc::clone(&notifier),
+            storers: Storers::default(),
+        };
         let config = config(tree.settings().access, look.sharing, WORKERS_COUNT);
         let session = start(adapter, place, &config)?;
+        let for_adapter = notifier;
         let notifier = session.0.notifier();
+        for_adapter.get_or_init(|| notifier.clone());
         let session = session.spawned(place)?;
         {
             let tree = Arc::clone(&tree);
@@ -150,7 +154,7 @@ impl Mounts {
         }
         {
             let (tree, stop) = (Arc::clone(&tree), Arc::clone(&self.stop));
-            thread::spawn(move || follow(&tree, seen, &stop));
+            thread::spawn(move || follow(&tree, &stop));
         }
         Ok(MountedStore { place: place.to_owned(), tree, session })
     }
@@ -277,6 +281,11 @@ fn tell(tree: &Tree, notices: &Receiver<Notice>, notifier: &Notifier) {
         let pause = tree.settle_due().unwrap_or(PATIENCE);
         match notices.recv_timeout(pause) {
             // An error means that the kernel knows nothing about it, or that it is unmounted.
+            Ok(Notice::Content(ino)) => {
+                let outdated = tree.outdated(ino);
+                notifier.inval_inode(INodeNo(ino), 0, 0).unwrap_or_default();
+                tree.dropped(ino, outdated);
+            }
             Ok(notice) => send(&notice, notifier).unwrap_or_default(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -291,39 +300,22 @@ fn send(notice: &Notice, notifier: &Notifier) -> io::Result<()> {
             let known = notifier.inval_entry(INodeNo(*parent), name.as_ref());
             notifier.inval_inode(INodeNo(*parent), 0, 0).and(known)
         }
-        Notice::Content(ino) => notifier.inval_inode(INodeNo(*ino), 0, 0),
-        Notice::Attributes(ino) => notifier.inval_inode(INodeNo(*ino), -1, 0),
+        Notice::Content(ino) | Notice::Attributes(ino) => {
+            notifier.inval_inode(INodeNo(*ino), -1, 0)
+        }
         Notice::Later => Ok(()),
     }
 }
 
-/// Tells the tree what others changed.
-fn follow(tree: &Tree, seen: Sequence, stop: &AtomicBool) {
-    let mut seen = seen;
+/// Lets the tree follow what others change.
+fn follow(tree: &Tree, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        match observe_new(tree, seen) {
-            Ok(reached) => seen = reached,
-            Err(error) => {
-                tracing::error!(%error, "the changes of others cannot be followed now");
-                thread::sleep(PAUSE);
-            }
+        let followed = tree.follow().and_then(|seen| tree.engine().wait(seen, PATIENCE));
+        if let Err(error) = followed
+            && !stop.load(Ordering::Relaxed)
+        {
+            tracing::error!(%error, "the changes of others cannot be followed now");
+            thread::sleep(PAUSE);
         }
     }
-}
-
-fn observe_new(tree: &Tree, seen: Sequence) -> Result<Sequence, quipu_core::Error> {
-    let engine = tree.engine();
-    engine.wait(seen, PATIENCE)?;
-    let changes = engine.changes(seen, CHANGES_MAX)?;
-    if changes.first().is_some_and(|first| first.sequence.0 != seen.0 + 1) {
-        tree.observe_everything();
-    }
-    let mut reached = seen;
-    for change in &changes {
-        if tree.observe(change).is_err() {
-            tree.observe_everything();
-        }
-        reached = change.sequence;
-    }
-    Ok(reached)
 }

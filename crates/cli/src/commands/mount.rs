@@ -131,7 +131,7 @@ fn store_mount(
             access: access(data, attachment)?,
             names,
         },
-    );
+    )?;
     Ok(StoreMount { name: attachment.slug.clone(), tree, notices })
 }
 

@@ -68,10 +68,12 @@ impl Tree {
         overwrite: Overwrite,
         maker: Maker,
     ) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
         let name = valid_name(to.1)?;
-        let ino = turn.find(from.0, from.1.to_str().ok_or(TreeError::NotFound)?)?;
+        let from_name = from.1.to_str().ok_or(TreeError::NotFound)?;
+        turn.wait_until_stored_at(&[(from.0, from_name), (to.0, name)]);
+        let ino = turn.find(from.0, from_name)?;
         let path = turn.state.nodes.child_path(to.0, name)?;
         let node = match turn.find(to.0, name) {
             Ok(node) => Some(node),
@@ -127,7 +129,7 @@ impl Turn<'_> {
             self.keep_readable(node);
         }
         match self.state.nodes.file(ino)?.memory {
-            None => self.move_new_file(ino, to)?,
+            None => self.move_new_file(ino, to, maker)?,
             Some(memory) => self.move_memory(ino, memory, to, maker)?,
         }
         if let Some(node) = to.node {
@@ -151,7 +153,12 @@ impl Turn<'_> {
     }
 
     /// Moves a file that lives in the mount only.
-    fn move_new_file(&mut self, ino: Ino, to: &Destination<'_>) -> Result<(), TreeError> {
+    fn move_new_file(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        maker: Maker,
+    ) -> Result<(), TreeError> {
         let is_scratch = self.names().is_scratch(to.name, Making::Openly);
         if is_scratch && to.memory.is_none() {
             self.state.nodes.file_mut(ino)?.is_scratch = true;
@@ -166,28 +173,41 @@ impl Turn<'_> {
             return Ok(());
         }
         let content = Content::from_bytes(&buffer.bytes)?;
-        let written = self.put_text(to, &content)?;
+        let written = self.put_text(to, &content, maker)?;
         let file = self.state.nodes.file_mut(ino)?;
         file.is_scratch = false;
         self.adopt(ino, &content, &written)?;
+        self.note_written_by(maker, &content, &written);
         if !is_being_written {
             self.state.nodes.file_mut(ino)?.buffer = None;
         }
         Ok(())
     }
 
-    fn put_text(&self, to: &Destination<'_>, content: &Content) -> Result<Written, Error> {
-        let (actor, store) = (self.actor(), self.store());
+    fn put_text(
+        &self,
+        to: &Destination<'_>,
+        content: &Content,
+        maker: Maker,
+    ) -> Result<Written, Error> {
         if let Some(memory) = to.memory {
-            let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
-            match self.engine().update(actor, store, memory, &update) {
+            let base = self.base_at(to, memory, maker);
+            match self.tree.replace_text(memory, base.as_ref(), content) {
                 // Another door deleted it just now.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 result => return result,
             }
         }
         let target = (&to.path, content);
-        self.engine().put(actor, store, target, quipu_core::engine::Precondition::None)
+        let none = quipu_core::engine::Precondition::None;
+        self.engine().put(self.actor(), self.store(), target, none)
+    }
+
+    /// Returns the text that a process knew of the memory that it replaces, if it is another one by
+    /// now.
+    fn base_at(&self, to: &Destination<'_>, memory: MemoryId, maker: Maker) -> Option<Content> {
+        let newest = to.node.and_then(|node| self.state.nodes.file(node).ok()?.version);
+        self.base_shown_of(maker, memory, newest)
     }
 
     /// Moves a file that is a memory.
@@ -205,11 +225,22 @@ impl Turn<'_> {
         if let Some(target) = to.memory {
             let survivor =
                 if self.is_just_made(ino, maker)? { Survivor::Target } else { Survivor::Moved };
+            let ours = match survivor {
+                Survivor::Target => self.merge_into(memory, to, target, maker)?,
+                Survivor::Moved => None,
+            };
             let pair = (memory, target);
             let replaced = self.engine().replace(self.actor(), self.store(), pair, survivor)?;
             self.state.own.insert(replaced.deleted.id);
             self.note_own(&replaced.written);
-            self.state.nodes.file_mut(ino)?.memory = Some(replaced.written.memory.id);
+            if let Some(ours) = ours.as_ref().or(replaced.written.memory.content.as_ref()) {
+                self.note_written_by(maker, ours, &replaced.written);
+            }
+            self.state.nodes.set_memory(ino, Some(replaced.written.memory.id))?;
+            let file = self.state.nodes.file_mut(ino)?;
+            file.version = Some(replaced.written.memory.version);
+            file.text = None;
+            self.outdate(ino);
             return Ok(());
         }
         let (_, old_name) = self.state.nodes.get(ino)?.place.clone().ok_or(TreeError::Stale)?;
@@ -220,7 +251,27 @@ impl Turn<'_> {
         let update = MemoryUpdate { path: Some(to.path.clone()), ..MemoryUpdate::default() };
         let written = self.engine().update(self.actor(), self.store(), memory, &update)?;
         self.note_own(&written);
+        self.state.nodes.file_mut(ino)?.version = Some(written.memory.version);
         Ok(())
+    }
+
+    /// Merges what others have changed in a memory into the new one that is about to replace it, and
+    /// returns the text that was merged with theirs, if any was.
+    fn merge_into(
+        &mut self,
+        new: MemoryId,
+        to: &Destination<'_>,
+        old: MemoryId,
+        maker: Maker,
+    ) -> Result<Option<Content>, TreeError> {
+        let Some(base) = self.base_at(to, old, maker) else { return Ok(None) };
+        let (ours, theirs) = (self.content(new)?, self.content(old)?);
+        let merged = self.tree.merged((&base, &ours, &theirs), Extent::Rewritten);
+        let Some(merged) = merged.filter(|merged| *merged != ours) else { return Ok(None) };
+        let update = MemoryUpdate { content: Some(merged), ..MemoryUpdate::default() };
+        let written = self.engine().update(self.actor(), self.store(), new, &update)?;
+        self.note_own(&written);
+        Ok(Some(ours))
     }
 
     fn is_just_made(&self, ino: Ino, maker: Maker) -> Result<bool, TreeError> {
@@ -272,8 +323,8 @@ impl Turn<'_> {
         self.load_buffer(ino)?;
         let is_scratch = self.names().is_scratch(to.name, Making::Openly);
         let until = self.now().plus(PARKED_FOR);
+        self.state.nodes.set_memory(ino, None)?;
         let file = self.state.nodes.file_mut(ino)?;
-        file.memory = None;
         file.is_scratch = is_scratch;
         file.maker = None;
         self.state.parked.push(Parked { memory, path, backup: ino, until });
@@ -319,8 +370,8 @@ impl Turn<'_> {
 
     /// Makes a parked file the memory that it was.
     fn resume(&mut self, ino: Ino, memory: MemoryId) -> Result<(), TreeError> {
+        self.state.nodes.set_memory(ino, Some(memory))?;
         let file = self.state.nodes.file_mut(ino)?;
-        file.memory = Some(memory);
         file.is_scratch = false;
         if let Some(buffer) = &mut file.buffer {
             let base = buffer.base.as_ref().map(|base| base.as_str().as_bytes());

@@ -50,7 +50,7 @@ pub struct Usage {
 impl Tree {
     /// Finds a name in a directory, for the kernel, which must forget it one day.
     pub fn lookup(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
         let attributes = turn.attributes(ino)?;
         turn.state.nodes.get_mut(ino)?.lookups += 1;
@@ -75,7 +75,7 @@ impl Tree {
 
     /// Returns what a node looks like.
     pub fn attributes(&self, ino: Ino) -> Result<Attributes, TreeError> {
-        self.turn()?.attributes(ino)
+        self.fresh_turn()?.attributes(ino)
     }
 
     /// Returns how full the store is.
@@ -147,16 +147,17 @@ impl Turn<'_> {
         memory: &Memory,
     ) -> Result<Ino, TreeError> {
         let known = self.state.nodes.child(parent, name);
-        let Some(file) = known.and_then(|ino| self.state.nodes.file_mut(ino).ok()) else {
-            let what = What::File(FileNode::of(memory.id));
-            return self.state.nodes.put(parent, name, what);
+        let Some(ino) = known.filter(|&ino| self.state.nodes.file(ino).is_ok()) else {
+            return self.state.nodes.put(parent, name, What::File(FileNode::of(memory)));
         };
-        if file.memory != Some(memory.id) {
-            file.memory = Some(memory.id);
+        if self.state.nodes.file(ino)?.memory != Some(memory.id) {
+            self.state.nodes.set_memory(ino, Some(memory.id))?;
+            let file = self.state.nodes.file_mut(ino)?;
             file.text = None;
-            file.is_outdated = true;
+            file.version = Some(memory.version);
+            self.outdate(ino);
         }
-        known.ok_or(TreeError::Stale)
+        Ok(ino)
     }
 
     pub(super) fn directory_node(&mut self, parent: Ino, name: &str) -> Result<Ino, TreeError> {
