@@ -14,7 +14,7 @@ use fuser::{
 use quipu_core::model::{Access, Timestamp};
 use rustix::fs::{FileType as ModeType, OFlags};
 
-use crate::error::TreeError;
+use crate::error::{TreeError, errno};
 use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
 use crate::nodes::Maker;
@@ -125,29 +125,6 @@ fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
     match done {
         Ok(()) => reply.ok(),
         Err(error) => reply.error(errno(error)),
-    }
-}
-
-/// Returns the errno for an error. `docs/mount.md` lists them.
-pub(crate) fn errno(error: TreeError) -> Errno {
-    match error {
-        TreeError::NotFound => Errno::ENOENT,
-        TreeError::Exists => Errno::EEXIST,
-        TreeError::NotDirectory => Errno::ENOTDIR,
-        TreeError::IsDirectory => Errno::EISDIR,
-        TreeError::NotEmpty => Errno::ENOTEMPTY,
-        TreeError::Invalid => Errno::EINVAL,
-        TreeError::NameTooLong => Errno::ENAMETOOLONG,
-        TreeError::NotText => Errno::EILSEQ,
-        TreeError::TooLarge => Errno::EFBIG,
-        TreeError::StoreFull => Errno::EDQUOT,
-        TreeError::DiskFull => Errno::ENOSPC,
-        TreeError::ReadOnly => Errno::EROFS,
-        TreeError::NotPermitted => Errno::EPERM,
-        TreeError::Refused => Errno::EACCES,
-        TreeError::BadHandle => Errno::EBADF,
-        TreeError::Stale => Errno::ESTALE,
-        TreeError::Storage => Errno::EIO,
     }
 }
 

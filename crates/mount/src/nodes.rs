@@ -54,6 +54,8 @@ pub(crate) struct FileNode {
     pub(crate) buffer: Option<Buffer>,
     /// Whether its name keeps it from becoming a memory.
     pub(crate) is_scratch: bool,
+    /// Whether it is the mount's own report, which nobody else may write.
+    pub(crate) is_report: bool,
     /// Which process made the memory, and until when that matters.
     pub(crate) maker: Option<(Maker, Timestamp)>,
     /// How many of the handles may write.
@@ -80,8 +82,8 @@ pub(crate) struct Buffer {
     pub(crate) state: BufferState,
     pub(crate) blank: Blank,
     pub(crate) extent: Extent,
-    /// Whether a write did not fit.
-    pub(crate) overflowed: bool,
+    /// Why a write was refused: without it, the text is not what its writer meant.
+    pub(crate) refused: Option<TreeError>,
     pub(crate) changed_at: Timestamp,
     /// Who changed it since it was last stored.
     pub(crate) writers: Vec<Maker>,
@@ -125,7 +127,7 @@ impl Buffer {
             state: BufferState::Clean,
             blank: Blank::No,
             extent: Extent::Appended,
-            overflowed: false,
+            refused: None,
             changed_at,
             writers: Vec::new(),
         }
@@ -138,7 +140,7 @@ impl Buffer {
             state: BufferState::Dirty,
             blank: Blank::Yes,
             extent: Extent::Rewritten,
-            overflowed: false,
+            refused: None,
             changed_at,
             writers: Vec::new(),
         }
@@ -153,6 +155,7 @@ impl FileNode {
             text: None,
             buffer: None,
             is_scratch: false,
+            is_report: false,
             maker: None,
             writers: 0,
             outdated: None,
@@ -166,6 +169,7 @@ impl FileNode {
             text: None,
             buffer: Some(buffer),
             is_scratch: false,
+            is_report: false,
             maker: None,
             writers: 0,
             outdated: None,

@@ -10,6 +10,8 @@
 //! - `making`: new files and directories, removing them.
 //! - `moving`: renames, and what editors do with them.
 //! - `storing`: making what was written durable.
+//! - `refusing`: what cannot be stored, as early as it can be known.
+//! - `problems`: the report of what was not stored.
 //! - `shown`: which text a process knew.
 //! - `following`: changes by other doors.
 
@@ -19,6 +21,8 @@ mod listing;
 mod making;
 mod moving;
 mod places;
+mod problems;
+mod refusing;
 mod shown;
 mod storing;
 
@@ -35,7 +39,7 @@ use quipu_core::{Engine, Error};
 
 use crate::error::TreeError;
 use crate::names::NameRules;
-use crate::nodes::{Ino, Nodes};
+use crate::nodes::{Ino, Maker, Nodes};
 
 pub use files::{OpenMode, Opened, Position, Start, Writing};
 pub use listing::DirectoryEntry;
@@ -107,6 +111,10 @@ struct State {
     standing: Standing,
     /// Which texts processes were shown lately.
     shown: shown::Shown,
+    /// The processes whose bytes were refused lately.
+    refused: std::collections::VecDeque<Maker>,
+    /// What could not be stored lately.
+    problems: problems::Problems,
     /// The files that are being stored without the lock.
     being_stored: Vec<storing::BeingStored>,
     /// Versions that may be of one of these.
@@ -139,6 +147,8 @@ impl Tree {
             seen,
             standing: Standing::Open,
             shown: shown::Shown::default(),
+            refused: std::collections::VecDeque::new(),
+            problems: problems::Problems::default(),
             being_stored: Vec::new(),
             put_off: Vec::new(),
         };

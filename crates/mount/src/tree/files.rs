@@ -4,7 +4,7 @@ use quipu_core::model::{Content, MemoryId, Timestamp, View};
 
 use super::{Tree, Turn, gone};
 use crate::error::TreeError;
-use crate::nodes::{Blank, Buffer, BufferState, Extent, FileNode, Ino, Maker};
+use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, Maker};
 use crate::process::is_bystander;
 
 /// An open file.
@@ -142,13 +142,18 @@ impl Tree {
             Position::Anywhere => usize::try_from(offset).unwrap_or(usize::MAX),
         };
         let end = start.saturating_add(bytes.len());
-        let fit = turn.require_fit(open.ino, end);
+        let possible = turn
+            .require_fit(open.ino, end)
+            .and_then(|()| turn.require_acceptable(open.ino, (start, bytes), writer));
         let now = turn.now();
+        if possible == Err(TreeError::NotText) {
+            turn.note_refused(writer);
+        }
         let buffer = turn.state.nodes.buffer_mut(open.ino)?;
-        if let Err(error) = fit {
-            // A text without its end must not be stored as if it were whole.
+        if let Err(error) = possible {
+            // A text without this part must not be stored as if it were whole.
             buffer.touched(now, writer);
-            buffer.overflowed = true;
+            buffer.refused = Some(error);
             return Err(error);
         }
         if buffer.bytes.len() < end {
@@ -177,6 +182,9 @@ impl Tree {
     ) -> Result<(), TreeError> {
         let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
+        if turn.state.nodes.file(ino)?.is_report {
+            return Err(TreeError::NotPermitted);
+        }
         turn.wait_until_stored(ino);
         if turn.state.nodes.file(ino)?.writers == 0 {
             turn.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
@@ -195,7 +203,9 @@ impl Tree {
             buffer.touched(now, writer);
             buffer.extent = Extent::Rewritten;
         }
-        buffer.overflowed &= fit.is_err();
+        if fit.is_ok() && (size_bytes == 0 || buffer.refused == Some(TreeError::TooLarge)) {
+            buffer.refused = None;
+        }
         let file = turn.state.nodes.file(ino)?;
         if file.writers > 0 {
             return fit;
@@ -209,9 +219,10 @@ impl Tree {
     /// time.
     pub fn has_to_store(&self, handle: u64) -> bool {
         let turn = self.any_turn();
+        let state =
+            |open: &Handle| Some(turn.state.nodes.file(open.ino).ok()?.buffer.as_ref()?.state);
         turn.handle(handle).is_ok_and(|open| {
-            open.mode != OpenMode::Read
-                && turn.state.nodes.file(open.ino).is_ok_and(FileNode::is_dirty)
+            open.mode != OpenMode::Read && state(&open) == Some(BufferState::Dirty)
         })
     }
 
@@ -318,6 +329,9 @@ impl Turn<'_> {
         self.state.nodes.file(ino)?;
         // The kernel may not know yet that a file is gone; it asks again when it is told so.
         self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
+        if mode != OpenMode::Read && self.state.nodes.file(ino)?.is_report {
+            return Err(TreeError::NotPermitted);
+        }
         let mut base = None;
         let is_apart = self.is_somebody_behind(ino)?;
         if let OpenMode::Write(writing) = mode {
@@ -337,7 +351,7 @@ impl Turn<'_> {
                 buffer.touched(now, maker);
                 buffer.blank = Blank::Yes;
                 buffer.extent = Extent::Rewritten;
-                buffer.overflowed = false;
+                buffer.refused = None;
             }
             base.clone_from(&buffer.base);
             self.state.nodes.file_mut(ino)?.writers += 1;

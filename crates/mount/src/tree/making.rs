@@ -109,7 +109,10 @@ impl Tree {
         let name = name.to_str().ok_or(TreeError::NotFound)?;
         turn.wait_until_stored_at(&[(parent, name)]);
         let ino = turn.find(parent, name)?;
-        turn.state.nodes.file(ino)?;
+        if turn.state.nodes.file(ino)?.is_report {
+            // Whoever removes it has read it.
+            turn.state.problems.clear();
+        }
         turn.take_over_parked(ino)?;
         turn.remove(ino)?;
         turn.keep_if_empty(parent)

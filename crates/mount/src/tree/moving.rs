@@ -13,6 +13,7 @@ use quipu_core::model::{Content, MemoryId, MemoryPath, Timestamp, View};
 use quipu_core::{Error, ErrorKind};
 
 use super::places::Kind;
+use super::problems::Trouble;
 use super::{Notice, Tree, Turn, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
@@ -86,6 +87,8 @@ impl Tree {
         if node.is_some() && overwrite == Overwrite::No {
             return Err(TreeError::Exists);
         }
+        turn.refuse_report(Some(ino))?;
+        turn.refuse_report(node)?;
         match (turn.kind(ino)?, node.map(|node| turn.kind(node)).transpose()?) {
             (Kind::Directory, Some(Kind::File)) => return Err(TreeError::NotDirectory),
             (Kind::File, Some(Kind::Directory)) => return Err(TreeError::IsDirectory),
@@ -185,7 +188,7 @@ impl Turn<'_> {
     }
 
     fn put_text(
-        &self,
+        &mut self,
         to: &Destination<'_>,
         content: &Content,
         maker: Maker,
@@ -195,7 +198,13 @@ impl Turn<'_> {
             match self.tree.replace_text(memory, base.as_ref(), content) {
                 // Another door deleted it just now.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
-                result => return result,
+                result => {
+                    let (written, overridden) = result?;
+                    if let Some(version) = overridden {
+                        self.report_at(to.path.as_str(), Trouble::Overridden(version));
+                    }
+                    return Ok(written);
+                }
             }
         }
         let target = (&to.path, content);

@@ -201,9 +201,10 @@ impl Turn<'_> {
     }
 
     fn shape(&self, ino: Ino, kind: Kind, size_bytes: u64, changed_at: Timestamp) -> Attributes {
+        let is_report = self.state.nodes.file(ino).is_ok_and(|file| file.is_report);
         let access = match self.state.standing {
-            Standing::Open => self.tree.settings.access,
-            Standing::Archived | Standing::Deleted => Access::ReadOnly,
+            Standing::Open if !is_report => self.tree.settings.access,
+            Standing::Open | Standing::Archived | Standing::Deleted => Access::ReadOnly,
         };
         let node = self.state.nodes.get(ino);
         let is_removed = ino != ROOT && node.is_ok_and(|node| node.place.is_none());

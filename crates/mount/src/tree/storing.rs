@@ -11,6 +11,7 @@ use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
+use super::problems::Trouble;
 use super::{Notice, Tree, Turn};
 use crate::error::TreeError;
 use crate::nodes::{Blank, BufferState, Extent, Ino, Maker};
@@ -138,12 +139,12 @@ impl Turn<'_> {
         let is_placed = self.state.nodes.get(ino)?.place.is_some();
         let file = self.state.nodes.file(ino)?;
         let (memory, is_scratch) = (file.memory, file.is_scratch);
-        if is_scratch || (memory.is_none() && !is_placed) {
+        if is_scratch || (memory.is_none() && !is_placed) || self.is_left_over(ino) {
             return Ok(None);
         }
         let buffer = self.state.nodes.buffer_mut(ino)?;
-        if buffer.overflowed {
-            return Err(TreeError::TooLarge);
+        if let Some(error) = buffer.refused {
+            return Err(error);
         }
         let content = Content::from_bytes(&buffer.bytes)?;
         let (base, extent) = (buffer.base.clone(), buffer.extent);
@@ -167,7 +168,7 @@ impl Turn<'_> {
     ) -> Result<(), TreeError> {
         let stored = stored?;
         if let Some(version) = stored.overridden {
-            tracing::warn!(%version, "a text of another door could not be merged and was replaced");
+            self.report(ino, Trouble::Overridden(version));
         }
         if let (Target::Parked(..), Some(path)) = (&job.target, &job.path) {
             self.note_own(&stored.written);
@@ -186,6 +187,12 @@ impl Turn<'_> {
             Ok(()) => BufferState::Clean,
             Err(error) => BufferState::Failed(error),
         };
+        let before = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
+        if let Err(error) = stored
+            && before != Ok(state)
+        {
+            self.report(ino, Trouble::Refused(error));
+        }
         if let Ok(buffer) = self.state.nodes.buffer_mut(ino) {
             buffer.state = state;
             buffer.blank = Blank::No;
@@ -316,17 +323,18 @@ impl Tree {
     }
 
     /// Gives a memory the text of a new file that takes its place, as a change of the text that the
-    /// process knew, if that is known.
+    /// process knew, if that is known. Returns the version of another door that was replaced because
+    /// it could not be merged, too.
     pub(super) fn replace_text(
         &self,
         memory: MemoryId,
         base: Option<&Content>,
         content: &Content,
-    ) -> Result<Written, Error> {
+    ) -> Result<(Written, Option<VersionId>), Error> {
         let stored = match base {
             Some(base) => self.save(memory, (base, content), Extent::Rewritten)?,
             None => self.overwrite(memory, content)?,
         };
-        Ok(stored.written)
+        Ok((stored.written, stored.overridden))
     }
 }
