@@ -412,13 +412,13 @@ impl Filesystem for Adapter {
     fn fsyncdir(
         &self,
         _: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _handle: FileHandle,
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        // Renames and removals are durable when they return.
-        reply.ok();
+        // Removals and most renames are durable when they return; what is parked is not.
+        reply_empty(self.tree.sync_directory(ino.0), reply);
     }
 
     fn statfs(&self, _: &Request, _ino: INodeNo, reply: ReplyStatfs) {

@@ -56,6 +56,8 @@ pub(crate) struct FileNode {
     pub(crate) is_scratch: bool,
     /// Whether it is the mount's own report, which nobody else may write.
     pub(crate) is_report: bool,
+    /// The last version of the memory that this was, if it was deleted by moving it to a scratch name.
+    pub(crate) former: Option<VersionId>,
     /// Which process made the memory, and until when that matters.
     pub(crate) maker: Option<(Maker, Timestamp)>,
     /// How many of the handles may write.
@@ -84,6 +86,8 @@ pub(crate) struct Buffer {
     pub(crate) extent: Extent,
     /// Why a write was refused: without it, the text is not what its writer meant.
     pub(crate) refused: Option<TreeError>,
+    /// Whether an empty file does not become a memory, because its maker could not go on.
+    pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
     /// Who changed it since it was last stored.
     pub(crate) writers: Vec<Maker>,
@@ -128,6 +132,7 @@ impl Buffer {
             blank: Blank::No,
             extent: Extent::Appended,
             refused: None,
+            is_given_up: false,
             changed_at,
             writers: Vec::new(),
         }
@@ -141,6 +146,7 @@ impl Buffer {
             blank: Blank::Yes,
             extent: Extent::Rewritten,
             refused: None,
+            is_given_up: false,
             changed_at,
             writers: Vec::new(),
         }
@@ -156,6 +162,7 @@ impl FileNode {
             buffer: None,
             is_scratch: false,
             is_report: false,
+            former: None,
             maker: None,
             writers: 0,
             outdated: None,
@@ -170,6 +177,7 @@ impl FileNode {
             buffer: Some(buffer),
             is_scratch: false,
             is_report: false,
+            former: None,
             maker: None,
             writers: 0,
             outdated: None,

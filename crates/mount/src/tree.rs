@@ -9,6 +9,7 @@
 //! - `files`: opening, reading, writing, closing.
 //! - `making`: new files and directories, removing them.
 //! - `moving`: renames, and what editors do with them.
+//! - `parking`: memories that were moved to a backup name moments ago.
 //! - `storing`: making what was written durable.
 //! - `refusing`: what cannot be stored, as early as it can be known.
 //! - `problems`: the report of what was not stored.
@@ -20,6 +21,7 @@ mod following;
 mod listing;
 mod making;
 mod moving;
+mod parking;
 mod places;
 mod problems;
 mod refusing;
@@ -39,7 +41,7 @@ use quipu_core::{Engine, Error};
 
 use crate::error::TreeError;
 use crate::names::NameRules;
-use crate::nodes::{Ino, Maker, Nodes};
+use crate::nodes::{Ino, Nodes};
 
 pub use files::{OpenMode, Opened, Position, Start, Writing};
 pub use listing::DirectoryEntry;
@@ -47,7 +49,7 @@ pub use making::NewFile;
 pub use moving::Overwrite;
 pub use places::{Attributes, Kind, Usage};
 
-use moving::Parked;
+use parking::Parked;
 
 /// A store as a tree of files and directories.
 #[derive(Debug)]
@@ -111,8 +113,6 @@ struct State {
     standing: Standing,
     /// Which texts processes were shown lately.
     shown: shown::Shown,
-    /// The processes whose bytes were refused lately.
-    refused: std::collections::VecDeque<Maker>,
     /// What could not be stored lately.
     problems: problems::Problems,
     /// The files that are being stored without the lock.
@@ -147,7 +147,6 @@ impl Tree {
             seen,
             standing: Standing::Open,
             shown: shown::Shown::default(),
-            refused: std::collections::VecDeque::new(),
             problems: problems::Problems::default(),
             being_stored: Vec::new(),
             put_off: Vec::new(),

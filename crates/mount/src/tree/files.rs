@@ -12,7 +12,7 @@ use crate::process::is_bystander;
 pub(super) struct Handle {
     pub(super) ino: Ino,
     mode: OpenMode,
-    maker: Maker,
+    pub(super) maker: Maker,
     /// The stored text that a program which may write through this handle could have read last: what it
     /// writes is a change of this one, whatever other doors have stored since. `None` for readers and
     /// if there was no stored text.
@@ -147,7 +147,7 @@ impl Tree {
             .and_then(|()| turn.require_acceptable(open.ino, (start, bytes), writer));
         let now = turn.now();
         if possible == Err(TreeError::NotText) {
-            turn.note_refused(writer);
+            turn.give_up_blank_files(writer);
         }
         let buffer = turn.state.nodes.buffer_mut(open.ino)?;
         if let Err(error) = possible {
@@ -311,6 +311,7 @@ impl Buffer {
         }
         self.state = BufferState::Dirty;
         self.blank = Blank::No;
+        self.is_given_up = false;
         self.changed_at = now;
     }
 }

@@ -14,8 +14,6 @@ use crate::nodes::{Blank, Ino, Maker};
 
 /// A character takes at most this many bytes beside its first one.
 const CONTINUATION_MAX: usize = 3;
-/// How many processes are remembered whose bytes were refused.
-const REFUSED_MAX: usize = 64;
 
 impl Turn<'_> {
     /// Fails if a file cannot be stored with these bytes at this place, whatever else is written.
@@ -43,25 +41,20 @@ impl Turn<'_> {
         self.require_room(base_size, start + bytes.len())
     }
 
-    /// Notes that a process has written what cannot be stored.
-    pub(super) fn note_refused(&mut self, writer: Maker) {
-        if !self.state.refused.contains(&writer) {
-            self.state.refused.push_back(writer);
+    /// Gives up the empty files that a process has made and not written to yet, because what it
+    /// writes cannot be stored: a database makes an empty file and fails at its first page, which it
+    /// writes to another one. Files that it makes later are none of them.
+    pub(super) fn give_up_blank_files(&mut self, writer: Maker) {
+        let opened = self.state.handles.values().filter(|open| open.maker == writer);
+        for ino in opened.map(|open| open.ino).collect::<Vec<_>>() {
+            if let Ok(file) = self.state.nodes.file_mut(ino)
+                && file.memory.is_none()
+                && let Some(buffer) = &mut file.buffer
+                && buffer.blank != Blank::No
+            {
+                buffer.is_given_up = true;
+            }
         }
-        if self.state.refused.len() > REFUSED_MAX {
-            self.state.refused.pop_front();
-        }
-    }
-
-    /// Returns whether a file is an empty one that a program has left which could not do its work: a
-    /// database makes an empty file and fails at its first page, in another file.
-    pub(super) fn is_left_over(&self, ino: Ino) -> bool {
-        let Ok(file) = self.state.nodes.file(ino) else { return false };
-        let is_refused = |maker: &Maker| self.state.refused.contains(maker);
-        file.memory.is_none()
-            && file.buffer.as_ref().is_some_and(|buffer| {
-                buffer.blank != Blank::No && buffer.writers.iter().any(is_refused)
-            })
     }
 
     /// Fails if a store that refuses credentials is about to get one.
@@ -88,11 +81,12 @@ impl Turn<'_> {
     }
 }
 
-/// Returns whether bytes can be a part of a text, after what comes before them: they hold no NUL, and
-/// only a character at either end may be incomplete.
+/// Returns whether bytes can be a part of a text, after what comes before them: only a character at
+/// either end may be incomplete. Nothing but NULs is a gap that is yet to be filled, as
+/// `posix_fallocate` makes them; a NUL among other bytes is no text.
 fn can_be_text(before: &[u8], bytes: &[u8]) -> bool {
     if bytes.contains(&0) {
-        return false;
+        return bytes.iter().all(|&byte| byte == 0);
     }
     let is_continuation = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
     // The beginning of a character whose end these bytes may have; a gap may be filled by one.
@@ -136,6 +130,7 @@ mod tests {
         for bytes in [&b"a\0b"[..], b"\xff", b"a \xc3\x28 b", b"\x80 at the beginning"] {
             assert!(!can_be_text(b"", bytes), "{bytes:?}");
         }
+        assert!(can_be_text(b"", &[0; 9]));
         assert!(!can_be_text(b"complete", b"\x80"));
         assert!(!can_be_text("ü".as_bytes(), b"\x80"));
         assert!(!can_be_text(b"\xe8\x8c", b"not its end"));

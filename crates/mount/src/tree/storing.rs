@@ -139,7 +139,8 @@ impl Turn<'_> {
         let is_placed = self.state.nodes.get(ino)?.place.is_some();
         let file = self.state.nodes.file(ino)?;
         let (memory, is_scratch) = (file.memory, file.is_scratch);
-        if is_scratch || (memory.is_none() && !is_placed) || self.is_left_over(ino) {
+        let is_given_up = file.buffer.as_ref().is_some_and(|buffer| buffer.is_given_up);
+        if is_scratch || is_given_up || (memory.is_none() && !is_placed) {
             return Ok(None);
         }
         let buffer = self.state.nodes.buffer_mut(ino)?;
