@@ -190,7 +190,7 @@ const FILE_NAME: &str = "quipu.toml";
 
 /// Variables that are no keys of the file: of this program, of the clients that find a server by
 /// them, and of `./test`.
-const OTHER_VARIABLES: [&str; 15] = [
+const OTHER_VARIABLES: [&str; 16] = [
     "QUIPU_ADMIN_KEY",
     "QUIPU_API_KEY",
     "QUIPU_BINARY",
@@ -203,6 +203,7 @@ const OTHER_VARIABLES: [&str; 15] = [
     "QUIPU_MOUNT_CALLS",
     "QUIPU_MOUNT_DOORS",
     "QUIPU_MOUNT_KILLS",
+    "QUIPU_MOUNT_NAMES",
     "QUIPU_MOUNT_STEPS",
     "QUIPU_SEED",
     "QUIPU_URL",

@@ -15,10 +15,14 @@
 mod across_doors;
 #[path = "exercise/bytes.rs"]
 mod bytes;
+#[path = "exercise/freshness.rs"]
+mod freshness;
 #[path = "mount/host.rs"]
 mod host;
 #[path = "exercise/killing.rs"]
 mod killing;
+#[path = "exercise/listing.rs"]
+mod listing;
 #[path = "exercise/read_only.rs"]
 mod read_only;
 #[path = "exercise/side_by_side.rs"]

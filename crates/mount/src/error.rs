@@ -1,5 +1,6 @@
 //! Why a call on the tree failed, in the words of a file system.
 
+use fuser::Errno;
 use quipu_core::model::{ContentError, PathError};
 use quipu_core::{Error, ErrorKind};
 
@@ -40,6 +41,29 @@ pub enum TreeError {
     Stale,
     /// `EIO`: the storage does not work.
     Storage,
+}
+
+/// Returns the errno for an error. `docs/mount.md` lists them.
+pub(crate) fn errno(error: TreeError) -> Errno {
+    match error {
+        TreeError::NotFound => Errno::ENOENT,
+        TreeError::Exists => Errno::EEXIST,
+        TreeError::NotDirectory => Errno::ENOTDIR,
+        TreeError::IsDirectory => Errno::EISDIR,
+        TreeError::NotEmpty => Errno::ENOTEMPTY,
+        TreeError::Invalid => Errno::EINVAL,
+        TreeError::NameTooLong => Errno::ENAMETOOLONG,
+        TreeError::NotText => Errno::EILSEQ,
+        TreeError::TooLarge => Errno::EFBIG,
+        TreeError::StoreFull => Errno::EDQUOT,
+        TreeError::DiskFull => Errno::ENOSPC,
+        TreeError::ReadOnly => Errno::EROFS,
+        TreeError::NotPermitted => Errno::EPERM,
+        TreeError::Refused => Errno::EACCES,
+        TreeError::BadHandle => Errno::EBADF,
+        TreeError::Stale => Errno::ESTALE,
+        TreeError::Storage => Errno::EIO,
+    }
 }
 
 impl TreeError {

@@ -1,23 +1,24 @@
 //! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request,
     TimeOrNow, WriteFlags,
 };
 use quipu_core::model::{Access, Timestamp};
 use rustix::fs::{FileType as ModeType, OFlags};
 
-use crate::error::TreeError;
+use crate::error::{TreeError, errno};
 use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
 use crate::nodes::Maker;
+use crate::storers::Storers;
 use crate::tree::{
     Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Position, Start, Tree, Writing,
 };
@@ -29,13 +30,16 @@ pub(crate) struct Adapter {
     pub(crate) look: Look,
     /// Whom to tell that the tree is not mounted any more.
     pub(crate) ended: Sender<()>,
+    /// How to tell the kernel something; it is there before the first request is.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
+    pub(crate) storers: Storers,
 }
 
 /// The kernel keeps what it knows until it is told otherwise.
 const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
-/// A directory begins with `.` and `..`, which the tree does not list.
-const DOTS_COUNT: u64 = 2;
+/// A directory begins with these, which the tree does not list, at the positions 1 and 2.
+const DOTS: [&str; 2] = [".", ".."];
 /// A memory is smaller than this, so one request is enough.
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
@@ -60,12 +64,42 @@ impl Adapter {
         }
     }
 
-    fn set(&self, ino: u64, size: Option<u64>, writer: Maker) -> Result<Attributes, TreeError> {
+    fn set(
+        &self,
+        (ino, handle): (u64, Option<FileHandle>),
+        size: Option<u64>,
+        writer: Maker,
+    ) -> Result<Attributes, TreeError> {
+        let file = (ino, handle.map(|handle| handle.0));
         match size {
-            Some(size_bytes) => self.tree.truncate(ino, size_bytes, writer)?,
+            Some(size_bytes) => self.tree.truncate(file, size_bytes, writer)?,
             None => self.tree.accept_attributes(ino)?,
         }
         self.tree.attributes(ino)
+    }
+}
+
+impl Adapter {
+    /// Makes a call that ends or syncs a write, in another thread if it has to wait for the disk.
+    fn end_write(&self, handle: FileHandle, call: impl FnOnce() + Send + 'static) {
+        if self.tree.has_to_store(handle.0) { self.storers.run(call) } else { call() }
+    }
+
+    /// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
+    fn open_flags(&self, ino: u64, opened: Opened, mode: OpenMode) -> FopenFlags {
+        if !opened.is_unchanged
+            && let Some(notifier) = self.notifier.get()
+        {
+            // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
+            // are dropped here: dropping pages could wait for a request that waits for this one.
+            notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
+        }
+        let mut flags = FopenFlags::empty();
+        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
+        flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
+        // The close of a reader stores nothing, so the kernel need not tell.
+        flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
+        flags
     }
 }
 
@@ -87,41 +121,10 @@ fn o_flags(flags: i32) -> OFlags {
     OFlags::from_bits_retain(flags.cast_unsigned())
 }
 
-fn open_flags(opened: Opened, mode: OpenMode) -> FopenFlags {
-    let mut flags = FopenFlags::empty();
-    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
-    // The close of a reader stores nothing, so the kernel need not tell.
-    flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
-    flags
-}
-
 fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
     match done {
         Ok(()) => reply.ok(),
         Err(error) => reply.error(errno(error)),
-    }
-}
-
-/// Returns the errno for an error. `docs/mount.md` lists them.
-pub(crate) fn errno(error: TreeError) -> Errno {
-    match error {
-        TreeError::NotFound => Errno::ENOENT,
-        TreeError::Exists => Errno::EEXIST,
-        TreeError::NotDirectory => Errno::ENOTDIR,
-        TreeError::IsDirectory => Errno::EISDIR,
-        TreeError::NotEmpty => Errno::ENOTEMPTY,
-        TreeError::Invalid => Errno::EINVAL,
-        TreeError::NameTooLong => Errno::ENAMETOOLONG,
-        TreeError::NotText => Errno::EILSEQ,
-        TreeError::TooLarge => Errno::EFBIG,
-        TreeError::StoreFull => Errno::EDQUOT,
-        TreeError::DiskFull => Errno::ENOSPC,
-        TreeError::ReadOnly => Errno::EROFS,
-        TreeError::NotPermitted => Errno::EPERM,
-        TreeError::Refused => Errno::EACCES,
-        TreeError::BadHandle => Errno::EBADF,
-        TreeError::Stale => Errno::ESTALE,
-        TreeError::Storage => Errno::EIO,
     }
 }
 
@@ -147,14 +150,9 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.tree.lookup(parent.0, name) {
-            Err(TreeError::NotFound) => {
-                // A node of number 0 lets the kernel remember that nothing is there.
-                let nothing = self.look.file(0, UNIX_EPOCH, Access::ReadOnly);
-                reply.entry(&KEPT_FOR, &nothing, Generation(0));
-            }
-            found => self.reply_entry(found, reply),
-        }
+        // The kernel must not remember that nothing is there: it would not ask again before it is
+        // told, and another door may just have made a memory of that name.
+        self.reply_entry(self.tree.lookup(parent.0, name), reply);
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -179,14 +177,14 @@ impl Filesystem for Adapter {
         _atime: Option<TimeOrNow>,
         _mtime: Option<TimeOrNow>,
         _ctime: Option<SystemTime>,
-        _fh: Option<FileHandle>,
+        handle: Option<FileHandle>,
         _crtime: Option<SystemTime>,
         _chgtime: Option<SystemTime>,
         _bkuptime: Option<SystemTime>,
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set(ino.0, size, Maker(request.pid())) {
+        match self.set((ino.0, handle), size, Maker(request.pid())) {
             Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
@@ -268,7 +266,9 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let mode = open_mode(o_flags(flags.0));
         match self.tree.open(ino.0, mode, Maker(request.pid())) {
-            Ok(opened) => reply.opened(FileHandle(opened.handle), open_flags(opened, mode)),
+            Ok(opened) => {
+                reply.opened(FileHandle(opened.handle), self.open_flags(ino.0, opened, mode));
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -276,15 +276,15 @@ impl Filesystem for Adapter {
     fn read(
         &self,
         _: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
+        _ino: INodeNo,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.tree.read(ino.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
+        match self.tree.read_open(handle.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(errno(error)),
         }
@@ -318,7 +318,10 @@ impl Filesystem for Adapter {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.tree.flush(handle.0, Maker(request.pid())), reply);
+        let (tree, closer) = (Arc::clone(&self.tree), Maker(request.pid()));
+        self.end_write(handle, move || {
+            reply_empty(tree.flush(handle.0, closer), reply);
+        });
     }
 
     fn release(
@@ -331,8 +334,11 @@ impl Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.tree.release(handle.0);
-        reply.ok();
+        let tree = Arc::clone(&self.tree);
+        self.end_write(handle, move || {
+            tree.release(handle.0);
+            reply.ok();
+        });
     }
 
     fn fsync(
@@ -343,13 +349,18 @@ impl Filesystem for Adapter {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.tree.sync(handle.0), reply);
+        let tree = Arc::clone(&self.tree);
+        self.end_write(handle, move || {
+            reply_empty(tree.sync(handle.0), reply);
+        });
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let kept = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        // The kernel must not keep listings (FOPEN_CACHE_DIR). It looks for the place where somebody
+        // left off in whatever listing it has by then, and if the name that stood there is gone, it
+        // answers that the directory ends.
         match self.tree.open_directory(ino.0) {
-            Ok(handle) => reply.opened(FileHandle(handle), kept),
+            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -363,20 +374,22 @@ impl Filesystem for Adapter {
         mut reply: ReplyDirectoryPlus,
     ) {
         let dot = self.look.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
-        for (name, place) in [".", ".."].iter().zip(0..) {
-            if place >= offset {
+        for (name, position) in DOTS.iter().zip(1..) {
+            if position > offset {
                 // They always fit, and the kernel does not count them as looked up.
-                reply.add(ino, place + 1, name, &Duration::ZERO, &dot, Generation(0));
+                reply.add(ino, position, name, &Duration::ZERO, &dot, Generation(0));
             }
         }
-        let entries = match self.tree.read_directory(handle.0, offset.saturating_sub(DOTS_COUNT)) {
-            Ok(entries) => entries,
-            Err(error) => return reply.error(errno(error)),
-        };
+        let is_beginning = offset <= 2;
+        let entries =
+            match self.tree.read_directory(handle.0, if is_beginning { 0 } else { offset }) {
+                Ok(entries) => entries,
+                Err(error) => return reply.error(errno(error)),
+            };
         for entry in entries {
             let shown = self.shown(&entry.attributes);
-            let (ino, next) = (INodeNo(entry.attributes.ino), entry.next + DOTS_COUNT);
-            if reply.add(ino, next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
+            let ino = INodeNo(entry.attributes.ino);
+            if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
                 break;
             }
             self.tree.told(ino.0);
@@ -399,13 +412,13 @@ impl Filesystem for Adapter {
     fn fsyncdir(
         &self,
         _: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _handle: FileHandle,
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        // Renames and removals are durable when they return.
-        reply.ok();
+        // Removals and most renames are durable when they return; what is parked is not.
+        reply_empty(self.tree.sync_directory(ino.0), reply);
     }
 
     fn statfs(&self, _: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -452,7 +465,7 @@ impl Filesystem for Adapter {
                 &self.shown(&attributes),
                 Generation(0),
                 FileHandle(opened.handle),
-                open_flags(opened, new.mode),
+                self.open_flags(attributes.ino, opened, new.mode),
             ),
             Err(error) => reply.error(errno(error)),
         }

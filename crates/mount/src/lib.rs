@@ -31,9 +31,13 @@ mod nodes;
 #[cfg(target_os = "linux")]
 mod places;
 #[cfg(target_os = "linux")]
+mod points;
+#[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
 mod root;
+#[cfg(target_os = "linux")]
+mod storers;
 pub mod sync;
 #[cfg(target_os = "linux")]
 mod tree;

@@ -1,32 +1,33 @@
 //! Putting trees where programs find them, and taking them away.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use fuser::{
     BackgroundSession, Config, Filesystem, INodeNo, MountOption, Notifier, Session, SessionACL,
 };
-use quipu_core::backend::Sequence;
 use quipu_core::model::Access;
 use rustix::process::{getgid, getuid};
 
 use crate::fuse::Adapter;
 use crate::look::{Look, Sharing};
 use crate::places;
+use crate::points::MountPoints;
 use crate::root::RootDirectory;
+use crate::storers::Storers;
 use crate::tree::{Notice, Tree};
 
 /// Mounted stores. They stay until [`Mounts::unmount`].
 #[derive(Debug)]
 pub struct Mounts {
     root: PathBuf,
+    points: MountPoints,
     root_session: Option<BackgroundSession>,
     stores: Vec<MountedStore>,
     stop: Arc<AtomicBool>,
@@ -56,8 +57,12 @@ struct MountedStore {
 pub enum MountError {
     /// The host has no FUSE.
     NoFuse,
+    /// `/dev/fuse` is there but cannot be opened.
+    DeviceRefused(io::Error),
     /// The user may not mount, and there is no `fusermount3` to help.
-    NotAllowed,
+    NoHelper,
+    /// `fusermount3`, which mounts for other users, refused; this is what it said.
+    HelperRefused(String),
     /// Something of Quipu's is mounted there already.
     InUse(PathBuf),
     /// Something is in the way there.
@@ -66,23 +71,20 @@ pub enum MountError {
     Other(PathBuf, io::Error),
 }
 
-/// How many requests of one store are worked on at the same time. The tree does one thing at a time,
-/// so more workers would only wake each other: opening a file would take three times as long.
+/// How many threads take the requests of one store. More would wake each other: opening a file would
+/// take three times as long. What waits for the disk is handed on, see [`Storers`].
 const WORKERS_COUNT: usize = 1;
 /// How long the feed is waited for; the wait ends early for every change.
 const PATIENCE: Duration = Duration::from_hours(1);
 /// How long to wait before asking a storage again that does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
-const CHANGES_MAX: usize = 1000;
 
 impl Mounts {
     /// Mounts stores below a directory, which is made if it does not exist.
     ///
     /// What a crashed process has left there is cleared away first.
     pub fn new(root: &Path, stores: Vec<StoreMount>, sharing: Sharing) -> Result<Self, MountError> {
-        if !Path::new("/dev/fuse").exists() {
-            return Err(MountError::NoFuse);
-        }
+        require_device()?;
         let other = |error| MountError::Other(root.to_owned(), error);
         places::clear_stale(root).map_err(other)?;
         if let Some(point) = places::mounted_below(root).map_err(other)?.pop() {
@@ -91,6 +93,7 @@ impl Mounts {
         let (ended, told) = channel();
         let mut mounts = Self {
             root: root.to_owned(),
+            points: MountPoints::default(),
             root_session: None,
             stores: Vec::new(),
             stop: Arc::default(),
@@ -107,15 +110,15 @@ impl Mounts {
     fn mount(&mut self, stores: Vec<StoreMount>, sharing: Sharing) -> Result<(), MountError> {
         let look = Look { user: getuid().as_raw(), group: getgid().as_raw(), sharing };
         let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
-        fs::create_dir_all(&self.root)
-            .map_err(|error| MountError::Other(self.root.clone(), error))?;
+        let other = |error| MountError::Other(self.root.clone(), error);
+        self.points.make(&self.root).map_err(other)?;
         require_empty(&self.root)?;
         if getuid().is_root() {
             let directory = RootDirectory { names, look };
             let session = start(directory, &self.root, &config(Access::ReadOnly, sharing, 1))?;
             self.root_session = Some(session.spawned(&self.root)?);
         } else {
-            make_points(&self.root, &names)?;
+            self.points.make_below(&self.root, &names).map_err(other)?;
         }
         for store in stores {
             let place = self.root.join(&store.name);
@@ -131,14 +134,19 @@ impl Mounts {
         look: Look,
     ) -> Result<MountedStore, MountError> {
         let tree = Arc::new(store.tree);
-        // From before the kernel knows anything, so that no change is missed.
-        let seen = tree.engine().newest_sequence().map_err(|error| {
-            MountError::Other(place.to_owned(), io::Error::other(error.to_string()))
-        })?;
-        let adapter = Adapter { tree: Arc::clone(&tree), look, ended: self.ended.0.clone() };
+        let notifier = Arc::new(OnceLock::new());
+        let adapter = Adapter {
+            tree: Arc::clone(&tree),
+            look,
+            ended: self.ended.0.clone(),
+            notifier: Arc::clone(&notifier),
+            storers: Storers::default(),
+        };
         let config = config(tree.settings().access, look.sharing, WORKERS_COUNT);
         let session = start(adapter, place, &config)?;
+        let for_adapter = notifier;
         let notifier = session.0.notifier();
+        for_adapter.get_or_init(|| notifier.clone());
         let session = session.spawned(place)?;
         {
             let tree = Arc::clone(&tree);
@@ -146,7 +154,7 @@ impl Mounts {
         }
         {
             let (tree, stop) = (Arc::clone(&tree), Arc::clone(&self.stop));
-            thread::spawn(move || follow(&tree, seen, &stop));
+            thread::spawn(move || follow(&tree, &stop));
         }
         Ok(MountedStore { place: place.to_owned(), tree, session })
     }
@@ -177,14 +185,12 @@ impl Mounts {
                 store.tree.close();
             }
         }
-        match self.root_session {
-            Some(session) => {
-                if session.umount_and_join().is_err() {
-                    places::detach(&self.root).unwrap_or_default();
-                }
-            }
-            None => set_mode(&self.root, 0o755),
+        if let Some(session) = self.root_session
+            && session.umount_and_join().is_err()
+        {
+            places::detach(&self.root).unwrap_or_default();
         }
+        self.points.remove();
     }
 }
 
@@ -207,13 +213,25 @@ fn start<F: Filesystem>(
 ) -> Result<Started<F>, MountError> {
     let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     Session::new(filesystem, place, config).map(Started).map_err(|error| {
-        // The second is how a missing `fusermount3` is reported.
-        let refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::NotFound];
-        if refused.contains(&error.kind()) && place.exists() {
-            return MountError::NotAllowed;
+        // This is how a missing `fusermount3` is reported.
+        if error.kind() == io::ErrorKind::NotFound && place.exists() {
+            return MountError::NoHelper;
+        }
+        let said = error.to_string();
+        if said.starts_with("fusermount") {
+            return MountError::HelperRefused(said.trim().to_owned());
         }
         MountError::Other(place.to_owned(), error)
     })
+}
+
+/// Fails unless this process can speak to the kernel's FUSE, before anything is made or asked.
+fn require_device() -> Result<(), MountError> {
+    match File::options().read(true).write(true).open("/dev/fuse") {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(MountError::NoFuse),
+        Err(error) => Err(MountError::DeviceRefused(error)),
+    }
 }
 
 fn config(access: Access, sharing: Sharing, workers_count: usize) -> Config {
@@ -254,23 +272,6 @@ fn require_empty(root: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Makes the directories to mount on, for users who cannot mount over the whole root, and lets
-/// nobody put anything beside them.
-fn make_points(root: &Path, names: &[String]) -> Result<(), MountError> {
-    set_mode(root, 0o755);
-    for name in names {
-        let point = root.join(name);
-        fs::create_dir_all(&point).map_err(|error| MountError::Other(point, error))?;
-    }
-    set_mode(root, 0o555);
-    Ok(())
-}
-
-fn set_mode(directory: &Path, mode: u32) {
-    // Whoever may make directories here without owning the place must live with its mode.
-    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap_or_default();
-}
-
 /// Tells the kernel what the tree says, until the tree is gone, and settles what is parked.
 ///
 /// This runs in a thread of its own: the kernel may let it wait for a request that is being
@@ -280,6 +281,11 @@ fn tell(tree: &Tree, notices: &Receiver<Notice>, notifier: &Notifier) {
         let pause = tree.settle_due().unwrap_or(PATIENCE);
         match notices.recv_timeout(pause) {
             // An error means that the kernel knows nothing about it, or that it is unmounted.
+            Ok(Notice::Content(ino)) => {
+                let outdated = tree.outdated(ino);
+                notifier.inval_inode(INodeNo(ino), 0, 0).unwrap_or_default();
+                tree.dropped(ino, outdated);
+            }
             Ok(notice) => send(&notice, notifier).unwrap_or_default(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -294,39 +300,22 @@ fn send(notice: &Notice, notifier: &Notifier) -> io::Result<()> {
             let known = notifier.inval_entry(INodeNo(*parent), name.as_ref());
             notifier.inval_inode(INodeNo(*parent), 0, 0).and(known)
         }
-        Notice::Content(ino) => notifier.inval_inode(INodeNo(*ino), 0, 0),
-        Notice::Attributes(ino) => notifier.inval_inode(INodeNo(*ino), -1, 0),
+        Notice::Content(ino) | Notice::Attributes(ino) => {
+            notifier.inval_inode(INodeNo(*ino), -1, 0)
+        }
         Notice::Later => Ok(()),
     }
 }
 
-/// Tells the tree what others changed.
-fn follow(tree: &Tree, seen: Sequence, stop: &AtomicBool) {
-    let mut seen = seen;
+/// Lets the tree follow what others change.
+fn follow(tree: &Tree, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        match observe_new(tree, seen) {
-            Ok(reached) => seen = reached,
-            Err(error) => {
-                tracing::error!(%error, "the changes of others cannot be followed now");
-                thread::sleep(PAUSE);
-            }
+        let followed = tree.follow().and_then(|seen| tree.engine().wait(seen, PATIENCE));
+        if let Err(error) = followed
+            && !stop.load(Ordering::Relaxed)
+        {
+            tracing::error!(%error, "the changes of others cannot be followed now");
+            thread::sleep(PAUSE);
         }
     }
-}
-
-fn observe_new(tree: &Tree, seen: Sequence) -> Result<Sequence, quipu_core::Error> {
-    let engine = tree.engine();
-    engine.wait(seen, PATIENCE)?;
-    let changes = engine.changes(seen, CHANGES_MAX)?;
-    if changes.first().is_some_and(|first| first.sequence.0 != seen.0 + 1) {
-        tree.observe_everything();
-    }
-    let mut reached = seen;
-    for change in &changes {
-        if tree.observe(change).is_err() {
-            tree.observe_everything();
-        }
-        reached = change.sequence;
-    }
-    Ok(reached)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use quipu_core::model::{Content, MemoryId, MemoryPath, Timestamp};
+use quipu_core::model::{Content, Memory, MemoryId, MemoryPath, Timestamp, VersionId};
 
 use crate::error::TreeError;
 
@@ -43,20 +43,27 @@ pub(crate) struct DirectoryNode {
 
 #[derive(Debug)]
 pub(crate) struct FileNode {
-    /// The memory that this is; `None` if the file lives in the mount only.
+    /// The memory that this is; `None` if the file lives in the mount only. Only
+    /// [`Nodes::set_memory`] changes it.
     pub(crate) memory: Option<MemoryId>,
+    /// The version of the memory that the tree has last heard of.
+    pub(crate) version: Option<VersionId>,
     /// The stored text, while somebody has the file open.
     pub(crate) text: Option<Content>,
     /// What was or may be written.
     pub(crate) buffer: Option<Buffer>,
     /// Whether its name keeps it from becoming a memory.
     pub(crate) is_scratch: bool,
+    /// Whether it is the mount's own report, which nobody else may write.
+    pub(crate) is_report: bool,
+    /// The last version of the memory that this was, if it was deleted by moving it to a scratch name.
+    pub(crate) former: Option<VersionId>,
     /// Which process made the memory, and until when that matters.
     pub(crate) maker: Option<(Maker, Timestamp)>,
     /// How many of the handles may write.
     pub(crate) writers: u64,
-    /// Whether the kernel's copy of the text is not what we hold.
-    pub(crate) is_outdated: bool,
+    /// Set while the kernel's copy of the text may differ from ours; which time this is.
+    pub(crate) outdated: Option<u64>,
 }
 
 /// A process, as the kernel names it.
@@ -77,8 +84,10 @@ pub(crate) struct Buffer {
     pub(crate) state: BufferState,
     pub(crate) blank: Blank,
     pub(crate) extent: Extent,
-    /// Whether a write did not fit.
-    pub(crate) overflowed: bool,
+    /// Why a write was refused: without it, the text is not what its writer meant.
+    pub(crate) refused: Option<TreeError>,
+    /// Whether an empty file does not become a memory, because its maker could not go on.
+    pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
     /// Who changed it since it was last stored.
     pub(crate) writers: Vec<Maker>,
@@ -122,7 +131,8 @@ impl Buffer {
             state: BufferState::Clean,
             blank: Blank::No,
             extent: Extent::Appended,
-            overflowed: false,
+            refused: None,
+            is_given_up: false,
             changed_at,
             writers: Vec::new(),
         }
@@ -135,7 +145,8 @@ impl Buffer {
             state: BufferState::Dirty,
             blank: Blank::Yes,
             extent: Extent::Rewritten,
-            overflowed: false,
+            refused: None,
+            is_given_up: false,
             changed_at,
             writers: Vec::new(),
         }
@@ -143,27 +154,33 @@ impl Buffer {
 }
 
 impl FileNode {
-    pub(crate) fn of(memory: MemoryId) -> Self {
+    pub(crate) fn of(memory: &Memory) -> Self {
         Self {
-            memory: Some(memory),
+            memory: Some(memory.id),
+            version: Some(memory.version),
             text: None,
             buffer: None,
             is_scratch: false,
+            is_report: false,
+            former: None,
             maker: None,
             writers: 0,
-            is_outdated: false,
+            outdated: None,
         }
     }
 
     pub(crate) fn new(buffer: Buffer) -> Self {
         Self {
             memory: None,
+            version: None,
             text: None,
             buffer: Some(buffer),
             is_scratch: false,
+            is_report: false,
+            former: None,
             maker: None,
             writers: 0,
-            is_outdated: false,
+            outdated: None,
         }
     }
 
@@ -175,12 +192,14 @@ impl FileNode {
 #[derive(Debug)]
 pub(crate) struct Nodes {
     all: HashMap<Ino, Node>,
+    /// The files of each memory: every change by another door asks for them.
+    of_memory: HashMap<MemoryId, Vec<Ino>>,
     next: Ino,
 }
 
 impl Nodes {
     pub(crate) fn new(now: Timestamp) -> Self {
-        let mut nodes = Self { all: HashMap::new(), next: ROOT };
+        let mut nodes = Self { all: HashMap::new(), of_memory: HashMap::new(), next: ROOT };
         let root = DirectoryNode { kept: true, changed_at: now, children: BTreeMap::new() };
         nodes.insert(None, What::Directory(root));
         nodes
@@ -189,6 +208,9 @@ impl Nodes {
     fn insert(&mut self, place: Option<(Ino, String)>, what: What) -> Ino {
         let ino = self.next;
         self.next += 1;
+        if let What::File(FileNode { memory: Some(memory), .. }) = &what {
+            self.of_memory.entry(*memory).or_default().push(ino);
+        }
         self.all.insert(ino, Node { place, what, lookups: 0, handles: 0 });
         ino
     }
@@ -299,6 +321,8 @@ impl Nodes {
             return;
         }
         let parent = self.unlink(ino);
+        // The index of memories must not keep what is gone.
+        self.set_memory(ino, None).unwrap_or_default();
         self.all.remove(&ino);
         if let Some(parent) = parent {
             self.drop_unused(parent);
@@ -329,13 +353,35 @@ impl Nodes {
         Ok(MemoryPath::parse(&format!("{}/{name}", self.prefix(parent)?))?)
     }
 
+    /// Makes a file the file of another memory, or of none.
+    pub(crate) fn set_memory(
+        &mut self,
+        ino: Ino,
+        memory: Option<MemoryId>,
+    ) -> Result<(), TreeError> {
+        let file = self.file_mut(ino)?;
+        let before = std::mem::replace(&mut file.memory, memory);
+        if before == memory {
+            return Ok(());
+        }
+        file.version = None;
+        if let Some(before) = before
+            && let Some(files) = self.of_memory.get_mut(&before)
+        {
+            files.retain(|&file| file != ino);
+            if files.is_empty() {
+                self.of_memory.remove(&before);
+            }
+        }
+        if let Some(memory) = memory {
+            self.of_memory.entry(memory).or_default().push(ino);
+        }
+        Ok(())
+    }
+
     /// Returns the files that are a memory.
     pub(crate) fn files_of(&self, memory: MemoryId) -> Vec<Ino> {
-        let is_it = |node: &Node| match &node.what {
-            What::File(file) => file.memory == Some(memory),
-            What::Directory(_) => false,
-        };
-        self.all.iter().filter(|(_, node)| is_it(node)).map(|(ino, _)| *ino).collect()
+        self.of_memory.get(&memory).cloned().unwrap_or_default()
     }
 
     pub(crate) fn inos(&self) -> Vec<Ino> {

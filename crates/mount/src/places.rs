@@ -5,9 +5,15 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+
+/// How long a mount has to say that it is alive.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the mount points of Quipu's at or below a directory, in the order of mounting.
 pub fn mounted_below(root: &Path) -> io::Result<Vec<PathBuf>> {
@@ -39,7 +45,7 @@ pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
         match unmount(point, UnmountFlags::empty()) {
             Err(Errno::PERM) => helper(point, "-u")?,
             // It went away with its process, which saw the first of its mounts go.
-            Err(Errno::INVAL) => {}
+            Err(Errno::INVAL | Errno::NOENT) => {}
             done => done?,
         }
     }
@@ -64,9 +70,16 @@ fn helper(point: &Path, how: &str) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(Errno::BUSY.into()) }
 }
 
-/// Tells whether the process behind a mount is gone.
+/// Returns whether the process behind a mount is gone.
+///
+/// `stat` will not do: the kernel answers it from its cache long after the process has died. It
+/// never caches `statfs`, but a process that is stopped does not answer that at all, so the wait is
+/// bounded, and whoever says nothing counts as alive.
 fn is_stale(point: &Path) -> bool {
-    matches!(rustix::fs::stat(point), Err(Errno::NOTCONN))
+    let (answer, answered) = channel();
+    let point = point.to_owned();
+    thread::spawn(move || answer.send(rustix::fs::statfs(&point).err()));
+    answered.recv_timeout(ANSWER_TIMEOUT) == Ok(Some(Errno::NOTCONN))
 }
 
 /// Returns the path without links, as far as it exists and answers.

@@ -15,6 +15,12 @@ pub(crate) fn are_relatives(one: Maker, other: Maker) -> bool {
     parent == other_parent || parent == other.0 || other_parent == one.0
 }
 
+/// Returns whether two threads belong to one process that still runs.
+pub(crate) fn are_one_process(one: Maker, other: Maker) -> bool {
+    let process = status(one, "Tgid:");
+    process.is_some() && process == status(other, "Tgid:")
+}
+
 /// Tells whether a process that closes a file has nothing to do with what was written to it.
 ///
 /// A program that starts another one hands it copies of its descriptors, which are closed there

@@ -1,28 +1,42 @@
 //! A store as a tree of files and directories, for whoever translates file system calls.
 //!
-//! Every call takes the tree's lock for as long as it runs, the durable write of a close among
-//! them: a caller never sees half of another call. Stored things are asked of the engine each
+//! Every call takes the tree's lock for as long as it runs, so a caller never sees half of another
+//! call. Only the durable write of a close or sync happens without it, see `storing`. Stored things are asked of the engine each
 //! time; only what lives in the mount alone is kept here.
 //!
-//! - `places`: finding things, attributes, listings.
+//! - `places`: finding things, attributes.
+//! - `listing`: what a directory holds.
 //! - `files`: opening, reading, writing, closing.
 //! - `making`: new files and directories, removing them.
 //! - `moving`: renames, and what editors do with them.
+//! - `parking`: memories that were moved to a backup name moments ago.
+//! - `storing`: making what was written durable.
+//! - `refusing`: what cannot be stored, as early as it can be known.
+//! - `problems`: the report of what was not stored.
+//! - `shown`: which text a process knew.
 //! - `following`: changes by other doors.
 
 mod files;
 mod following;
+mod listing;
 mod making;
 mod moving;
+mod parking;
 mod places;
+mod problems;
+mod refusing;
+mod shown;
+mod storing;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use quipu_core::backend::Sequence;
 use quipu_core::engine::{Effect, Written};
-use quipu_core::model::{Access, Actor, StoreId, Timestamp, VersionId};
+use quipu_core::model::{Access, Actor, StoreId, Timestamp, Version, VersionId};
 use quipu_core::{Engine, Error};
 
 use crate::error::TreeError;
@@ -30,11 +44,12 @@ use crate::names::NameRules;
 use crate::nodes::{Ino, Nodes};
 
 pub use files::{OpenMode, Opened, Position, Start, Writing};
+pub use listing::DirectoryEntry;
 pub use making::NewFile;
 pub use moving::Overwrite;
-pub use places::{Attributes, DirectoryEntry, Kind, Usage};
+pub use places::{Attributes, Kind, Usage};
 
-use moving::Parked;
+use parking::Parked;
 
 /// A store as a tree of files and directories.
 #[derive(Debug)]
@@ -42,6 +57,8 @@ pub struct Tree {
     engine: Engine,
     settings: TreeSettings,
     state: Mutex<State>,
+    /// Rings when a file that was being stored without the lock is stored.
+    stored: Condvar,
     notices: Sender<Notice>,
 }
 
@@ -80,14 +97,28 @@ pub enum Notice {
 struct State {
     nodes: Nodes,
     handles: HashMap<u64, files::Handle>,
-    listings: HashMap<u64, places::OpenDirectory>,
+    listings: HashMap<u64, listing::OpenDirectory>,
+    /// What makes the positions in listings differ from those of other mounts.
+    listing_key: u128,
     handle_next: u64,
     parked: Vec<Parked>,
     /// Versions that this tree made and that the feed has not shown yet.
     own: HashSet<VersionId>,
     /// How often something changed, by whomever.
     changes_count: u64,
+    /// How often the kernel's copy of a text was outdated.
+    outdated_count: u64,
+    /// Up to where in the feed the changes of other doors are known.
+    seen: Sequence,
     standing: Standing,
+    /// Which texts processes were shown lately.
+    shown: shown::Shown,
+    /// What could not be stored lately.
+    problems: problems::Problems,
+    /// The files that are being stored without the lock.
+    being_stored: Vec<storing::BeingStored>,
+    /// Versions that may be of one of these.
+    put_off: Vec<Version>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,19 +130,31 @@ enum Standing {
 
 impl Tree {
     /// Returns the tree of a store, and what it will have to say to a kernel that caches.
-    pub fn new(engine: Engine, settings: TreeSettings) -> (Self, Receiver<Notice>) {
+    pub fn new(engine: Engine, settings: TreeSettings) -> Result<(Self, Receiver<Notice>), Error> {
         let (notices, told) = channel();
+        // Before the kernel knows anything, so that no change is missed.
+        let seen = engine.newest_sequence()?;
         let state = State {
             nodes: Nodes::new(engine.now()),
             handles: HashMap::new(),
             listings: HashMap::new(),
+            listing_key: engine.random(),
             handle_next: 1,
             parked: Vec::new(),
             own: HashSet::new(),
             changes_count: 0,
+            outdated_count: 0,
+            seen,
             standing: Standing::Open,
+            shown: shown::Shown::default(),
+            problems: problems::Problems::default(),
+            being_stored: Vec::new(),
+            put_off: Vec::new(),
         };
-        (Self { engine, settings, state: Mutex::new(state), notices }, told)
+        Ok((
+            Self { engine, settings, state: Mutex::new(state), stored: Condvar::new(), notices },
+            told,
+        ))
     }
 
     /// Returns the engine.
@@ -132,17 +175,62 @@ impl Tree {
         }
     }
 
+    /// Returns a turn that knows every change that was acknowledged before it began.
+    fn fresh_turn(&self) -> Result<Turn<'_>, TreeError> {
+        let mut turn = self.any_turn();
+        turn.catch_up()?;
+        match turn.state.standing {
+            Standing::Deleted => Err(TreeError::Stale),
+            Standing::Open | Standing::Archived => Ok(turn),
+        }
+    }
+
     fn any_turn(&self) -> Turn<'_> {
         // A call that panics leaves whole nodes behind, so the lock is still usable.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Turn { tree: self, state }
+        Turn { tree: self, state: Held(Some(state)) }
+    }
+}
+
+/// The state of a tree while its lock is held.
+struct Held<'a>(Option<MutexGuard<'a, State>>);
+
+impl Deref for Held<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.0.as_deref().expect("the lock is held, except while a turn waits")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.0.as_deref_mut().expect("the lock is held, except while a turn waits")
     }
 }
 
 /// One call's turn at the tree.
 struct Turn<'a> {
     tree: &'a Tree,
-    state: MutexGuard<'a, State>,
+    state: Held<'a>,
+}
+
+impl<'a> Turn<'a> {
+    /// Runs something without the lock. Whatever was known of the tree may be different afterwards.
+    fn without_lock<T>(&mut self, work: impl FnOnce(&'a Tree) -> T) -> T {
+        drop(self.state.0.take());
+        let done = work(self.tree);
+        self.state = self.tree.any_turn().state;
+        done
+    }
+
+    /// Lets go of the lock until something that was being stored is stored.
+    fn wait_for_storing(&mut self) {
+        if let Some(state) = self.state.0.take() {
+            let state = self.tree.stored.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.state.0 = Some(state);
+        }
+    }
 }
 
 impl Turn<'_> {

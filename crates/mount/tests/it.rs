@@ -9,6 +9,8 @@ mod expiry;
 mod faults;
 #[path = "it/following.rs"]
 mod following;
+#[path = "it/listing.rs"]
+mod listing;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/saving.rs"]

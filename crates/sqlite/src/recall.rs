@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use quipu_core::backend::ReadWork;
+use quipu_core::backend::{ReadWork, Sequence};
 use quipu_core::model::{
     Key, KeyId, Memory, MemoryId, MemoryPath, Session, Store, StoreId, Timestamp, View,
 };
@@ -53,6 +53,7 @@ pub(crate) enum Question {
     Memory(StoreId, MemoryId, View),
     MemoryAt(StoreId, MemoryPath, View),
     NotedUse(StoreId, MemoryId),
+    NewestChange,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ pub(crate) enum Answer {
     Store(Option<Store>),
     Memory(Option<Memory>),
     Moment(Option<Timestamp>),
+    Newest(Sequence, Timestamp),
 }
 
 /// What can be an answer.
@@ -90,6 +92,16 @@ recallable! {
     Store => Store,
     Memory => Memory,
     Timestamp => Moment,
+}
+
+impl Recallable for (Sequence, Timestamp) {
+    fn to_answer(&self) -> Answer {
+        Answer::Newest(self.0, self.1)
+    }
+
+    fn from_answer(answer: &Answer) -> Option<Self> {
+        if let Answer::Newest(sequence, at) = answer { Some((*sequence, *at)) } else { None }
+    }
 }
 
 /// Where a read gets its answers from.
@@ -193,7 +205,8 @@ fn size_bytes(answer: &Answer) -> usize {
         | Answer::Key(_)
         | Answer::Session(_)
         | Answer::Store(_)
-        | Answer::Moment(_) => 0,
+        | Answer::Moment(_)
+        | Answer::Newest(..) => 0,
     };
     text + ANSWER_SIZE_BYTES
 }

@@ -189,7 +189,7 @@ impl Reader for Rows<'_> {
     }
 
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
-        changes::newest(self.connection()?).or_storage_error()
+        self.recall(Question::NewestChange, changes::newest)
     }
 
     fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error> {

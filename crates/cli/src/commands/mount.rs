@@ -131,7 +131,7 @@ fn store_mount(
             access: access(data, attachment)?,
             names,
         },
-    );
+    )?;
     Ok(StoreMount { name: attachment.slug.clone(), tree, notices })
 }
 
@@ -240,8 +240,16 @@ fn explained(error: &MountError) -> Failure {
             Failure::other("this host has no /dev/fuse, so nothing can be mounted")
                 .with_hint(format!("load the kernel's `fuse` module or pass the device on; {SYNC}"))
         }
-        MountError::NotAllowed => Failure::other("you may not mount file systems on this host")
+        MountError::DeviceRefused(error) => {
+            Failure::other(format!("/dev/fuse cannot be opened: {}", plain(error)))
+                .with_hint(format!("be root, or have its owner run `chmod 666 /dev/fuse`; {SYNC}"))
+        }
+        MountError::NoHelper => Failure::other("you may not mount file systems on this host")
             .with_hint(format!("be root, or install `fusermount3` (package fuse3); {SYNC}")),
+        MountError::HelperRefused(said) => {
+            Failure::other(format!("you may not mount file systems on this host: {said}"))
+                .with_hint(format!("be root (with CAP_SYS_ADMIN, in a container); {SYNC}"))
+        }
         MountError::InUse(point) => {
             Failure::other(format!("{} is mounted already", point.display()))
                 .with_hint("unmount it with `quipu unmount`, or choose another `--root`")
@@ -255,6 +263,12 @@ fn explained(error: &MountError) -> Failure {
                 .with_hint(format!("choose another `--root`; {SYNC}"))
         }
     }
+}
+
+/// Returns what is wrong without the number of the error.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 pub(super) fn unmount(context: &Context, arguments: &UnmountArguments) -> Result<(), Failure> {

@@ -59,16 +59,21 @@ pub(crate) fn setting(name: &str, default: usize) -> usize {
 impl Mount {
     /// Makes the store and mounts it with these arguments.
     pub(crate) fn new(source: &str) -> Self {
+        let mut mount = Self::unmounted(Limits::default());
+        mount.start(source);
+        mount
+    }
+
+    /// Makes the store, to be filled before it is mounted.
+    pub(crate) fn unmounted(limits: Limits) -> Self {
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("data");
         let backend = Arc::new(SqliteBackend::open(&data, OpenMode::Create).unwrap());
-        let engine = Engine::new(backend, Arc::new(SystemClock), Limits::default());
+        let engine = Engine::new(backend, Arc::new(SystemClock), limits);
         let workspace = engine.default_workspace().unwrap().id;
         let new = NewStore::named(Name::new("notes").unwrap());
         let store = engine.create_store(workspace, &new).unwrap().id;
-        let mut mount = Self { engine, store, home, process: None };
-        mount.start(source);
-        mount
+        Self { engine, store, home, process: None }
     }
 
     /// Mounts the store; what a killed process has left is cleared.
@@ -179,6 +184,10 @@ fn collect(
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = format!("{above}/{}", entry.file_name().to_str().unwrap());
+        // The report of conflicts is no memory.
+        if path == "/.quipu" {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             collect(&entry.path(), &path, found)?;
             found.insert(path, None);

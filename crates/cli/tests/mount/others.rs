@@ -1,9 +1,10 @@
 //! Read-only stores, and what others do meanwhile.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::Duration;
 
 use quipu_core::clock::SystemClock;
@@ -125,6 +126,62 @@ fn changes_of_different_lines_are_merged() {
     assert_eq!(mount.stored("list.md"), text("one", "five"));
     eventually("the mount shows the merged text", || mount.read("list.md") == text("one", "five"));
     assert_eq!(mount.history().len(), 3);
+}
+
+#[test]
+fn what_a_program_writes_is_a_change_of_what_it_could_read() {
+    let mount = mounted!();
+    let text = |first: &str, last: &str| format!("{first}\n2\n3\n4\n{last}\n");
+    for theirs in ["V", "a longer last line"] {
+        fs::write(mount.at("list.md"), text("1", "5")).unwrap();
+        let mut file = OpenOptions::new().read(true).write(true).open(mount.at("list.md")).unwrap();
+        let mut read = String::new();
+        file.read_to_string(&mut read).unwrap();
+        mount.put("/list.md", &text("1", theirs));
+        // Others see the new text although this program has not.
+        assert_eq!(mount.read("list.md"), text("1", theirs));
+        sleep(Duration::from_millis(50));
+        file.rewind().unwrap();
+        file.write_all(read.replace('1', "I").as_bytes()).unwrap();
+        drop(file);
+        assert_eq!(mount.stored("list.md"), text("I", theirs));
+        assert_eq!(mount.read("list.md"), text("I", theirs));
+    }
+    // Whoever reads again changes what it has read then.
+    let mut file = OpenOptions::new().read(true).write(true).open(mount.at("list.md")).unwrap();
+    mount.put("/list.md", "another text\n");
+    eventually("the open file shows the new text", || {
+        let mut read = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut read).unwrap();
+        read == "another text\n"
+    });
+    file.write_all(b"and more\n").unwrap();
+    drop(file);
+    assert_eq!(mount.stored("list.md"), "another text\nand more\n");
+}
+
+#[test]
+fn saving_by_renaming_or_emptying_merges_too() {
+    let mount = mounted!();
+    let text = |first: &str, last: &str| format!("{first}\n2\n3\n4\n{last}\n");
+    fs::write(mount.at("list.md"), text("1", "5")).unwrap();
+    for (round, name) in ["list.md.tmp", "new.md", "list.md"].into_iter().enumerate() {
+        fs::write(mount.at("list.md"), text("1", "5")).unwrap();
+        assert_eq!(mount.read("list.md"), text("1", "5"));
+        let theirs = format!("round {round}");
+        mount.put("/list.md", &text("1", &theirs));
+        fs::write(mount.at(name), text("I", "5")).unwrap();
+        if name != "list.md" {
+            fs::rename(mount.at(name), mount.at("list.md")).unwrap();
+        }
+        assert_eq!(mount.stored("list.md"), text("I", &theirs), "{name}");
+        assert_eq!(mount.read("list.md"), text("I", &theirs), "{name}");
+    }
+    let mut ids = mount.changed_memories();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 2, "the file of an ordinary name was a memory for a moment");
 }
 
 #[test]

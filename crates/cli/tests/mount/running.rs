@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
@@ -10,8 +10,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::{
-    Mount, can_mount, errno, eventually, home, is_mounted, mounted, needs, others_can_mount, quipu,
-    run,
+    Background, Mount, can_mount, errno, eventually, home, is_mounted, mounted, needs,
+    others_can_mount, quipu, run,
 };
 
 #[test]
@@ -31,6 +31,14 @@ fn nothing_can_be_put_in_the_root() {
     assert_eq!(errno(fs::write(mount.root().join("x"), "x")), Errno::ROFS);
     assert_eq!(errno(fs::create_dir(mount.root().join("x"))), Errno::ROFS);
     assert!(errno(fs::remove_dir(mount.root().join("notes"))) != Errno::NOENT);
+    // Whoever may remount it as writable gets the same answer, from Quipu instead of the kernel.
+    let ran = mount.bash("cd ..; mount -i -o remount,rw \"$PWD\"");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(errno(fs::write(mount.root().join("x"), "x")), Errno::ROFS);
+    assert_eq!(errno(fs::create_dir(mount.root().join("x"))), Errno::ROFS);
+    assert_eq!(errno(std::os::unix::fs::symlink("x", mount.root().join("y"))), Errno::ROFS);
+    let mode = fs::Permissions::from_mode(0o777);
+    assert_eq!(errno(fs::set_permissions(mount.root(), mode)), Errno::ROFS);
 }
 
 #[test]
@@ -58,7 +66,7 @@ fn every_user_can_mount() {
         read -r
         cd ../..
         ./quipu unmount >/dev/null
-        ls memory/notes
+        until [ ! -e memory ]; do sleep 0.01; done
         ./quipu -s notes log --json";
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script]);
@@ -176,14 +184,59 @@ fn what_is_in_use_is_not_unmounted() {
 fn what_a_crash_left_behind_is_cleared() {
     let mut mount = mounted!("--store", "notes", "--store", "team");
     fs::write(mount.at("tea.md"), "green").unwrap();
+    let _shell = Background::sleep_in(&mount.at(""));
+    // The kernel answers this from its cache from now on, whatever becomes of the process.
+    assert!(fs::metadata(mount.at("")).is_ok() && fs::metadata(mount.root()).is_ok());
     kill_process(mount.pid(), Signal::KILL).unwrap();
     mount.ended();
     assert_eq!(errno(fs::read(mount.at("other.md"))), Errno::NOTCONN);
+    assert!(fs::metadata(mount.at("")).is_ok() && fs::metadata(mount.root()).is_ok());
     let home = std::mem::replace(&mut mount.home, tempfile::tempdir().unwrap());
     mount.process = None;
     let again = Mount::start(home, &["--store", "notes"]);
     assert_eq!(again.read("tea.md"), "green");
     assert!(!again.root().join("team").exists());
+}
+
+#[test]
+fn a_mount_that_fails_names_the_cause_and_leaves_nothing_behind() {
+    const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    needs!("setpriv", "unshare", "mount", "mknod");
+    if !can_mount() {
+        return;
+    }
+    let home = home();
+    let root = home.path().join("memory/deep");
+    let mount = |setup: &str, user: &str| {
+        let mut hidden = Command::new("unshare");
+        let script = format!("mount -t tmpfs none /dev && {setup} && exec {user} \"$0\" \"$@\"");
+        hidden.args(["--mount", "bash", "-c", &script]).arg(home.path().join("quipu"));
+        hidden.arg("--data").arg(home.path().join("data"));
+        hidden.args(["mount", "--store", "notes", "--root"]).arg(&root);
+        hidden.env("HOME", home.path());
+        run(hidden, b"")
+    };
+    fs::copy(env!("CARGO_BIN_EXE_quipu"), home.path().join("quipu")).unwrap();
+    run_in(home.path(), "chown -R 65534:65534 .");
+    let device = "mknod -m 600 /dev/fuse c 10 229 && mknod -m 666 /dev/null c 1 3";
+    let refused = mount(device, NOBODY);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("/dev/fuse cannot be opened: Permission denied"), "{refused:?}");
+    assert!(!refused.err.contains("fusermount3"), "{refused:?}");
+    assert!(!home.path().join("memory").exists());
+    // What was there before stays, as it was.
+    fs::create_dir(home.path().join("memory")).unwrap();
+    run_in(home.path(), "chmod 700 memory && chown 65534:65534 memory");
+    assert_eq!(mount(device, NOBODY).code, 1);
+    let left = fs::metadata(home.path().join("memory")).unwrap();
+    assert_eq!(left.permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::read_dir(home.path().join("memory")).unwrap().count(), 0);
+}
+
+/// Runs a bash script that must succeed in a directory.
+fn run_in(directory: &std::path::Path, script: &str) {
+    let status = Command::new("bash").args(["-ec", script]).current_dir(directory).status();
+    assert!(status.unwrap().success(), "{script}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::process::{Signal, kill_process};
+
 use crate::support::{Mount, eventually, mounted, needs};
 
 /// Returns a mount with one memory that others have seen.
@@ -136,6 +138,27 @@ fn a_memory_moved_to_a_backup_name_follows_if_nothing_takes_its_place() {
     assert_eq!(mount.read("tea.md~"), "green\n");
     mount.ok("mv tea.md~ tea.md");
     assert_eq!(mount.stored("tea.md"), "green\n");
+}
+
+#[test]
+fn a_memory_that_comes_back_from_a_scratch_name_keeps_its_id() {
+    let mount = mounted!();
+    mount.ok("echo green > tea.md; mv tea.md tea.md.tmp");
+    mount.wait_for_versions(2);
+    mount.ok("mv tea.md.tmp tea.md");
+    mount.assert_one_memory(&["created /tea.md", "deleted /tea.md", "created /tea.md"]);
+    assert_eq!(mount.stored("tea.md"), "green\n");
+}
+
+#[test]
+fn syncing_a_directory_makes_its_renames_durable() {
+    let mut mount = mounted!();
+    mount.ok("echo green > tea.md");
+    fs::rename(mount.at("tea.md"), mount.at("tea.md.bak")).unwrap();
+    fs::File::open(mount.at("")).unwrap().sync_all().unwrap();
+    kill_process(mount.pid(), Signal::KILL).unwrap();
+    mount.ended();
+    mount.assert_one_memory(&["created /tea.md", "modified /tea.md.bak"]);
 }
 
 #[test]

@@ -132,6 +132,25 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
     }
 }
 
+/// A process that ends with this value.
+pub(crate) struct Background(Child);
+
+impl Background {
+    /// Starts a process that does nothing in a directory.
+    pub(crate) fn sleep_in(directory: &Path) -> Self {
+        let mut command = Command::new("sleep");
+        command.arg("1000").current_dir(directory);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 /// Waits until something holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

@@ -22,7 +22,8 @@ fn restoring_writes_the_old_text_where_the_memory_lives_now() {
 }
 
 fn undo(bench: &Bench, at: &str) -> Result<(), quipu_core::Error> {
-    let memory = bench.engine.history(bench.store, &path(at), 1)?[0].memory;
+    let history = bench.engine.history(bench.store, &path(at), 1)?;
+    let memory = history.first().expect("a version").memory;
     bench.engine.undo(&actor(), bench.store, memory, None).map(drop)
 }
 

@@ -1,21 +1,24 @@
 //! Files: opening, reading, writing, closing.
 
-use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
-use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{Content, MemoryId, Timestamp, View};
-use quipu_core::{Error, ErrorKind};
 
-use super::{Notice, Tree, Turn, gone};
+use super::{Tree, Turn, gone};
 use crate::error::TreeError;
 use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, Maker};
 use crate::process::is_bystander;
 
 /// An open file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Handle {
-    ino: Ino,
+    pub(super) ino: Ino,
     mode: OpenMode,
-    maker: Maker,
+    pub(super) maker: Maker,
+    /// The stored text that a program which may write through this handle could have read last: what it
+    /// writes is a change of this one, whatever other doors have stored since. `None` for readers and
+    /// if there was no stored text.
+    pub(super) base: Option<Content>,
+    /// Whether the kernel was given a part of `base` that is not what is stored.
+    is_behind: bool,
 }
 
 /// What a file is opened for.
@@ -61,6 +64,9 @@ pub struct Opened {
     pub handle: u64,
     /// Whether the text is what the kernel may have kept of it.
     pub is_unchanged: bool,
+    /// Whether the kernel must not keep what is read through this handle, because the kernel's copy
+    /// belongs to a program that is about to write and has not seen the stored text.
+    pub is_apart: bool,
 }
 
 /// How much a scratch file may hold, and all of them together.
@@ -70,7 +76,7 @@ const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 impl Tree {
     /// Opens a file.
     pub fn open(&self, ino: Ino, mode: OpenMode, maker: Maker) -> Result<Opened, TreeError> {
-        self.turn()?.open(ino, mode, maker)
+        self.fresh_turn()?.open(ino, mode, maker)
     }
 
     /// Returns a part of a file's text, as whoever writes it left it.
@@ -78,14 +84,43 @@ impl Tree {
         let mut turn = self.turn()?;
         turn.load_text(ino)?;
         let file = turn.state.nodes.file(ino)?;
-        let bytes = match (&file.buffer, &file.text) {
-            (Some(buffer), _) => buffer.bytes.as_slice(),
-            (None, Some(text)) => text.as_str().as_bytes(),
-            (None, None) => return Err(TreeError::Stale),
-        };
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let end = start.saturating_add(size_bytes).min(bytes.len());
-        Ok(bytes.get(start..end).unwrap_or_default().to_vec())
+        match (&file.buffer, &file.text) {
+            (Some(buffer), _) => Ok(part(&buffer.bytes, offset, size_bytes)),
+            (None, Some(text)) => Ok(part(text.as_str().as_bytes(), offset, size_bytes)),
+            (None, None) => Err(TreeError::Stale),
+        }
+    }
+
+    /// Returns a part of an open file's text.
+    ///
+    /// A program that may write and reads from the beginning gets what is stored, and what it writes
+    /// then is a change of that. One that goes on in the middle gets the rest of what it has begun.
+    pub fn read_open(
+        &self,
+        handle: u64,
+        offset: u64,
+        size_bytes: usize,
+    ) -> Result<Vec<u8>, TreeError> {
+        let mut turn = self.turn()?;
+        let open = turn.handle(handle)?;
+        let file = turn.state.nodes.file(open.ino)?;
+        let is_stored = file.memory.is_some() && !file.is_dirty();
+        if let (Some(base), true) = (open.base, is_stored) {
+            turn.load_text(open.ino)?;
+            let file = turn.state.nodes.file(open.ino)?;
+            let buffered = file.buffer.as_ref().and_then(|buffer| buffer.base.clone());
+            let stored = buffered.or_else(|| file.text.clone()).ok_or(TreeError::Stale)?;
+            if stored != base {
+                let open = turn.state.handles.get_mut(&handle).ok_or(TreeError::BadHandle)?;
+                if offset > 0 {
+                    open.is_behind = true;
+                    return Ok(part(base.as_str().as_bytes(), offset, size_bytes));
+                }
+                open.base = Some(stored);
+            }
+        }
+        drop(turn);
+        self.read(open.ino, offset, size_bytes)
     }
 
     /// Writes to an open file's buffer.
@@ -99,20 +134,26 @@ impl Tree {
         let mut turn = self.turn()?;
         let open = turn.handle(handle)?;
         let OpenMode::Write(writing) = open.mode else { return Err(TreeError::BadHandle) };
-        turn.load_buffer(open.ino)?;
+        turn.wait_until_stored(open.ino);
+        turn.load_buffer_of(&open, writing.position)?;
         let length = turn.state.nodes.buffer_mut(open.ino)?.bytes.len();
         let start = match writing.position {
             Position::AtEnd => length,
             Position::Anywhere => usize::try_from(offset).unwrap_or(usize::MAX),
         };
         let end = start.saturating_add(bytes.len());
-        let fit = turn.require_fit(open.ino, end);
+        let possible = turn
+            .require_fit(open.ino, end)
+            .and_then(|()| turn.require_acceptable(open.ino, (start, bytes), writer));
         let now = turn.now();
+        if possible == Err(TreeError::NotText) {
+            turn.give_up_blank_files(writer);
+        }
         let buffer = turn.state.nodes.buffer_mut(open.ino)?;
-        if let Err(error) = fit {
-            // A text without its end must not be stored as if it were whole.
+        if let Err(error) = possible {
+            // A text without this part must not be stored as if it were whole.
             buffer.touched(now, writer);
-            buffer.overflowed = true;
+            buffer.refused = Some(error);
             return Err(error);
         }
         if buffer.bytes.len() < end {
@@ -126,21 +167,33 @@ impl Tree {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {
             // The kernel has put the bytes where it believed the end to be.
-            turn.state.nodes.file_mut(open.ino)?.is_outdated = true;
-            turn.tell(Notice::Content(open.ino));
+            turn.outdate(open.ino);
         }
         Ok(())
     }
 
-    /// Makes a file so long. If nobody has it open for writing, this is durable at once.
-    pub fn truncate(&self, ino: Ino, size_bytes: u64, writer: Maker) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
+    /// Makes a file so long, perhaps through an open handle. If nobody has it open for writing, this
+    /// is durable at once.
+    pub fn truncate(
+        &self,
+        (ino, handle): (Ino, Option<u64>),
+        size_bytes: u64,
+        writer: Maker,
+    ) -> Result<(), TreeError> {
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
+        if turn.state.nodes.file(ino)?.is_report {
+            return Err(TreeError::NotPermitted);
+        }
+        turn.wait_until_stored(ino);
         if turn.state.nodes.file(ino)?.writers == 0 {
             turn.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
             turn.settle_backup(ino)?;
         }
-        turn.load_buffer(ino)?;
+        match handle.and_then(|handle| turn.handle(handle).ok()) {
+            Some(open) => turn.load_buffer_of(&open, Position::Anywhere)?,
+            None => turn.load_buffer(ino)?,
+        }
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let fit = turn.require_fit(ino, size_bytes);
         let now = turn.now();
@@ -150,7 +203,9 @@ impl Tree {
             buffer.touched(now, writer);
             buffer.extent = Extent::Rewritten;
         }
-        buffer.overflowed &= fit.is_err();
+        if fit.is_ok() && (size_bytes == 0 || buffer.refused == Some(TreeError::TooLarge)) {
+            buffer.refused = None;
+        }
         let file = turn.state.nodes.file(ino)?;
         if file.writers > 0 {
             return fit;
@@ -158,6 +213,17 @@ impl Tree {
         let stored = if file.is_dirty() { turn.store_buffer(ino, Maker::UNKNOWN) } else { Ok(()) };
         turn.finish_writing(ino);
         fit.and(stored)
+    }
+
+    /// Returns whether closing a descriptor of this handle has to store something, which takes its
+    /// time.
+    pub fn has_to_store(&self, handle: u64) -> bool {
+        let turn = self.any_turn();
+        let state =
+            |open: &Handle| Some(turn.state.nodes.file(open.ino).ok()?.buffer.as_ref()?.state);
+        turn.handle(handle).is_ok_and(|open| {
+            open.mode != OpenMode::Read && state(&open) == Some(BufferState::Dirty)
+        })
     }
 
     /// Closes one descriptor of a handle: what was written is durable when this returns.
@@ -168,6 +234,7 @@ impl Tree {
     pub fn flush(&self, handle: u64, closer: Maker) -> Result<(), TreeError> {
         let mut turn = self.turn()?;
         let open = turn.handle(handle)?;
+        turn.wait_until_stored(open.ino);
         if open.mode == OpenMode::Read || !turn.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
@@ -179,23 +246,28 @@ impl Tree {
             buffer.blank = Blank::ClosedOnce;
             return Ok(());
         }
-        turn.store_buffer(open.ino, closer)
+        turn.store_buffer_aside(open.ino, closer)
     }
 
     /// Makes what was written durable.
     pub fn sync(&self, handle: u64) -> Result<(), TreeError> {
         let mut turn = self.turn()?;
         let open = turn.handle(handle)?;
+        turn.wait_until_stored(open.ino);
         if !turn.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
-        turn.store_buffer(open.ino, open.maker)
+        turn.store_buffer_aside(open.ino, open.maker)
     }
 
     /// Ends a handle.
     pub fn release(&self, handle: u64) {
         let mut turn = self.any_turn();
         let Some(open) = turn.state.handles.remove(&handle) else { return };
+        turn.wait_until_stored(open.ino);
+        if open.is_behind {
+            turn.outdate(open.ino);
+        }
         if let (OpenMode::Write(_), Ok(file)) = (open.mode, turn.state.nodes.file_mut(open.ino)) {
             file.writers = file.writers.saturating_sub(1);
             if file.writers == 0 {
@@ -214,6 +286,7 @@ impl Tree {
     /// Stores what open files hold and ends what is parked, before the tree goes away.
     pub fn close(&self) {
         let mut turn = self.any_turn();
+        turn.wait_until_all_is_stored();
         turn.settle_all();
         for ino in turn.state.nodes.inos() {
             if turn.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
@@ -224,6 +297,13 @@ impl Tree {
     }
 }
 
+/// Returns a part of a text.
+fn part(bytes: &[u8], offset: u64, size_bytes: usize) -> Vec<u8> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let end = start.saturating_add(size_bytes).min(bytes.len());
+    bytes.get(start..end).unwrap_or_default().to_vec()
+}
+
 impl Buffer {
     fn touched(&mut self, now: Timestamp, writer: Maker) {
         if !self.writers.contains(&writer) {
@@ -231,13 +311,14 @@ impl Buffer {
         }
         self.state = BufferState::Dirty;
         self.blank = Blank::No;
+        self.is_given_up = false;
         self.changed_at = now;
     }
 }
 
 impl Turn<'_> {
     fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
-        self.state.handles.get(&handle).copied().ok_or(TreeError::BadHandle)
+        self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
     }
 
     pub(super) fn open(
@@ -249,31 +330,61 @@ impl Turn<'_> {
         self.state.nodes.file(ino)?;
         // The kernel may not know yet that a file is gone; it asks again when it is told so.
         self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
+        if mode != OpenMode::Read && self.state.nodes.file(ino)?.is_report {
+            return Err(TreeError::NotPermitted);
+        }
+        let mut base = None;
+        let is_apart = self.is_somebody_behind(ino)?;
         if let OpenMode::Write(writing) = mode {
             self.require_writable()?;
+            self.wait_until_stored(ino);
             self.settle_backup(ino)?;
             self.load_buffer(ino)?;
+            let known = self.base_shown_to(maker, ino);
             let now = self.now();
             let buffer = self.state.nodes.buffer_mut(ino)?;
             if writing.start == Start::Emptied {
+                // Whoever empties a file and writes it again has usually read it before.
+                if let (BufferState::Clean, Some(known)) = (buffer.state, known) {
+                    buffer.base = Some(known);
+                }
                 buffer.bytes.clear();
                 buffer.touched(now, maker);
                 buffer.blank = Blank::Yes;
                 buffer.extent = Extent::Rewritten;
-                buffer.overflowed = false;
+                buffer.refused = None;
             }
+            base.clone_from(&buffer.base);
             self.state.nodes.file_mut(ino)?.writers += 1;
         }
-        let file = self.state.nodes.file_mut(ino)?;
-        let is_unchanged = !std::mem::take(&mut file.is_outdated);
+        let file = self.state.nodes.file(ino)?;
+        let is_unchanged = file.outdated.is_none();
         if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
             // The kernel may have kept the text and never ask for it again.
             self.engine().note_reading(self.store(), memory);
+            self.note_shown_to(maker, ino)?;
         }
         self.state.nodes.get_mut(ino)?.handles += 1;
         let handle = self.new_handle();
-        self.state.handles.insert(handle, Handle { ino, mode, maker });
-        Ok(Opened { handle, is_unchanged })
+        let open = Handle { ino, mode, maker, base, is_behind: false };
+        self.state.handles.insert(handle, open);
+        Ok(Opened { handle, is_unchanged, is_apart })
+    }
+
+    /// Returns whether somebody who may write to a file has not seen the text that is stored.
+    fn is_somebody_behind(&mut self, ino: Ino) -> Result<bool, TreeError> {
+        let file = self.state.nodes.file(ino)?;
+        if file.writers == 0 || file.is_dirty() || file.memory.is_none() {
+            return Ok(false);
+        }
+        self.load_text(ino)?;
+        let file = self.state.nodes.file(ino)?;
+        let buffered = file.buffer.as_ref().and_then(|buffer| buffer.base.as_ref());
+        let Some(stored) = buffered.or(file.text.as_ref()) else { return Ok(false) };
+        let is_behind = |open: &Handle| {
+            open.ino == ino && open.base.as_ref().is_some_and(|base| base != stored)
+        };
+        Ok(self.state.handles.values().any(is_behind))
     }
 
     /// Makes sure that the stored text is at hand, unless there is a buffer.
@@ -302,6 +413,28 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Makes sure that there is a buffer for what is written through a handle: of the text that its
+    /// program could have read, unless it can only add to the end.
+    ///
+    /// Taking what is stored by now is the tempting way, and it loses the changes of others: a program
+    /// that has read the old text writes all of it back, or writes to places that are elsewhere now.
+    fn load_buffer_of(&mut self, open: &Handle, position: Position) -> Result<(), TreeError> {
+        let file = self.state.nodes.file(open.ino)?;
+        let (Some(base), Position::Anywhere) = (&open.base, position) else {
+            return self.load_buffer(open.ino);
+        };
+        if file.memory.is_none() || file.is_dirty() {
+            return self.load_buffer(open.ino);
+        }
+        let is_there = |buffer: &Buffer| buffer.base.as_ref() == Some(base);
+        if !file.buffer.as_ref().is_some_and(is_there) {
+            let buffer = Buffer::stored(base, self.now());
+            self.state.nodes.file_mut(open.ino)?.buffer = Some(buffer);
+            self.outdate(open.ino);
+        }
+        Ok(())
+    }
+
     pub(super) fn content(&self, id: MemoryId) -> Result<Content, TreeError> {
         let memory = self.engine().memory(self.store(), id, View::Full).map_err(gone)?;
         memory.content.ok_or(TreeError::Storage)
@@ -326,146 +459,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Stores what a file's buffer holds, as at most one version.
-    pub(super) fn store_buffer(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let stored = self.try_store(ino, maker);
-        let state = match stored {
-            Ok(()) => BufferState::Clean,
-            Err(error) => BufferState::Failed(error),
-        };
-        let buffer = self.state.nodes.buffer_mut(ino)?;
-        buffer.state = state;
-        buffer.blank = Blank::No;
-        if stored.is_ok() {
-            buffer.writers.clear();
-        }
-        stored
-    }
-
-    fn try_store(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let is_placed = self.state.nodes.get(ino)?.place.is_some();
-        let file = self.state.nodes.file(ino)?;
-        let (memory, is_scratch) = (file.memory, file.is_scratch);
-        if is_scratch || (memory.is_none() && !is_placed) {
-            return Ok(());
-        }
-        let buffer = self.state.nodes.buffer_mut(ino)?;
-        if buffer.overflowed {
-            return Err(TreeError::TooLarge);
-        }
-        let (content, base) = (Content::from_bytes(&buffer.bytes)?, buffer.base.clone());
-        let extent = buffer.extent;
-        let (written, is_new) = match (memory, base) {
-            (Some(id), Some(base)) => match self.save(id, (base, content.clone()), extent) {
-                Err(error) if *error.kind() == ErrorKind::NotFound && is_placed => {
-                    (self.begin(ino, &content)?, true)
-                }
-                saved => (saved?, false),
-            },
-            (None, _) | (_, None) => (self.begin(ino, &content)?, true),
-        };
-        if is_new && written.effect == Effect::Changed {
-            self.note_maker(ino, maker)?;
-        }
-        self.adopt(ino, &content, &written)
-    }
-
-    /// Writes a text to a memory. What others wrote since `base` is merged with it if that is
-    /// possible; otherwise the text wins, and theirs stays in the history.
-    fn save(
-        &mut self,
-        id: MemoryId,
-        (base, content): (Content, Content),
-        extent: Extent,
-    ) -> Result<Written, Error> {
-        let (mut base, mut content) = (base, content);
-        loop {
-            let precondition = Precondition::ContentIs(base.hash());
-            let update = MemoryUpdate { content: Some(content.clone()), path: None, precondition };
-            match self.engine().update(self.actor(), self.store(), id, &update) {
-                Err(error) if *error.kind() == ErrorKind::PreconditionFailed => {}
-                result => return result,
-            }
-            let theirs = self.engine().memory(self.store(), id, View::Full)?;
-            let theirs = theirs.content.expect("the memory was read with its text");
-            content = self.merged((&base, &content, &theirs), extent);
-            base = theirs;
-        }
-    }
-
-    fn merged(
-        &self,
-        (base, ours, theirs): (&Content, &Content, &Content),
-        extent: Extent,
-    ) -> Content {
-        let limit = self.engine().limits().content_size_bytes_max;
-        let appended = || {
-            let added = ours.as_str().strip_prefix(base.as_str())?;
-            (extent == Extent::Appended).then(|| format!("{}{added}", theirs.as_str()))
-        };
-        let merged = match merge(base.as_str(), ours.as_str(), theirs.as_str()) {
-            Merged::Clean(text) => Some(text),
-            Merged::Conflicted(_) => appended(),
-        };
-        let merged = merged.and_then(|text| Content::new(text).ok());
-        merged.filter(|text| text.size_bytes() <= limit).unwrap_or_else(|| ours.clone())
-    }
-
-    /// Writes the first text of a file: to the memory that was moved away from its place moments
-    /// ago, or to a new one.
-    fn begin(&mut self, ino: Ino, content: &Content) -> Result<Written, TreeError> {
-        let path = self.state.nodes.path(ino)?.ok_or(TreeError::Stale)?;
-        if let Some(parked) = self.parked_memory(&path) {
-            let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
-            let written = self.engine().update(self.actor(), self.store(), parked, &update);
-            match written {
-                // Another door deleted it just now.
-                Err(error) if *error.kind() == ErrorKind::NotFound => self.unpark(&path),
-                written => {
-                    let written = written?;
-                    self.note_own(&written);
-                    self.unpark(&path);
-                    return Ok(written);
-                }
-            }
-        }
-        let target = (&path, content);
-        Ok(self.engine().put(self.actor(), self.store(), target, Precondition::None)?)
-    }
-
-    /// Makes a file what was stored for it.
-    pub(super) fn adopt(
-        &mut self,
-        ino: Ino,
-        ours: &Content,
-        written: &Written,
-    ) -> Result<(), TreeError> {
-        self.note_own(written);
-        self.state.changes_count += 1;
-        let file = self.state.nodes.file_mut(ino)?;
-        file.memory = Some(written.memory.id);
-        file.text = None;
-        let stored = written.memory.content.clone().ok_or(TreeError::Storage)?;
-        let is_other = stored != *ours;
-        file.is_outdated |= is_other;
-        if let Some(buffer) = &mut file.buffer {
-            if is_other {
-                buffer.bytes = stored.as_str().as_bytes().to_vec();
-            }
-            buffer.base = Some(stored);
-            buffer.changed_at = written.memory.updated_at;
-            buffer.state = BufferState::Clean;
-            buffer.extent = Extent::Appended;
-        }
-        self.tell(if is_other { Notice::Content(ino) } else { Notice::Attributes(ino) });
-        Ok(())
-    }
-
     /// Ends the writing of a file that nobody writes to any more.
     fn end_writing(&mut self, ino: Ino, maker: Maker) {
         let state = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
         if state == Ok(BufferState::Dirty)
-            && let Err(error) = self.store_buffer(ino, maker)
+            && let Err(error) = self.store_buffer_aside(ino, maker)
         {
             // A mapped file was changed after its last close, so nobody can be told.
             tracing::error!(?error, "what was written after a file's last close is lost");
@@ -481,9 +479,8 @@ impl Turn<'_> {
             matches!(file.buffer.as_ref().map(|buffer| buffer.state), Some(BufferState::Failed(_)));
         if file.memory.is_some() {
             file.buffer = None;
-            file.is_outdated |= failed;
             if failed {
-                self.tell(Notice::Content(ino));
+                self.outdate(ino);
             }
         } else if !file.is_scratch && !is_backup {
             // It could not be stored, or another door has deleted it.

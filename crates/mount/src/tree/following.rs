@@ -1,88 +1,141 @@
 //! Changes by other doors, and what a kernel that caches must be told about them.
 
-use quipu_core::backend::{Change, Event};
-use quipu_core::model::{MemoryPath, Operation, Version, View};
+use quipu_core::Error;
+use quipu_core::backend::{Event, Sequence};
+use quipu_core::model::{MemoryPath, Operation, Version, VersionId, View};
 
 use super::{Notice, Standing, Tree, Turn};
 use crate::error::TreeError;
 use crate::nodes::{BufferState, Ino, ROOT};
 
+/// How many changes are read at a time.
+const CHANGES_MAX: usize = 1000;
+
 impl Tree {
-    /// Takes note of a change of the feed.
-    pub fn observe(&self, change: &Change) -> Result<(), TreeError> {
-        if change.store != self.settings.store {
-            return Ok(());
-        }
+    /// Takes note of everything that other doors have changed so far, and returns up to where.
+    pub fn follow(&self) -> Result<Sequence, Error> {
         let mut turn = self.any_turn();
-        match change.event {
+        turn.catch_up()?;
+        Ok(turn.state.seen)
+    }
+
+    /// Returns which time it is that the kernel's copy of a file's text may be outdated.
+    pub fn outdated(&self, ino: Ino) -> Option<u64> {
+        self.any_turn().state.nodes.file(ino).ok()?.outdated
+    }
+
+    /// Takes note that the kernel has dropped its copy of a file's text, at that time.
+    pub fn dropped(&self, ino: Ino, outdated: Option<u64>) {
+        if let Ok(file) = self.any_turn().state.nodes.file_mut(ino)
+            && file.outdated == outdated
+        {
+            file.outdated = None;
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Takes note of what other doors have changed so far.
+    ///
+    /// The thread that follows the feed does this all the time, but it may be a moment behind, and
+    /// whoever opens a file must not read what was replaced before. So a call that a program can
+    /// order after a change looks for itself. As long as nobody writes, that is one number to compare.
+    pub(super) fn catch_up(&mut self) -> Result<(), Error> {
+        while self.engine().newest_sequence()? > self.state.seen {
+            let changes = self.engine().changes(self.state.seen, CHANGES_MAX)?;
+            if changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1) {
+                // The feed does not reach back so far any more.
+                self.look_again();
+            }
+            for change in &changes {
+                if change.store == self.store() && self.observe(change.event).is_err() {
+                    self.look_again();
+                }
+                self.state.seen = change.sequence;
+            }
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, event: Event) -> Result<(), TreeError> {
+        match event {
             Event::Version(id) => {
-                if turn.state.own.remove(&id) {
+                if self.state.own.remove(&id) {
                     return Ok(());
                 }
-                turn.state.changes_count += 1;
-                let version = turn.engine().version(turn.store(), id, View::Basic);
+                self.state.changes_count += 1;
+                let version = self.engine().version(self.store(), id, View::Basic);
                 match version.map_err(TreeError::from) {
-                    Ok(version) => turn.follow(&version),
+                    Ok(version) if self.is_being_stored(&version) => {
+                        self.state.put_off.push(version);
+                    }
+                    Ok(version) => self.observe_version(&version),
                     // It was given up already; a later change tells the rest.
-                    Err(TreeError::NotFound) => turn.look_again(),
+                    Err(TreeError::NotFound) => self.look_again(),
                     Err(error) => return Err(error),
                 }
             }
             Event::StoreArchived => {
-                turn.state.standing = Standing::Archived;
+                self.state.standing = Standing::Archived;
                 // Only modes look different now.
-                for ino in turn.state.nodes.inos() {
-                    turn.tell(Notice::Attributes(ino));
+                for ino in self.state.nodes.inos() {
+                    self.tell(Notice::Attributes(ino));
                 }
             }
             Event::StoreDeleted => {
-                turn.state.standing = Standing::Deleted;
-                turn.look_again();
+                self.state.standing = Standing::Deleted;
+                self.look_again();
             }
             Event::Redacted(_) | Event::StoreCreated | Event::StoreUpdated => {}
         }
         Ok(())
     }
 
-    /// Takes note that changes may have been missed.
-    pub fn observe_everything(&self) {
-        self.any_turn().look_again();
-    }
-}
-
-impl Turn<'_> {
     /// Distrusts everything that is known of the store.
     fn look_again(&mut self) {
         self.state.changes_count += 1;
         for ino in self.state.nodes.inos() {
-            self.distrust(ino);
+            self.distrust(ino, None);
         }
     }
 
-    /// Distrusts what is known of a node's text and place.
-    fn distrust(&mut self, ino: Ino) {
+    /// Notes that the kernel's copy of a file's text may not be what we hold, and has it dropped.
+    ///
+    /// Until that is done, no open may rely on the copy. One that is told so drops the copy itself,
+    /// but another one may be answered at the same time.
+    pub(super) fn outdate(&mut self, ino: Ino) {
+        self.state.outdated_count += 1;
+        let count = self.state.outdated_count;
+        if let Ok(file) = self.state.nodes.file_mut(ino) {
+            file.outdated = Some(count);
+        }
+        self.tell(Notice::Content(ino));
+    }
+
+    /// Distrusts what is known of a node's text and place; its newest version may be known.
+    fn distrust(&mut self, ino: Ino, version: Option<VersionId>) {
+        // The place first: this waits for a lookup on its way, which may bring old attributes.
+        self.tell_entry(ino);
         if let Ok(file) = self.state.nodes.file_mut(ino)
             && file.memory.is_some()
         {
             file.text = None;
-            file.is_outdated = true;
+            file.version = version;
             if file.buffer.as_ref().is_some_and(|buffer| buffer.state == BufferState::Clean) {
                 file.buffer = None;
             }
         }
-        // The place first: this waits for a lookup on its way, which may bring old attributes.
-        self.tell_entry(ino);
-        self.tell(Notice::Content(ino));
+        self.outdate(ino);
     }
 
-    fn follow(&mut self, version: &Version) {
+    pub(super) fn observe_version(&mut self, version: &Version) {
         let is_deleted = version.operation == Operation::Deleted;
         let path = version.path.as_ref().filter(|_| !is_deleted);
         self.state.parked.retain(|parked| !parked.is_of(version.memory) || !is_deleted);
         for ino in self.state.nodes.files_of(version.memory) {
             let here = self.state.nodes.path(ino).ok().flatten();
             if here.is_some() && here.as_ref() == path {
-                self.distrust(ino);
+                self.distrust(ino, Some(version.id));
             } else {
                 self.moved_away(ino, version);
             }
@@ -97,16 +150,12 @@ impl Turn<'_> {
         let is_deleted = version.operation == Operation::Deleted;
         let parents = self.parents(ino);
         self.tell_entry(ino);
-        let Ok(file) = self.state.nodes.file_mut(ino) else { return };
-        if is_deleted && file.writers > 0 {
-            // Whoever writes to it will make it anew by closing it.
-            file.memory = None;
+        let Ok(file) = self.state.nodes.file(ino) else { return };
+        let is_written = file.writers > 0;
+        let memory = (!is_deleted).then_some(version.memory);
+        if self.state.nodes.set_memory(ino, memory).is_err() || (is_deleted && is_written) {
+            // Whoever writes to it will make it again by closing it.
             return;
-        }
-        if is_deleted {
-            file.memory = None;
-        } else {
-            file.memory = Some(version.memory);
         }
         self.state.nodes.detach(ino);
         self.tell(Notice::Attributes(ino));

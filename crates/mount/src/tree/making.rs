@@ -38,7 +38,7 @@ impl Tree {
         name: &OsStr,
         new: NewFile,
     ) -> Result<(Attributes, Opened), TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
         let name = valid_name(name)?;
         let (ino, mode) = match turn.find(parent, name) {
@@ -67,7 +67,7 @@ impl Tree {
 
     /// Makes an empty file that is a memory at once, without opening it.
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
         let name = valid_name(name)?;
         turn.require_free(parent, name)?;
@@ -82,7 +82,7 @@ impl Tree {
 
     /// Makes a directory. It lives in the mount until something is put in it.
     pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
         let name = valid_name(name)?;
         turn.require_free(parent, name)?;
@@ -97,17 +97,22 @@ impl Tree {
 
     /// Accepts a change of mode, owner or times, which memories do not have.
     pub fn accept_attributes(&self, ino: Ino) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
         turn.state.nodes.get(ino).map(|_| ())
     }
 
     /// Removes a file. Whoever has it open can go on, but nothing of that is stored.
     pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
-        let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
-        turn.state.nodes.file(ino)?;
+        let name = name.to_str().ok_or(TreeError::NotFound)?;
+        turn.wait_until_stored_at(&[(parent, name)]);
+        let ino = turn.find(parent, name)?;
+        if turn.state.nodes.file(ino)?.is_report {
+            // Whoever removes it has read it.
+            turn.state.problems.clear();
+        }
         turn.take_over_parked(ino)?;
         turn.remove(ino)?;
         turn.keep_if_empty(parent)
@@ -115,9 +120,11 @@ impl Tree {
 
     /// Removes an empty directory.
     pub fn remove_directory(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         turn.require_writable()?;
-        let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
+        let name = name.to_str().ok_or(TreeError::NotFound)?;
+        turn.wait_until_stored_at(&[(parent, name)]);
+        let ino = turn.find(parent, name)?;
         turn.state.nodes.directory(ino)?;
         turn.require_empty(ino)?;
         turn.state.nodes.detach(ino);
@@ -182,9 +189,8 @@ impl Turn<'_> {
 
     /// Takes a file that is no memory any more out of the tree.
     pub(super) fn orphan(&mut self, ino: Ino) {
-        if let Ok(file) = self.state.nodes.file_mut(ino) {
-            file.memory = None;
-        }
+        // A directory is no memory in the first place.
+        self.state.nodes.set_memory(ino, None).unwrap_or_default();
         self.state.nodes.detach(ino);
     }
 

@@ -1,10 +1,8 @@
-//! Finding things: lookups, attributes, listings.
+//! Finding things: lookups and attributes.
 
 use std::ffi::OsStr;
-use std::num::NonZero;
 
-use quipu_core::engine::ListQuery;
-use quipu_core::model::{Access, Directory, Listing, Memory, MemoryPath, Timestamp, View};
+use quipu_core::model::{Access, Listing, Memory, MemoryPath, Timestamp};
 
 use super::{Standing, Tree, Turn, gone};
 use crate::error::TreeError;
@@ -36,17 +34,6 @@ pub enum Kind {
     Directory,
 }
 
-/// One line of a directory.
-#[derive(Clone, Debug)]
-pub struct DirectoryEntry {
-    /// Its name.
-    pub name: String,
-    /// Where the line after it begins.
-    pub next: u64,
-    /// What it looks like.
-    pub attributes: Attributes,
-}
-
 /// How full the store is.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
@@ -60,38 +47,10 @@ pub struct Usage {
     pub memories_free: u64,
 }
 
-/// A directory that somebody is reading: its names as they were when the reading began.
-#[derive(Debug)]
-pub(super) struct OpenDirectory {
-    ino: Ino,
-    lines: Vec<Line>,
-    /// How many changes the tree had seen then.
-    changes_count: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Line {
-    /// Something that lives in the mount only, or a directory that is known already.
-    Node(String, Ino),
-    Memory(String, Box<Memory>),
-    Directory(String),
-}
-
-impl Line {
-    fn name(&self) -> &str {
-        match self {
-            Self::Node(name, _) | Self::Memory(name, _) | Self::Directory(name) => name,
-        }
-    }
-}
-
-/// How many lines are made ready at a time; more than a kernel takes at once.
-const LINES_MAX: usize = 256;
-
 impl Tree {
     /// Finds a name in a directory, for the kernel, which must forget it one day.
     pub fn lookup(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.turn()?;
+        let mut turn = self.fresh_turn()?;
         let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
         let attributes = turn.attributes(ino)?;
         turn.state.nodes.get_mut(ino)?.lookups += 1;
@@ -116,53 +75,7 @@ impl Tree {
 
     /// Returns what a node looks like.
     pub fn attributes(&self, ino: Ino) -> Result<Attributes, TreeError> {
-        self.turn()?.attributes(ino)
-    }
-
-    /// Begins to read a directory.
-    pub fn open_directory(&self, ino: Ino) -> Result<u64, TreeError> {
-        let mut turn = self.turn()?;
-        turn.state.nodes.directory(ino)?;
-        let handle = turn.new_handle();
-        let open = OpenDirectory { ino, lines: Vec::new(), changes_count: 0 };
-        turn.state.listings.insert(handle, open);
-        turn.state.nodes.get_mut(ino)?.handles += 1;
-        Ok(handle)
-    }
-
-    /// Returns lines of a directory from a place on; none at the end. Place 0 reads it anew.
-    pub fn read_directory(&self, handle: u64, from: u64) -> Result<Vec<DirectoryEntry>, TreeError> {
-        let mut turn = self.turn()?;
-        let ino = turn.state.listings.get(&handle).ok_or(TreeError::BadHandle)?.ino;
-        if from == 0 {
-            let (lines, changes_count) = (turn.lines(ino)?, turn.state.changes_count);
-            turn.state.listings.insert(handle, OpenDirectory { ino, lines, changes_count });
-        }
-        let skipped = usize::try_from(from).unwrap_or(usize::MAX);
-        let open = turn.state.listings.get(&handle).ok_or(TreeError::BadHandle)?;
-        let is_fresh = open.changes_count == turn.state.changes_count;
-        let lines: Vec<_> = open.lines.iter().skip(skipped).take(LINES_MAX).cloned().collect();
-        let mut entries = Vec::new();
-        for (line, next) in lines.into_iter().zip(from + 1..) {
-            let found = if is_fresh {
-                turn.line_attributes(ino, &line)
-            } else {
-                turn.find(ino, line.name()).and_then(|ino| turn.attributes(ino))
-            };
-            // What went away since is not shown, but keeps its place.
-            if let Some(attributes) = present(found)? {
-                entries.push(DirectoryEntry { name: line.name().to_owned(), next, attributes });
-            }
-        }
-        Ok(entries)
-    }
-
-    /// Ends the reading of a directory.
-    pub fn release_directory(&self, handle: u64) {
-        let mut turn = self.any_turn();
-        if let Some(open) = turn.state.listings.remove(&handle) {
-            turn.release_node(open.ino);
-        }
+        self.fresh_turn()?.attributes(ino)
     }
 
     /// Returns how full the store is.
@@ -176,14 +89,6 @@ impl Tree {
             memories_max: limits.memories_per_store_max,
             memories_free: limits.memories_per_store_max.saturating_sub(usage.memories_count),
         })
-    }
-}
-
-fn present(found: Result<Attributes, TreeError>) -> Result<Option<Attributes>, TreeError> {
-    match found {
-        Ok(attributes) => Ok(Some(attributes)),
-        Err(TreeError::NotFound | TreeError::Stale) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
@@ -235,18 +140,24 @@ impl Turn<'_> {
         self.engine().entry(self.store(), path).map_err(gone)
     }
 
-    fn file_node(&mut self, parent: Ino, name: &str, memory: &Memory) -> Result<Ino, TreeError> {
+    pub(super) fn file_node(
+        &mut self,
+        parent: Ino,
+        name: &str,
+        memory: &Memory,
+    ) -> Result<Ino, TreeError> {
         let known = self.state.nodes.child(parent, name);
-        let Some(file) = known.and_then(|ino| self.state.nodes.file_mut(ino).ok()) else {
-            let what = What::File(FileNode::of(memory.id));
-            return self.state.nodes.put(parent, name, what);
+        let Some(ino) = known.filter(|&ino| self.state.nodes.file(ino).is_ok()) else {
+            return self.state.nodes.put(parent, name, What::File(FileNode::of(memory)));
         };
-        if file.memory != Some(memory.id) {
-            file.memory = Some(memory.id);
+        if self.state.nodes.file(ino)?.memory != Some(memory.id) {
+            self.state.nodes.set_memory(ino, Some(memory.id))?;
+            let file = self.state.nodes.file_mut(ino)?;
             file.text = None;
-            file.is_outdated = true;
+            file.version = Some(memory.version);
+            self.outdate(ino);
         }
-        known.ok_or(TreeError::Stale)
+        Ok(ino)
     }
 
     pub(super) fn directory_node(&mut self, parent: Ino, name: &str) -> Result<Ino, TreeError> {
@@ -285,69 +196,18 @@ impl Turn<'_> {
         }
     }
 
-    fn memory_shape(&self, ino: Ino, memory: &Memory) -> Attributes {
+    pub(super) fn memory_shape(&self, ino: Ino, memory: &Memory) -> Attributes {
         self.shape(ino, Kind::File, memory.size_bytes, memory.updated_at)
     }
 
     fn shape(&self, ino: Ino, kind: Kind, size_bytes: u64, changed_at: Timestamp) -> Attributes {
+        let is_report = self.state.nodes.file(ino).is_ok_and(|file| file.is_report);
         let access = match self.state.standing {
-            Standing::Open => self.tree.settings.access,
-            Standing::Archived | Standing::Deleted => Access::ReadOnly,
+            Standing::Open if !is_report => self.tree.settings.access,
+            Standing::Open | Standing::Archived | Standing::Deleted => Access::ReadOnly,
         };
         let node = self.state.nodes.get(ino);
         let is_removed = ino != ROOT && node.is_ok_and(|node| node.place.is_none());
         Attributes { ino, kind, size_bytes, changed_at, access, is_removed }
-    }
-
-    /// Returns the names in a directory, in byte order.
-    fn lines(&self, ino: Ino) -> Result<Vec<Line>, TreeError> {
-        let path = if ino == ROOT { None } else { self.state.nodes.path(ino)? };
-        let query = ListQuery {
-            directory: path.as_ref().map_or_else(Directory::root, MemoryPath::as_directory),
-            depth: Some(NonZero::<usize>::MIN),
-            after: None,
-            limit: usize::MAX,
-            view: View::Basic,
-        };
-        let mut lines = Vec::new();
-        let children = &self.state.nodes.directory(ino)?.children;
-        for item in self.engine().list(self.store(), &query)?.items {
-            let path = item.sort_key().trim_end_matches('/').to_owned();
-            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-            let hidden = match &item {
-                Listing::Memory(memory) => self.is_parked(&memory.path),
-                Listing::Directory(_) => false,
-            };
-            let in_mount = children.get(&name).is_some_and(|&ino| self.lives_in_mount_only(ino));
-            if !hidden && !in_mount {
-                lines.push(match item {
-                    Listing::Memory(memory) => Line::Memory(name, Box::new(memory)),
-                    Listing::Directory(_) => Line::Directory(name),
-                });
-            }
-        }
-        for (name, &child) in children {
-            let is_kept = self.state.nodes.directory(child).is_ok_and(|node| node.kept);
-            let is_listed = || lines.iter().any(|line| line.name() == name);
-            if self.lives_in_mount_only(child) || (is_kept && !is_listed()) {
-                lines.push(Line::Node(name.clone(), child));
-            }
-        }
-        Ok(lines)
-    }
-
-    fn line_attributes(&mut self, parent: Ino, line: &Line) -> Result<Attributes, TreeError> {
-        let ino = match line {
-            Line::Node(_, ino) => *ino,
-            Line::Directory(name) => self.directory_node(parent, name)?,
-            Line::Memory(name, memory) => {
-                let ino = self.file_node(parent, name, memory)?;
-                if self.state.nodes.file(ino)?.buffer.is_none() {
-                    return Ok(self.memory_shape(ino, memory));
-                }
-                ino
-            }
-        };
-        self.attributes(ino)
     }
 }

@@ -120,16 +120,112 @@ fn appended_lines_follow_those_of_others() {
     assert_eq!(bench.stored("/a").as_deref(), Some("one\ntwo\nthree\n"));
 }
 
+/// Five lines, of which the first and the last may be others.
+fn lines(first: &str, last: &str) -> String {
+    format!("{first}\n2\n3\n4\n{last}\n")
+}
+
 #[test]
-fn a_clean_file_that_is_open_follows_the_store() {
+fn what_is_written_is_a_change_of_what_could_be_read() {
+    for theirs in ["V", "a longer last line"] {
+        let bench = bench();
+        bench.put("/a", &lines("1", "5"));
+        let handle = bench.open("/a", WRITE).unwrap();
+        assert_eq!(bench.tree.read_open(handle, 0, 100).unwrap(), lines("1", "5").as_bytes());
+        bench.put("/a", &lines("1", theirs));
+        bench.follow();
+        bench.tree.write(handle, 0, lines("I", "5").as_bytes(), ME).unwrap();
+        bench.close(handle).unwrap();
+        assert_eq!(bench.stored("/a"), Some(lines("I", theirs)));
+        assert_eq!(bench.text("/a"), Some(lines("I", theirs)));
+    }
+}
+
+#[test]
+fn whoever_reads_again_from_the_beginning_changes_the_new_text() {
     let bench = bench();
     bench.write("/a", b"one").unwrap();
     let handle = bench.open("/a", WRITE).unwrap();
-    bench.put("/a", "two");
+    bench.put("/a", "two and more");
     bench.follow();
-    bench.tree.write(handle, 3, b"!", ME).unwrap();
+    // The rest of what was begun belongs to its beginning.
+    assert_eq!(bench.tree.read_open(handle, 1, 100).unwrap(), b"ne");
+    assert_eq!(bench.tree.read_open(handle, 0, 100).unwrap(), b"two and more");
+    assert_eq!(bench.tree.read_open(handle, 1, 100).unwrap(), b"wo and more");
+    bench.tree.write(handle, 12, b"!", ME).unwrap();
     bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/a").as_deref(), Some("two!"));
+    assert_eq!(bench.stored("/a").as_deref(), Some("two and more!"));
+}
+
+#[test]
+fn others_read_what_is_stored_while_a_writer_knows_an_old_text() {
+    let bench = bench();
+    bench.put("/a", "one");
+    let writer = bench.open("/a", WRITE).unwrap();
+    bench.put("/a", "two");
+    let ino = bench.lookup("/a").unwrap().ino;
+    let reader = bench.tree.open(ino, crate::support::READ, ME).unwrap();
+    assert!(reader.is_apart);
+    assert_eq!(bench.tree.read_open(reader.handle, 0, 100).unwrap(), b"two");
+    bench.tree.release(reader.handle);
+    bench.close(writer).unwrap();
+    assert!(!bench.tree.open(ino, crate::support::READ, ME).unwrap().is_apart);
+}
+
+#[test]
+fn a_second_write_of_an_open_file_is_a_change_of_the_first() {
+    let bench = bench();
+    bench.put("/a", &lines("1", "5"));
+    let handle = bench.open("/a", WRITE).unwrap();
+    bench.put("/a", &lines("1", "a longer last line"));
+    bench.tree.write(handle, 0, lines("I", "5").as_bytes(), ME).unwrap();
+    bench.tree.sync(handle).unwrap();
+    assert_eq!(bench.stored("/a"), Some(lines("I", "a longer last line")));
+    bench.tree.write(handle, 2, b"Z", ME).unwrap();
+    bench.close(handle).unwrap();
+    assert_eq!(bench.stored("/a").as_deref(), Some("I\nZ\n3\n4\na longer last line\n"));
+}
+
+#[test]
+fn replacing_a_file_that_was_read_is_a_change_of_what_was_read() {
+    type Save = fn(&Bench, &str);
+    let in_place: Save = |bench, text| bench.write("/a", text.as_bytes()).unwrap();
+    let renaming: Save = |bench, text| {
+        bench.write("/a.tmp", text.as_bytes()).unwrap();
+        bench.rename("/a.tmp", "/a").unwrap();
+    };
+    let ordinary: Save = |bench, text| {
+        bench.write("/b", text.as_bytes()).unwrap();
+        bench.rename("/b", "/a").unwrap();
+    };
+    let backup: Save = |bench, text| {
+        bench.rename("/a", "/a~").unwrap();
+        bench.write("/a", text.as_bytes()).unwrap();
+    };
+    for save in [in_place, renaming, ordinary, backup] {
+        let bench = bench();
+        let id = bench.put("/a", &lines("1", "5")).id;
+        assert_eq!(bench.text("/a"), Some(lines("1", "5")));
+        bench.put("/a", &lines("1", "V"));
+        save(&bench, &lines("I", "5"));
+        assert_eq!(bench.stored("/a"), Some(lines("I", "V")));
+        // The process that has written knows its own text, not the merged one, until it reads again.
+        bench.put("/a", &lines("I", "fünf"));
+        save(&bench, &lines("i", "5"));
+        assert_eq!(bench.stored("/a"), Some(lines("i", "fünf")));
+        assert_eq!(bench.versions().last().unwrap().memory, id);
+    }
+}
+
+#[test]
+fn what_was_shown_long_ago_does_not_matter() {
+    let bench = bench();
+    bench.put("/a", &lines("1", "5"));
+    assert_eq!(bench.text("/a"), Some(lines("1", "5")));
+    bench.put("/a", &lines("1", "V"));
+    bench.clock.advance(std::time::Duration::from_hours(2));
+    bench.write("/a", lines("I", "5").as_bytes()).unwrap();
+    assert_eq!(bench.stored("/a"), Some(lines("I", "5")));
 }
 
 #[test]
@@ -216,27 +312,4 @@ fn an_archived_store_is_read_only_and_a_deleted_one_gone() {
     bench.follow();
     assert_eq!(bench.lookup("/a"), Err(TreeError::Stale));
     assert!(bench.engine.entry(bench.store, &path("/a")).is_err());
-}
-
-#[test]
-fn a_listing_that_is_read_in_parts_does_not_show_what_went_away() {
-    let bench = bench();
-    for number in 0..600 {
-        bench.put(&format!("/{number:03}"), "1");
-    }
-    let handle = bench.tree.open_directory(ROOT).unwrap();
-    let first = bench.tree.read_directory(handle, 0).unwrap();
-    bench.delete("/599");
-    bench.remove("/598").unwrap();
-    bench.follow();
-    let mut next = first.last().unwrap().next;
-    let mut names = Vec::new();
-    loop {
-        let entries = bench.tree.read_directory(handle, next).unwrap();
-        let Some(last) = entries.last() else { break };
-        next = last.next;
-        names.extend(entries.into_iter().map(|entry| entry.name));
-    }
-    assert_eq!(first.len() + names.len(), 598);
-    assert!(!names.contains(&"599".to_owned()) && !names.contains(&"598".to_owned()));
 }

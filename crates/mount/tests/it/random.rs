@@ -7,10 +7,10 @@ use quipu_mount::TreeError;
 use crate::support::{Bench, EMPTY, ME, READ, bench};
 
 /// A generator that needs no crate: the same numbers for the same seed.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % sides
@@ -156,7 +156,7 @@ fn assert_stored(bench: &Bench, model: &Model) {
 
 /// Returns how many lists of calls to try; `QUIPU_CASES` asks for more.
 #[expect(clippy::disallowed_methods, reason = "settings of tests are not settings of Quipu")]
-fn cases_count() -> u64 {
+pub(crate) fn cases_count() -> u64 {
     std::env::var("QUIPU_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12)
 }
 

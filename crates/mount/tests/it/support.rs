@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use quipu_core::backend::{Sequence, VersionFilter, VersionQuery};
+use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::engine::{NewStore, Precondition};
 use quipu_core::model::{
     Access, Actor, Content, Id as _, Memory, MemoryPath, Name, PrincipalName, SessionId, StoreId,
@@ -27,7 +27,6 @@ pub(crate) struct Bench {
     pub(crate) store: StoreId,
     pub(crate) tree: Tree,
     pub(crate) notices: Receiver<Notice>,
-    seen: std::cell::Cell<Sequence>,
 }
 
 pub(crate) fn bench() -> Bench {
@@ -42,9 +41,8 @@ pub(crate) fn bench_over(backend: Arc<dyn Backend>, access: Access, limits: Limi
     let store = engine.create_store(workspace, &new).unwrap().id;
     let actor = Actor::Session(SessionId::from_bits(7));
     let settings = TreeSettings { store, actor, access, names: NameRules::default() };
-    let (tree, notices) = Tree::new(engine.clone(), settings);
-    let seen = std::cell::Cell::new(engine.newest_sequence().unwrap());
-    Bench { engine, clock, store, tree, notices, seen }
+    let (tree, notices) = Tree::new(engine.clone(), settings).unwrap();
+    Bench { engine, clock, store, tree, notices }
 }
 
 pub(crate) fn path(text: &str) -> MemoryPath {
@@ -161,13 +159,11 @@ impl Bench {
     pub(crate) fn list(&self, at: &str) -> Vec<String> {
         let ino = if at == "/" { ROOT } else { self.lookup(at).unwrap().ino };
         let handle = self.tree.open_directory(ino).unwrap();
-        let mut names = Vec::new();
+        let (mut names, mut from) = (Vec::new(), 0);
         loop {
-            let from = names.len().try_into().unwrap();
             let entries = self.tree.read_directory(handle, from).unwrap();
-            if entries.is_empty() {
-                break;
-            }
+            let Some(last) = entries.last() else { break };
+            from = last.next;
             names.extend(entries.into_iter().map(|entry| entry.name));
         }
         self.tree.release_directory(handle);
@@ -177,10 +173,7 @@ impl Bench {
 
     /// Lets the tree follow what happened.
     pub(crate) fn follow(&self) {
-        for change in self.engine.changes(self.seen.get(), usize::MAX).unwrap() {
-            self.tree.observe(&change).unwrap();
-            self.seen.set(change.sequence);
-        }
+        self.tree.follow().unwrap();
     }
 
     /// Returns what the tree has told since the last time.

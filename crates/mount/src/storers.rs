@@ -1,0 +1,72 @@
+//! Threads for calls that wait for the disk.
+//!
+//! One thread takes the requests of the kernel, because more of them would wake each other and make
+//! every open slower. Whatever has to wait for a durable write is handed on to a thread of these, so
+//! that nobody waits behind it, and so that the writes of many programs share one commit.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// How many calls wait for the disk at the same time. More than these queue up.
+const THREADS_MAX: usize = 16;
+
+type Call = Box<dyn FnOnce() + Send>;
+
+/// Threads that are started when they are needed, and end with this value.
+pub(crate) struct Storers {
+    calls: Sender<Call>,
+    waiting: Arc<Mutex<Receiver<Call>>>,
+    threads_count: AtomicUsize,
+    /// How many calls are queued or running.
+    busy_count: Arc<AtomicUsize>,
+}
+
+impl fmt::Debug for Storers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Storers")
+            .field("busy_count", &self.busy_count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Storers {
+    fn default() -> Self {
+        let (calls, waiting) = channel();
+        Self {
+            calls,
+            waiting: Arc::new(Mutex::new(waiting)),
+            threads_count: AtomicUsize::new(0),
+            busy_count: Arc::default(),
+        }
+    }
+}
+
+impl Storers {
+    /// Runs a call in another thread.
+    pub(crate) fn run(&self, call: impl FnOnce() + Send + 'static) {
+        let busy_count = self.busy_count.fetch_add(1, Ordering::SeqCst) + 1;
+        let threads_count = self.threads_count.load(Ordering::SeqCst);
+        if busy_count > threads_count && threads_count < THREADS_MAX {
+            self.threads_count.fetch_add(1, Ordering::SeqCst);
+            let (waiting, busy_count) = (Arc::clone(&self.waiting), Arc::clone(&self.busy_count));
+            thread::spawn(move || work(&waiting, &busy_count));
+        }
+        if let Err(unsent) = self.calls.send(Box::new(call)) {
+            // The threads end with this value, so there is one to take it.
+            unsent.0();
+        }
+    }
+}
+
+fn work(waiting: &Mutex<Receiver<Call>>, busy_count: &AtomicUsize) {
+    loop {
+        let call = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(call) = call else { return };
+        call();
+        busy_count.fetch_sub(1, Ordering::SeqCst);
+    }
+}

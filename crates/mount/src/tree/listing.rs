@@ -1,0 +1,227 @@
+//! Listing directories.
+//!
+//! A program reads a long directory in parts and says each time where it left off. Between two parts
+//! anything may happen: another door adds and removes memories, the kernel drops what it keeps, even
+//! the part before may have come out of the kernel's cache without any call to the tree. POSIX asks
+//! that a name that is there all the time is listed exactly once all the same; a backup tool that
+//! misses names deletes them elsewhere.
+//!
+//! So a position must mean the same at any time, without any state to go with it. Numbering the
+//! entries of a snapshot is the tempting way, and it is wrong: the snapshot may be gone, and in the
+//! next one the numbers are those of other names. Here the position of a name is a hash of it, and
+//! names are listed in the order of their positions, as ext4 does.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::num::NonZero;
+
+use quipu_core::engine::ListQuery;
+use quipu_core::model::{Directory, Listing, Memory, MemoryPath, View};
+
+use super::places::Attributes;
+use super::{Tree, Turn};
+use crate::error::TreeError;
+use crate::nodes::{Ino, ROOT};
+
+/// One line of a directory.
+#[derive(Clone, Debug)]
+pub struct DirectoryEntry {
+    /// Its name.
+    pub name: String,
+    /// The position from which to go on behind it.
+    pub next: u64,
+    /// What it looks like.
+    pub attributes: Attributes,
+}
+
+/// A directory that somebody is reading.
+#[derive(Debug)]
+pub(super) struct OpenDirectory {
+    ino: Ino,
+    /// What it held when the reading began; `None` before and after.
+    snapshot: Option<Snapshot>,
+}
+
+/// What a directory held at some moment. It saves looking again for every part of a listing; what it
+/// says is checked if anything has changed since.
+#[derive(Debug)]
+struct Snapshot {
+    /// In the order of their positions.
+    lines: Vec<Line>,
+    /// How many changes the tree had seen then.
+    changes_count: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    position: u64,
+    name: String,
+    what: Listed,
+}
+
+#[derive(Clone, Debug)]
+enum Listed {
+    /// Something that lives in the mount only, or a directory that is known already.
+    Node(Ino),
+    Memory(Box<Memory>),
+    Directory,
+}
+
+/// How many lines are made ready at a time; more than a kernel takes at once.
+const LINES_MAX: usize = 256;
+
+/// Positions are positive when the kernel shows them as signed numbers, and leave the smallest ones
+/// to the caller.
+const POSITION_MIN: u64 = 1 << 16;
+const POSITION_MAX: u64 = i64::MAX.cast_unsigned();
+
+impl Tree {
+    /// Begins to read a directory.
+    pub fn open_directory(&self, ino: Ino) -> Result<u64, TreeError> {
+        let mut turn = self.turn()?;
+        turn.state.nodes.directory(ino)?;
+        let handle = turn.new_handle();
+        turn.state.listings.insert(handle, OpenDirectory { ino, snapshot: None });
+        turn.state.nodes.get_mut(ino)?.handles += 1;
+        Ok(handle)
+    }
+
+    /// Returns lines of a directory that lie behind a position; none at the end. Position 0 is the
+    /// beginning, and any other is one that a [`DirectoryEntry`] of this directory had, whichever
+    /// handle it was read with.
+    ///
+    /// Whatever happens between two calls, a name that is there all the time is listed once.
+    pub fn read_directory(&self, handle: u64, from: u64) -> Result<Vec<DirectoryEntry>, TreeError> {
+        let mut turn = self.turn()?;
+        let open = turn.state.listings.get_mut(&handle).ok_or(TreeError::BadHandle)?;
+        let ino = open.ino;
+        let snapshot = match open.snapshot.take().filter(|_| from > 0) {
+            Some(snapshot) => snapshot,
+            None => turn.snapshot(ino)?,
+        };
+        let entries = turn.entries(ino, &snapshot, from)?;
+        // What was listed to its end is not needed any more.
+        if !entries.is_empty()
+            && let Some(open) = turn.state.listings.get_mut(&handle)
+        {
+            open.snapshot = Some(snapshot);
+        }
+        Ok(entries)
+    }
+
+    /// Ends the reading of a directory.
+    pub fn release_directory(&self, handle: u64) {
+        let mut turn = self.any_turn();
+        if let Some(open) = turn.state.listings.remove(&handle) {
+            turn.release_node(open.ino);
+        }
+    }
+}
+
+fn present(found: Result<Attributes, TreeError>) -> Result<Option<Attributes>, TreeError> {
+    match found {
+        Ok(attributes) => Ok(Some(attributes)),
+        Err(TreeError::NotFound | TreeError::Stale) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Turn<'_> {
+    /// Returns the position of a name. The key makes it differ from mount to mount, so that nobody
+    /// can make up names that fall together.
+    fn position(&self, name: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.state.listing_key, name).hash(&mut hasher);
+        POSITION_MIN + hasher.finish() % (POSITION_MAX - POSITION_MIN)
+    }
+
+    /// Returns the first lines behind a position that are still there.
+    fn entries(
+        &mut self,
+        ino: Ino,
+        snapshot: &Snapshot,
+        from: u64,
+    ) -> Result<Vec<DirectoryEntry>, TreeError> {
+        let is_fresh = snapshot.changes_count == self.state.changes_count;
+        let first = snapshot.lines.partition_point(|line| line.position <= from);
+        let mut rest = snapshot.lines.iter().skip(first).peekable();
+        let mut entries = Vec::new();
+        while let Some(line) = rest.next() {
+            if entries.len() == LINES_MAX {
+                break;
+            }
+            let found = if is_fresh {
+                self.line_attributes(ino, line)
+            } else {
+                self.find(ino, &line.name).and_then(|ino| self.attributes(ino))
+            };
+            // Of 20,000 names, two fall together once in 10¹¹ directories. Whoever stops between
+            // them gets both again: a name that is listed twice does less harm than one that is not.
+            let falls_together = rest.peek().is_some_and(|next| next.position == line.position);
+            let next = line.position - u64::from(falls_together);
+            if let Some(attributes) = present(found)? {
+                entries.push(DirectoryEntry { name: line.name.clone(), next, attributes });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Looks at a directory.
+    fn snapshot(&self, ino: Ino) -> Result<Snapshot, TreeError> {
+        let path = if ino == ROOT { None } else { self.state.nodes.path(ino)? };
+        let query = ListQuery {
+            directory: path.as_ref().map_or_else(Directory::root, MemoryPath::as_directory),
+            depth: Some(NonZero::<usize>::MIN),
+            after: None,
+            limit: usize::MAX,
+            view: View::Basic,
+        };
+        let children = &self.state.nodes.directory(ino)?.children;
+        let is_in_mount =
+            |name: &str| children.get(name).is_some_and(|&child| self.lives_in_mount_only(child));
+        let line =
+            |name: &str, what| Line { position: self.position(name), name: name.to_owned(), what };
+        let mut lines = Vec::new();
+        let mut directories = HashSet::new();
+        for item in self.engine().list(self.store(), &query)?.items {
+            let path = item.sort_key().trim_end_matches('/').to_owned();
+            let name = path.rsplit('/').next().unwrap_or_default();
+            if is_in_mount(name) {
+                continue;
+            }
+            match item {
+                Listing::Memory(memory) if self.is_parked(&memory.path) => {}
+                Listing::Memory(memory) => lines.push(line(name, Listed::Memory(Box::new(memory)))),
+                Listing::Directory(_) => {
+                    lines.push(line(name, Listed::Directory));
+                    directories.insert(name.to_owned());
+                }
+            }
+        }
+        for (name, &child) in children {
+            let is_kept = self.state.nodes.directory(child).is_ok_and(|node| node.kept);
+            if self.lives_in_mount_only(child) || (is_kept && !directories.contains(name)) {
+                lines.push(line(name, Listed::Node(child)));
+            }
+        }
+        lines.sort_unstable_by(|one, other| {
+            (one.position, &one.name).cmp(&(other.position, &other.name))
+        });
+        Ok(Snapshot { lines, changes_count: self.state.changes_count })
+    }
+
+    fn line_attributes(&mut self, parent: Ino, line: &Line) -> Result<Attributes, TreeError> {
+        let ino = match &line.what {
+            Listed::Node(ino) => *ino,
+            Listed::Directory => self.directory_node(parent, &line.name)?,
+            Listed::Memory(memory) => {
+                let ino = self.file_node(parent, &line.name, memory)?;
+                if self.state.nodes.file(ino)?.buffer.is_none() {
+                    return Ok(self.memory_shape(ino, memory));
+                }
+                ino
+            }
+        };
+        self.attributes(ino)
+    }
+}

@@ -1,0 +1,138 @@
+//! What cannot be stored, said as early as it can be known.
+//!
+//! Many programs look at what `write` answers and few at what `close` does: a shell that writes
+//! `echo x > f` and Python's `open(f, "w").write(x)` both ignore it. So whatever is certain at the
+//! write is refused there. What only the whole text can show is left to the close: a character whose
+//! bytes come in two writes, a credential of several lines, and gaps that were never filled.
+
+use quipu_core::model::SecretPolicy;
+use quipu_core::screen;
+
+use super::Turn;
+use crate::error::TreeError;
+use crate::nodes::{Blank, Ino, Maker};
+
+/// A character takes at most this many bytes beside its first one.
+const CONTINUATION_MAX: usize = 3;
+
+impl Turn<'_> {
+    /// Fails if a file cannot be stored with these bytes at this place, whatever else is written.
+    pub(super) fn require_acceptable(
+        &mut self,
+        ino: Ino,
+        (start, bytes): (usize, &[u8]),
+        writer: Maker,
+    ) -> Result<(), TreeError> {
+        let file = self.state.nodes.file(ino)?;
+        // A page that was changed through a mapping comes with the bytes around the change.
+        if file.is_scratch || writer == Maker::UNKNOWN {
+            return Ok(());
+        }
+        let buffer = file.buffer.as_ref().ok_or(TreeError::Stale)?;
+        let base_size = buffer.base.as_ref().map_or(0, |base| base.as_str().len());
+        let before = buffer.bytes.get(..start.min(buffer.bytes.len())).unwrap_or_default();
+        let is_at_end = before.len() == start;
+        if !can_be_text(if is_at_end { before } else { &[0] }, bytes) {
+            return Err(TreeError::NotText);
+        }
+        let line = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let line = [before.get(line..).unwrap_or_default(), bytes].concat();
+        self.require_no_credential(&line)?;
+        self.require_room(base_size, start + bytes.len())
+    }
+
+    /// Gives up the empty files that a process has made and not written to yet, because what it
+    /// writes cannot be stored: a database makes an empty file and fails at its first page, which it
+    /// writes to another one. Files that it makes later are none of them.
+    pub(super) fn give_up_blank_files(&mut self, writer: Maker) {
+        let opened = self.state.handles.values().filter(|open| open.maker == writer);
+        for ino in opened.map(|open| open.ino).collect::<Vec<_>>() {
+            if let Ok(file) = self.state.nodes.file_mut(ino)
+                && file.memory.is_none()
+                && let Some(buffer) = &mut file.buffer
+                && buffer.blank != Blank::No
+            {
+                buffer.is_given_up = true;
+            }
+        }
+    }
+
+    /// Fails if a store that refuses credentials is about to get one.
+    fn require_no_credential(&self, bytes: &[u8]) -> Result<(), TreeError> {
+        let store = self.engine().store(self.store()).map_err(super::gone)?;
+        if store.policy.secrets == SecretPolicy::Reject
+            && let Ok(text) = str::from_utf8(bytes)
+            && !screen::findings(text).is_empty()
+        {
+            return Err(TreeError::Refused);
+        }
+        Ok(())
+    }
+
+    /// Fails if a text that grows does not fit into the store.
+    fn require_room(&self, before: usize, after: usize) -> Result<(), TreeError> {
+        let growth = u64::try_from(after.saturating_sub(before)).unwrap_or(u64::MAX);
+        if growth == 0 {
+            return Ok(());
+        }
+        let used = self.engine().usage(self.store())?.size_bytes;
+        let limit = self.engine().limits().store_size_bytes_max;
+        if used.saturating_add(growth) > limit { Err(TreeError::StoreFull) } else { Ok(()) }
+    }
+}
+
+/// Returns whether bytes can be a part of a text, after what comes before them: only a character at
+/// either end may be incomplete. Nothing but NULs is a gap that is yet to be filled, as
+/// `posix_fallocate` makes them; a NUL among other bytes is no text.
+fn can_be_text(before: &[u8], bytes: &[u8]) -> bool {
+    if bytes.contains(&0) {
+        return bytes.iter().all(|&byte| byte == 0);
+    }
+    let is_continuation = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    // The beginning of a character whose end these bytes may have; a gap may be filled by one.
+    let begun = before.iter().rev().take(CONTINUATION_MAX).take_while(|byte| is_continuation(byte));
+    let begun = (begun.count() + 1).min(before.len());
+    let begun = before.get(before.len() - begun..).unwrap_or_default();
+    let tail: Vec<u8> = match begun.first() {
+        Some(first) if *first >= 0b1100_0000 => [begun, bytes].concat(),
+        Some(0) => {
+            let skipped =
+                bytes.iter().take(CONTINUATION_MAX).take_while(|byte| is_continuation(byte));
+            bytes.get(skipped.count()..).unwrap_or_default().to_vec()
+        }
+        _ => bytes.to_vec(),
+    };
+    match str::from_utf8(&tail) {
+        Ok(_) => true,
+        // Only its end is missing, and may come with the next write.
+        Err(error) => error.error_len().is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_parts_is_text() {
+        let text = "grün, 茶, 🍵 and more";
+        for cut in 0..=text.len() {
+            let (before, after) = text.as_bytes().split_at(cut);
+            assert!(can_be_text(b"", before), "{cut}");
+            assert!(can_be_text(before, after), "{cut}");
+            // The end may be written before the beginning.
+            assert!(can_be_text(&[0], after), "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_can_never_be_text_is_found() {
+        for bytes in [&b"a\0b"[..], b"\xff", b"a \xc3\x28 b", b"\x80 at the beginning"] {
+            assert!(!can_be_text(b"", bytes), "{bytes:?}");
+        }
+        assert!(can_be_text(b"", &[0; 9]));
+        assert!(!can_be_text(b"complete", b"\x80"));
+        assert!(!can_be_text("ü".as_bytes(), b"\x80"));
+        assert!(!can_be_text(b"\xe8\x8c", b"not its end"));
+    }
+}

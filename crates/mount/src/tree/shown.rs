@@ -1,0 +1,143 @@
+//! Who was shown which text of which memory.
+//!
+//! Many programs read a file, close it, and later put a new text in its place: by emptying it and
+//! writing it again, or by renaming a new file over it. What they write is a change of the text that
+//! they have read. If another door has changed the memory since, both changes are merged, and for
+//! that the text in between must be known.
+//!
+//! If it is not clear which text a process knew, the older one is the safer guess: changes that both
+//! sides have are merged to one, while a base that is too new makes the changes of others look as if
+//! they had been taken back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quipu_core::engine::Written;
+use quipu_core::model::{Content, MemoryId, Timestamp, VersionId, View};
+
+use super::Turn;
+use crate::error::TreeError;
+use crate::nodes::{Ino, Maker};
+use crate::process::{are_one_process, are_relatives};
+
+/// How long it matters what a process was shown.
+const SHOWN_FOR: Duration = Duration::from_hours(1);
+/// How much is remembered; the oldest is forgotten.
+const SHOWINGS_MAX: usize = 8192;
+const TEXTS_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// How many processes are compared with one that writes.
+const COMPARED_MAX: usize = 16;
+
+/// What was shown lately, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    showings: VecDeque<Showing>,
+    texts_size_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Showing {
+    to: Maker,
+    memory: MemoryId,
+    text: ShownText,
+    until: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+enum ShownText {
+    /// The history has it.
+    Version(VersionId),
+    /// What a process has written itself, which was merged with the changes of others.
+    Written(Content),
+}
+
+impl ShownText {
+    fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Version(_) => 0,
+            Self::Written(content) => content.size_bytes(),
+        }
+    }
+}
+
+impl Shown {
+    fn add(&mut self, showing: Showing) {
+        self.texts_size_bytes += showing.text.size_bytes();
+        self.showings.push_back(showing);
+        while self.showings.len() > SHOWINGS_MAX || self.texts_size_bytes > TEXTS_SIZE_BYTES_MAX {
+            let Some(oldest) = self.showings.pop_front() else { return };
+            self.texts_size_bytes -= oldest.text.size_bytes();
+        }
+    }
+
+    /// Returns what a process, or else one that belongs to it, was last shown of a memory.
+    fn to(&self, maker: Maker, memory: MemoryId, now: Timestamp) -> Option<&ShownText> {
+        let newest_first = self.showings.iter().rev();
+        let of_memory = || {
+            newest_first.clone().filter(|showing| showing.memory == memory && showing.until > now)
+        };
+        let mut found = of_memory().find(|showing| showing.to == maker);
+        for is_meant in [are_one_process, are_relatives] {
+            found = found.or_else(|| {
+                of_memory().take(COMPARED_MAX).find(|showing| is_meant(showing.to, maker))
+            });
+        }
+        found.map(|showing| &showing.text)
+    }
+}
+
+impl Turn<'_> {
+    /// Notes that a process is shown the stored text of a file.
+    pub(super) fn note_shown_to(&mut self, maker: Maker, ino: Ino) -> Result<(), TreeError> {
+        let file = self.state.nodes.file(ino)?;
+        let Some(memory) = file.memory.filter(|_| file.buffer.is_none()) else { return Ok(()) };
+        let version = match file.version {
+            Some(version) => version,
+            None => self.engine().memory(self.store(), memory, View::Basic)?.version,
+        };
+        self.state.nodes.file_mut(ino)?.version = Some(version);
+        self.note_shown(maker, memory, ShownText::Version(version));
+        Ok(())
+    }
+
+    /// Notes which text a process knows after it was stored.
+    pub(super) fn note_written_by(&mut self, maker: Maker, ours: &Content, written: &Written) {
+        let is_ours = written.memory.content.as_ref() == Some(ours);
+        let text = if is_ours {
+            ShownText::Version(written.memory.version)
+        } else {
+            ShownText::Written(ours.clone())
+        };
+        self.note_shown(maker, written.memory.id, text);
+    }
+
+    fn note_shown(&mut self, to: Maker, memory: MemoryId, text: ShownText) {
+        if to != Maker::UNKNOWN {
+            let until = self.now().plus(SHOWN_FOR);
+            self.state.shown.add(Showing { to, memory, text, until });
+        }
+    }
+
+    /// Returns the text of a file that a process was last shown, unless it is the stored one.
+    pub(super) fn base_shown_to(&self, maker: Maker, ino: Ino) -> Option<Content> {
+        let file = self.state.nodes.file(ino).ok()?;
+        self.base_shown_of(maker, file.memory?, file.version)
+    }
+
+    /// Returns the text of a memory that a process was last shown, unless it is that version.
+    pub(super) fn base_shown_of(
+        &self,
+        maker: Maker,
+        memory: MemoryId,
+        newest: Option<VersionId>,
+    ) -> Option<Content> {
+        match self.state.shown.to(maker, memory, self.now())? {
+            ShownText::Written(content) => Some(content.clone()),
+            ShownText::Version(version) if Some(*version) == newest => None,
+            // It may have been redacted or given up; then nothing can be merged.
+            ShownText::Version(version) => {
+                self.engine().version(self.store(), *version, View::Full).ok()?.content
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Storing what was written: by which call, as a change of which text, and outside of the tree's lock.
+//!
+//! A durable write takes milliseconds, and most of them are spent waiting for the disk. Closes and
+//! syncs therefore let go of the lock meanwhile, so that others can read, and so that several writes
+//! share one commit. The file is *being stored* until the lock is held again: calls that would change
+//! it wait for that, and what the feed says about it is put off, because its own version may be in
+//! the feed before the tree knows that it is its own.
+
+use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
+use quipu_core::merge::{Merged, merge};
+use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View};
+use quipu_core::{Error, ErrorKind};
+
+use super::problems::Trouble;
+use super::{Notice, Tree, Turn};
+use crate::error::TreeError;
+use crate::nodes::{Blank, BufferState, Extent, Ino, Maker};
+
+/// A text that is to be stored.
+struct Job {
+    content: Content,
+    target: Target,
+    /// Where it goes if there is no memory yet, or no longer.
+    path: Option<MemoryPath>,
+}
+
+enum Target {
+    /// A memory, and what was changed: the text that the writer knew, and how.
+    Change(MemoryId, Content, Extent),
+    /// A memory that was moved away moments ago, whose next text this is.
+    Parked(MemoryId, Option<Content>),
+    /// A new memory.
+    New,
+}
+
+/// What storing a text left behind.
+struct Stored {
+    written: Written,
+    is_new: bool,
+    /// The version of another door whose text could not be merged and was replaced.
+    overridden: Option<VersionId>,
+}
+
+/// A file that is being stored without the lock.
+#[derive(Debug)]
+pub(super) struct BeingStored {
+    ino: Ino,
+    memory: Option<MemoryId>,
+    path: Option<MemoryPath>,
+}
+
+impl Turn<'_> {
+    /// Stores what a file's buffer holds, as at most one version.
+    pub(super) fn store_buffer(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
+        let stored = match self.job(ino, maker) {
+            Ok(Some(job)) => {
+                let stored = self.tree.perform(&job);
+                self.take_over(ino, &job, stored, maker)
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.note_stored(ino, stored)
+    }
+
+    /// Stores what a file's buffer holds while others may use the tree.
+    ///
+    /// Only for calls that do nothing else: everything that was known before may be different after.
+    pub(super) fn store_buffer_aside(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
+        let job = match self.job(ino, maker) {
+            Ok(Some(job)) if !matches!(job.target, Target::Parked(..)) => job,
+            Ok(_) | Err(_) => return self.store_buffer(ino, maker),
+        };
+        let memory = match job.target {
+            Target::Change(memory, ..) => Some(memory),
+            Target::Parked(..) | Target::New => None,
+        };
+        self.state.being_stored.push(BeingStored { ino, memory, path: job.path.clone() });
+        let stored = self.without_lock(|tree| tree.perform(&job));
+        self.state.being_stored.retain(|other| other.ino != ino);
+        let stored = self.take_over(ino, &job, stored, maker);
+        let stored = self.note_stored(ino, stored);
+        self.observe_put_off();
+        self.tree.stored.notify_all();
+        stored
+    }
+
+    /// Waits while a file is being stored without the lock.
+    pub(super) fn wait_until_stored(&mut self, ino: Ino) {
+        while self.state.being_stored.iter().any(|other| other.ino == ino) {
+            self.wait_for_storing();
+        }
+    }
+
+    /// Waits while what is at these names, or below them, is being stored without the lock.
+    pub(super) fn wait_until_stored_at(&mut self, names: &[(Ino, &str)]) {
+        let parent = |turn: &Self, ino| Some(turn.state.nodes.get(ino).ok()?.place.as_ref()?.0);
+        let is_busy = |turn: &Self| {
+            let at: Vec<_> =
+                names.iter().filter_map(|(ino, name)| turn.state.nodes.child(*ino, name)).collect();
+            turn.state.being_stored.iter().any(|stored| {
+                std::iter::successors(Some(stored.ino), |&ino| parent(turn, ino))
+                    .any(|ino| at.contains(&ino))
+            })
+        };
+        while is_busy(self) {
+            self.wait_for_storing();
+        }
+    }
+
+    /// Waits while anything is being stored without the lock.
+    pub(super) fn wait_until_all_is_stored(&mut self) {
+        while !self.state.being_stored.is_empty() {
+            self.wait_for_storing();
+        }
+    }
+
+    /// Returns whether a version may be of a file that is being stored without the lock.
+    pub(super) fn is_being_stored(&self, version: &Version) -> bool {
+        self.state.being_stored.iter().any(|stored| {
+            stored.memory == Some(version.memory)
+                || (stored.path.is_some() && stored.path == version.path)
+        })
+    }
+
+    fn observe_put_off(&mut self) {
+        let put_off = std::mem::take(&mut self.state.put_off);
+        for version in put_off {
+            if self.is_being_stored(&version) {
+                self.state.put_off.push(version);
+            } else if !self.state.own.remove(&version.id) {
+                self.observe_version(&version);
+            }
+        }
+    }
+
+    /// Returns what to store for a file; `None` if nobody wants it stored.
+    fn job(&mut self, ino: Ino, maker: Maker) -> Result<Option<Job>, TreeError> {
+        let is_placed = self.state.nodes.get(ino)?.place.is_some();
+        let file = self.state.nodes.file(ino)?;
+        let (memory, is_scratch) = (file.memory, file.is_scratch);
+        let is_given_up = file.buffer.as_ref().is_some_and(|buffer| buffer.is_given_up);
+        if is_scratch || is_given_up || (memory.is_none() && !is_placed) {
+            return Ok(None);
+        }
+        let buffer = self.state.nodes.buffer_mut(ino)?;
+        if let Some(error) = buffer.refused {
+            return Err(error);
+        }
+        let content = Content::from_bytes(&buffer.bytes)?;
+        let (base, extent) = (buffer.base.clone(), buffer.extent);
+        let path = if is_placed { self.state.nodes.path(ino)? } else { None };
+        let parked = path.as_ref().and_then(|path| self.parked_memory(path));
+        let target = match (memory, base, parked) {
+            (Some(memory), Some(base), _) => Target::Change(memory, base, extent),
+            (_, _, Some(parked)) => Target::Parked(parked, self.base_shown_of(maker, parked, None)),
+            (None, _, None) | (_, None, None) => Target::New,
+        };
+        Ok(Some(Job { content, target, path }))
+    }
+
+    /// Makes a file what was stored for it.
+    fn take_over(
+        &mut self,
+        ino: Ino,
+        job: &Job,
+        stored: Result<Stored, Error>,
+        maker: Maker,
+    ) -> Result<(), TreeError> {
+        let stored = stored?;
+        if let Some(version) = stored.overridden {
+            self.report(ino, Trouble::Overridden(version));
+        }
+        if let (Target::Parked(..), Some(path)) = (&job.target, &job.path) {
+            self.note_own(&stored.written);
+            self.unpark(path);
+        }
+        if stored.is_new && stored.written.effect == Effect::Changed {
+            self.note_maker(ino, maker)?;
+        }
+        self.adopt(ino, &job.content, &stored.written)?;
+        self.note_written_by(maker, &job.content, &stored.written);
+        Ok(())
+    }
+
+    fn note_stored(&mut self, ino: Ino, stored: Result<(), TreeError>) -> Result<(), TreeError> {
+        let state = match stored {
+            Ok(()) => BufferState::Clean,
+            Err(error) => BufferState::Failed(error),
+        };
+        let before = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
+        if let Err(error) = stored
+            && before != Ok(state)
+        {
+            self.report(ino, Trouble::Refused(error));
+        }
+        if let Ok(buffer) = self.state.nodes.buffer_mut(ino) {
+            buffer.state = state;
+            buffer.blank = Blank::No;
+            if stored.is_ok() {
+                buffer.writers.clear();
+            }
+        }
+        stored
+    }
+
+    /// Makes a file what was stored for it.
+    pub(super) fn adopt(
+        &mut self,
+        ino: Ino,
+        ours: &Content,
+        written: &Written,
+    ) -> Result<(), TreeError> {
+        self.note_own(written);
+        self.state.changes_count += 1;
+        self.state.nodes.set_memory(ino, Some(written.memory.id))?;
+        let stored = written.memory.content.clone().ok_or(TreeError::Storage)?;
+        let is_other = stored != *ours;
+        for open in self.state.handles.values_mut().filter(|open| open.ino == ino) {
+            // A writer knows what it has written, not what that was merged with.
+            open.base = open.base.is_some().then(|| ours.clone());
+        }
+        let file = self.state.nodes.file_mut(ino)?;
+        file.version = Some(written.memory.version);
+        file.text = None;
+        if is_other {
+            file.buffer = None;
+            self.outdate(ino);
+            return Ok(());
+        }
+        if let Some(buffer) = &mut file.buffer {
+            buffer.base = Some(stored);
+            buffer.changed_at = written.memory.updated_at;
+            buffer.state = BufferState::Clean;
+            buffer.extent = Extent::Appended;
+        }
+        self.tell(Notice::Attributes(ino));
+        Ok(())
+    }
+}
+
+impl Tree {
+    /// Stores a text. This needs no lock.
+    fn perform(&self, job: &Job) -> Result<Stored, Error> {
+        let saved = match &job.target {
+            Target::Change(memory, base, extent) => {
+                Some(self.save(*memory, (base, &job.content), *extent))
+            }
+            Target::Parked(memory, Some(base)) => {
+                Some(self.save(*memory, (base, &job.content), Extent::Rewritten))
+            }
+            Target::Parked(memory, None) => Some(self.overwrite(*memory, &job.content)),
+            Target::New => None,
+        };
+        let path = match (saved, &job.path) {
+            // Another door has deleted it; what was written is not lost with it.
+            (Some(Err(error)), Some(path)) if *error.kind() == ErrorKind::NotFound => path,
+            (None, Some(path)) => path,
+            (Some(saved), _) => return saved,
+            (None, None) => return Err(Error::not_found("the file has no place any more")),
+        };
+        let target = (path, &job.content);
+        let (actor, store) = (&self.settings.actor, self.settings.store);
+        let written = self.engine.put(actor, store, target, Precondition::None)?;
+        Ok(Stored { written, is_new: true, overridden: None })
+    }
+
+    /// Replaces the text of a memory, whatever it is.
+    fn overwrite(&self, memory: MemoryId, content: &Content) -> Result<Stored, Error> {
+        let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
+        let (actor, store) = (&self.settings.actor, self.settings.store);
+        let written = self.engine.update(actor, store, memory, &update)?;
+        Ok(Stored { written, is_new: false, overridden: None })
+    }
+
+    /// Writes a text to a memory. What others wrote since `base` is merged with it if that is
+    /// possible; otherwise the text wins, and theirs stays in the history.
+    fn save(
+        &self,
+        memory: MemoryId,
+        (base, content): (&Content, &Content),
+        extent: Extent,
+    ) -> Result<Stored, Error> {
+        let (actor, store) = (&self.settings.actor, self.settings.store);
+        let (mut base, mut content) = (base.clone(), content.clone());
+        let mut overridden = None;
+        loop {
+            let precondition = Precondition::ContentIs(base.hash());
+            let update = MemoryUpdate { content: Some(content.clone()), path: None, precondition };
+            match self.engine.update(actor, store, memory, &update) {
+                Err(error) if *error.kind() == ErrorKind::PreconditionFailed => {}
+                result => {
+                    return result.map(|written| Stored { written, is_new: false, overridden });
+                }
+            }
+            let theirs = self.engine.memory(store, memory, View::Full)?;
+            let version = theirs.version;
+            let theirs = theirs.content.expect("the memory was read with its text");
+            match self.merged((&base, &content, &theirs), extent) {
+                Some(merged) => content = merged,
+                None => overridden = Some(version),
+            }
+            base = theirs;
+        }
+    }
+
+    /// Returns both changes of a text in one, if that is possible.
+    pub(super) fn merged(
+        &self,
+        (base, ours, theirs): (&Content, &Content, &Content),
+        extent: Extent,
+    ) -> Option<Content> {
+        let limit = self.engine.limits().content_size_bytes_max;
+        let appended = || {
+            let added = ours.as_str().strip_prefix(base.as_str())?;
+            (extent == Extent::Appended).then(|| format!("{}{added}", theirs.as_str()))
+        };
+        let merged = match merge(base.as_str(), ours.as_str(), theirs.as_str()) {
+            Merged::Clean(text) => Some(text),
+            Merged::Conflicted(_) => appended(),
+        };
+        let merged = merged.and_then(|text| Content::new(text).ok());
+        merged.filter(|text| text.size_bytes() <= limit)
+    }
+
+    /// Gives a memory the text of a new file that takes its place, as a change of the text that the
+    /// process knew, if that is known. Returns the version of another door that was replaced because
+    /// it could not be merged, too.
+    pub(super) fn replace_text(
+        &self,
+        memory: MemoryId,
+        base: Option<&Content>,
+        content: &Content,
+    ) -> Result<(Written, Option<VersionId>), Error> {
+        let stored = match base {
+            Some(base) => self.save(memory, (base, content), Extent::Rewritten)?,
+            None => self.overwrite(memory, content)?,
+        };
+        Ok((stored.written, stored.overridden))
+    }
+}
