@@ -47,7 +47,8 @@ def main(binary: str = "quipu") -> None:
 
 
 def guidance(binary: str) -> str:
-    """Returns Quipu's own words on how to use a memory."""
+    """Returns Quipu's own words on how to use a memory; they need the store."""
+    subprocess.run([binary, "store", "create", "--if-missing", STORE], capture_output=True, check=True)
     ran = subprocess.run(
         [binary, "prompt", "--store", STORE], capture_output=True, encoding="utf-8", check=True
     )

@@ -172,7 +172,6 @@ def test_the_example_saves_before_it_forgets(quipu) -> None:
         say("Sencha is done; gyokuro comes next."),
     ]
     model = ScriptedModel(script)
-    quipu.run("store", "create", "research")
     environment = {
         **os.environ,
         "ANTHROPIC_BASE_URL": model.url,

@@ -5,7 +5,7 @@
  * are excluded, and the model is warned before the clearing, so it writes its findings to memory first
  * and reads them back later. Run it twice: the second run starts from what the first one has saved.
  *
- *     ANTHROPIC_API_KEY=… node dist/examples/save-before-forgetting.js
+ *     ANTHROPIC_API_KEY=… node build/examples/save-before-forgetting.js
  */
 import { execFileSync } from 'node:child_process';
 
@@ -17,6 +17,8 @@ import { quipuMemory } from '../src/index.js';
 const binary = process.argv[2] ?? 'quipu';
 const store = 'research';
 
+// The words on how to use the store need the store.
+execFileSync(binary, ['store', 'create', '--if-missing', store]);
 const memory = quipuMemory({ store, binary, title: 'save-before-forgetting' });
 const runner = new Anthropic().beta.messages.toolRunner({
   model: 'claude-sonnet-5-5',

@@ -109,7 +109,6 @@ test('the example saves before it forgets', async () => {
     say('Sencha is done; gyokuro comes next.'),
   ]);
   const url = await model.listen();
-  quipu('store', 'create', 'research');
   const example = new URL('../examples/save-before-forgetting.js', import.meta.url).pathname;
   const env = { ...process.env, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'test', QUIPU_DATA: data };
   const ran = await promisify(execFile)(process.execPath, [example, binary], { env });

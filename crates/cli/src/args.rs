@@ -257,6 +257,9 @@ pub(crate) enum StoreCommand {
 pub(crate) struct StoreCreateArguments {
     /// The name
     pub(crate) name: String,
+    /// Do nothing if a store has this name already
+    #[arg(long)]
+    pub(crate) if_missing: bool,
     #[command(flatten)]
     pub(crate) traits: StoreTraits,
 }

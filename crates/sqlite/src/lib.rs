@@ -7,6 +7,7 @@
 //! replaces the files. `docs/storage.md` tells users what is in the data directory.
 
 mod backup;
+mod build_flags;
 mod erase;
 mod error;
 mod feed;

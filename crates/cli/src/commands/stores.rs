@@ -58,7 +58,11 @@ fn create(context: &Context, arguments: StoreCreateArguments) -> Result<(), Fail
         metadata: Metadata::default().patched(&patch).map_err(Error::from)?,
         policy: policy(StorePolicy::default(), &traits),
     };
-    let store = data.engine.create_store(data.workspace, &new)?;
+    let store = if arguments.if_missing {
+        data.engine.ensure_store(data.workspace, &new)?
+    } else {
+        data.engine.create_store(data.workspace, &new)?
+    };
     show(context, &data, &store)
 }
 
