@@ -7,6 +7,7 @@ mod failure;
 mod log;
 mod print;
 mod settings;
+mod stop;
 mod uses;
 
 use std::process::ExitCode;

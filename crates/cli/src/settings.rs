@@ -102,6 +102,9 @@ pub(crate) struct ServeTable {
     pub(crate) connections_max: Option<usize>,
     pub(crate) body_size_bytes_max: Option<usize>,
     pub(crate) request_timeout_seconds: Option<u64>,
+    pub(crate) write_timeout_seconds: Option<u64>,
+    pub(crate) lock_held_seconds_max: Option<u64>,
+    pub(crate) disk_free_bytes_min: Option<u64>,
     pub(crate) prune_every_minutes: Option<u64>,
 }
 
@@ -140,7 +143,7 @@ struct LimitsTable {
 }
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 26] = [
+const KEYS: [(&str, &str); 29] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -166,6 +169,9 @@ const KEYS: [(&str, &str); 26] = [
     ("serve", "connections_max"),
     ("serve", "body_size_bytes_max"),
     ("serve", "request_timeout_seconds"),
+    ("serve", "write_timeout_seconds"),
+    ("serve", "lock_held_seconds_max"),
+    ("serve", "disk_free_bytes_min"),
     ("serve", "prune_every_minutes"),
 ];
 

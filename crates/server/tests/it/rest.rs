@@ -12,6 +12,8 @@ mod expiry;
 mod knowledge;
 #[path = "rest/mcp.rs"]
 mod mcp;
+#[path = "rest/mcp_limits.rs"]
+mod mcp_limits;
 #[path = "rest/memories.rs"]
 mod memories;
 #[path = "rest/own.rs"]

@@ -28,7 +28,7 @@ pub(super) fn message(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
+pub(super) fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri("/mcp")
@@ -46,7 +46,7 @@ fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
     request.body(Body::from(body.to_string())).expect("a request")
 }
 
-fn greeting() -> Value {
+pub(super) fn greeting() -> Value {
     let about = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},
