@@ -13,7 +13,6 @@ KNOWN = {
         "words of redacted texts stay in the search index: `optimize` of FTS5 keeps delete markers if the levels above "
         "all segments are empty"
     ),
-    r"the server ended with -15$": "`quipu serve` answers requests a moment before it minds SIGTERM",
 }
 
 seen: Counter[str] = Counter()

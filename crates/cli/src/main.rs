@@ -9,6 +9,7 @@ mod log;
 mod pager;
 mod print;
 mod settings;
+mod stop;
 mod uses;
 
 use std::process::ExitCode;

@@ -104,6 +104,9 @@ pub(crate) struct ServeTable {
     pub(crate) connections_max: Option<usize>,
     pub(crate) body_size_bytes_max: Option<usize>,
     pub(crate) request_timeout_seconds: Option<u64>,
+    pub(crate) write_timeout_seconds: Option<u64>,
+    pub(crate) lock_held_seconds_max: Option<u64>,
+    pub(crate) disk_free_bytes_min: Option<u64>,
     pub(crate) prune_every_minutes: Option<u64>,
     pub(crate) session_token_days: Option<u64>,
     pub(crate) metrics_open: bool,
@@ -150,7 +153,7 @@ struct LimitsTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that variables may set, with their table.
-const KEYS: [(&str, &str); 31] = [
+const KEYS: [(&str, &str); 34] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -179,6 +182,9 @@ const KEYS: [(&str, &str); 31] = [
     ("serve", "connections_max"),
     ("serve", "body_size_bytes_max"),
     ("serve", "request_timeout_seconds"),
+    ("serve", "write_timeout_seconds"),
+    ("serve", "lock_held_seconds_max"),
+    ("serve", "disk_free_bytes_min"),
     ("serve", "prune_every_minutes"),
     ("serve", "session_token_days"),
     ("serve", "metrics_open"),

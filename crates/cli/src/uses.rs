@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use quipu_core::{Engine, Error};
 
+use crate::stop::Stop;
+
 /// How often a long-running command flushes readings.
 const FLUSH_PERIOD: Duration = Duration::from_secs(5);
 
@@ -29,6 +31,13 @@ fn keep_written_every(span: Duration, engine: Engine) {
             log(&engine.write_uses());
         }
     });
+}
+
+/// Flushes readings periodically on the calling thread, until `stop`.
+pub(crate) fn write_until(engine: &Engine, stop: &Stop) {
+    while !stop.is_set_within(FLUSH_PERIOD) {
+        log(&engine.write_uses());
+    }
 }
 
 /// Flushes readings before the process exits, within a bounded time.

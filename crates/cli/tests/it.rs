@@ -14,10 +14,14 @@ mod knowledge;
 mod logging;
 #[path = "it/mcp.rs"]
 mod mcp;
+#[path = "it/readiness.rs"]
+mod readiness;
 #[path = "it/serve.rs"]
 mod serve;
 #[path = "it/server.rs"]
 mod server;
+#[path = "it/starting.rs"]
+mod starting;
 #[path = "it/stopped.rs"]
 mod stopped;
 #[path = "it/storage.rs"]
@@ -32,3 +36,5 @@ mod tidy;
 mod tool;
 #[path = "it/transfer.rs"]
 mod transfer;
+#[path = "it/webhooks.rs"]
+mod webhooks;

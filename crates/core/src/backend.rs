@@ -7,6 +7,7 @@
 //!
 //! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
 
+mod condition;
 mod query;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use crate::model::{
     WorkspaceId,
 };
 
+pub use condition::{Condition, LockHeld};
 pub use query::{
     Archived, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage, VersionFilter,
     VersionQuery,
@@ -97,23 +99,6 @@ pub enum Purpose {
     Removal,
     /// It can be made again of what is durable: a power failure may undo it.
     Derived,
-}
-
-/// How the storage is doing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Condition {
-    /// How many bytes the canonical data takes.
-    pub database_size_bytes: u64,
-    /// How many bytes the log of recent changes takes.
-    pub log_size_bytes: u64,
-    /// How much room is left, where that can be told.
-    pub disk_free_bytes: Option<u64>,
-    /// How many writes of this process wait for their turn.
-    pub writers_waiting_count: usize,
-    /// How many transactions this process has committed.
-    pub groups_count: u64,
-    /// How many writes were in them.
-    pub writes_count: u64,
 }
 
 /// What [`Backend::read`] runs.

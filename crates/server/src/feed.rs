@@ -6,6 +6,7 @@
 //! an older position, is told that it missed changes and reads those from the engine, so the
 //! memory kept for slow followers is bounded.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub(crate) struct Feed(Arc<Inner>);
 struct Inner {
     batches: broadcast::Sender<Arc<Batch>>,
     credentials_lost: watch::Sender<Sequence>,
+    /// How far [`Feed::follow`] has come; zero before it runs.
+    published: AtomicU64,
 }
 
 /// Consecutive changes that were read together.
@@ -87,6 +90,7 @@ impl Feed {
         Self(Arc::new(Inner {
             batches: broadcast::Sender::new(BATCHES_BUFFERED),
             credentials_lost: watch::Sender::new(Sequence(0)),
+            published: AtomicU64::new(0),
         }))
     }
 
@@ -103,12 +107,22 @@ impl Feed {
         self.0.credentials_lost.subscribe()
     }
 
+    /// Returns how far the changes are broadcast, if they are.
+    pub(crate) fn published(&self) -> Option<Sequence> {
+        let published = self.0.published.load(Ordering::Relaxed);
+        (published > 0).then_some(Sequence(published))
+    }
+
     /// Broadcasts changes until `stop` returns `true`. Blocks the calling thread.
     pub(crate) fn follow(&self, engine: &Engine, stop: impl Fn() -> bool) {
         let mut published = None;
         while !stop() {
             match self.step(engine, published) {
-                Ok(position) => published = Some(position),
+                Ok(position) => {
+                    self.0.published.store(position.newest.0, Ordering::Relaxed);
+                    published = Some(position);
+                }
+                Err(_) if stop() => return,
                 Err(error) => {
                     tracing::error!(%error, "the change feed cannot be read");
                     thread::sleep(RETRY_PAUSE);

@@ -26,6 +26,7 @@ pub fn follow_index(engine: &Engine, stop: impl Fn() -> bool) {
     while !stop() {
         match engine.wait(seen, PATIENCE).and_then(|newest| index(engine, &stop).map(|()| newest)) {
             Ok(newest) => seen = newest,
+            Err(_) if stop() => return,
             Err(error) => {
                 tracing::error!(%error, "the index cannot be brought up to date");
                 thread::sleep(PATIENCE);

@@ -4,6 +4,7 @@
 //! at the root (`/healthz`, `/readyz`, `/metrics`, `/openapi.json`). Where the contract is silent,
 //! the choices are in [`choices`].
 
+mod admission;
 mod answer;
 mod body;
 mod call;
@@ -11,6 +12,7 @@ mod caller;
 mod choices;
 mod cursor;
 mod events;
+mod figures;
 mod frame;
 mod guard;
 mod knowledge;
@@ -22,9 +24,12 @@ mod own;
 mod pages;
 mod query;
 mod rate;
+mod ready;
 mod routes;
 mod sessions;
+mod slots;
 mod stores;
+mod stream;
 mod versions;
 pub mod webhooks;
 
@@ -35,17 +40,20 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use quipu_core::Engine;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::Feed;
 use crate::mcp::{Hosts, Mcp, McpSettings};
 use crate::pool::{Pool, PoolSettings};
 use crate::tool::ToolSettings;
+use admission::Admission;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
 use rate::RateLimiter;
+use ready::Readiness;
 pub use routes::routes;
+use webhooks::Deliveries;
 
 /// How the server behaves.
 #[derive(Clone, Debug)]
@@ -58,7 +66,13 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// How long a request may take altogether.
     pub request_timeout: Duration,
-    /// How many requests are worked on at the same time.
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
+    /// If another process holds the write lock for longer, the server says that it is not ready.
+    pub lock_held_max: Duration,
+    /// With less room on the disk, the server says that it is not ready.
+    pub disk_free_bytes_min: u64,
+    /// How many requests of valid callers are worked on at the same time.
     pub requests_max: usize,
     /// How many connections are open at the same time.
     pub connections_max: usize,
@@ -85,6 +99,9 @@ impl Default for HttpSettings {
             body_size_bytes_max: 32 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_mins(5),
+            write_timeout: Duration::from_secs(30),
+            lock_held_max: Duration::from_secs(10),
+            disk_free_bytes_min: 16 * 1024 * 1024,
             requests_max: 512,
             connections_max: 1024,
             pool: PoolSettings::default(),
@@ -108,7 +125,9 @@ struct Shared {
     settings: HttpSettings,
     metrics: Metrics,
     rate: RateLimiter,
-    permits: Semaphore,
+    admission: Admission,
+    deliveries: Arc<Deliveries>,
+    readiness: Readiness,
     /// What tells the ids of requests of the same moment apart, here and in other servers.
     request_salt: u128,
     requests_count: AtomicU64,
@@ -124,7 +143,7 @@ struct Shared {
 impl App {
     /// Makes the application over an engine.
     pub fn new(engine: Engine, settings: HttpSettings) -> Self {
-        let permits = Semaphore::new(settings.requests_max);
+        let admission = Admission::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
         let feed = Feed::new();
         let mcp_stop = CancellationToken::new();
@@ -138,7 +157,9 @@ impl App {
             request_salt: pool.random(),
             requests_count: AtomicU64::new(0),
             pool,
-            permits,
+            admission,
+            deliveries: Arc::default(),
+            readiness: Readiness::default(),
             rate,
             settings,
             metrics: Metrics::default(),
@@ -152,6 +173,11 @@ impl App {
     /// Publishes changes to all streams until `stop` returns `true`. Blocks the calling thread.
     pub fn follow(&self, stop: impl Fn() -> bool) {
         self.0.pool.on_dedicated_thread(|engine| self.0.feed.follow(engine, stop));
+    }
+
+    /// Returns the counts of webhook deliveries, which `/metrics` shows.
+    pub fn deliveries(&self) -> Arc<Deliveries> {
+        Arc::clone(&self.0.deliveries)
     }
 
     /// Tells all streams to end.

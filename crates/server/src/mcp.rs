@@ -30,7 +30,7 @@ use quipu_core::model::Access;
 use tokio_util::sync::CancellationToken;
 
 pub use catalog::{ToolSet, UnknownTool};
-pub(crate) use connections::InUse;
+pub(crate) use connections::{InUse, PER_CALLER_MAX, TOTAL_MAX};
 pub use http::Hosts;
 pub(crate) use http::service;
 pub(crate) use several::messages;

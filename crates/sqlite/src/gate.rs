@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quipu_core::Error;
+use quipu_core::backend::LockHeld;
 use quipu_core::clock::{Clock as _, SystemClock};
 
 use crate::error::{self, StorageResult as _};
@@ -131,8 +132,26 @@ impl Gate {
         locked
     }
 
+    /// Returns who holds the lock now, if anybody does.
+    pub(crate) fn held(&self) -> io::Result<Option<LockHeld>> {
+        // An open file of its own: on a shared one, this process would not notice its own writer,
+        // and would take the lock away from it afterwards.
+        let probe = File::open(&self.path)?;
+        if is_locked(probe.try_lock_shared())? {
+            return Ok(None);
+        }
+        let unknown = || "another program that does not say who it is".to_owned();
+        let holder = self.holder().map_or_else(unknown, |holder| holder.to_string());
+        Ok(Some(LockHeld { turn: read_number(&self.file)?, holder }))
+    }
+
     /// Returns the error for a writer that has waited too long: it says for whom.
     pub(crate) fn busy(&self) -> Error {
+        error::held(self.timeout, self.holder().as_ref())
+    }
+
+    /// Returns who left their name, inside or while waiting.
+    fn holder(&self) -> Option<Holder> {
         let mut bytes = [0; HOLDER_SIZE];
         let is_inside = read_number(&self.file).is_ok_and(|number| number % 2 == 1);
         let read = if is_inside {
@@ -140,8 +159,7 @@ impl Gate {
         } else {
             read_at(&self.turnstile, &mut bytes, 0)
         };
-        let holder = read.ok().and_then(|_| Holder::from_bytes(&bytes));
-        error::held(self.timeout, holder.as_ref())
+        read.ok().and_then(|_| Holder::from_bytes(&bytes))
     }
 }
 

@@ -29,7 +29,7 @@ mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
@@ -45,7 +45,7 @@ use open::{Changes, Opened, Writing};
 use pool::Pool;
 use recall::{Recall, Source};
 use reserve::Reserve;
-use rows::Rows;
+use rows::{Rows, Totals};
 use writer::WriteConnection;
 
 pub use backup::{Restored, restore_backup};
@@ -53,6 +53,9 @@ pub use open::{DATABASE_FILE, OpenMode, OpenSettings};
 
 /// How long closing waits for writes of this process that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How old the counts of stores, memories and versions may be.
+const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// A data directory that is open.
 pub struct SqliteBackend {
@@ -66,6 +69,8 @@ pub struct SqliteBackend {
     feed: Arc<Feed>,
     eraser: Eraser,
     reserve: Reserve,
+    gate: Option<Arc<Gate>>,
+    totals: Mutex<Option<(Instant, Totals)>>,
 }
 
 impl SqliteBackend {
@@ -95,7 +100,9 @@ impl SqliteBackend {
             lock_timeout: settings.lock_timeout,
             writer,
             readers: Pool::new(database.clone(), changes, Arc::clone(&files)),
-            recall: Recall::new(gate.map(|gate| gate.turns()), Arc::clone(&files)),
+            recall: Recall::new(gate.as_ref().map(|gate| gate.turns()), Arc::clone(&files)),
+            gate,
+            totals: Mutex::default(),
             files,
             feed,
             eraser: Eraser::new(&database),
@@ -117,6 +124,12 @@ impl SqliteBackend {
             writer.close();
             Ok(())
         })
+    }
+
+    /// Lets whoever waits for changes look now. After [`close`](Self::close) they learn that there
+    /// will be none.
+    pub fn wake_waiters(&self) {
+        self.feed.changed();
     }
 
     /// Writes the database again, without the room that removed rows have left. Writers wait
@@ -156,6 +169,20 @@ impl SqliteBackend {
             Purpose::Change | Purpose::Removal => self.writer()?.run(self.deadline(), &mut on_rows),
             Purpose::Derived => self.writer()?.run_deferred(self.deadline(), &mut on_rows),
         }
+    }
+
+    /// Counts what there is. Counting a million versions takes tens of milliseconds, so it is not
+    /// done more often than anybody needs.
+    fn totals(&self) -> Result<Totals, Error> {
+        let mut kept = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, totals)) = &*kept
+            && at.elapsed() < TOTALS_AGE_MAX
+        {
+            return Ok(*totals);
+        }
+        let totals = self.readers.with(|connection| rows::totals(connection).or_storage_error())?;
+        *kept = Some((Instant::now(), totals));
+        Ok(totals)
     }
 
     fn newest_sequence(&self) -> Result<Sequence, Error> {
@@ -229,7 +256,13 @@ impl Backend for SqliteBackend {
     fn condition(&self) -> Result<Condition, Error> {
         self.files.require_same()?;
         let figures = self.writer()?.figures();
+        let totals = self.totals()?;
+        let held = self.gate.as_ref().map(|gate| gate.held()).transpose().or_storage_error()?;
         Ok(Condition {
+            stores_count: totals.stores,
+            memories_count: totals.memories,
+            versions_count: totals.versions,
+            lock: held.flatten(),
             database_size_bytes: self.file_size_bytes(DATABASE_FILE),
             log_size_bytes: self.file_size_bytes(open::LOG_FILE),
             disk_free_bytes: disk_free_bytes(&self.directory),

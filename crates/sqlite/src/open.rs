@@ -5,20 +5,23 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use quipu_core::Error;
+use quipu_core::{Error, ErrorKind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{self, StorageResult as _};
 use crate::files::Files;
 use crate::gate::Gate;
-use crate::sync::Arc;
+use crate::sync::{Arc, Instant};
 
 /// The name of the database inside the data directory.
 pub const DATABASE_FILE: &str = "quipu.db";
 pub(crate) const LOG_FILE: &str = "quipu.db-wal";
 pub(crate) const GATE_FILES: [&str; 2] = ["quipu.lock", "quipu.queue"];
 pub(crate) const LOG_INDEX_FILE: &str = "quipu.db-shm";
+
+/// How long to wait before trying again to give a new database its log.
+const BEGIN_LOG_PAUSE: Duration = Duration::from_millis(2);
 
 /// Marks the file as Quipu's: the letters `Qipu`.
 const APPLICATION_ID: i64 = 0x5169_7075;
@@ -100,12 +103,12 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     };
     create_file(&database)?;
     let connection = connect(&database)?;
-    if application(&connection)? != (APPLICATION_ID, schema_known()) || !has_log(&connection)? {
-        // Both steps behind the gate: SQLite does not wait for another connection that switches to
-        // the log at the same time, it fails.
-        let inside = gate.enter(gate.deadline())?;
+    let is_current = application(&connection)? == (APPLICATION_ID, schema_known());
+    if !is_current || !has_log(&connection)? {
+        let deadline = gate.deadline();
+        let inside = gate.enter(deadline)?;
         migrate(&connection)?;
-        connection.pragma_update(None, "journal_mode", "wal").or_storage_error()?;
+        begin_log(&connection, deadline)?;
         drop(inside);
     }
     // The log and its index are there from the first read on.
@@ -113,13 +116,6 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     let names = [DATABASE_FILE, LOG_FILE, LOG_INDEX_FILE].map(|name| directory.join(name));
     let files = Files::new(names.into_iter().chain([gate.path().to_owned()]))?;
     Ok(Opened { files: Arc::new(files), writing: Some(Writing { connection, gate }) })
-}
-
-/// Returns whether commits go to a write-ahead log, as the header of the database says.
-fn has_log(connection: &Connection) -> Result<bool, Error> {
-    let mode: String =
-        connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).or_storage_error()?;
-    Ok(mode == "wal")
 }
 
 /// Opens a database that nobody can change.
@@ -258,6 +254,28 @@ fn application(connection: &Connection) -> Result<(i64, i64), Error> {
     let id = pragma("application_id").or_storage_error()?;
     let schema = pragma("user_version").or_storage_error()?;
     Ok((id, schema))
+}
+
+/// Returns whether the database has a write-ahead log.
+fn has_log(connection: &Connection) -> Result<bool, Error> {
+    let mode: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).or_storage_error()?;
+    Ok(mode == "wal")
+}
+
+/// Gives a new database its write-ahead log.
+///
+/// That needs the file for itself, and SQLite does not wait for it: a process that starts at the same
+/// moment and only looks at the file is enough to make it fail.
+fn begin_log(connection: &Connection, deadline: Instant) -> Result<(), Error> {
+    loop {
+        match connection.pragma_update(None, "journal_mode", "wal").or_storage_error() {
+            Err(error) if *error.kind() == ErrorKind::StorageBusy && Instant::now() < deadline => {
+                std::thread::sleep(BEGIN_LOG_PAUSE);
+            }
+            begun => return begun,
+        }
+    }
 }
 
 /// Brings the schema up to date, inside one transaction.

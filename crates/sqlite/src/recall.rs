@@ -181,6 +181,7 @@ impl Recall {
     }
 
     fn keep(&self, turn: u64, asked: Vec<(Question, Answer)>) {
+        let asked = worth_keeping(asked);
         if asked.is_empty() {
             return;
         }
@@ -194,6 +195,25 @@ impl Recall {
             }
         });
     }
+}
+
+/// Leaves out that there is no such key, session or store: anybody can ask for any number of these,
+/// and the answers would crowd out those of callers that are known.
+fn worth_keeping(mut asked: Vec<(Question, Answer)>) -> Vec<(Question, Answer)> {
+    // A token is looked for among the keys first, so this absence is needed to recall the session.
+    let tokens: Vec<_> = asked
+        .iter()
+        .filter_map(|(question, answer)| match (question, answer) {
+            (Question::SessionWithToken(hash), Answer::Session(Some(_))) => Some(*hash),
+            _ => None,
+        })
+        .collect();
+    asked.retain(|(question, answer)| match (question, answer) {
+        (Question::KeyWithSecret(hash), Answer::Key(None)) => tokens.contains(hash),
+        (_, Answer::Session(None) | Answer::Store(None)) => false,
+        _ => true,
+    });
+    asked
 }
 
 fn size_bytes(answer: &Answer) -> usize {

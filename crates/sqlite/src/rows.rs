@@ -33,7 +33,7 @@ use crate::recall::{Question, Recallable, Source};
 pub(crate) use changes::newest_sequence;
 pub(crate) use index::{compact as compact_index, verify as verify_index};
 pub(crate) use stores::remove_deleted;
-pub(crate) use upkeep::{rebuild, verify};
+pub(crate) use upkeep::{Totals, rebuild, totals, verify};
 
 /// The rows as one transaction sees them.
 pub(crate) struct Rows<'c> {

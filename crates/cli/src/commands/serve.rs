@@ -1,13 +1,14 @@
 //! `quipu serve`: the REST API over HTTP, and what runs beside it.
 
+mod companions;
+mod descriptors;
+mod first_key;
+
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use quipu_core::engine::NewKey;
-use quipu_core::model::{KeySecret, Name, Role};
-use quipu_core::{Engine, Error};
-use quipu_server::http::webhooks::{self, Endpoint, Pauses};
+use quipu_server::http::webhooks::Endpoint;
 use quipu_server::http::{App, HttpSettings, Listener, Tls};
 use quipu_server::mcp::Hosts;
 use tokio::runtime::Builder;
@@ -15,22 +16,19 @@ use tokio::signal;
 
 use super::mcp;
 use crate::args::ServeArguments;
-use crate::context::{Context, Data};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::log::{self, LogForm};
 use crate::print::note;
 use crate::settings::{ServeTable, Settings};
-use crate::uses;
+use companions::Companions;
+use first_key::FirstKey;
 
 const PORT: u16 = 8420;
-const PRUNE_EVERY: Duration = Duration::from_hours(1);
-/// How long a webhook waits after the changes could not be read.
-const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), Failure> {
     let form = if arguments.log_json { LogForm::Json } else { LogForm::Text };
     let _log = log::start(arguments.log_level, form);
-    let data = context.open_or_create()?;
     let table = &context.settings.serve;
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let address = arguments.listen.or(table.listen).unwrap_or(default);
@@ -38,26 +36,74 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     if tls.is_none() && !address.ip().is_loopback() {
         warn_of_plain_http(arguments, table)?;
     }
-    let http = http_settings(arguments, &context.settings, address)?;
-    let blocking_threads_max = http.pool.blocking_threads_max();
-    let app = App::new(data.engine.clone(), http);
-    start_companions(&app, &data, &context.settings)?;
-
+    let endpoints = endpoints(&context.settings)?;
+    let mut http = http_settings(arguments, &context.settings, address)?;
+    descriptors::fit(&mut http);
+    let data = context.open_or_create()?;
+    log_start(context, &http, &endpoints);
     let runtime = Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(blocking_threads_max)
+        .max_blocking_threads(http.pool.blocking_threads_max())
         .build()?;
+    let app = App::new(data.engine.clone(), http);
     runtime.block_on(async {
-        let listener = Listener::bind(address, tls).await.map_err(|error| {
+        // Handled before anybody can know that the server runs: whoever ends it as soon as it
+        // answers must not kill it in the middle of something.
+        let stopped = stopped()?;
+        let listener = Listener::bind(address, tls).map_err(|error| {
             Failure::other(format!("{address} cannot be listened on: {error}"))
                 .with_hint("choose another one with `--listen`; port 0 takes a free one")
         })?;
         // The key is shown once, so it is made when nothing can keep it from being shown.
-        let key = first_key(context, &data)?;
+        let key = first_key::ensure(context, &data)?;
+        let companions = Companions::start(&app, &data, &context.settings, endpoints);
         announce(&listener.url()?, key.as_ref())?;
-        listener.serve(&app, stopped()).await;
+        listener.serve(&app, stopped).await;
+        companions.stop();
+        context.end();
+        data.backend.wake_waiters();
+        companions.join();
+        tracing::info!("stopped");
         Ok(())
     })
+}
+
+/// Logs what the server works with; nothing of it is secret.
+fn log_start(context: &Context, http: &HttpSettings, endpoints: &[Endpoint]) {
+    let (limits, serve) = (data_limits(&context.settings), &context.settings.serve);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        data = %context.settings.data.display(),
+        lock_timeout_seconds = context.settings.lock_timeout.as_secs(),
+        strict_headers = http.strict_headers,
+        requests_max = http.requests_max,
+        connections_max = http.connections_max,
+        requests_per_minute_max = http.requests_per_minute_max,
+        body_size_bytes_max = http.body_size_bytes_max,
+        request_timeout_seconds = http.request_timeout.as_secs(),
+        write_timeout_seconds = http.write_timeout.as_secs(),
+        lock_held_seconds_max = http.lock_held_max.as_secs(),
+        disk_free_bytes_min = http.disk_free_bytes_min,
+        prune_every_minutes = serve.prune_every_minutes,
+        limits,
+        webhooks = endpoints.len(),
+        "starting"
+    );
+}
+
+fn data_limits(settings: &Settings) -> String {
+    format!("{:?}", settings.limits)
+}
+
+/// Returns the webhooks of the settings, or says which is wrong.
+fn endpoints(settings: &Settings) -> Result<Vec<Endpoint>, Failure> {
+    let endpoint = |webhook: &crate::settings::WebhookTable| {
+        Endpoint::new(&webhook.url, &webhook.secret).map_err(|error| {
+            Failure::usage(format!("the webhook `{}`: {error}", webhook.url))
+                .with_hint("see `[[webhooks]]` in docs/rest.md")
+        })
+    };
+    settings.webhooks.iter().map(endpoint).collect()
 }
 
 fn tls(arguments: &ServeArguments, table: &ServeTable) -> Result<Option<Tls>, Failure> {
@@ -87,28 +133,6 @@ fn warn_of_plain_http(arguments: &ServeArguments, table: &ServeTable) -> Result<
     Ok(())
 }
 
-/// Makes sure that there is an admin key, and returns the secret of one that was made just now.
-fn first_key(context: &Context, data: &Data) -> Result<Option<KeySecret>, Failure> {
-    let new = |name: &str, secret| -> Result<NewKey, Failure> {
-        let name = Name::new(name).map_err(Error::from)?;
-        Ok(NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret })
-    };
-    if let Some(chosen) = &context.settings.admin_key {
-        let secret = KeySecret::chosen(chosen)
-            .ok_or_else(|| Failure::usage("QUIPU_ADMIN_KEY must have at least 16 characters"))?;
-        if data.engine.principal(secret.reveal())?.is_none() {
-            let new = new("admin (QUIPU_ADMIN_KEY)", Some(secret))?;
-            data.engine.create_key(data.workspace, &new)?;
-        }
-        return Ok(None);
-    }
-    if data.engine.keys(data.workspace)?.is_empty() {
-        let (_, secret) = data.engine.create_key(data.workspace, &new("admin", None)?)?;
-        return Ok(Some(secret));
-    }
-    Ok(None)
-}
-
 fn http_settings(
     arguments: &ServeArguments,
     settings: &Settings,
@@ -129,6 +153,13 @@ fn http_settings(
         request_timeout: table
             .request_timeout_seconds
             .map_or(default.request_timeout, Duration::from_secs),
+        write_timeout: table
+            .write_timeout_seconds
+            .map_or(default.write_timeout, Duration::from_secs),
+        lock_held_max: table
+            .lock_held_seconds_max
+            .map_or(default.lock_held_max, Duration::from_secs),
+        disk_free_bytes_min: table.disk_free_bytes_min.unwrap_or(default.disk_free_bytes_min),
         requests_max: table.requests_max.unwrap_or(default.requests_max),
         connections_max: table.connections_max.unwrap_or(default.connections_max),
         requests_per_minute_max: table.requests_per_minute_max,
@@ -141,76 +172,34 @@ fn http_settings(
     })
 }
 
-/// Starts what runs beside the server. The threads end with the process.
-fn start_companions(app: &App, data: &Data, settings: &Settings) -> Result<(), Failure> {
-    let follower = app.clone();
-    std::thread::spawn(move || follower.follow(|| false));
-    let engine = data.engine.clone();
-    std::thread::spawn(move || quipu_server::follow_index(&engine, || false));
-    uses::keep_written(&data.engine);
-    let engine = data.engine.clone();
-    let every = settings.serve.prune_every_minutes;
-    let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));
-    std::thread::spawn(move || prune_now_and_then(&engine, every));
-    for webhook in &settings.webhooks {
-        let endpoint = Endpoint::new(&webhook.url, &webhook.secret).ok_or_else(|| {
-            Failure::usage(format!("the secret of the webhook {} is not valid", webhook.url))
-                .with_hint("it is `whsec_` and base64")
-        })?;
-        let (engine, workspace) = (data.engine.clone(), data.workspace);
-        std::thread::spawn(move || {
-            let pauses = Pauses::default();
-            while let Err(error) =
-                webhooks::deliver(&engine, workspace, &endpoint, pauses, &|| false)
-            {
-                tracing::error!(%error, url = endpoint.url, "a webhook cannot follow the changes");
-                std::thread::sleep(WEBHOOK_PAUSE);
-            }
-        });
-    }
-    Ok(())
-}
-
-fn prune_now_and_then(engine: &Engine, every: Duration) {
-    loop {
-        match engine.prune() {
-            Ok(pruned) => tracing::info!(
-                versions = pruned.versions_count,
-                memories = pruned.memories_count,
-                sessions = pruned.sessions_count,
-                "pruned"
-            ),
-            Err(error) => tracing::error!(%error, "pruning failed"),
-        }
-        std::thread::sleep(every);
-    }
-}
-
 /// Tells whoever started the server that it is ready.
-fn announce(url: &str, key: Option<&KeySecret>) -> Result<(), Failure> {
+fn announce(url: &str, key: Option<&FirstKey>) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     // This is the only time that the key is shown; only its hash is kept.
-    if let Some(key) = key {
-        writeln!(out, "api key: {}", key.reveal())?;
+    match key {
+        Some(FirstKey::Shown(secret)) => writeln!(out, "api key: {}", secret.reveal())?,
+        Some(FirstKey::Kept(path)) => writeln!(out, "api key file: {}", path.display())?,
+        None => {}
     }
     writeln!(out, "listening on {url}")?;
     out.flush()?;
     Ok(())
 }
 
-/// Is ready when the process is told to end.
-pub(super) async fn stopped() {
+/// Handles the signals to end from now on, and returns what is ready when one has come.
+pub(super) fn stopped() -> std::io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
-        let terminated = signal::unix::signal(signal::unix::SignalKind::terminate());
-        let Ok(mut terminated) = terminated else {
-            return drop(signal::ctrl_c().await);
-        };
-        tokio::select! {
-            _ = signal::ctrl_c() => {}
-            _ = terminated.recv() => {}
-        }
+        use signal::unix::{SignalKind, signal};
+        let mut terminated = signal(SignalKind::terminate())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+        })
     }
     #[cfg(not(unix))]
-    drop(signal::ctrl_c().await);
+    Ok(async { drop(signal::ctrl_c().await) })
 }

@@ -63,8 +63,12 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
     let watch = Watch::default();
     let stopper = watch.stopper();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stopped = {
+        let _entered = runtime.enter();
+        stopped()?
+    };
     std::thread::spawn(move || {
-        runtime.block_on(stopped());
+        runtime.block_on(stopped);
         stopper.stop();
     });
     let stopper = watch.stopper();

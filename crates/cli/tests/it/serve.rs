@@ -21,21 +21,35 @@ fn a_start_that_fails_does_not_use_up_the_first_key() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("cannot be listened on"), "{}", ran.err);
     let server = Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
-    let key = server.lines.iter().find_map(|line| line.strip_prefix("api key: "));
-    assert_eq!(server.get(key.expect("the key is shown"), "/v1/memory_stores").0, 200);
+    assert_eq!(server.get(&first_key(&server), "/v1/memory_stores").0, 200);
+}
+
+/// Reads the key from the file that the server names.
+fn first_key(server: &Server) -> String {
+    let mut lines = server.lines.iter();
+    let path = lines.find_map(|line| line.strip_prefix("api key file: ")).expect("a file");
+    std::fs::read_to_string(path).expect("the key").trim_end().to_owned()
 }
 
 #[test]
-fn the_first_start_shows_a_key_once_and_keeps_only_its_hash() {
+fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
     let quipu = Quipu::empty();
     let plain = || quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = Server::spawn(plain());
     assert_eq!(server.lines.len(), 1, "{:?}", server.lines);
-    let key = server.lines[0].strip_prefix("api key: ").expect("the key").to_owned();
+    let key = first_key(&server);
+    let file = quipu.data().join("first-key");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&file).expect("the file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     assert!(server.url.starts_with("http://127.0.0.1:"), "{}", server.url);
     assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
     assert_eq!(server.get("another key of that length", "/v1/memory_stores").0, 401);
     drop(server);
+    std::fs::remove_file(file).expect("whoever has read it removes it");
     let server = Server::spawn(plain());
     assert!(server.lines.is_empty(), "{:?}", server.lines);
     assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
@@ -375,5 +389,31 @@ fn logs_name_requests_but_neither_texts_nor_keys() {
     assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
     for secret in [KEY, "the text of a memory", "a wrong key"] {
         assert!(!log.contains(secret), "{secret} is in the log");
+    }
+}
+
+#[test]
+fn what_is_no_request_is_answered_with_the_envelope() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let long = "x".repeat(150_000);
+    for (sent, statuses) in [
+        ("nonsense\r\n\r\n".to_owned(), &[400][..]),
+        (format!("GET /{long} HTTP/1.1\r\nhost: x\r\n\r\n"), &[414, 431]),
+        (format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {long}\r\n\r\n"), &[431]),
+    ] {
+        let mut stream = server.connect();
+        // The server need not read all of it.
+        stream.write_all(sent.as_bytes()).unwrap_or_default();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap_or_default();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.get(9..12).and_then(|status| status.parse::<u16>().ok());
+        assert!(status.is_some_and(|status| statuses.contains(&status)), "{statuses:?}: {answer}");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!(body["error"]["type"], "invalid_request_error");
+        let id = body["request_id"].as_str().expect("an id");
+        assert!(head.contains(&format!("request-id: {id}")), "{head}");
     }
 }

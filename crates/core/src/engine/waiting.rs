@@ -139,7 +139,10 @@ impl Backend for Restricted {
     }
 
     fn condition(&self) -> Result<Condition, Error> {
-        self.refused()
+        match self.reads {
+            Reads::Recalled => self.refused(),
+            Reads::Any => self.inner.condition(),
+        }
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {

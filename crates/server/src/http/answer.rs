@@ -36,7 +36,7 @@ fn with_status(status: StatusCode, body: &impl Serialize) -> Response {
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) status: StatusCode,
-    error_type: &'static str,
+    pub(super) error_type: &'static str,
     message: String,
     fields: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -84,14 +84,18 @@ impl Failure {
         self
     }
 
-    /// Returns the response with its envelope.
-    pub(super) fn respond(self, request_id: &str) -> Response {
+    /// Returns the envelope.
+    pub(super) fn body(&self, request_id: &str) -> Value {
         let mut error = Map::new();
         error.insert("type".to_owned(), self.error_type.into());
-        error.insert("message".to_owned(), self.message.into());
-        error.extend(self.fields);
-        let body = serde_json::json!({"type": "error", "error": error, "request_id": request_id});
-        let mut response = with_status(self.status, &body);
+        error.insert("message".to_owned(), self.message.clone().into());
+        error.extend(self.fields.clone());
+        serde_json::json!({"type": "error", "error": error, "request_id": request_id})
+    }
+
+    /// Returns the response with its envelope.
+    pub(super) fn respond(self, request_id: &str) -> Response {
+        let mut response = with_status(self.status, &self.body(request_id));
         response.headers_mut().extend(self.headers.into_iter().map(|(n, v)| (Some(n), v)));
         response
     }

@@ -12,6 +12,7 @@ use quipu_core::model::{Store, StoreId};
 use quipu_core::{Engine, ErrorKind};
 use serde::de::DeserializeOwned;
 
+use super::admission::Visitor;
 use super::answer::Failure;
 use super::body::Incoming;
 use super::caller::{Caller, Need, WorkspaceSlot, check_headers, no_such, parse_id};
@@ -49,29 +50,34 @@ pub(super) async fn answer<T: Send + 'static>(
     work: impl Fn(&Call<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (parts, body) = request.into_parts();
+    let visitor = Visitor::new(&parts.headers, &parts.extensions);
     let arrived = Arc::new(Arrived::new(app, parts).await);
     let app = arrived.app.clone();
     let asking = Arc::clone(&arrived);
     let admit = move |engine: &Engine| asking.admit(engine).map(drop);
     let mut body = Incoming::new(body);
-    if !body.is_complete_soon(app.settings()).await {
-        // Longer bodies are buffered for admitted callers only.
-        if let Err(failure) = app.pool().read(admit.clone()).await? {
+    let is_complete = body.is_complete_soon(app.settings()).await;
+    // Longer bodies are buffered for admitted callers only.
+    if !app.admission().is_proven(&visitor) || !is_complete {
+        if let Err(failure) = app.prove(&visitor, admit.clone()).await {
             body.discard().await;
             return Err(failure);
         }
         body.read_rest(app.settings()).await?;
     }
+    let _permit = app.admission().permit()?;
     let body = body.into_bytes();
     let kind = match kind {
         Kind::ByBody(kind) => kind(&body),
         Kind::Read | Kind::Write => kind,
     };
     let run = move |engine: &Engine| work(&arrived.call(engine, &body)?);
-    match kind {
+    let result = match kind {
         Kind::Read => app.pool().read(run).await?,
         Kind::Write | Kind::ByBody(_) => app.pool().write_if(admit, run).await?,
-    }
+    };
+    app.admission().note(&visitor, &result);
+    result
 }
 
 /// A request that may not be admitted yet.
@@ -128,7 +134,7 @@ impl Arrived {
         if let Some(slot) = &self.workspace {
             slot.fill(caller.workspace);
         }
-        self.app.0.rate.admit(&caller.actor)?;
+        self.app.0.rate.admit(&super::rate::payer(&caller.principal))?;
         // A path that is not UTF-8 matches nothing.
         let path = self.path.as_deref().ok_or_else(|| no_such("thing", "…"))?;
         if self.app.settings().strict_headers && path.starts_with("/v1/") {

@@ -58,10 +58,13 @@ pub(super) fn status(kind: &ErrorKind) -> (StatusCode, &'static str) {
     }
 }
 
-/// The SDKs retry every 409; neither of the memory conflicts goes away by itself, so they are told
-/// not to.
+/// The SDKs retry every 409 and every 5xx; neither a conflict of memories nor a full disk goes away
+/// by itself, so they are told not to.
 pub(super) fn forbids_retry(kind: &ErrorKind) -> bool {
-    matches!(kind, ErrorKind::PathConflict { .. } | ErrorKind::PreconditionFailed)
+    matches!(
+        kind,
+        ErrorKind::PathConflict { .. } | ErrorKind::PreconditionFailed | ErrorKind::StorageFull
+    )
 }
 
 /// The versions of the API that clients may ask for.
@@ -76,6 +79,13 @@ pub(super) const SESSION_BETA: &str = "managed-agents-2026-04-01";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_told_to_repeat_what_cannot_succeed() {
+        let conflict = ErrorKind::PreconditionFailed;
+        assert!(forbids_retry(&ErrorKind::StorageFull) && forbids_retry(&conflict));
+        assert!(!forbids_retry(&ErrorKind::StorageBusy));
+    }
 
     #[test]
     fn the_documentation_lists_every_kind_with_its_status() {

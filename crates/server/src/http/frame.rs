@@ -14,7 +14,6 @@ use quipu_core::model::{Id as _, VersionId};
 use super::App;
 use super::answer::Failure;
 use super::caller::WorkspaceSlot;
-use super::routes::HEALTH;
 use crate::pool::PoolError;
 
 /// Runs a request.
@@ -32,6 +31,7 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
     let mut response = match answered.extensions().get::<Failure>() {
         Some(failure) => {
             cause.clone_from(&failure.cause);
+            app.0.metrics.count_failure(failure.error_type);
             failure.clone().respond(&request_id)
         }
         None => answered,
@@ -59,7 +59,7 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
 }
 
 /// Returns the request's id. It looks like other ids, but names nothing that is kept.
-fn new_request_id(app: &App) -> String {
+pub(super) fn new_request_id(app: &App) -> String {
     let number = app.0.requests_count.fetch_add(1, Ordering::Relaxed);
     let salt = app.0.request_salt.wrapping_add(u128::from(number));
     VersionId::new(app.pool().now(), salt).to_string().replace("memver_", "req_")
@@ -67,12 +67,6 @@ fn new_request_id(app: &App) -> String {
 
 async fn run(app: &App, request: Request, next: Next) -> Response {
     use axum::response::IntoResponse as _;
-    let path = request.uri().path();
-    // The health check must succeed however busy the server is.
-    let permit = (path != HEALTH).then(|| app.0.permits.try_acquire());
-    if let Some(Err(_)) = permit {
-        return Failure::from(PoolError::Overloaded).into_response();
-    }
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     match tokio::time::timeout(app.settings().request_timeout, running).await {
         Ok(Ok(response)) => response,
@@ -84,6 +78,26 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
         )
         .into_response(),
     }
+}
+
+/// Returns the bytes that answer what is no request, or one with a head that is too long.
+pub(super) fn unreadable(app: &App, status: u16) -> Vec<u8> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    let message = match status {
+        StatusCode::URI_TOO_LONG => "the path of the request is too long",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "the headers of the request are too large",
+        _ => "this is not a request of HTTP/1.1",
+    };
+    let request_id = new_request_id(app);
+    app.0.metrics.observe(&Method::GET, "unknown", status, std::time::Duration::ZERO);
+    let body = Failure::new(status, "invalid_request_error", message).body(&request_id).to_string();
+    let reason = status.canonical_reason().unwrap_or_default();
+    let (code, length) = (status.as_u16(), body.len());
+    format!(
+        "HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\nrequest-id: {request_id}\r\n\
+         connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
 }
 
 /// Answers for a path that leads nowhere.

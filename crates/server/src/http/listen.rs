@@ -14,18 +14,30 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tower::ServiceExt as _;
 
-use super::App;
+use super::slots::{Slot, Slots};
+use super::stream::Stream;
+use super::{App, frame};
 
 /// How long a client may take for the handshake or for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The size of a connection's buffer, and so of the longest head of a request.
+const BUFFER_SIZE_BYTES_MAX: usize = 64 * 1024;
+
+/// The size of a connection's buffer in the kernel, which would otherwise grow to megabytes for
+/// each client that does not read.
+const SEND_BUFFER_SIZE_BYTES: u32 = 256 * 1024;
+
+/// How many connections wait in the kernel to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// How long running requests may take after the server was told to stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,9 +90,18 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen; port 0 takes a free one.
-    pub async fn bind(address: SocketAddr, tls: Option<Tls>) -> io::Result<Self> {
-        Ok(Self { socket: TcpListener::bind(address).await?, tls })
+    /// Begins to listen; port 0 takes a free one. It must be called inside a runtime.
+    pub fn bind(address: SocketAddr, tls: Option<Tls>) -> io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // On Windows, this would let two servers listen on one port.
+        #[cfg(not(windows))]
+        socket.set_reuseaddr(true)?;
+        socket.set_send_buffer_size(SEND_BUFFER_SIZE_BYTES)?;
+        socket.bind(address)?;
+        Ok(Self { socket: socket.listen(BACKLOG)?, tls })
     }
 
     /// Returns the address that clients use.
@@ -93,27 +114,23 @@ impl Listener {
     pub async fn serve(self, app: &App, stop: impl Future<Output = ()>) {
         let router = app.router();
         let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(app.settings().connections_max));
+        let slots = Slots::new(app.settings().connections_max);
         let mut stop = std::pin::pin!(stop);
         loop {
-            // Whoever comes when all places are taken waits in the kernel's queue.
-            let place = Arc::clone(&places).acquire_owned();
             let accepted = async {
-                let place = place.await.expect("the semaphore is never closed");
-                (place, self.socket.accept().await)
+                slots.available().await;
+                self.socket.accept().await
             };
-            let (place, accepted) = tokio::select! {
+            let accepted = tokio::select! {
                 accepted = accepted => accepted,
                 () = &mut stop => break,
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let served =
-                        serve(stream, peer, router.clone(), self.tls.clone(), graceful.watcher());
-                    tokio::spawn(async move {
-                        served.await;
-                        drop(place);
-                    });
+                    let slot = Arc::new(slots.take(peer.ip()));
+                    let connection =
+                        Connection { app: app.clone(), router: router.clone(), peer, slot };
+                    tokio::spawn(connection.run(stream, self.tls.clone(), graceful.watcher()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: others end soon.
@@ -130,46 +147,64 @@ impl Listener {
     }
 }
 
-/// Serves one connection, however many requests it brings.
-async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
+/// One connection, however many requests it brings.
+struct Connection {
+    app: App,
     router: Router,
-    tls: Option<Tls>,
-    watcher: Watcher,
-) {
-    // Answers are short and complete, so nothing is gained by waiting for more to send.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "the connection is gone already");
-        return;
-    }
-    let Some(tls) = tls else {
-        return serve_http(TokioIo::new(stream), peer, router, watcher).await;
-    };
-    match tokio::time::timeout(HEAD_TIMEOUT, tls.0.accept(stream)).await {
-        Ok(Ok(stream)) => serve_http(TokioIo::new(stream), peer, router, watcher).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
-    }
+    peer: SocketAddr,
+    slot: Arc<Slot>,
 }
 
-async fn serve_http(
-    io: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    peer: SocketAddr,
-    router: Router,
-    watcher: Watcher,
-) {
-    let with_peer = router.map_request(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        request.map(axum::body::Body::new)
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // A client may close its side as soon as it has asked, and still gets its answer.
-        .half_close(true)
-        .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(io, TowerToHyperService::new(with_peer));
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended early");
+impl Connection {
+    async fn run(self, stream: TcpStream, tls: Option<Tls>, watcher: Watcher) {
+        let slot = Arc::clone(&self.slot);
+        tokio::select! {
+            () = self.serve(stream, tls, watcher) => {}
+            () = slot.evicted() => {
+                tracing::debug!("a connection without a valid key gave way to another");
+            }
+        }
+    }
+
+    async fn serve(self, stream: TcpStream, tls: Option<Tls>, watcher: Watcher) {
+        // Answers are short and complete, so nothing is gained by waiting for more to send.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "the connection is gone already");
+            return;
+        }
+        let Some(tls) = tls else {
+            return self.serve_http(stream, watcher).await;
+        };
+        match tokio::time::timeout(HEAD_TIMEOUT, tls.0.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve_http(stream, watcher).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        }
+    }
+
+    async fn serve_http(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        watcher: Watcher,
+    ) {
+        let Self { app, router, peer, slot } = self;
+        let with_peer = router.map_request(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(Arc::clone(&slot));
+            request.map(axum::body::Body::new)
+        });
+        let write_timeout = app.settings().write_timeout;
+        let refuse = Box::new(move |status| frame::unreadable(&app, status));
+        let stream = Stream::new(stream, write_timeout, refuse);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // A client may close its side as soon as it has asked, and still gets its answer.
+            .half_close(true)
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(BUFFER_SIZE_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(with_peer));
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%error, "a connection ended early");
+        }
     }
 }

@@ -20,12 +20,15 @@ use rmcp::transport::common::http_header::{HEADER_MCP_PROTOCOL_VERSION, HEADER_S
 use serde_json::{Value, json};
 
 use super::App;
+use super::admission::Visitor;
 use super::answer::Failure;
 use super::body::Incoming;
 use super::caller::{self, Caller};
 use super::guard::guarded;
+use super::rate;
 use crate::credential::Credential;
 use crate::mcp::{self, InUse};
+use crate::pool::PoolError;
 
 const EVENTS: &str = "text/event-stream";
 
@@ -39,7 +42,8 @@ pub(super) fn routes(app: &App) -> Router<App> {
 
 /// Lets requests pass with who makes them, and nobody else.
 async fn authenticated(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let (caller, credential) = match admitted(&app, request.headers()).await {
+    let visitor = Visitor::new(request.headers(), request.extensions());
+    let (caller, credential) = match admitted(&app, request.headers(), &visitor).await {
         Ok(admitted) => admitted,
         Err(failure) => {
             let realm = "Bearer realm=\"quipu\"";
@@ -58,23 +62,58 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
             None => return no_connection().into_response(),
         },
     };
-    let is_end = request.method() == Method::DELETE;
-    request.extensions_mut().insert(caller.principal);
+    let payer = rate::payer(&caller.principal);
+    request.extensions_mut().insert(caller.principal.clone());
     request.extensions_mut().insert(credential.clone());
-    let response = match listed(&app, request).await {
-        Ok(Posted::One(request)) => next.run(request).await,
-        Ok(Posted::Several(..)) if in_use.is_none() => {
+    let begins = in_use.is_none() && !is_stateless(request.headers());
+    if !begins {
+        return answered(&app, request, next, (caller, credential, in_use)).await;
+    }
+    if !connections.has_room(&payer) {
+        return too_many().into_response();
+    }
+    // A client that leaves before it has its answer must not leave a connection of nobody behind.
+    let running = tokio::spawn(async move {
+        let owner = caller.actor.clone();
+        let response = answered(&app, request, next, (caller, credential, None)).await;
+        if let Some(id) = connection(response.headers()) {
+            app.0.mcp.connections().begin(id, owner, payer).await;
+        }
+        response
+    });
+    running.await.unwrap_or_else(|_panic| Failure::from(PoolError::Panicked).into_response())
+}
+
+/// Answers a request of a known caller, on a connection of theirs if they name one.
+async fn answered(
+    app: &App,
+    request: Request,
+    next: Next,
+    (caller, credential, in_use): (Caller, Credential, Option<InUse>),
+) -> Response {
+    let is_end = request.method() == Method::DELETE;
+    let posted = match listed(app, request).await {
+        Ok(posted) => posted,
+        Err(failure) => return failure.into_response(),
+    };
+    let _permit = match app.admission().permit() {
+        Ok(permit) => permit,
+        Err(failure) => return failure.into_response(),
+    };
+    let response = match posted {
+        Posted::One(request) => next.run(request).await,
+        Posted::Removed(answer) => return answer,
+        Posted::Several(..) if in_use.is_none() => {
             let message = "a list of messages needs an MCP session; send `initialize` alone first";
             return Failure::invalid(message).into_response();
         }
-        Ok(Posted::Several(parts, messages)) => {
+        Posted::Several(parts, messages) => {
             let requests = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-            match app.0.rate.admit_rest(&caller.actor, requests) {
+            match app.0.rate.admit_rest(&rate::payer(&caller.principal), requests) {
                 Ok(()) => Answers::new(parts, messages, next).response().await,
                 Err(failure) => failure.into_response(),
             }
         }
-        Err(failure) => return failure.into_response(),
     };
     let response = match (is_stream(&response), response.status()) {
         (true, _) => response.map(|body| guarded(body, credential)),
@@ -82,24 +121,40 @@ async fn authenticated(State(app): State<App>, mut request: Request, next: Next)
         (false, StatusCode::ACCEPTED) if is_end => StatusCode::NO_CONTENT.into_response(),
         (false, _) => response,
     };
-    match (in_use, connection(response.headers())) {
-        (Some(in_use), _) => held(response, in_use),
-        (None, Some(id)) => {
-            connections.begin(id, caller.actor);
-            response
-        }
-        (None, None) => response,
+    match in_use {
+        Some(in_use) => held(response, in_use),
+        None => response,
     }
 }
 
-async fn admitted(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), Failure> {
+/// What is said to a caller all of whose connections are in use.
+fn too_many() -> Failure {
+    let message = format!(
+        "too many MCP sessions are in use: a key may have {} and the server {}; end one first",
+        mcp::PER_CALLER_MAX,
+        mcp::TOTAL_MAX
+    );
+    Failure::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
+}
+
+async fn admitted(
+    app: &App,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+) -> Result<(Caller, Credential), Failure> {
     let secret = caller::credential(headers)?;
     let mut credential = Credential::new(app.pool(), &app.0.feed, secret);
     let headers = headers.clone();
     let authenticate = move |engine: &Engine| Caller::authenticate(engine, &headers, None);
-    let (caller, _) = app.pool().read(authenticate).await??;
+    let (caller, _) = if app.admission().is_proven(visitor) {
+        let result = app.pool().read(authenticate).await?;
+        app.admission().note(visitor, &result);
+        result?
+    } else {
+        app.prove(visitor, authenticate).await?
+    };
     credential.expires_with(&caller.principal);
-    app.0.rate.admit(&caller.actor)?;
+    app.0.rate.admit(&rate::payer(&caller.principal))?;
     Ok((caller, credential))
 }
 
@@ -145,6 +200,8 @@ enum Posted {
     One(Request),
     /// A list of messages: revision 2025-03-26 has them.
     Several(Parts, Vec<Value>),
+    /// A method that the revision of the message has no more; this is the answer.
+    Removed(Response),
 }
 
 /// Finds out whether a request brings a list of messages.
@@ -156,6 +213,11 @@ async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
     let mut body = Incoming::new(body);
     body.read_rest(app.settings()).await?;
     let bytes = body.into_bytes();
+    if is_stateless(&parts.headers)
+        && let Some(answer) = removed(&bytes)
+    {
+        return Ok(Posted::Removed(answer));
+    }
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return Ok(Posted::One(Request::from_parts(parts, Body::from(bytes))));
     }
@@ -163,6 +225,27 @@ async fn listed(app: &App, request: Request) -> Result<Posted, Failure> {
         Ok(messages) => Ok(Posted::Several(parts, messages)),
         Err(refusal) => Err(Failure::invalid(refusal.to_string())),
     }
+}
+
+/// Methods of older revisions that the stateless ones do not have.
+const REMOVED: [&str; 5] =
+    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// Returns the answer to a request of a method that was removed. The SDK would look at its
+/// parameters first, and complain about these.
+fn removed(body: &[u8]) -> Option<Response> {
+    let message: Value = serde_json::from_slice(body).ok()?;
+    let (id, method) = (message.get("id")?, message.get("method")?.as_str()?);
+    if !REMOVED.contains(&method) {
+        return None;
+    }
+    let error = json!({
+        "code": ErrorCode::METHOD_NOT_FOUND,
+        "message": format!("{method} is not a method of this revision"),
+    });
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Some((StatusCode::NOT_FOUND, kind, body.to_string()).into_response())
 }
 
 /// The answers to a list of messages, one by one. The next message is not looked at before somebody

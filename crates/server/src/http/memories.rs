@@ -2,8 +2,10 @@
 
 use std::num::NonZero;
 
+use axum::http::HeaderValue;
+use axum::response::Response;
 use quipu_core::Error;
-use quipu_core::engine::{ListQuery, MemoryUpdate, Precondition};
+use quipu_core::engine::{ListQuery, MemoryUpdate, Precondition, Written};
 use quipu_core::model::{Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, View};
 
 use super::answer::{Answer, Failure, json};
@@ -17,6 +19,9 @@ use crate::wire::{
 
 const LIST: &str = "memories";
 
+/// How many credentials the header names.
+const FINDINGS_NAMED_MAX: usize = 20;
+
 pub(super) fn create(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Write)?;
     let view = call.query().view(View::Basic)?;
@@ -24,7 +29,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
     let path = MemoryPath::parse(&body.path).map_err(|error| invalid("path", error))?;
     let content = Content::new(body.content).map_err(|error| invalid("content", error))?;
     let created = call.engine.create(&call.caller.actor, store.id, &path, &content)?;
-    Ok(json(&viewed(&created.memory, view)))
+    Ok(with_findings(json(&viewed(&created.memory, view)), &created))
 }
 
 pub(super) fn list(call: &Call<'_>) -> Answer {
@@ -85,7 +90,7 @@ pub(super) fn update(call: &Call<'_>) -> Answer {
         Err(_) => quipu_core::model::Id::from_bits(0),
     };
     let updated = call.engine.update(&call.caller.actor, store.id, id, &update)?;
-    Ok(json(&viewed(&updated.memory, view)))
+    Ok(with_findings(json(&viewed(&updated.memory, view)), &updated))
 }
 
 pub(super) fn delete(call: &Call<'_>) -> Answer {
@@ -97,6 +102,19 @@ pub(super) fn delete(call: &Call<'_>) -> Answer {
     let id: MemoryId = parse_id(call.parameter("memory"), "memory")?;
     call.engine.delete(&call.caller.actor, store.id, id, precondition)?;
     Ok(json(&DeletedBody::memory(id)))
+}
+
+/// Says in a header which credentials were found in the text: the body is the contract's.
+fn with_findings(mut response: Response, written: &Written) -> Response {
+    let named = written.findings.iter().take(FINDINGS_NAMED_MAX);
+    let found: Vec<_> =
+        named.map(|finding| format!("{};line={}", finding.kind.as_str(), finding.line)).collect();
+    if let Ok(value) = HeaderValue::from_str(&found.join(", "))
+        && !found.is_empty()
+    {
+        response.headers_mut().insert("quipu-credentials-found", value);
+    }
+    response
 }
 
 fn precondition(body: Option<Object<PreconditionBody>>) -> Result<Precondition, Failure> {

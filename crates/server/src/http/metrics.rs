@@ -11,12 +11,14 @@ use axum::http::{Method, StatusCode};
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     routes: Mutex<BTreeMap<String, Vec<Series>>>,
+    /// How many requests were refused or failed, by the type of the error.
+    failures: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// The requests of one route that had the same method and status.
 #[derive(Clone, Debug)]
 struct Series {
-    method: Method,
+    method: &'static str,
     status: StatusCode,
     figures: Figures,
 }
@@ -33,7 +35,7 @@ const BUCKETS_SECONDS: [f64; 8] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.2
 
 impl Series {
     fn labels(&self, route: &str) -> String {
-        let (method, status) = (&self.method, self.status.as_u16());
+        let (method, status) = (self.method, self.status.as_u16());
         format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"")
     }
 }
@@ -51,19 +53,26 @@ impl Figures {
 
 impl Metrics {
     pub(super) fn observe(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
+        let method = label(method);
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         if !routes.contains_key(route) {
             routes.insert(route.to_owned(), Vec::new());
         }
         let Some(all) = routes.get_mut(route) else { return };
-        match all.iter_mut().find(|series| series.method == *method && series.status == status) {
+        match all.iter_mut().find(|series| series.method == method && series.status == status) {
             Some(series) => series.figures.add(took),
             None => {
                 let mut figures = Figures::default();
                 figures.add(took);
-                all.push(Series { method: method.clone(), status, figures });
+                all.push(Series { method, status, figures });
             }
         }
+    }
+
+    /// Counts a request that was refused or failed.
+    pub(super) fn count_failure(&self, error_type: &'static str) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        *failures.entry(error_type).or_default() += 1;
     }
 
     /// Writes everything that was counted.
@@ -93,8 +102,20 @@ impl Metrics {
             line(&mut text, "quipu_request_seconds_sum", labels, figures.seconds);
             line(&mut text, "quipu_request_seconds_count", labels, figures.count);
         }
+        text.push_str("# HELP quipu_request_failures_total Refused and failed requests by type.\n");
+        text.push_str("# TYPE quipu_request_failures_total counter\n");
+        for (error_type, count) in &*self.failures.lock().unwrap_or_else(PoisonError::into_inner) {
+            let labels = format!("type=\"{error_type}\"");
+            line(&mut text, "quipu_request_failures_total", &labels, count);
+        }
         text
     }
+}
+
+/// Returns the label of a method. A client may invent methods, and each label is kept for good.
+fn label(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"];
+    KNOWN.into_iter().find(|known| method == known).unwrap_or("other")
 }
 
 fn line(text: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {

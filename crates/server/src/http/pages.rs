@@ -1,11 +1,10 @@
 //! What is not about memories: health, readiness, metrics, and the description of the API.
 
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quipu_core::Engine;
@@ -14,30 +13,14 @@ use sha2::{Digest as _, Sha256};
 use super::App;
 use super::answer::{Answer, Failure};
 use super::caller::Caller;
-use crate::pool::PoolError;
+use super::figures::{self, Figures};
 
 const OPENAPI: &str = include_str!("../../openapi.json");
-/// A server that cannot read its storage within this time is not ready.
-const READY_TIMEOUT: Duration = Duration::from_secs(1);
-
 const DOCS: &str = include_str!("docs.html");
 
 /// Says that the process lives.
 pub(super) async fn health() -> &'static str {
     "ok\n"
-}
-
-/// Reports whether the storage can be read in time.
-pub(super) async fn ready(State(app): State<App>) -> Answer {
-    let read = app.pool().read(Engine::newest_sequence);
-    let mut failure = match tokio::time::timeout(READY_TIMEOUT, read).await {
-        Ok(Ok(Ok(_))) => return Ok("ready\n".into_response()),
-        Ok(Ok(Err(error))) => Failure::from(error),
-        Ok(Err(error)) => Failure::from(error),
-        Err(_) => Failure::from(PoolError::Overloaded),
-    };
-    failure.status = StatusCode::SERVICE_UNAVAILABLE;
-    Err(failure)
 }
 
 /// Returns the metrics to keys that are not limited to some stores. Where a request comes from says
@@ -49,14 +32,10 @@ pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer 
         if !is_open {
             require_unlimited_key(engine, &headers)?;
         }
-        Ok::<_, Failure>(engine.newest_sequence()?)
+        Ok::<_, Failure>(Figures::read(engine)?)
     };
-    let sequence = app.pool().read(look).await??;
-    let mut text = app.0.metrics.render();
-    text += "# HELP quipu_sequence The newest change of the data directory.\n";
-    text += "# TYPE quipu_sequence counter\n";
-    text += &format!("quipu_sequence {}\n", sequence.0);
-    Ok(with_type("text/plain; version=0.0.4", text))
+    let figures = app.pool().read(look).await??;
+    Ok(with_type("text/plain; version=0.0.4", figures::render(&app, &figures)))
 }
 
 fn require_unlimited_key(engine: &Engine, headers: &HeaderMap) -> Result<(), Failure> {

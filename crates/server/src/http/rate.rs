@@ -5,9 +5,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::http::StatusCode;
+use quipu_core::engine::Principal;
 use quipu_core::model::Actor;
 
 use super::answer::Failure;
+
+/// Returns whose requests these count as. Sessions cost nothing, so a key must not get another
+/// allowance with each.
+pub(super) fn payer(principal: &Principal) -> Actor {
+    match principal {
+        Principal::Key(key) => Actor::ApiKey(key.id),
+        Principal::Session(session) => Actor::Session(session.id),
+    }
+}
 
 /// Gives each caller a bucket of requests that fills up again with time.
 #[derive(Debug)]

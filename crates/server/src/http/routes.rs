@@ -8,7 +8,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
-use super::{App, events, knowledge, memories, own, pages, sessions, stores, versions};
+use super::{App, events, knowledge, memories, own, pages, ready, sessions, stores, versions};
 
 /// The path of the health check.
 pub(super) const HEALTH: &str = "/healthz";
@@ -109,7 +109,7 @@ fn table() -> Vec<Route> {
         route(Method::GET, "/quipu/events", events::stream),
         route(Method::GET, "/quipu/docs", pages::docs),
         route(Method::GET, HEALTH, pages::health),
-        route(Method::GET, "/readyz", pages::ready),
+        route(Method::GET, "/readyz", ready::ready),
         route(Method::GET, "/metrics", pages::metrics),
         route(Method::GET, "/openapi.json", pages::openapi),
     ]

@@ -3,6 +3,8 @@
 //! Deliveries follow the change feed from where the last one has got, so a restart loses none; a
 //! receiver may get one twice and knows it by its id. They are signed as Standard Webhooks are.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,7 +14,8 @@ use quipu_core::backend::{Change, Event, Sequence};
 use quipu_core::model::{Id as _, Timestamp, VersionId, WorkspaceId};
 use quipu_core::{Engine, Error};
 use serde_json::json;
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
+use ureq::http::Uri;
 
 /// A server that wants to be told.
 #[derive(Clone)]
@@ -30,11 +33,28 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns an endpoint with a secret of the form `whsec_` and base64; `None` if it is none.
-    pub fn new(url: &str, secret: &str) -> Option<Self> {
-        let encoded = secret.strip_prefix("whsec_")?;
-        let secret = STANDARD.decode(encoded).ok().filter(|secret| !secret.is_empty())?;
-        Some(Self { url: url.to_owned(), secret })
+    /// Returns an endpoint with an absolute address and a secret of the form `whsec_` and base64.
+    pub fn new(url: &str, secret: &str) -> Result<Self, EndpointError> {
+        let is_absolute = url.parse::<Uri>().is_ok_and(|url| {
+            let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+            is_http && url.host().is_some_and(|host| !host.is_empty())
+        });
+        if !is_absolute {
+            let message = "the address must begin with `https://` or `http://` and name a host";
+            return Err(EndpointError(message.to_owned()));
+        }
+        let decoded = secret.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
+        match decoded.filter(|secret| !secret.is_empty()) {
+            Some(secret) => Ok(Self { url: url.to_owned(), secret }),
+            None => Err(EndpointError("the secret must be `whsec_` and base64".to_owned())),
+        }
+    }
+
+    /// Returns the name of the file whose lock makes a server the only one to deliver here.
+    pub fn lease_name(&self) -> String {
+        let digest: [u8; 32] = Sha256::digest(self.url.as_bytes()).into();
+        let start = digest.first_chunk().copied().unwrap_or_default();
+        format!("webhook-{:016x}.lock", u64::from_be_bytes(start))
     }
 
     /// Returns the signature of a delivery: `v1,` and base64.
@@ -43,6 +63,44 @@ impl Endpoint {
         mac.update(format!("{id}.{at}.{body}").as_bytes());
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
+}
+
+/// Says why an endpoint cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointError(String);
+
+impl std::fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+/// How many deliveries there were.
+#[derive(Debug, Default)]
+pub struct Deliveries {
+    accepted_count: AtomicU64,
+    failed_count: AtomicU64,
+}
+
+impl Deliveries {
+    /// Returns how many were accepted, and how many were given up.
+    pub fn counts(&self) -> (u64, u64) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (count(&self.accepted_count), count(&self.failed_count))
+    }
+}
+
+/// How to deliver.
+#[derive(Clone, Debug)]
+pub struct Delivering {
+    /// The workspace that messages name.
+    pub workspace: WorkspaceId,
+    /// When to try again.
+    pub pauses: Pauses,
+    /// Where deliveries are counted.
+    pub deliveries: Arc<Deliveries>,
 }
 
 /// How a delivery went.
@@ -73,9 +131,8 @@ const BATCH: usize = 100;
 /// Delivers to one endpoint until `stop` says so. Blocks its thread.
 pub fn deliver(
     engine: &Engine,
-    workspace: WorkspaceId,
     endpoint: &Endpoint,
-    pauses: Pauses,
+    how: &Delivering,
     stop: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     let follower = format!("webhook {}", endpoint.url);
@@ -93,10 +150,15 @@ pub fn deliver(
         }
         for change in &changes {
             if let Some(name) = told(change.event) {
-                let message = message(change, name, workspace);
-                match attempt(engine, endpoint, pauses, &message, stop) {
-                    Delivery::Accepted => {}
+                let message = message(change, name, how.workspace);
+                match attempt(engine, endpoint, how.pauses, &message, stop) {
+                    Delivery::Accepted => {
+                        how.deliveries.accepted_count.fetch_add(1, Ordering::Relaxed);
+                    }
+                    // It is delivered after the next start.
+                    Delivery::Failed(_) if stop() => return Ok(()),
                     Delivery::Moved => {
+                        how.deliveries.failed_count.fetch_add(1, Ordering::Relaxed);
                         tracing::error!(
                             url = endpoint.url,
                             "a webhook was redirected and is disabled"
@@ -104,9 +166,12 @@ pub fn deliver(
                         return Ok(());
                     }
                     Delivery::Failed(reason) => {
+                        how.deliveries.failed_count.fetch_add(1, Ordering::Relaxed);
                         tracing::error!(url = endpoint.url, reason, "a webhook was given up");
                     }
                 }
+                // Kept after each: whoever takes over must not deliver it again.
+                engine.keep_cursor(&follower, change.sequence)?;
             }
             seen = change.sequence;
         }
@@ -220,8 +285,19 @@ mod tests {
 
     #[test]
     fn a_secret_must_have_the_standard_form() {
-        assert!(Endpoint::new("https://example.com", "plain").is_none());
-        assert!(Endpoint::new("https://example.com", "whsec_").is_none());
-        assert!(Endpoint::new("https://example.com", "whsec_!").is_none());
+        for secret in ["plain", "whsec_", "whsec_!"] {
+            let error = Endpoint::new("https://example.com", secret).unwrap_err();
+            assert!(error.to_string().contains("whsec_"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_must_be_absolute() {
+        let secret = ["whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"].concat();
+        for url in ["", "example.com/hook", "ftp://example.com", "http://", "https://a b", "/hook"]
+        {
+            let error = Endpoint::new(url, &secret).unwrap_err();
+            assert!(error.to_string().contains("address"), "{url}: {error}");
+        }
     }
 }

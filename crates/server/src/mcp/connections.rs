@@ -13,6 +13,12 @@ use crate::pool::Pool;
 /// How long a connection may be unused. Clients cope badly with one that is gone.
 const IDLE_MAX: Duration = Duration::from_hours(4);
 
+/// How many connections one caller may have. Hosts open one for each window, or for each agent.
+pub(crate) const PER_CALLER_MAX: usize = 64;
+
+/// How many connections there may be in all.
+pub(crate) const TOTAL_MAX: usize = 1024;
+
 /// So often unused connections are looked for.
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 
@@ -32,6 +38,8 @@ struct Inner {
 struct Owned {
     /// Who began it; nobody, if the client went away before it heard that it had begun one.
     owner: Option<Actor>,
+    /// Whose limit it counts against: the owner's, or that of the key behind it.
+    payer: Option<Actor>,
     used_at: Timestamp,
     /// How many requests are being answered, streams of events among them.
     requests: usize,
@@ -84,10 +92,48 @@ impl Connections {
         self.0.sweeping.call_once(|| drop(tokio::spawn(sweep)));
     }
 
-    /// Keeps whose a new connection is.
-    pub(crate) fn begin(&self, id: &str, owner: Actor) {
+    /// Returns how many connections there are.
+    pub(crate) fn count(&self) -> usize {
+        self.owned().len()
+    }
+
+    /// Returns whether a caller may begin another connection, if need be in place of an idle one.
+    pub(crate) fn has_room(&self, payer: &Actor) -> bool {
+        let all = self.owned();
+        let is_idle = |owned: &Owned| owned.requests == 0;
+        let mut own = all.values().filter(|owned| owned.payer.as_ref() == Some(payer));
+        if own.clone().count() >= PER_CALLER_MAX {
+            return own.any(is_idle);
+        }
+        all.len() < TOTAL_MAX || all.values().any(is_idle)
+    }
+
+    /// Keeps whose a new connection is, and ends the one that was idle for longest if there are
+    /// too many: of the same caller, or of all.
+    pub(crate) async fn begin(&self, id: &str, owner: Actor, payer: Actor) {
+        let id: SessionId = id.into();
         let used_at = self.0.pool.now();
-        self.owned().insert(id.into(), Owned { owner: Some(owner), used_at, requests: 0 });
+        let ended = {
+            let mut all = self.owned();
+            let (owner, requests) = (Some(owner), 0);
+            let new = Owned { owner, payer: Some(payer.clone()), used_at, requests };
+            all.insert(Arc::clone(&id), new);
+            let own = all.values().filter(|owned| owned.payer.as_ref() == Some(&payer)).count();
+            let idle = all.iter().filter(|(other, owned)| {
+                let is_candidate = own <= PER_CALLER_MAX || owned.payer.as_ref() == Some(&payer);
+                owned.requests == 0 && **other != id && is_candidate
+            });
+            let is_full = own > PER_CALLER_MAX || all.len() > TOTAL_MAX;
+            let oldest = idle.min_by_key(|(_, owned)| owned.used_at).map(|(id, _)| Arc::clone(id));
+            let ended = oldest.filter(|_| is_full);
+            if let Some(ended) = &ended {
+                all.remove(ended);
+            }
+            ended
+        };
+        if let Some(ended) = ended {
+            self.close(&ended).await;
+        }
     }
 
     /// Ends connections that nobody has used for long: what is told to a client that went away
@@ -99,7 +145,7 @@ impl Connections {
             let live = self.0.manager.sessions.read().await;
             let mut all = self.owned();
             for id in live.keys() {
-                let unknown = || Owned { owner: None, used_at: now, requests: 0 };
+                let unknown = || Owned { owner: None, payer: None, used_at: now, requests: 0 };
                 all.entry(Arc::clone(id)).or_insert_with(unknown);
             }
             all.retain(|id, owned| {

@@ -14,6 +14,8 @@ mod knowledge;
 mod matrix;
 #[path = "rest/mcp.rs"]
 mod mcp;
+#[path = "rest/mcp_limits.rs"]
+mod mcp_limits;
 #[path = "rest/memories.rs"]
 mod memories;
 #[path = "rest/own.rs"]

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Name, StoreId};
-use quipu_server::http::webhooks::{Endpoint, Pauses, deliver};
+use quipu_server::http::webhooks::{Delivering, Endpoint, Pauses, deliver};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -82,9 +82,10 @@ fn while_delivering(server: &Server, url: &str, test: impl FnOnce()) {
     }
     std::thread::scope(|scope| {
         let (engine, workspace) = (&server.engine, server.workspace);
-        let stop = || stopped.load(Ordering::Relaxed);
         let pauses = Pauses([Duration::from_millis(1); 2]);
-        let follower = scope.spawn(move || deliver(engine, workspace, &endpoint, pauses, &stop));
+        let how = Delivering { workspace, pauses, deliveries: server.app.deliveries() };
+        let stop = || stopped.load(Ordering::Relaxed);
+        let follower = scope.spawn(move || deliver(engine, &endpoint, &how, &stop));
         test();
         stopped.store(true, Ordering::Relaxed);
         // Wakes the follower, so that it sees that it is to stop.

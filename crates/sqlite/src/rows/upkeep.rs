@@ -5,6 +5,23 @@ use rusqlite::{Connection, Result, Row};
 /// How much damage SQLite lists before it stops.
 const DAMAGES_MAX: u32 = 20;
 
+/// How much there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Totals {
+    pub(crate) stores: u64,
+    pub(crate) memories: u64,
+    pub(crate) versions: u64,
+}
+
+/// Counts everything.
+pub(crate) fn totals(connection: &Connection) -> Result<Totals> {
+    let sql = "SELECT count(*), coalesce(sum(memories_count), 0),
+        (SELECT count(*) FROM versions) FROM stores";
+    connection.prepare_cached(sql)?.query_row([], |row| {
+        Ok(Totals { stores: row.get(0)?, memories: row.get(1)?, versions: row.get(2)? })
+    })
+}
+
 /// Returns a sentence for everything that is wrong with the file or its rows.
 pub(crate) fn verify(connection: &Connection) -> Result<Vec<String>> {
     let damage = |row: &Row<'_>| row.get::<_, String>(0);

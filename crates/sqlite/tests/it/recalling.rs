@@ -130,3 +130,22 @@ fn no_reading_is_older_than_what_was_acknowledged_before_it() {
         is_done.store(true, Ordering::SeqCst);
     });
 }
+
+#[test]
+fn credentials_that_are_wrong_are_not_kept_and_those_of_sessions_are() {
+    let bench = bench();
+    let workspace = bench.engine.default_workspace().expect("a workspace").id;
+    let name = Name::new("test").expect("a name");
+    let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
+    let (_, secret) = bench.engine.create_key(workspace, &new).expect("a key");
+    let new = NewSession::titled("test", Vec::new(), TokenWish::Issue);
+    let (_, token) = bench.engine.create_session(workspace, &new).expect("a session");
+    let token = token.expect("it was wished for");
+    let recalled = |presented: &str| {
+        drop(bench.engine.principal(presented).expect("it is looked up"));
+        bench.engine.without_waiting(|engine| engine.principal(presented)).is_some()
+    };
+    assert!(recalled(secret.reveal()) && recalled(token.reveal()));
+    assert!(!recalled("a wrong key"), "anybody could fill the memory with these");
+    assert!(recalled(secret.reveal()) && recalled(token.reveal()));
+}

@@ -46,7 +46,7 @@ pub(super) fn request(key: &str, headers: &[(&str, &str)], body: &Value) -> Requ
     request.body(Body::from(body.to_string())).expect("a request")
 }
 
-fn greeting() -> Value {
+pub(super) fn greeting() -> Value {
     let about = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},

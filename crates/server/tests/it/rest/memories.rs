@@ -267,3 +267,20 @@ async fn a_full_store_names_its_limit() {
     let message = server.post(&address(&store, &memory), longer).await.invalid();
     assert!(message.contains("its limit is 10"), "{message}");
 }
+
+#[tokio::test]
+async fn credentials_in_a_text_are_named_in_a_header() {
+    let server = server();
+    let store = server.store("notes").await;
+    let token = ["ghp_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    let uri = format!("{store}/memories");
+    let body = json!({"path": "/a", "content": format!("first\ntoken: {token}\n")});
+    let created = server.post(&uri, body).await;
+    let found = created.headers["quipu-credentials-found"].to_str().unwrap().to_owned();
+    assert!(found.ends_with(";line=2") && !found.contains(&token), "{found}");
+    let id = created.ok()["id"].as_str().unwrap().to_owned();
+    let updated = server.post(&format!("{uri}/{id}"), json!({"content": "nothing"})).await;
+    assert!(!updated.headers.contains_key("quipu-credentials-found"));
+    let updated = server.post(&format!("{uri}/{id}"), json!({"content": token})).await;
+    assert!(updated.headers["quipu-credentials-found"].to_str().unwrap().ends_with(";line=1"));
+}

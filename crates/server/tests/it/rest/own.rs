@@ -122,6 +122,38 @@ async fn the_prompt_of_a_session_is_one_call_away() {
 }
 
 #[tokio::test]
+async fn every_family_of_metrics_is_there() {
+    let server = server();
+    server.call_as("a wrong key", Method::GET, "/v1/memory_stores", Value::Null).await;
+    let metrics = server.get("/metrics").await;
+    let text = metrics.body.as_str().unwrap();
+    for line in [
+        "quipu_authentication_failures_total 1",
+        "quipu_request_failures_total{type=\"authentication_error\"} 1",
+        "quipu_webhook_deliveries_total{result=\"failed\"} 0",
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line}: {text}");
+    }
+    for name in [
+        "stores",
+        "memories",
+        "versions",
+        "database_bytes",
+        "log_bytes",
+        "index_lag",
+        "feed_lag",
+        "writers_waiting",
+        "group_size_sum",
+        "group_size_count",
+        "mcp_connections",
+        "log_lines_dropped_total",
+    ] {
+        let start = format!("quipu_{name} ");
+        assert!(text.lines().any(|line| line.starts_with(&start)), "{start}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn metrics_count_requests_by_route() {
     let server = server();
     server.store("s").await;

@@ -1,0 +1,79 @@
+//! File descriptors: as many as needed, and never the database's for connections.
+
+use quipu_server::http::HttpSettings;
+
+/// What the process needs beside connections and the threads of requests: standard streams, the
+/// runtime, the listener, the write connection, lock files, companions that read.
+const SPARE: usize = 32;
+
+/// Descriptors of a read connection to the database: the file and its log.
+const PER_THREAD: usize = 2;
+
+/// Raises the limit of the process as far as the settings need and the system allows, and lowers
+/// the settings to what there is.
+pub(super) fn fit(http: &mut HttpSettings) {
+    let needed = needed(http);
+    let limit = raised(needed);
+    if limit < needed {
+        let before = http.connections_max;
+        lower(http, limit);
+        tracing::warn!(
+            limit,
+            connections_max = http.connections_max,
+            configured = before,
+            "the limit of open files (`ulimit -n`) allows fewer connections"
+        );
+    }
+}
+
+fn needed(http: &HttpSettings) -> usize {
+    let threads = http.pool.readers_max + http.pool.writers_max;
+    SPARE + PER_THREAD * threads + http.connections_max
+}
+
+fn lower(http: &mut HttpSettings, limit: usize) {
+    let share = limit.saturating_sub(SPARE);
+    let threads_max = (share / 8).max(2);
+    http.pool.readers_max = http.pool.readers_max.min(threads_max);
+    http.pool.writers_max = http.pool.writers_max.min(threads_max);
+    let threads = http.pool.readers_max + http.pool.writers_max;
+    let connections_max = share.saturating_sub(PER_THREAD * threads).max(4);
+    http.connections_max = http.connections_max.min(connections_max);
+}
+
+/// Returns the limit after raising it.
+#[cfg(target_os = "linux")]
+fn raised(needed: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(u64::MAX).min(needed as u64);
+    let limit = match current {
+        Some(current) if current < wanted => {
+            let raised = Rlimit { current: Some(wanted), maximum };
+            if setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { current }
+        }
+        Some(current) => current,
+        None => u64::MAX,
+    };
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn raised(needed: usize) -> usize {
+    needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lowered_fits_into_the_limit() {
+        for limit in [64, 128, 256, 1024] {
+            let mut http = HttpSettings::default();
+            lower(&mut http, limit);
+            assert!(needed(&http) <= limit, "{limit}: {http:?}");
+            assert!(http.connections_max >= 4 && http.pool.readers_max >= 2, "{http:?}");
+        }
+    }
+}

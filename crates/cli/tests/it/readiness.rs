@@ -1,0 +1,70 @@
+//! `/readyz`: what it notices, and what it says.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::server::{KEY, Server};
+use crate::support::Quipu;
+
+fn start(quipu: &Quipu, settings: &[(&str, &str)]) -> Server {
+    let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("QUIPU_ADMIN_KEY", KEY).envs(settings.iter().copied());
+    Server::spawn(command)
+}
+
+fn ready(server: &Server) -> (u16, Value) {
+    server.get("", "/readyz")
+}
+
+#[test]
+fn a_lock_that_is_held_for_long_is_named_with_its_holder() {
+    let quipu = Quipu::with_store();
+    let server = start(&quipu, &[("QUIPU_SERVE_LOCK_HELD_SECONDS_MAX", "1")]);
+    assert_eq!(ready(&server).0, 200);
+    let path = quipu.data().join("quipu.lock");
+    let lock = File::options().read(true).write(true).open(path).expect("the lock file");
+    lock.lock().expect("nobody keeps it");
+    // A writer that is inside only briefly is nothing to report.
+    assert_eq!(ready(&server).0, 200);
+    let start = Instant::now();
+    let (status, body) = loop {
+        let (status, body) = ready(&server);
+        if status != 200 || start.elapsed() > Duration::from_secs(10) {
+            break (status, body);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let message = body["error"]["message"].as_str().unwrap_or_default();
+    assert_eq!(status, 503, "{body}");
+    assert!(message.contains("the write lock has been held") && message.contains("by "), "{body}");
+    assert!(start.elapsed() > Duration::from_millis(900), "{:?}", start.elapsed());
+    lock.unlock().expect("it was held");
+    // Whoever waited for the lock may be inside for a moment.
+    while ready(&server).0 != 200 {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", ready(&server));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_disk_with_too_little_room_is_named() {
+    let quipu = Quipu::empty();
+    let server = start(&quipu, &[("QUIPU_SERVE_DISK_FREE_BYTES_MIN", "9000000000000000000")]);
+    let (status, body) = ready(&server);
+    let message = body["error"]["message"].as_str().unwrap_or_default();
+    assert!(status == 503 && message.contains("the disk is nearly full"), "{body}");
+    assert_eq!(server.get(KEY, "/v1/memory_stores").0, 200, "nothing else is refused");
+}
+
+#[test]
+fn files_that_were_replaced_are_named() {
+    let quipu = Quipu::empty();
+    let server = start(&quipu, &[]);
+    assert_eq!(ready(&server).0, 200);
+    std::fs::remove_file(quipu.data().join("quipu.lock")).expect("it is there");
+    let (status, body) = ready(&server);
+    let message = body["error"]["message"].as_str().unwrap_or_default();
+    assert!(status == 503 && message.contains("quipu.lock"), "{body}");
+}

@@ -1,0 +1,191 @@
+//! The slots for connections, and who loses one when all are taken.
+//!
+//! Without a limit, idle connections use up the descriptors; with a plain limit, whoever holds all
+//! slots locks everybody out. So a newcomer always gets in: it takes the slot of the oldest
+//! connection without a valid credential, of the peer that holds most of those. An honest client
+//! has its answer long before it is the oldest of a thousand.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// All slots.
+#[derive(Clone, Debug)]
+pub(super) struct Slots(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    count_max: usize,
+    table: Mutex<Table>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// How many slots are taken.
+    taken_count: usize,
+    next: u64,
+    /// The connections without a valid credential by peer, each peer's oldest first.
+    strangers: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
+}
+
+/// A slot that is taken until this is dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    slots: Slots,
+    number: u64,
+    peer: IpAddr,
+    evicted: CancellationToken,
+}
+
+impl Slots {
+    pub(super) fn new(count_max: usize) -> Self {
+        let table = Mutex::default();
+        Self(Arc::new(Inner { count_max: count_max.max(1), table, freed: Notify::new() }))
+    }
+
+    /// Waits until a newcomer can get a slot: at once, unless every slot belongs to a connection
+    /// with a valid credential.
+    pub(super) async fn available(&self) {
+        loop {
+            let freed = self.0.freed.notified();
+            {
+                let table = self.table();
+                if table.taken_count < self.0.count_max || !table.strangers.is_empty() {
+                    return;
+                }
+            }
+            freed.await;
+        }
+    }
+
+    /// Takes a slot, if need be that of another connection.
+    pub(super) fn take(&self, peer: IpAddr) -> Slot {
+        let peer = network(peer);
+        let mut table = self.table();
+        if table.taken_count >= self.0.count_max {
+            table.evict();
+        }
+        table.taken_count += 1;
+        table.next += 1;
+        let (number, evicted) = (table.next, CancellationToken::new());
+        table.strangers.entry(peer).or_default().insert(number, evicted.clone());
+        Slot { slots: self.clone(), number, peer, evicted }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn evict(&mut self) {
+        let most = self.strangers.iter().max_by_key(|(_, connections)| connections.len());
+        let Some(peer) = most.map(|(peer, _)| *peer) else { return };
+        let oldest = self.strangers.get(&peer).and_then(BTreeMap::first_key_value);
+        if let Some((&number, evicted)) = oldest {
+            evicted.cancel();
+            self.forget(peer, number);
+        }
+    }
+
+    fn forget(&mut self, peer: IpAddr, number: u64) {
+        if let Some(connections) = self.strangers.get_mut(&peer) {
+            connections.remove(&number);
+            if connections.is_empty() {
+                self.strangers.remove(&peer);
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Protects the connection from eviction: it has presented a valid credential.
+    pub(super) fn protect(&self) {
+        self.slots.table().forget(self.peer, self.number);
+    }
+
+    /// Is ready when the slot was given to another connection.
+    pub(super) async fn evicted(&self) {
+        self.evicted.cancelled().await;
+    }
+
+    /// Returns the peer's address; for IPv6, its network.
+    pub(super) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        {
+            let mut table = self.slots.table();
+            table.forget(self.peer, self.number);
+            table.taken_count -= 1;
+        }
+        self.slots.0.freed.notify_one();
+    }
+}
+
+/// Returns what stands for a peer: one host has a whole /64 of IPv6 addresses.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    const ADA: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const BOB: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+
+    fn is_evicted(slot: &Slot) -> bool {
+        slot.evicted().now_or_never().is_some()
+    }
+
+    #[test]
+    fn a_newcomer_takes_the_slot_of_the_oldest_stranger_of_the_busiest_peer() {
+        let slots = Slots::new(3);
+        let ada = slots.take(ADA);
+        let (first, second) = (slots.take(BOB), slots.take(BOB));
+        assert!(![&ada, &first, &second].into_iter().any(is_evicted));
+        let _third = slots.take(ADA);
+        assert_eq!([&ada, &first, &second].map(is_evicted), [false, true, false]);
+    }
+
+    #[test]
+    fn a_valid_credential_protects() {
+        let slots = Slots::new(2);
+        let (first, second) = (slots.take(ADA), slots.take(ADA));
+        first.protect();
+        let _third = slots.take(ADA);
+        assert_eq!([&first, &second].map(is_evicted), [false, true]);
+    }
+
+    #[tokio::test]
+    async fn newcomers_wait_only_while_everybody_has_a_credential() {
+        let slots = Slots::new(1);
+        let first = slots.take(ADA);
+        assert!(slots.available().now_or_never().is_some());
+        first.protect();
+        assert!(slots.available().now_or_never().is_none());
+        drop(first);
+        slots.available().await;
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_peer() {
+        let near = ["2001:db8::1", "2001:db8::ffff:1"].map(|text| network(text.parse().unwrap()));
+        assert_eq!(near[0], near[1]);
+        assert_ne!(near[0], network("2001:db8:0:1::1".parse().unwrap()));
+        assert_eq!(network("::ffff:192.0.2.1".parse().unwrap()), ADA);
+    }
+}
