@@ -48,9 +48,8 @@ pub fn serve(engine: &Engine, settings: McpSettings, reach: Reach) -> Result<(),
     // A host asks one thing at a time, or a few.
     let pool = Pool::new(engine.clone(), PoolSettings::SMALL);
     let mcp = Mcp::new(pool, settings, feed.clone(), stop.clone());
-    let followed = engine.clone();
-    // It ends with the process.
-    thread::spawn(move || feed.follow(&followed, || false));
+    let (followed, over) = (engine.clone(), stop.clone());
+    thread::spawn(move || feed.follow(&followed, || over.is_cancelled()));
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(PoolSettings::SMALL.blocking_threads_max())
@@ -59,13 +58,15 @@ pub fn serve(engine: &Engine, settings: McpSettings, reach: Reach) -> Result<(),
     let served = runtime.block_on(async {
         let handler = Handler::new(mcp, Door::Stdio(reach));
         let (input, output) = rmcp::transport::stdio_pipes();
-        match handler.serve(Lines::new(input, output, stop)).await {
+        match handler.serve(Lines::new(input, output, stop.clone())).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| failed(&error)),
             // The host went away before it said anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(failed(&error)),
         }
     });
+    // Who closes the data directory next is no failure of the feed.
+    stop.cancel();
     // A thread may still wait for input that never comes.
     runtime.shutdown_background();
     served

@@ -404,3 +404,18 @@ fn nonsense_is_answered_and_the_server_goes_on() {
         host.refusal(tool, arguments);
     }
 }
+
+/// Hosts show the log to people.
+#[test]
+fn a_host_that_leaves_is_no_reason_to_log() {
+    let quipu = Quipu::empty();
+    for _ in 0..5 {
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let mut host = Host::with_log(&quipu, &[], log.reopen().expect("it opens").into());
+        host.greet("2025-11-25");
+        host.ok("list_memory_projects", json!({}));
+        assert_eq!(host.leave(), 0);
+        let log = std::fs::read_to_string(log.path()).expect("it can be read");
+        assert_eq!(log, "");
+    }
+}
