@@ -25,8 +25,8 @@ pub use own::{
 };
 pub use requests::{
     AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
-    ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
-    UpdateStore,
+    RedactVersions, ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy,
+    UpdateSession, UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
 

@@ -14,8 +14,8 @@ use super::sessions::session;
 use crate::mcp::MEMORY_STORE;
 use crate::tool::{self, MemoryTool, Strings, ToolSettings};
 use crate::wire::{
-    MemoryBody, PolicyBody, RestoreVersion, StartToolSession, TokenBody, ToolSessionBody,
-    UpdatePolicy,
+    ListBody, MemoryBody, PolicyBody, RedactVersions, RestoreVersion, StartToolSession, TokenBody,
+    ToolSessionBody, UpdatePolicy, VersionBody,
 };
 
 /// Returns whether a command of the memory tool reads or writes.
@@ -141,6 +141,24 @@ pub(super) fn restore(call: &Call<'_>) -> Answer {
     let to = body.path.as_deref().map(MemoryPath::parse).transpose().map_err(Error::from)?;
     let restored = call.engine.restore(&call.caller.actor, store.id, version, to.as_ref())?;
     Ok(json(&MemoryBody::from(&restored.memory)))
+}
+
+/// How many versions one request redacts at most.
+const REDACTED_MAX: usize = 1_000;
+
+/// Takes the text out of several versions, all or none; the files are searched once for all of them.
+pub(super) fn redact(call: &Call<'_>) -> Answer {
+    let store = call.named_store(Need::Manage)?;
+    let body: RedactVersions = call.body()?;
+    let ids = &body.memory_version_ids;
+    if ids.is_empty() || ids.len() > REDACTED_MAX {
+        let message = format!("`memory_version_ids` names 1 to {REDACTED_MAX} versions");
+        return Err(Failure::invalid(message));
+    }
+    let ids = ids.iter().map(|id| parse_id::<VersionId>(id, "memory version"));
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let redacted = call.engine.redact(&call.caller.actor, store.id, &ids)?;
+    Ok(json(&ListBody::complete(redacted.iter().map(VersionBody::from).collect())))
 }
 
 /// Returns the text that tells the agent of a session how to use its memory.

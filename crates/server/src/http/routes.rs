@@ -100,6 +100,7 @@ fn table() -> Vec<Route> {
         read(Method::GET, "/quipu/stores/{store}/policy", own::policy),
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
         write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
+        write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
         read(Method::GET, "/quipu/search", knowledge::search),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),

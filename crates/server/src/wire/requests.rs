@@ -167,6 +167,14 @@ pub struct UpdatePolicy {
     pub expire_after_days: Option<u32>,
 }
 
+/// The body of a request to take the text out of several versions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedactVersions {
+    /// The versions.
+    pub memory_version_ids: Vec<String>,
+}
+
 /// The body of a request to write an old version again.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

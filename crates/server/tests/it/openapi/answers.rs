@@ -126,6 +126,7 @@ const CONTEXT: &str = "/quipu/stores/{store}/context";
 const RECENT: &str = "/quipu/stores/{store}/recent";
 const LINKS: &str = "/quipu/stores/{store}/links";
 const POLICY: &str = "/quipu/stores/{store}/policy";
+const REDACT_SEVERAL: &str = "/quipu/stores/{store}/redact";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
 
 #[tokio::test]
@@ -182,6 +183,7 @@ async fn use_memories(witness: &mut Witness) {
     witness.call(Method::POST, RESTORE, json!({"memory_version_id": version})).await;
     witness.call(Method::GET, VERSION, Value::Null).await;
     witness.call(Method::POST, REDACT, Value::Null).await;
+    witness.call(Method::POST, REDACT_SEVERAL, json!({"memory_version_ids": [version]})).await;
     witness.refused(400, Method::POST, RESTORE, json!({"memory_version_id": version})).await;
     witness.call(Method::DELETE, MEMORY, Value::Null).await;
     for query in ["", "?view=full&limit=3", "?operation=deleted"] {
@@ -308,6 +310,7 @@ fn body_for(path: &str) -> Value {
     match path {
         TOOL => json!({"command": "view", "path": "/memories"}),
         RESTORE => json!({"memory_version_id": "x"}),
+        REDACT_SEVERAL => json!({"memory_version_ids": ["x"]}),
         _ => json!({}),
     }
 }

@@ -88,6 +88,30 @@ async fn versions_are_listed_newest_first_with_all_filters() {
 }
 
 #[tokio::test]
+async fn several_versions_are_redacted_together_or_not_at_all() {
+    let server = server();
+    let store = server.store("s").await;
+    let id = store.rsplit('/').next().unwrap().to_owned();
+    let (mut versions, mut memories) = (Vec::new(), Vec::new());
+    for path in ["/a", "/b"] {
+        let memory = server.memory(&store, path, "secret").await;
+        versions.push(memory["memory_version_id"].clone());
+        memories.push(format!("{store}/memories/{}", memory["id"].as_str().unwrap()));
+    }
+    server.post(&memories[0], json!({"content": "public"})).await.ok();
+    let uri = format!("/quipu/stores/{id}/redact");
+    let refused = server.post(&uri, json!({"memory_version_ids": versions})).await.invalid();
+    assert!(refused.contains("`/b`") && !refused.contains("`/a`"), "{refused}");
+    let first = format!("{store}/memory_versions/{}", versions[0].as_str().unwrap());
+    assert_eq!(server.get(&first).await.ok()["content"], "secret");
+    server.delete(&memories[1]).await.ok();
+    let redacted = server.post(&uri, json!({"memory_version_ids": versions})).await.ok();
+    assert_eq!(redacted["data"].as_array().unwrap().len(), 2);
+    assert!(server.get(&first).await.ok()["content"].is_null());
+    server.post(&uri, json!({"memory_version_ids": []})).await.invalid();
+}
+
+#[tokio::test]
 async fn redaction_takes_the_text_and_keeps_the_record() {
     let server = server();
     let store = server.store("s").await;
