@@ -6,6 +6,8 @@
 //! it wait for that, and what the feed says about it is put off, because its own version may be in
 //! the feed before the tree knows that it is its own.
 
+use std::panic::{self, AssertUnwindSafe};
+
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
 use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View};
@@ -76,7 +78,11 @@ impl Turn<'_> {
             Target::Parked(..) | Target::New => None,
         };
         self.state.being_stored.push(BeingStored { ino, memory, path: job.path.clone() });
-        let stored = self.without_lock(|tree| tree.perform(&job));
+        // Whoever waits for the file must not wait forever, whatever happens.
+        let perform = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| tree.perform(&job)));
+        let stored = self.without_lock(perform).unwrap_or_else(|_panic| {
+            Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
+        });
         self.state.being_stored.retain(|other| other.ino != ino);
         let stored = self.take_over(ino, &job, stored, maker);
         let stored = self.note_stored(ino, stored);
