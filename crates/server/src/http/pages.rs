@@ -11,6 +11,7 @@ use quipu_core::Engine;
 use sha2::{Digest as _, Sha256};
 
 use super::App;
+use super::admission::Visitor;
 use super::answer::{Answer, Failure};
 use super::caller::Caller;
 use super::figures::{self, Figures};
@@ -26,15 +27,12 @@ pub(super) async fn health() -> &'static str {
 /// Returns the metrics to keys that are not limited to some stores. Where a request comes from says
 /// nothing: behind a proxy, and to other users of this host, every caller is a local one.
 pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer {
-    let is_open = app.settings().metrics_open;
-    let headers = request.headers().clone();
-    let look = move |engine: &Engine| {
-        if !is_open {
-            require_unlimited_key(engine, &headers)?;
-        }
-        Ok::<_, Failure>(Figures::read(engine)?)
-    };
-    let figures = app.pool().read(look).await??;
+    if !app.settings().metrics_open {
+        let visitor = Visitor::new(request.headers(), request.extensions());
+        let headers = request.headers().clone();
+        app.prove(&visitor, move |engine: &Engine| require_unlimited_key(engine, &headers)).await?;
+    }
+    let figures = app.pool().read(Figures::read).await??;
     Ok(with_type("text/plain; version=0.0.4", figures::render(&app, &figures)))
 }
 

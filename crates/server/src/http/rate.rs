@@ -15,7 +15,9 @@ use super::answer::Failure;
 pub(super) fn payer(principal: &Principal) -> Actor {
     match principal {
         Principal::Key(key) => Actor::ApiKey(key.id),
-        Principal::Session(session) => Actor::Session(session.id),
+        Principal::Session(session) => {
+            session.key.map_or(Actor::Session(session.id), Actor::ApiKey)
+        }
     }
 }
 

@@ -240,6 +240,33 @@ async fn a_rate_limit_is_told_with_the_time_to_wait() {
 }
 
 #[tokio::test]
+async fn sessions_share_the_rate_limit_of_their_key() {
+    let settings = HttpSettings { requests_per_minute_max: Some(8), ..HttpSettings::default() };
+    let server = server_with(settings, Limits::default());
+    let store = server.store("s").await;
+    let store = store.rsplit('/').next().unwrap();
+    let resources = json!([{"type": "memory_store", "memory_store_id": store}]);
+    let session = json!({
+        "agent": "agent_1", "environment_id": "env_1", "resources": resources, "title": "a",
+    });
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let reply = server.post("/v1/sessions", session.clone()).await;
+        tokens.push(reply.headers["quipu-session-token"].to_str().unwrap().to_owned());
+    }
+    // Three requests were made with the key; with any number of sessions five are left.
+    let uri = format!("/v1/memory_stores/{store}");
+    for number in 0..5 {
+        let reply = server.call_as(&tokens[number % 2], Method::GET, &uri, Value::Null).await;
+        assert_eq!(reply.status, 200, "{number}");
+    }
+    for credential in [&tokens[0], &tokens[1], &server.key] {
+        let reply = server.call_as(credential, Method::GET, &uri, Value::Null).await;
+        reply.error(429, "rate_limit_error");
+    }
+}
+
+#[tokio::test]
 async fn bodies_over_the_limit_are_refused() {
     let settings = HttpSettings { body_size_bytes_max: 1000, ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
