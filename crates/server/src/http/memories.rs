@@ -105,7 +105,7 @@ pub(super) fn delete(call: &Call<'_>) -> Answer {
 }
 
 /// Says in a header which credentials were found in the text: the body is the contract's.
-fn with_findings(mut response: Response, written: &Written) -> Response {
+pub(super) fn with_findings(mut response: Response, written: &Written) -> Response {
     let named = written.findings.iter().take(FINDINGS_NAMED_MAX);
     let found: Vec<_> =
         named.map(|finding| format!("{};line={}", finding.kind.as_str(), finding.line)).collect();

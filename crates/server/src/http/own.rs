@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
+use super::memories::with_findings;
 use super::sessions::session;
 use crate::mcp::MEMORY_STORE;
 use crate::tool::{self, MemoryTool, Strings, ToolSettings};
@@ -140,7 +141,7 @@ pub(super) fn restore(call: &Call<'_>) -> Answer {
     let version: VersionId = parse_id(&body.memory_version_id, "memory version")?;
     let to = body.path.as_deref().map(MemoryPath::parse).transpose().map_err(Error::from)?;
     let restored = call.engine.restore(&call.caller.actor, store.id, version, to.as_ref())?;
-    Ok(json(&MemoryBody::from(&restored.memory)))
+    Ok(with_findings(json(&MemoryBody::from(&restored.memory)), &restored))
 }
 
 /// How many versions one request redacts at most.
