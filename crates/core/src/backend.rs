@@ -17,8 +17,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use crate::model::{
-    Content, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash,
-    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
+    Content, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal,
+    SecretHash, Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
     WorkspaceId,
 };
 
@@ -175,6 +175,9 @@ pub trait Reader {
     /// Returns the versions that the query selects, the newest first.
     fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error>;
 
+    /// Returns up to `limit` refusals of a store, the newest first.
+    fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error>;
+
     /// Returns a session.
     fn session(&self, id: SessionId) -> Result<Option<Session>, Error>;
 
@@ -259,7 +262,7 @@ pub trait Writer: Reader {
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
     /// Takes path, text, hash and size out of a version and notes who did it. An entry of the index
-    /// that was made of the version goes with them.
+    /// that was made of the version goes with them, as do refusals that name the path.
     fn redact(
         &mut self,
         store: StoreId,
@@ -274,6 +277,9 @@ pub trait Writer: Reader {
     /// were made of them, and returns how many there were. Changes made before the same moment
     /// leave the feed, except the newest.
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
+
+    /// Adds a refusal, and removes all but the newest `kept_count` of its store.
+    fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error>;
 
     /// Adds or replaces a session.
     fn put_session(&mut self, session: &Session) -> Result<(), Error>;

@@ -9,6 +9,7 @@ mod id;
 mod key;
 mod memory;
 mod path;
+mod refusal;
 mod session;
 mod store;
 mod text;
@@ -22,6 +23,7 @@ pub use id::{Id, KeyId, MemoryId, ParseIdError, SessionId, StoreId, VersionId, W
 pub use key::{Key, KeySecret, Role, SecretHash, Workspace};
 pub use memory::{Listing, Memory, View};
 pub use path::{Directory, MemoryPath, PATH_SIZE_BYTES_MAX, PathError, SEGMENTS_MAX};
+pub use refusal::Refusal;
 pub use session::{Access, Attachment, Session, slug};
 pub use store::{DeletedStore, Metadata, SecretPolicy, Store, StorePolicy};
 pub use text::{Description, Instructions, Name, TextError};

@@ -60,6 +60,7 @@ pub struct Tree {
     /// Rings when a file that was being stored without the lock is stored.
     stored: Condvar,
     notices: Sender<Notice>,
+    recorder: problems::Recorder,
 }
 
 /// What a tree shows, and on whose behalf.
@@ -151,10 +152,9 @@ impl Tree {
             being_stored: Vec::new(),
             put_off: Vec::new(),
         };
-        Ok((
-            Self { engine, settings, state: Mutex::new(state), stored: Condvar::new(), notices },
-            told,
-        ))
+        let recorder = problems::Recorder::start(engine.clone());
+        let (state, stored) = (Mutex::new(state), Condvar::new());
+        Ok((Self { engine, settings, state, stored, notices, recorder }, told))
     }
 
     /// Returns the engine.

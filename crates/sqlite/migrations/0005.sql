@@ -22,3 +22,14 @@ ALTER TABLE workspaces ADD COLUMN default_store BLOB;
 
 -- The version that an undo went back to, if this one is an undo.
 ALTER TABLE versions ADD COLUMN undone_to BLOB;
+
+-- Texts that were not stored, or not as their writer expected; without the texts.
+CREATE TABLE refusals (
+    num INTEGER PRIMARY KEY AUTOINCREMENT,
+    store INTEGER NOT NULL REFERENCES stores (num),
+    at INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX refusals_by_store ON refusals (store, num);

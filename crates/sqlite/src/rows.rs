@@ -8,6 +8,7 @@ mod columns;
 mod index;
 mod keys;
 mod memories;
+mod refusals;
 mod sessions;
 mod stores;
 mod upkeep;
@@ -22,8 +23,9 @@ use quipu_core::backend::{
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session,
-    SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
+    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
+    WorkspaceId,
 };
 use rusqlite::Connection;
 
@@ -148,6 +150,10 @@ impl Reader for Rows<'_> {
         versions::versions(self.connection()?, store, query).or_storage_error()
     }
 
+    fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error> {
+        refusals::refusals(self.connection()?, store, limit).or_storage_error()
+    }
+
     fn session(&self, id: SessionId) -> Result<Option<Session>, Error> {
         sessions::session(self.connection()?, id).or_storage_error()
     }
@@ -267,6 +273,10 @@ impl Writer for Rows<'_> {
 
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
         versions::prune(self.connection()?, rule, limit).or_storage_error()
+    }
+
+    fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {
+        refusals::put_refusal(self.connection()?, refusal, kept_count).or_storage_error()
     }
 
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {

@@ -66,6 +66,7 @@ macro_rules! conformance_tests {
             a_removed_store_takes_its_rows_along,
             a_deleted_store_is_hidden_until_it_is_restored,
             a_deleted_store_can_be_removed,
+            refusals_are_bounded_and_go_with_what_they_name,
             a_removed_store_leaves_keys_but_stays_on_record_in_sessions,
             redaction_takes_out_path_text_hash_and_size,
             pruning_gives_up_what_the_rule_says,

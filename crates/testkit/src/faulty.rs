@@ -10,8 +10,9 @@ use quipu_core::backend::{
 };
 use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session,
-    SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
+    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
+    WorkspaceId,
 };
 use quipu_core::{Error, ErrorKind};
 
@@ -171,6 +172,7 @@ macro_rules! stepping_reader {
                 fn noted_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
                 fn version(read, store: StoreId, id: VersionId, view: View) -> Option<Version>;
                 fn versions(read, store: StoreId, query: &VersionQuery) -> Vec<Version>;
+                fn refusals(read, store: StoreId, limit: usize) -> Vec<Refusal>;
                 fn session(read, id: SessionId) -> Option<Session>;
                 fn session_with_token(read, token: &SecretHash) -> Option<Session>;
                 fn sessions(read, query: &SessionQuery) -> Vec<Session>;
@@ -207,6 +209,7 @@ impl Writer for FaultyWriter<'_> {
         fn redact(write, store: StoreId, version: VersionId, redaction: &Redaction) -> ();
         fn touch(write, store: StoreId, memory: MemoryId, at: Timestamp) -> ();
         fn prune(write, rule: &PruneRule, limit: usize) -> usize;
+        fn put_refusal(write, refusal: &Refusal, kept_count: usize) -> ();
         fn put_session(write, session: &Session) -> ();
         fn remove_session(write, id: SessionId) -> ();
         fn prune_sessions(write, before: Timestamp, limit: usize) -> usize;

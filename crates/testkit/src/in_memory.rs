@@ -1,25 +1,27 @@
 //! The simplest backend: everything in maps, copied for every write.
 
+mod backend;
 mod deleted;
 mod index;
+mod refusals;
 mod sessions;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Condition, Event, LookWork, MemoryQuery, PruneRule, Purpose,
-    ReadWork, Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Archived, Change, Commit, Event, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery,
+    StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::index::{
     Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
 };
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, SecretHash, Session,
-    SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace, WorkspaceId,
+    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
+    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
+    WorkspaceId,
 };
 
 use deleted::Deleted;
@@ -38,6 +40,7 @@ struct State {
     stores: BTreeMap<StoreId, Store>,
     deleted_stores: BTreeMap<StoreId, Deleted>,
     removed_stores: BTreeMap<StoreId, WorkspaceId>,
+    refusals: Vec<Refusal>,
     memories: BTreeMap<(StoreId, MemoryPath), Memory>,
     touched: BTreeMap<MemoryId, Timestamp>,
     versions: BTreeMap<VersionId, Version>,
@@ -52,72 +55,6 @@ struct State {
 impl InMemoryBackend {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Backend for InMemoryBackend {
-    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        let snapshot = self.lock().clone();
-        work(&snapshot)
-    }
-
-    fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
-        Some(self.read(work))
-    }
-
-    fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        let mut state = self.lock();
-        let mut changed = state.clone();
-        work(&mut changed)?;
-        changed.commits += 1;
-        *state = changed;
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        let newest = |state: &State| state.changes.keys().next_back().copied().unwrap_or_default();
-        let nothing_new = |state: &mut State| newest(state) <= seen;
-        let waited = self.changed.wait_timeout_while(self.lock(), patience, nothing_new);
-        Ok(newest(&waited.unwrap_or_else(PoisonError::into_inner).0))
-    }
-
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
-        let deadline = Instant::now() + patience;
-        loop {
-            let commits = self.lock().commits;
-            let left = deadline.saturating_duration_since(Instant::now());
-            if look()? || left.is_zero() {
-                return Ok(());
-            }
-            let nothing_new = |state: &mut State| state.commits == commits;
-            drop(self.changed.wait_timeout_while(self.lock(), left, nothing_new));
-        }
-    }
-
-    fn erase(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn is_erased(&self) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn condition(&self) -> Result<Condition, Error> {
-        Ok(Condition::default())
-    }
-
-    fn verify(&self) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn verify_index(&self) -> Result<Vec<String>, Error> {
-        let state = self.lock();
-        Ok(state.index.differences(&state))
-    }
-
-    fn rebuild(&self) -> Result<(), Error> {
-        Ok(())
     }
 }
 
@@ -266,6 +203,10 @@ impl Reader for State {
         Ok(selected)
     }
 
+    fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error> {
+        Ok(self.refused(store, limit))
+    }
+
     fn session(&self, id: SessionId) -> Result<Option<Session>, Error> {
         Ok(self.sessions.get(&id).cloned())
     }
@@ -407,6 +348,8 @@ impl Writer for State {
         self.index.remove(|row| row.store == store && row.version == version);
         let version = self.versions.get_mut(&version).filter(|version| version.store == store);
         if let Some(version) = version {
+            let path = version.path.as_ref().map(MemoryPath::as_str);
+            self.refusals.retain(|it| it.store != store || Some(it.path.as_str()) != path);
             version.path = None;
             version.content = None;
             version.hash = None;
@@ -447,6 +390,11 @@ impl Writer for State {
         let newest = self.newest_change()?.0;
         self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
         Ok(given_up.len())
+    }
+
+    fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {
+        self.refuse(refusal, kept_count);
+        Ok(())
     }
 
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {

@@ -32,6 +32,9 @@ pub(crate) struct LogArguments {
     /// The changes of all stores
     #[arg(long)]
     pub(crate) all: bool,
+    /// Show texts that a mount did not store, or stored in the place of another text, instead
+    #[arg(long, conflicts_with_all = ["memory", "oneline", "operation", "actor", "since", "until", "grep"])]
+    pub(crate) refused: bool,
 }
 
 #[derive(Args, Debug)]

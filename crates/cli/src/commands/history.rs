@@ -1,5 +1,6 @@
 //! `quipu log`, `show`, `diff`, `restore` and `redact`.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write};
 
@@ -8,11 +9,12 @@ use quipu_core::Error;
 use quipu_core::backend::{Archived, Span, VersionFilter, VersionQuery};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::model::{
-    Actor, Content, MemoryId, MemoryPath, Operation, Store, StoreId, Timestamp, Version, VersionId,
-    View,
+    Actor, Content, MemoryId, MemoryPath, Operation, Refusal, Store, StoreId, Timestamp, Version,
+    VersionId, View,
 };
 use quipu_core::timeframe;
 use quipu_server::wire::{DiffBody, ListBody, VersionBody};
+use serde::Serialize;
 
 use super::memories::{print_text, report};
 use crate::args::{DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments};
@@ -31,6 +33,9 @@ const TERMINAL_LIMIT: usize = 50;
 pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let stores = if arguments.all { data.stores(Archived::Show)? } else { vec![data.store()?] };
+    if arguments.refused {
+        return refused(context, &data, &stores, arguments);
+    }
     let mut versions = Versions::new(&data, &stores, arguments)?;
     let limit = arguments.limit.unwrap_or(usize::MAX);
     if context.form == Form::Json {
@@ -67,6 +72,47 @@ pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Fai
         note(&format!("only the newest {TERMINAL_LIMIT} are shown; `-n COUNT` shows more"));
     }
     Ok(())
+}
+
+/// A refusal, for scripts.
+#[derive(Serialize)]
+struct RefusalBody {
+    memory_store_id: String,
+    path: String,
+    created_at: String,
+    actor: String,
+    reason: String,
+}
+
+fn refused(
+    context: &Context,
+    data: &Data,
+    stores: &[Store],
+    arguments: &LogArguments,
+) -> Result<(), Failure> {
+    let limit = arguments.limit.unwrap_or(usize::MAX);
+    let mut refusals = Vec::new();
+    for store in stores {
+        refusals.extend(data.engine.refusals(store.id, limit)?);
+    }
+    refusals.sort_by_key(|refusal| Reverse(refusal.at));
+    refusals.truncate(limit);
+    let bodies = refusals.iter().map(|refusal| RefusalBody {
+        memory_store_id: refusal.store.to_string(),
+        path: refusal.path.clone(),
+        created_at: refusal.at.to_string(),
+        actor: refusal.actor.to_string(),
+        reason: refusal.reason.clone(),
+    });
+    let authors = data.authors();
+    answer(context.form, &ListBody::complete(bodies.collect()), |out| {
+        for refusal in &refusals {
+            let Refusal { path, reason, .. } = refusal;
+            let author = authors.short(&refusal.actor);
+            writeln!(out, "{}  {author}  {path} {reason}", local(refusal.at))?;
+        }
+        Ok(())
+    })
 }
 
 /// The versions of some stores that the arguments select, the newest first.

@@ -99,6 +99,12 @@ fn what_was_not_stored_is_listed_in_a_report() {
     mount.bash("printf 'caf\\xc3' > other.md");
     let text = fs::read_to_string(&report).unwrap();
     assert!(text.contains("/other.md") && !text.contains("/keys.md"), "{text}");
+
+    // The history has all of it, also after the mount has ended.
+    let refused = || mount.quipu(&["-s", "notes", "log", "--refused"]);
+    eventually("all problems are recorded", || refused().lines().count() == 4);
+    let log = refused();
+    assert!(log.contains("/keys.md was not stored") && !log.contains(&secret), "{log}");
 }
 
 #[test]

@@ -3,13 +3,17 @@
 use crate::backend::{Event, Reader, VersionFilter, VersionQuery};
 use crate::diff::Diff;
 use crate::model::{
-    Actor, Content, MemoryId, MemoryPath, Operation, Redaction, StoreId, Version, VersionId, View,
+    Actor, Content, MemoryId, MemoryPath, Operation, Redaction, Refusal, StoreId, Version,
+    VersionId, View,
 };
 use crate::{Error, ErrorKind};
 
 use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target, Transaction};
 use super::{Engine, Page, Precondition, Written, existing_store};
+
+/// How many refusals of a store are kept.
+const REFUSALS_KEPT: usize = 1_000;
 
 impl Engine {
     /// Returns a version.
@@ -118,6 +122,22 @@ impl Engine {
         })?;
         self.erase()?;
         Ok(versions)
+    }
+
+    /// Notes that a text was not stored, or not as its writer expected.
+    pub fn note_refusal(&self, refusal: &Refusal) -> Result<(), Error> {
+        self.write(|ledger| {
+            existing_store(ledger.reader(), refusal.store)?;
+            ledger.writer.put_refusal(refusal, REFUSALS_KEPT)
+        })
+    }
+
+    /// Returns what was lately refused in a store, the newest first.
+    pub fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error> {
+        self.read(|reader| {
+            existing_store(reader, store)?;
+            reader.refusals(store, limit)
+        })
     }
 
     /// Compares the texts of two versions; a deletion counts as an empty text, as does `None`.

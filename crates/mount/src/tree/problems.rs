@@ -7,8 +7,11 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 
-use quipu_core::model::{Timestamp, VersionId};
+use quipu_core::Engine;
+use quipu_core::model::{Refusal, Timestamp, VersionId};
 
 use super::{Notice, Turn};
 use crate::error::TreeError;
@@ -51,19 +54,50 @@ impl Problems {
             Remove this file when you have read it.\n\n"
             .to_owned();
         for Problem { at, path, trouble } in self.0.iter().rev() {
-            let line = match trouble {
-                Trouble::Refused(error) => {
-                    format!("- {at} `{path}` was not stored: {}\n", reason(*error))
-                }
-                Trouble::Overridden(version) => format!(
-                    "- {at} `{path}` was stored, but another door had changed it meanwhile and both \
-                     changes could not be merged: the other text is version `{version}`\n"
-                ),
-            };
             // Writing to a string does not fail.
-            text.write_str(&line).unwrap_or_default();
+            writeln!(text, "- {at} `{path}` {}", trouble.told()).unwrap_or_default();
         }
         text
+    }
+}
+
+impl Trouble {
+    fn told(self) -> String {
+        match self {
+            Self::Refused(error) => format!("was not stored: {}", reason(error)),
+            Self::Overridden(version) => format!(
+                "was stored, but another door had changed it meanwhile and both changes could not be \
+                 merged: the other text is version `{version}`"
+            ),
+        }
+    }
+}
+
+/// Keeps problems in the store's data too, where `quipu log --refused` finds them after the mount has
+/// ended.
+///
+/// A thread of its own does that, because whoever reports a problem holds the tree's lock. If it falls
+/// behind, problems are only in the report.
+#[derive(Debug)]
+pub(super) struct Recorder(SyncSender<Refusal>);
+
+impl Recorder {
+    pub(super) fn start(engine: Engine) -> Self {
+        let (sender, refusals) = sync_channel::<Refusal>(PROBLEMS_MAX);
+        thread::spawn(move || {
+            for refusal in refusals {
+                if let Err(error) = engine.note_refusal(&refusal) {
+                    tracing::warn!(%error, "a problem cannot be recorded");
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    fn record(&self, refusal: Refusal) {
+        if let Err(error) = self.0.try_send(refusal) {
+            tracing::warn!(%error, "a problem cannot be recorded");
+        }
     }
 }
 
@@ -104,6 +138,14 @@ impl Turn<'_> {
     pub(super) fn report_at(&mut self, path: &str, trouble: Trouble) {
         tracing::warn!(path, ?trouble, "a text was refused or overridden");
         let at = self.now();
+        let settings = &self.tree.settings;
+        self.tree.recorder.record(Refusal {
+            store: settings.store,
+            at,
+            path: path.to_owned(),
+            actor: settings.actor.clone(),
+            reason: trouble.told(),
+        });
         let problems = &mut self.state.problems.0;
         problems.push_back(Problem { at, path: path.to_owned(), trouble });
         if problems.len() > PROBLEMS_MAX {

@@ -235,6 +235,7 @@ pub(crate) fn remove_deleted(connection: &Connection) -> Result<bool> {
     let removed = connection.prepare_cached(sql)?;
     let memories_count = { removed }.execute(params![store, limit(REMOVED_ROWS_MAX)])?;
     if moments.is_empty() && memories_count == 0 {
+        connection.execute("DELETE FROM refusals WHERE store = ?1", [store])?;
         connection.execute("DELETE FROM removed_stores WHERE num = ?1", [store])?;
     }
     Ok(true)

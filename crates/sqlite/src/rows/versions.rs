@@ -172,6 +172,9 @@ pub(super) fn redact(
     let at = id.created_at().as_micros();
     if version(connection, store, id, View::Basic)?.is_some() {
         index::remove_version(connection, at)?;
+        let sql = "DELETE FROM refusals
+            WHERE (store, path) = (SELECT store, path FROM versions WHERE at = ?1)";
+        connection.prepare_cached(sql)?.execute([at])?;
     }
     let sql = format!(
         "UPDATE versions SET path = NULL, hash = NULL, size_bytes = NULL,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quipu_core::backend::{Event, PruneRule, Sequence, Usage};
 use quipu_core::model::{
-    DeletedStore, Memory, Metadata, Name, Redaction, SecretPolicy, Session, Store, StorePolicy,
-    View, Workspace,
+    DeletedStore, Memory, Metadata, Name, Redaction, Refusal, SecretPolicy, Session, Store,
+    StorePolicy, View, Workspace,
 };
 
 use super::{Fixture, Rows};
@@ -199,6 +199,51 @@ pub fn a_removed_store_leaves_keys_but_stays_on_record_in_sessions(fixture: &Fix
         let key = reader.key(Rows::key(3, None).id)?.expect("the key stays");
         assert_eq!(key.stores, Some(vec![stays.id]));
         assert_eq!(reader.session(session.id)?.as_ref(), Some(&session));
+        Ok(())
+    });
+}
+
+/// "Adds a refusal, and removes all but the newest `kept_count` of its store"; "refusals that name the
+/// path" go with a redacted version.
+pub fn refusals_are_bounded_and_go_with_what_they_name(fixture: &Fixture) {
+    let (store, other) = (Rows::store(1), Rows::store(2));
+    fixture.with_stores(&[&store, &other]);
+    let first = Rows::memory(&store, 1, "/a", "secret");
+    let second = Rows::changed(&first, 2, "/a", "public");
+    let refusal = |store: &Store, number: i64, path: &str| Refusal {
+        store: store.id,
+        at: Rows::at(number),
+        path: path.to_owned(),
+        actor: Rows::actor("ada"),
+        reason: "it is too long".to_owned(),
+    };
+    fixture.write(|writer| {
+        writer.put_refusal(&refusal(&other, 1, "/a"), 2)?;
+        for (number, path) in [(1, "/a"), (2, "/b"), (3, "/a")] {
+            writer.put_refusal(&refusal(&store, number, path), 2)?;
+        }
+        Ok(())
+    });
+    let kept = [refusal(&store, 3, "/a"), refusal(&store, 2, "/b")];
+    fixture.read(|reader| {
+        assert_eq!(reader.refusals(store.id, 10)?, kept);
+        assert_eq!(reader.refusals(store.id, 1)?, kept[..1]);
+        Ok(())
+    });
+    fixture.write(|writer| {
+        writer.commit(&Rows::commit(1, None, Some(&first)))?;
+        writer.commit(&Rows::commit(2, Some(&first), Some(&second)))?;
+        let redaction = Redaction { at: Rows::at(5), by: Rows::actor("grace") };
+        writer.redact(store.id, first.version, &redaction)
+    });
+    fixture.read(|reader| {
+        assert_eq!(reader.refusals(store.id, 10)?, kept[1..]);
+        assert_eq!(reader.refusals(other.id, 10)?.len(), 1);
+        Ok(())
+    });
+    fixture.write(|writer| writer.remove_store(other.id));
+    fixture.read(|reader| {
+        assert_eq!(reader.refusals(other.id, 10)?, []);
         Ok(())
     });
 }

@@ -41,6 +41,7 @@ impl State {
         let removed = self.stores.remove(&id);
         self.removed_stores.extend(removed.map(|store| (id, store.workspace)));
         self.deleted_stores.remove(&id);
+        self.refusals.retain(|refusal| refusal.store != id);
     }
 
     pub(super) fn hidden(&self, workspace: WorkspaceId) -> Vec<DeletedStore> {
