@@ -132,12 +132,17 @@ impl Gate {
         locked
     }
 
-    /// Returns who holds the lock now, if anybody does.
+    /// Returns who holds the lock, or the turnstile in front of it, if anybody does: behind a process
+    /// that was stopped while it waited, nobody gets in either.
     pub(crate) fn held(&self) -> io::Result<Option<LockHeld>> {
-        // An open file of its own: on a shared one, this process would not notice its own writer,
+        // Open files of their own: on shared ones, this process would not notice its own writer,
         // and would take the lock away from it afterwards.
-        let probe = File::open(&self.path)?;
-        if is_locked(probe.try_lock_shared())? {
+        let probes = [File::open(&self.path)?, File::open(&self.turnstile_path)?];
+        let mut is_free = true;
+        for probe in &probes {
+            is_free &= is_locked(probe.try_lock_shared())?;
+        }
+        if is_free {
             return Ok(None);
         }
         let unknown = || "another program that does not say who it is".to_owned();

@@ -18,8 +18,11 @@ impl Query {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// Returns the value of a name; the last one counts.
+    /// Returns the value of a name. Of two values nobody knows which was meant.
     pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Failure> {
+        if self.0.iter().filter(|(key, _)| key == name).count() > 1 {
+            return Err(Failure::invalid(format!("{name}: may be given once only")));
+        }
         self.get_or_empty(name).map(|value| not_empty(name, value)).transpose()
     }
 

@@ -3,10 +3,13 @@
 //! Without a limit, idle connections use up the descriptors; with a plain limit, whoever holds all
 //! slots locks everybody out. So a newcomer always gets in: it takes the slot of the oldest
 //! connection without a valid credential, of the peer that holds most of those. An honest client
-//! has its answer long before it is the oldest of a thousand.
+//! has its answer long before it is the oldest of a thousand. Valid credentials protect three
+//! quarters of the slots at most: one key that opens streams without end, or leaves them open, must
+//! not lock out the others either.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -27,6 +30,8 @@ struct Inner {
 struct Table {
     /// How many slots are taken.
     taken_count: usize,
+    /// How many of them are protected.
+    protected_count: usize,
     next: u64,
     /// The connections without a valid credential by peer, each peer's oldest first.
     strangers: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
@@ -39,6 +44,7 @@ pub(super) struct Slot {
     number: u64,
     peer: IpAddr,
     evicted: CancellationToken,
+    is_protected: AtomicBool,
 }
 
 impl Slots {
@@ -73,7 +79,7 @@ impl Slots {
         table.next += 1;
         let (number, evicted) = (table.next, CancellationToken::new());
         table.strangers.entry(peer).or_default().insert(number, evicted.clone());
-        Slot { slots: self.clone(), number, peer, evicted }
+        Slot { slots: self.clone(), number, peer, evicted, is_protected: AtomicBool::new(false) }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -103,9 +109,19 @@ impl Table {
 }
 
 impl Slot {
-    /// Protects the connection from eviction: it has presented a valid credential.
+    /// Protects the connection from eviction, if not too many are protected: it has presented a valid
+    /// credential.
     pub(super) fn protect(&self) {
-        self.slots.table().forget(self.peer, self.number);
+        let mut table = self.slots.table();
+        let protected_max = self.slots.0.count_max * 3 / 4;
+        if self.evicted.is_cancelled()
+            || table.protected_count >= protected_max
+            || self.is_protected.swap(true, Ordering::Relaxed)
+        {
+            return;
+        }
+        table.protected_count += 1;
+        table.forget(self.peer, self.number);
     }
 
     /// Is ready when the slot was given to another connection.
@@ -125,6 +141,7 @@ impl Drop for Slot {
             let mut table = self.slots.table();
             table.forget(self.peer, self.number);
             table.taken_count -= 1;
+            table.protected_count -= usize::from(self.is_protected.load(Ordering::Relaxed));
         }
         self.slots.0.freed.notify_one();
     }
@@ -166,19 +183,25 @@ mod tests {
         let slots = Slots::new(2);
         let (first, second) = (slots.take(ADA), slots.take(ADA));
         first.protect();
+        assert_eq!(slots.table().protected_count, 1);
         let _third = slots.take(ADA);
         assert_eq!([&first, &second].map(is_evicted), [false, true]);
     }
 
-    #[tokio::test]
-    async fn newcomers_wait_only_while_everybody_has_a_credential() {
-        let slots = Slots::new(1);
-        let first = slots.take(ADA);
+    #[test]
+    fn valid_credentials_do_not_take_all_slots() {
+        let slots = Slots::new(4);
+        let all: Vec<_> = (0..4).map(|_| slots.take(ADA)).collect();
+        all.iter().for_each(Slot::protect);
+        all.iter().for_each(Slot::protect);
         assert!(slots.available().now_or_never().is_some());
-        first.protect();
-        assert!(slots.available().now_or_never().is_none());
-        drop(first);
-        slots.available().await;
+        let newcomer = slots.take(BOB);
+        let evicted: Vec<_> = all.iter().map(is_evicted).collect();
+        assert_eq!(evicted, [false, false, false, true]);
+        drop(all);
+        newcomer.protect();
+        let _others = [slots.take(ADA), slots.take(ADA), slots.take(ADA), slots.take(ADA)];
+        assert!(!is_evicted(&newcomer));
     }
 
     #[test]

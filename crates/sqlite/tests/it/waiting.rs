@@ -136,3 +136,16 @@ fn an_error_names_who_holds_the_lock() {
         assert!(error.message().contains(&holder), "{error}");
     });
 }
+
+/// Behind a process that was stopped while it waited for its turn, nobody gets in.
+#[test]
+fn a_held_turnstile_is_noticed_like_a_held_lock() {
+    let bench = bench();
+    bench.put("/a", "text");
+    assert!(bench.engine.condition().unwrap().lock.is_none());
+    let turnstile = std::fs::File::open(bench.directory.path().join("quipu.queue")).unwrap();
+    turnstile.lock().unwrap();
+    assert!(bench.engine.condition().unwrap().lock.is_some());
+    turnstile.unlock().unwrap();
+    assert!(bench.engine.condition().unwrap().lock.is_none());
+}

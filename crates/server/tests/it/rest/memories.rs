@@ -19,6 +19,11 @@ async fn an_empty_precondition_deletes_nothing() {
     let uri = format!("{store}/memories/{}", memory["id"].as_str().unwrap());
     let reply = server.delete(&format!("{uri}?expected_content_sha256=")).await;
     assert!(reply.invalid().starts_with("expected_content_sha256: must not be empty"));
+    // Of two preconditions, nobody knows which was meant.
+    let hash = memory["content_sha256"].as_str().unwrap();
+    let both =
+        format!("{uri}?expected_content_sha256={}&expected_content_sha256={hash}", "0".repeat(64));
+    server.delete(&both).await.invalid();
     assert_eq!(server.get(&uri).await.ok()["content"], "x");
 }
 
