@@ -311,7 +311,7 @@ fn stores_that_were_deleted_before_belong_to_the_only_workspace() {
     older
         .execute_batch(
             "DROP TABLE deleted_stores; DROP INDEX sessions_by_workspace;
-             DROP TABLE restorable_stores; ALTER TABLE workspaces DROP COLUMN default_store;
+             DROP TABLE restorable_stores; DROP TABLE refusals; ALTER TABLE workspaces DROP COLUMN default_store;
              ALTER TABLE versions DROP COLUMN undone_to; PRAGMA user_version = 3",
         )
         .unwrap();
