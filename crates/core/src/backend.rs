@@ -75,6 +75,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Returns whether everything that was removed or redacted is out of every file.
     fn is_erased(&self) -> Result<bool, Error>;
 
+    /// Returns a copy of everything in memory, for derived data that cannot be written here now;
+    /// `None` if that would take too much memory. Changes of the copy change nothing else.
+    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error>;
+
     /// Returns how the storage is doing; fails if it cannot be written now.
     fn condition(&self) -> Result<Condition, Error>;
 

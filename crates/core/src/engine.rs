@@ -63,6 +63,8 @@ pub struct Engine {
     limits: Limits,
     /// Held by the thread that brings the index further.
     index_turn: Arc<Mutex<()>>,
+    /// What searches use while the index cannot be written.
+    copies: Arc<indexing::Copies>,
     /// Readings that are not written down yet.
     uses: Arc<Uses>,
     /// Set if this engine must not block; see [`waiting`].
@@ -103,8 +105,8 @@ pub enum Effect {
 impl Engine {
     /// Makes an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        let (index_turn, uses) = (Arc::default(), Arc::default());
-        Self { backend, clock, limits, index_turn, uses, restriction: None }
+        let (index_turn, copies, uses) = (Arc::default(), Arc::default(), Arc::default());
+        Self { backend, clock, limits, index_turn, copies, uses, restriction: None }
     }
 
     /// Returns the limits that writes are held to.

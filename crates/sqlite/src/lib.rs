@@ -8,6 +8,7 @@
 
 mod backup;
 mod build_flags;
+mod copy;
 mod erase;
 mod error;
 mod feed;
@@ -56,6 +57,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How old the counts of stores, memories and versions may be.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// How long writing what is derived waits for other writers. Whoever reads can do without it.
+const DERIVED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A data directory that is open.
 pub struct SqliteBackend {
@@ -167,7 +171,10 @@ impl SqliteBackend {
         };
         match purpose {
             Purpose::Change | Purpose::Removal => self.writer()?.run(self.deadline(), &mut on_rows),
-            Purpose::Derived => self.writer()?.run_deferred(self.deadline(), &mut on_rows),
+            Purpose::Derived => {
+                let deadline = Instant::now() + self.lock_timeout.min(DERIVED_TIMEOUT);
+                self.writer()?.run_deferred(deadline, &mut on_rows)
+            }
         }
     }
 
@@ -247,6 +254,11 @@ impl Backend for SqliteBackend {
         }
         self.reserve.keep();
         Ok(())
+    }
+
+    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+        let copied = self.readers.with(copy::copy)?;
+        Ok(copied.map(|copied| Arc::new(copied) as _))
     }
 
     fn is_erased(&self) -> Result<bool, Error> {

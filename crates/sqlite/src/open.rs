@@ -224,7 +224,7 @@ pub(crate) fn connect(database: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // Without this, SQLite plans a statement again whenever its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

@@ -95,6 +95,11 @@ impl Backend for FaultyBackend {
         self.inner.erase()
     }
 
+    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+        self.countdown.step()?;
+        self.inner.copy_in_memory()
+    }
+
     fn is_erased(&self) -> Result<bool, Error> {
         self.countdown.step()?;
         self.inner.is_erased()

@@ -8,7 +8,8 @@
 //! sequence holds every memory as it was then or later, whichever process brings it further.
 
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::backend::{Archived, Event, MemoryQuery, Reader, Sequence};
 use crate::index::{Entry, FIRST_INDEX_CURSOR, INDEX_CURSOR, REBUILD_CURSOR};
@@ -63,6 +64,39 @@ struct Task {
     entry: Option<Arc<Entry>>,
 }
 
+/// How long a storage that could not be written is not tried again by those who only read.
+const FAILURE_AGE_MAX: Duration = Duration::from_secs(2);
+
+/// The copy in memory that searches use while the index cannot be written.
+#[derive(Debug, Default)]
+pub(super) struct Copies(Mutex<Option<Copy>>);
+
+#[derive(Debug)]
+struct Copy {
+    engine: Engine,
+    /// The newest change that is in it.
+    newest: Sequence,
+    /// Why the index could not be written, and when.
+    failed: Error,
+    at: Instant,
+}
+
+impl Copies {
+    fn lock(&self) -> MutexGuard<'_, Option<Copy>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recent_failure(&self) -> Option<Error> {
+        let kept = self.lock();
+        let recent = kept.as_ref().filter(|copy| copy.at.elapsed() < FAILURE_AGE_MAX)?;
+        Some(recent.failed.clone())
+    }
+
+    fn clear(&self) {
+        *self.lock() = None;
+    }
+}
+
 /// A part of the feed, read as tasks.
 enum Part {
     Tasks {
@@ -85,6 +119,7 @@ impl Engine {
         let _turn = self.index_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.read(State::read)?;
         if state.has_reached(state.newest) {
+            self.copies.clear();
             return Ok(0);
         }
         // Parsing a batch of notes is wasted if the index cannot be written.
@@ -122,22 +157,54 @@ impl Engine {
                 return Ok(answer);
             }
             first_goal = Some(goal);
-            match self.index_pending() {
-                Err(error) if *error.kind() == ErrorKind::StorageFull => {
-                    return self.read(|reader| match State::read(reader)?.reached {
-                        // Searching is a read: on a full disk it answers from what the index holds.
-                        Some(_) => work(reader),
-                        None => Err(error.clone()),
-                    });
-                }
-                result => drop(result?),
-            }
+            let failed = match self.copies.recent_failure() {
+                Some(failed) if self.restriction.is_none() => failed,
+                Some(_) | None => match self.index_pending() {
+                    Err(error) if self.restriction.is_none() && cannot_write_now(&error) => error,
+                    result => {
+                        result?;
+                        continue;
+                    }
+                },
+            };
+            // Searching is a read: it needs no room on the disk, and waits for no writer.
+            return match self.copy_with_goal(goal, &failed)? {
+                Some(copy) => copy.read_indexed(work),
+                None => Err(failed),
+            };
         }
+    }
+
+    /// Returns an engine over a copy of everything in memory, whose index can be brought further; it
+    /// holds at least what was there at `goal`. `None` if everything is too much.
+    fn copy_with_goal(&self, goal: Sequence, failed: &Error) -> Result<Option<Self>, Error> {
+        let mut kept = self.copies.lock();
+        if let Some(Copy { engine, newest, .. }) = &*kept
+            && *newest >= goal
+            && *newest == self.newest_sequence()?
+        {
+            return Ok(Some(engine.clone()));
+        }
+        let Some(backend) = self.backend.copy_in_memory()? else { return Ok(None) };
+        let engine = Self::new(backend, Arc::clone(&self.clock), self.limits.clone());
+        let newest = engine.newest_sequence()?;
+        *kept = Some(Copy {
+            engine: engine.clone(),
+            newest,
+            failed: failed.clone(),
+            at: Instant::now(),
+        });
+        Ok(Some(engine))
     }
 
     /// Brings the index up to the newest change.
     fn index_all(&self) -> Result<(), Error> {
-        self.read_indexed(|_| Ok(()))
+        let goal = self.newest_sequence()?;
+        while !self.read(State::read)?.has_reached(goal) {
+            self.index_pending()?;
+        }
+        self.copies.clear();
+        Ok(())
     }
 
     /// Brings the index up to the newest change, unless the storage cannot be written now.

@@ -138,6 +138,10 @@ impl Backend for Restricted {
         self.refused()
     }
 
+    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+        self.refused()
+    }
+
     fn condition(&self) -> Result<Condition, Error> {
         match self.reads {
             Reads::Recalled => self.refused(),

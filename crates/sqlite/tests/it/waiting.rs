@@ -149,3 +149,37 @@ fn a_held_turnstile_is_noticed_like_a_held_lock() {
     turnstile.unlock().unwrap();
     assert!(bench.engine.condition().unwrap().lock.is_none());
 }
+
+/// The index is behind, and cannot be written.
+#[test]
+fn what_was_never_indexed_is_found_while_another_holds_the_lock() {
+    let bench = bench();
+    for number in 0..300 {
+        bench.put(&format!("/{number}.md"), "zebra");
+    }
+    bench.put("/first.md", "okapi");
+    bench.put("/last.md", "ibex");
+    let engine = impatient(bench.directory.path(), LONG);
+    let lock = File::open(bench.directory.path().join("quipu.lock")).unwrap();
+    lock.lock().unwrap();
+    let find = |words: &str| {
+        let start = Instant::now();
+        let hits = engine.search(&SearchRequest::new(vec![bench.store], words)).unwrap().hits;
+        (hits.len(), start.elapsed())
+    };
+    let (count, took) = find("okapi");
+    assert_eq!(count, 1);
+    assert!(took < LONG / 2, "{took:?}");
+    // The copy is made once.
+    let (count, took) = find("ibex");
+    assert_eq!(count, 1);
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    lock.unlock().unwrap();
+
+    // What comes later is found too, and the index goes on.
+    bench.put("/later.md", "giraffe");
+    thread::sleep(Duration::from_millis(2100));
+    assert_eq!(find("giraffe").0, 1);
+    assert_eq!(bench.engine.check().unwrap().problems, []);
+    assert_eq!(bench.engine.index_pending().unwrap(), 0);
+}

@@ -1,6 +1,6 @@
 //! Transactions and waiting.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
@@ -50,6 +50,11 @@ impl Backend for InMemoryBackend {
 
     fn erase(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+        let state = Mutex::new(self.lock().clone());
+        Ok(Some(Arc::new(Self { state, ..Self::default() })))
     }
 
     fn is_erased(&self) -> Result<bool, Error> {
