@@ -95,8 +95,16 @@ impl Eraser {
         if !parts.readers.with(is_pending)? {
             return Ok(());
         }
-        parts.remove_rows(deadline)?;
-        let frozen = parts.frozen(deadline)?;
+        let frozen = loop {
+            parts.remove_rows(deadline)?;
+            let frozen = parts.frozen(deadline)?;
+            // A store that was deleted in between is counted in the snapshot, so its rows must be
+            // gone too: whoever deleted it finds that nothing is pending.
+            if !frozen.has_deleted_rows()? {
+                break frozen;
+            }
+            frozen.end()?;
+        };
         match frozen.remains()? {
             Remains::InPages(pages) if pages.is_empty() => {}
             Remains::InPages(pages) => {
@@ -159,6 +167,12 @@ impl Frozen {
         let pending = pending(&snapshot)?;
         let page_size = snapshot.pragma_query_value(None, "page_size", |row| row.get(0));
         Ok(Self { page_size: page_size.or_storage_error()?, pending, snapshot })
+    }
+
+    /// Returns whether there are rows of deleted stores.
+    fn has_deleted_rows(&self) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM removed_stores)";
+        self.snapshot.query_row(sql, [], |row| row.get(0)).or_storage_error()
     }
 
     fn remains(&self) -> Result<Remains, Error> {

@@ -10,8 +10,9 @@ use quipu_core::clock::{Clock as _, SystemClock};
 use quipu_core::engine::{ListQuery, Precondition, SearchRequest};
 use quipu_core::model::{Directory, Memory, View};
 use quipu_core::settings::Limits;
-use quipu_sqlite::{OpenMode, SqliteBackend};
+use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend};
 use quipu_testkit::ManualClock;
+use rusqlite::Connection;
 
 use crate::support::{Bench, Files, actor, bench, content, engine, new_store, path};
 
@@ -306,4 +307,40 @@ fn a_backup_after_a_redaction_does_not_hold_the_text() {
         SqliteBackend::open(bench.directory.path(), OpenMode::Existing).expect("it opens");
     backend.backup(&bench.directory.path().join("backup.db")).expect("it copies");
     assert_gone(&bench, &token);
+}
+
+/// An erasing of another process counted a store as done that was deleted after it had looked for
+/// rows to remove.
+#[test]
+fn a_store_that_is_erased_beside_redactions_is_gone() {
+    let bench = bench();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = engine(bench.directory.path());
+            while !is_over.load(Ordering::SeqCst) {
+                let versions = ["one", "two"].map(|text| {
+                    let target = (&path("/redacted"), &content(text));
+                    let put = other.put(&actor(), bench.store, target, Precondition::None);
+                    put.unwrap().memory.version
+                });
+                other.redact(&actor(), bench.store, &versions[..1]).unwrap();
+            }
+        });
+        for number in 0..150 {
+            let store = new_store(&bench.engine, &format!("doomed {number}"));
+            let text = content(&format!("doomed {number}"));
+            bench.engine.create(&actor(), store, &path("/a"), &text).unwrap();
+            bench.engine.erase_store(store).unwrap();
+            let file = bench.directory.path().join(DATABASE_FILE);
+            let database = Connection::open(file).unwrap();
+            let sql = "SELECT count(*) FROM texts WHERE content = ?1";
+            let texts: i64 = database.query_row(sql, [text.as_str()], |row| row.get(0)).unwrap();
+            if texts > 0 {
+                is_over.store(true, Ordering::SeqCst);
+            }
+            assert_eq!(texts, 0, "store {number}");
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
 }
