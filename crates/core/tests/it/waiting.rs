@@ -49,6 +49,10 @@ impl Backend for OnDisk {
         self.inner.erase()
     }
 
+    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+        self.inner.copy_in_memory()
+    }
+
     fn is_erased(&self) -> Result<bool, Error> {
         self.inner.is_erased()
     }

@@ -95,7 +95,7 @@ fn an_index_of_another_kind_is_redacted_too() {
     bench.put("/kept", "# Kept");
     index(&bench.engine);
     // Other programs may make other terms of the same text.
-    let raw = rusqlite::Connection::open(bench.directory.path().join("quipu.db"));
+    let raw = Connection::open(bench.directory.path().join("quipu.db"));
     let sql = format!(
         "INSERT INTO note_terms (note_terms) VALUES ('delete-all');
         INSERT INTO note_terms (rowid, title, tags, headings, body, extra, marks)

@@ -143,7 +143,7 @@ fn a_held_turnstile_is_noticed_like_a_held_lock() {
     let bench = bench();
     bench.put("/a", "text");
     assert!(bench.engine.condition().unwrap().lock.is_none());
-    let turnstile = std::fs::File::open(bench.directory.path().join("quipu.queue")).unwrap();
+    let turnstile = File::open(bench.directory.path().join("quipu.queue")).unwrap();
     turnstile.lock().unwrap();
     assert!(bench.engine.condition().unwrap().lock.is_some());
     turnstile.unlock().unwrap();
