@@ -92,8 +92,11 @@ impl Copies {
         Some(recent.failed.clone())
     }
 
+    /// Frees the copy, unless somebody is making one: this is called where nothing may wait.
     fn clear(&self) {
-        *self.lock() = None;
+        if let Ok(mut kept) = self.0.try_lock() {
+            *kept = None;
+        }
     }
 }
 
@@ -154,33 +157,35 @@ impl Engine {
                 Ok((goal, answer))
             })?;
             if let Some(answer) = answer {
+                self.copies.clear();
                 return Ok(answer);
             }
             first_goal = Some(goal);
-            let failed = match self.copies.recent_failure() {
-                Some(failed) if self.restriction.is_none() => failed,
-                Some(_) | None => match self.index_pending() {
-                    Err(error) if self.restriction.is_none() && cannot_write_now(&error) => error,
+            if self.restriction.is_some() {
+                self.index_pending()?;
+                continue;
+            }
+            let failed =
+                match self.copies.recent_failure().map_or_else(|| self.index_pending(), Err) {
+                    Err(error) if cannot_write_now(&error) => error,
                     result => {
                         result?;
                         continue;
                     }
-                },
-            };
+                };
             // Searching is a read: it needs no room on the disk, and waits for no writer.
-            return match self.copy_with_goal(goal, &failed)? {
+            return match self.copy(&failed)? {
                 Some(copy) => copy.read_indexed(work),
                 None => Err(failed),
             };
         }
     }
 
-    /// Returns an engine over a copy of everything in memory, whose index can be brought further; it
-    /// holds at least what was there at `goal`. `None` if everything is too much.
-    fn copy_with_goal(&self, goal: Sequence, failed: &Error) -> Result<Option<Self>, Error> {
+    /// Returns an engine over a copy of everything in memory, whose index can be brought further.
+    /// `None` if everything is too much.
+    fn copy(&self, failed: &Error) -> Result<Option<Self>, Error> {
         let mut kept = self.copies.lock();
         if let Some(Copy { engine, newest, .. }) = &*kept
-            && *newest >= goal
             && *newest == self.newest_sequence()?
         {
             return Ok(Some(engine.clone()));
