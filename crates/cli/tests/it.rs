@@ -8,6 +8,8 @@ mod errors;
 mod expiry;
 #[path = "it/help.rs"]
 mod help;
+#[path = "it/incidents.rs"]
+mod incidents;
 #[path = "it/knowledge.rs"]
 mod knowledge;
 #[path = "it/logging.rs"]
