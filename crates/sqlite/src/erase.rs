@@ -23,11 +23,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use quipu_core::backend::Purpose;
 use quipu_core::{Error, ErrorKind};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::error::StorageResult as _;
-use crate::group::{Database as _, GroupCommit};
+use crate::group::GroupCommit;
 use crate::log::logged_pages;
 use crate::open;
 use crate::pages::walk::{Remains, Walk};
@@ -43,6 +44,9 @@ const READERS_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long writers are kept waiting for such readers, and how long they are left alone in between.
 const READERS_TRY: Duration = Duration::from_millis(20);
 const READERS_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many rows of a deleted store one transaction removes.
+const REMOVED_ROWS_MAX: usize = 500;
 
 /// Erases what was removed from a database, once at a time.
 pub(crate) struct Eraser {
@@ -96,7 +100,7 @@ impl Eraser {
             return Ok(());
         }
         let frozen = loop {
-            parts.remove_rows(deadline)?;
+            parts.remove_rows()?;
             let frozen = parts.frozen(deadline)?;
             // A store that was deleted in between is counted in the snapshot, so its rows must be
             // gone too: whoever deleted it finds that nothing is pending.
@@ -218,30 +222,25 @@ impl Parts<'_> {
 
     /// Removes the rows of deleted stores, some at a time, so that others can write in between and
     /// the log stays short.
-    fn remove_rows(&self, deadline: Instant) -> Result<(), Error> {
-        let mut is_log_empty = false;
-        loop {
-            let mut has_more = false;
-            let removed = self.writer.run(self.deadline(), &mut |writer| {
-                has_more = rows::remove_deleted(writer.connection()?).or_storage_error()?;
+    fn remove_rows(&self) -> Result<(), Error> {
+        let mut has_more = true;
+        while has_more {
+            let mut limit = REMOVED_ROWS_MAX;
+            self.writer.run_removal(self.deadline(), &mut |writer| {
+                has_more = rows::remove_deleted(writer.connection()?, limit).or_storage_error()?;
+                // If it runs again, the disk is full: rows that lie apart need a page of the log each.
+                limit = REMOVED_ROWS_MAX / 10;
                 Ok(())
-            });
-            match removed {
-                Ok(()) if !has_more => return Ok(()),
-                Ok(()) => is_log_empty = false,
-                // The log needs room before the database has any to give.
-                Err(error) if *error.kind() == ErrorKind::StorageFull && !is_log_empty => {
-                    self.empty_log(deadline, |_| Ok(()))?;
-                    is_log_empty = true;
-                }
-                Err(error) => return Err(error),
-            }
+            })?;
         }
+        Ok(())
     }
 
     /// Empties the log and takes a snapshot of the database file alone.
     fn frozen(&self, deadline: Instant) -> Result<Frozen, Error> {
-        self.exclusively(|connection| rows::compact_index(connection).or_storage_error())?;
+        self.writer.run_removal(self.deadline(), &mut |writer| {
+            rows::compact_index(writer.connection()?).or_storage_error()
+        })?;
         self.empty_log(deadline, |_| Frozen::new(self.readers.open()?))
     }
 
@@ -277,20 +276,18 @@ impl Parts<'_> {
     fn clear(&self, database: &Path, pages: &[PageNumber], page_size: usize) -> Result<(), Error> {
         let log = database.with_file_name(open::LOG_FILE);
         let deadline = self.deadline();
-        self.writer.alone(deadline, |writer| {
-            writer.begin(crate::group::Durability::Synced, deadline)?;
-            let cleared = logged_pages(&log, page_size).or_storage_error().and_then(|changed| {
+        // Not in a group: what others in it have changed is not in the log yet.
+        let clear_for = |purpose| {
+            self.writer.run_apart(purpose, deadline, &mut |writer| {
+                let changed = logged_pages(&log, page_size).or_storage_error()?;
                 let pages: BTreeSet<_> = pages.iter().copied().chain(changed).collect();
                 clear_pages(writer.connection()?, &pages)
-            });
-            match cleared {
-                Ok(()) => writer.commit(),
-                Err(error) => {
-                    writer.roll_back();
-                    Err(error)
-                }
-            }
-        })
+            })
+        };
+        match clear_for(Purpose::Change) {
+            Err(error) if *error.kind() == ErrorKind::StorageFull => clear_for(Purpose::Removal),
+            result => result,
+        }
     }
 
     /// Writes the whole file again from its rows.
@@ -300,7 +297,7 @@ impl Parts<'_> {
 
     /// Notes that what was pending is erased, unless more was removed since.
     fn note_done(&self, pending: i64) -> Result<(), Error> {
-        self.writer.run(self.deadline(), &mut |writer| {
+        self.writer.run_removal(self.deadline(), &mut |writer| {
             let sql = "UPDATE upkeep SET erase_pending = 0 WHERE erase_pending = ?1";
             writer.connection()?.execute(sql, [pending]).or_storage_error().map(drop)
         })

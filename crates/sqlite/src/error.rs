@@ -86,6 +86,11 @@ fn full() -> Error {
         .with_hint("free some space and try again")
 }
 
+/// Returns the error for a change where the last room of the disk is kept for removals.
+pub(crate) fn only_removals() -> Error {
+    full().with_hint("free some space, or delete memories or stores: that still works")
+}
+
 fn not_writable() -> Error {
     Error::new(ErrorKind::StorageUnavailable, "the data directory cannot be written")
         .with_hint("check its owner and permissions and that its disk is not mounted read-only")

@@ -16,13 +16,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use quipu_core::Error;
+use quipu_core::backend::Purpose;
 
 use crate::sync::{Arc, Condvar, Instant, Mutex, MutexGuard, PoisonError, thread};
 
 /// What a group of writes runs on.
 pub(crate) trait Database {
     /// Begins a transaction, at the latest at the deadline.
-    fn begin(&mut self, durability: Durability, deadline: Instant) -> Result<(), Error>;
+    fn begin(&mut self, purpose: Purpose, deadline: Instant) -> Result<(), Error>;
 
     /// Commits the transaction; when that fails, it is rolled back.
     fn commit(&mut self) -> Result<(), Error>;
@@ -35,15 +36,6 @@ pub(crate) trait Database {
 
     /// Returns a number that changes with every change.
     fn changes_count(&self) -> u64;
-}
-
-/// When a commit reaches the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// Before it returns.
-    Synced,
-    /// With the next one that is synced: a power failure may undo it, as a whole.
-    Deferred,
 }
 
 /// What a member of a group runs.
@@ -111,7 +103,7 @@ struct OpenGroup {
     /// How many threads have run, those whose work was refused among them.
     runs_count: usize,
     opened_at: Instant,
-    durability: Durability,
+    purpose: Purpose,
     /// Whether a member lingers, and commits when it has waited enough.
     has_lingerer: bool,
 }
@@ -186,7 +178,7 @@ impl<D: Database> GroupCommit<D> {
         if company == Company::None {
             turn.commit();
         }
-        let verdict = turn.seat().join(Durability::Synced, deadline)?;
+        let verdict = turn.seat().join(Purpose::Change, deadline)?;
         // A panic must not leave the others' transaction open.
         let is_member = |group: &OpenGroup| group.members_count > 0;
         let has_company = turn.seat().group.as_ref().is_some_and(is_member);
@@ -199,9 +191,10 @@ impl<D: Database> GroupCommit<D> {
         }
     }
 
-    /// Runs `work` in a transaction of its own, which a power failure may undo.
-    pub(crate) fn run_deferred(
+    /// Runs `work` in a transaction of its own.
+    pub(crate) fn run_apart(
         &self,
+        purpose: Purpose,
         deadline: Instant,
         work: &mut Work<'_, D>,
     ) -> Result<(), Error> {
@@ -209,7 +202,7 @@ impl<D: Database> GroupCommit<D> {
         turn.commit();
         let seat = turn.seat();
         let (expected_count, commit_time) = (seat.expected_count, seat.commit_time);
-        let verdict = seat.join(Durability::Deferred, deadline)?;
+        let verdict = seat.join(purpose, deadline)?;
         let ran = catch_unwind(AssertUnwindSafe(|| seat.run_member(work)));
         turn.commit();
         // This says nothing about the groups of others.
@@ -339,7 +332,7 @@ impl<D: Database> Turn<'_, D> {
             state.figures.writes += u64::try_from(ended.members_count).unwrap_or(u64::MAX);
             drop(state);
             // Whoever follows the changes does not care for what is derived from them.
-            let has_changed = ended.members_count > 0 && ended.durability == Durability::Synced;
+            let has_changed = ended.members_count > 0 && ended.purpose != Purpose::Derived;
             self.settled.push((ended.verdict, ended.outcome, has_changed));
         }
     }
@@ -386,24 +379,24 @@ impl<D: Database> Drop for Turn<'_, D> {
 struct Ended {
     verdict: Arc<Verdict>,
     members_count: usize,
-    durability: Durability,
+    purpose: Purpose,
     outcome: Outcome,
 }
 
 impl<D: Database> Seat<D> {
     /// Returns the verdict of the open group, or opens one.
-    fn join(&mut self, durability: Durability, deadline: Instant) -> Result<Arc<Verdict>, Error> {
+    fn join(&mut self, purpose: Purpose, deadline: Instant) -> Result<Arc<Verdict>, Error> {
         if let Some(group) = &self.group {
             return Ok(Arc::clone(&group.verdict));
         }
-        self.database.begin(durability, deadline)?;
+        self.database.begin(purpose, deadline)?;
         let verdict = Arc::new(Verdict::default());
         self.group = Some(OpenGroup {
             verdict: Arc::clone(&verdict),
             members_count: 0,
             runs_count: 0,
             opened_at: Instant::now(),
-            durability,
+            purpose,
             has_lingerer: false,
         });
         Ok(verdict)
@@ -429,7 +422,7 @@ impl<D: Database> Seat<D> {
 
     /// Commits the open group, if there is one.
     fn commit(&mut self) -> Option<Ended> {
-        let OpenGroup { verdict, members_count, durability, .. } = self.group.take()?;
+        let OpenGroup { verdict, members_count, purpose, .. } = self.group.take()?;
         self.expected_count = members_count;
         let start = Instant::now();
         let committed = self.database.commit();
@@ -438,7 +431,7 @@ impl<D: Database> Seat<D> {
             Ok(()) => Outcome::Committed,
             Err(error) => Outcome::Failed(error),
         };
-        Some(Ended { verdict, members_count, durability, outcome })
+        Some(Ended { verdict, members_count, purpose, outcome })
     }
 
     /// Ends a group without a commit; its members run again.

@@ -33,8 +33,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use quipu_core::Error;
 use quipu_core::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
-use quipu_core::{Error, ErrorKind};
 
 use erase::{Eraser, Parts};
 use error::StorageResult as _;
@@ -45,7 +45,6 @@ use group::{GroupCommit, Hooks};
 use open::{Changes, Opened, Writing};
 use pool::Pool;
 use recall::{Recall, Source};
-use reserve::Reserve;
 use rows::{Rows, Totals};
 use writer::WriteConnection;
 
@@ -72,7 +71,6 @@ pub struct SqliteBackend {
     recall: Recall,
     feed: Arc<Feed>,
     eraser: Eraser,
-    reserve: Reserve,
     gate: Option<Arc<Gate>>,
     totals: Mutex<Option<(Instant, Totals)>>,
 }
@@ -95,10 +93,6 @@ impl SqliteBackend {
             let files = Arc::clone(&files);
             GroupCommit::new(WriteConnection::new(&database, connection, gate, files), hooks)
         });
-        let reserve = Reserve::new(directory);
-        if writer.is_some() {
-            reserve.keep();
-        }
         Ok(Self {
             directory: directory.to_owned(),
             lock_timeout: settings.lock_timeout,
@@ -110,7 +104,6 @@ impl SqliteBackend {
             files,
             feed,
             eraser: Eraser::new(&database),
-            reserve,
         })
     }
 
@@ -165,19 +158,6 @@ impl SqliteBackend {
         Instant::now() + self.lock_timeout
     }
 
-    fn run(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        let mut on_rows = |writer: &mut WriteConnection| {
-            work(&mut Rows::new(Source::Database(writer.connection()?)))
-        };
-        match purpose {
-            Purpose::Change | Purpose::Removal => self.writer()?.run(self.deadline(), &mut on_rows),
-            Purpose::Derived => {
-                let deadline = Instant::now() + self.lock_timeout.min(DERIVED_TIMEOUT);
-                self.writer()?.run_deferred(deadline, &mut on_rows)
-            }
-        }
-    }
-
     /// Counts what there is. Counting a million versions takes tens of milliseconds, so it is not
     /// done more often than anybody needs.
     fn totals(&self) -> Result<Totals, Error> {
@@ -215,15 +195,16 @@ impl Backend for SqliteBackend {
     }
 
     fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        match self.run(purpose, work) {
-            Err(error)
-                if purpose == Purpose::Removal
-                    && *error.kind() == ErrorKind::StorageFull
-                    && self.reserve.give_up() =>
-            {
-                self.run(purpose, work)
+        let mut on_rows = |writer: &mut WriteConnection| {
+            work(&mut Rows::new(Source::Database(writer.connection()?)))
+        };
+        match purpose {
+            Purpose::Change => self.writer()?.run(self.deadline(), &mut on_rows),
+            Purpose::Removal => self.writer()?.run_removal(self.deadline(), &mut on_rows),
+            Purpose::Derived => {
+                let deadline = Instant::now() + self.lock_timeout.min(DERIVED_TIMEOUT);
+                self.writer()?.run_apart(purpose, deadline, &mut on_rows)
             }
-            result => result,
         }
     }
 
@@ -246,14 +227,7 @@ impl Backend for SqliteBackend {
             readers: &self.readers,
             lock_timeout: self.lock_timeout,
         };
-        match self.eraser.erase(parts) {
-            Err(error) if *error.kind() == ErrorKind::StorageFull && self.reserve.give_up() => {
-                self.eraser.erase(parts)?;
-            }
-            result => result?,
-        }
-        self.reserve.keep();
-        Ok(())
+        self.eraser.erase(parts)
     }
 
     fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {

@@ -1,17 +1,21 @@
 //! The connection that writes: SQLite behind the [`Gate`].
+//!
+//! On a full disk it lets only removals in, with the room of the [`Reserve`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quipu_core::Error;
+use quipu_core::backend::Purpose;
+use quipu_core::{Error, ErrorKind};
 use rusqlite::Connection;
 
 use crate::error::{self, StorageResult as _};
 use crate::files::Files;
 use crate::gate::{Gate, Inside};
-use crate::group::{Database, Durability};
+use crate::group::{Database, GroupCommit, Work};
 use crate::open;
+use crate::reserve::Reserve;
 use crate::sync::{Arc, Instant};
 
 /// A connection that is inside the gate whenever it has a transaction.
@@ -24,10 +28,22 @@ pub(crate) struct WriteConnection {
     durability: Durability,
     gate: Arc<Gate>,
     files: Arc<Files>,
+    reserve: Reserve,
     inside: Option<Inside>,
+    /// What the open transaction is for.
+    purpose: Purpose,
     is_closed: bool,
     /// When the log was last found too long.
     long_log_at: Option<Instant>,
+}
+
+/// When a commit reaches the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    /// Before it returns.
+    Synced,
+    /// With the next one that is synced: a power failure may undo it, as a whole.
+    Deferred,
 }
 
 /// A log that is longer than this is emptied as soon as no reader needs it.
@@ -52,11 +68,13 @@ impl WriteConnection {
         Self {
             database: database.to_owned(),
             log: database.with_file_name(open::LOG_FILE),
+            reserve: Reserve::new(database),
             connection: Some(connection),
             durability: Durability::Synced,
             gate,
             files,
             inside: None,
+            purpose: Purpose::Change,
             is_closed: false,
             long_log_at: None,
         }
@@ -130,20 +148,59 @@ impl WriteConnection {
             return Ok(());
         }
         self.long_log_at = Some(Instant::now());
+        if self.try_empty_log()? || !is_too_long { Ok(()) } else { Err(error::log_too_long()) }
+    }
+
+    /// Empties the log if no reader is in the way; returns whether it is empty.
+    fn try_empty_log(&mut self) -> Result<bool, Error> {
         let connection = self.connection()?;
         connection.busy_timeout(Duration::ZERO).or_storage_error()?;
         let emptied = open::truncate_log(connection);
         connection.busy_timeout(open::BUSY_TIMEOUT).or_storage_error()?;
-        if emptied? || !is_too_long { Ok(()) } else { Err(error::log_too_long()) }
+        emptied
     }
 
-    fn begin_inside(&mut self) -> Result<(), Error> {
+    fn begin_inside(&mut self, purpose: Purpose) -> Result<(), Error> {
         self.files.require_same()?;
-        self.limit_log()?;
+        match purpose {
+            Purpose::Removal => {
+                self.reserve.give_up();
+                // With a failure here, the removal may still find room.
+                self.try_empty_log().unwrap_or_default();
+            }
+            Purpose::Change | Purpose::Derived => {
+                self.limit_log()?;
+                self.reserve.require()?;
+                let size_bytes = self.size_bytes()?;
+                if self.reserve.is_log_due(size_bytes) {
+                    self.try_empty_log()?;
+                }
+            }
+        }
         let connection = self.connection()?;
         execute(connection, "BEGIN IMMEDIATE")?;
         // A newer program may have migrated the database since it was opened.
         open::require_schema(connection)
+    }
+
+    /// Returns how long the database is with everything that is in the log and in the transaction.
+    fn size_bytes(&mut self) -> Result<u64, Error> {
+        let connection = self.connection()?;
+        let pragma =
+            |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, u64>(0));
+        let pages_count = pragma("PRAGMA page_count").or_storage_error()?;
+        Ok(pages_count * pragma("PRAGMA page_size").or_storage_error()?)
+    }
+
+    fn commit_inside(&mut self) -> Result<(), Error> {
+        if self.purpose != Purpose::Removal {
+            let size_bytes = self.size_bytes()?;
+            self.reserve.require_room(size_bytes)?;
+        }
+        let connection = self.connection.as_ref().ok_or_else(error::closed)?;
+        execute(connection, "COMMIT")?;
+        // What is written to a file that was removed meanwhile is lost.
+        self.files.require_same()
     }
 
     /// Rolls back what is open. A connection that cannot do even that is given up.
@@ -160,10 +217,15 @@ impl WriteConnection {
 }
 
 impl Database for WriteConnection {
-    fn begin(&mut self, durability: Durability, deadline: Instant) -> Result<(), Error> {
+    fn begin(&mut self, purpose: Purpose, deadline: Instant) -> Result<(), Error> {
         self.connection()?;
         self.inside = Some(self.gate.enter(deadline)?);
-        let begun = self.set_durability(durability).and_then(|()| self.begin_inside());
+        self.purpose = purpose;
+        let durability = match purpose {
+            Purpose::Change | Purpose::Removal => Durability::Synced,
+            Purpose::Derived => Durability::Deferred,
+        };
+        let begun = self.set_durability(durability).and_then(|()| self.begin_inside(purpose));
         if begun.is_err() {
             self.roll_back();
         }
@@ -171,18 +233,23 @@ impl Database for WriteConnection {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        let committed = match &self.connection {
-            Some(connection) => execute(connection, "COMMIT"),
-            None => Err(error::closed()),
-        };
-        // What is written to a file that was removed meanwhile is lost.
-        let committed = committed.and_then(|()| self.files.require_same());
+        let committed = self.commit_inside();
+        self.end_transaction();
+        // The next one may fit when the log is in the database.
+        if matches!(&committed, Err(error) if *error.kind() == ErrorKind::StorageFull) {
+            self.try_empty_log().unwrap_or_default();
+        }
         self.roll_back();
         committed
     }
 
     fn roll_back(&mut self) {
         self.end_transaction();
+        if self.purpose == Purpose::Removal && self.inside.is_some() {
+            // Nobody else may write before the room is kept again. Failing leaves it to the next.
+            self.try_empty_log().unwrap_or_default();
+            self.reserve.keep();
+        }
         self.inside = None;
     }
 
@@ -192,6 +259,22 @@ impl Database for WriteConnection {
 
     fn changes_count(&self) -> u64 {
         self.connection.as_ref().map_or(0, Connection::total_changes)
+    }
+}
+
+impl GroupCommit<WriteConnection> {
+    /// Runs work that removes something, on a full disk too.
+    pub(crate) fn run_removal(
+        &self,
+        deadline: Instant,
+        work: &mut Work<'_, WriteConnection>,
+    ) -> Result<(), Error> {
+        match self.run(deadline, work) {
+            Err(error) if *error.kind() == ErrorKind::StorageFull => {
+                self.run_apart(Purpose::Removal, deadline, work)
+            }
+            result => result,
+        }
     }
 }
 

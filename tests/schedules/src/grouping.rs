@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use quipu_core::backend::Purpose;
 use quipu_core::{Error, ErrorKind};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
-use crate::group::{Database, Durability, GroupCommit, Hooks};
+use crate::group::{Database, GroupCommit, Hooks};
 use crate::sync::Instant;
 
 /// A database that keeps numbers.
@@ -20,7 +21,7 @@ struct Numbers {
 }
 
 impl Database for Numbers {
-    fn begin(&mut self, _: Durability, _: Instant) -> Result<(), Error> {
+    fn begin(&mut self, _: Purpose, _: Instant) -> Result<(), Error> {
         assert!(self.open.is_none(), "a transaction is open already");
         self.open = Some(Vec::new());
         Ok(())
@@ -185,7 +186,7 @@ fn whoever_works_alone_finds_no_transaction() {
                         numbers.add(30);
                         Ok(())
                     };
-                    if world.group.run_deferred(World::deadline(), &mut add).is_ok() {
+                    if world.group.run_apart(Purpose::Derived, World::deadline(), &mut add).is_ok() {
                         assert_eq!(world.holds(30), 1);
                     }
                 },

@@ -1,6 +1,8 @@
 //! The data directory as operators meet it: full disks, backups, clocks, settings that do not exist.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use crate::support::{Quipu, SmallDisk};
 
@@ -74,6 +76,50 @@ fn a_full_disk_can_be_emptied_from_inside() {
     let checked = quipu.json(&["check"]);
     assert_eq!(checked["problems"], serde_json::json!([]));
     assert_eq!(checked["is_erasing_pending"], false);
+}
+
+/// Other writers took the room of the reserve in the moment in which a deletion gave it up, and then
+/// nothing could be deleted any more.
+#[test]
+fn a_full_disk_is_emptied_while_others_go_on_writing() {
+    let Some(disk) = SmallDisk::new(6) else { return };
+    let quipu = &disk.0;
+    quipu.ok(&["store", "create", "notes"]);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+        for writer in 0..3 {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                for number in (0..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                    let path = format!("/{writer}/{number}.md");
+                    let text = text(1 + number * 7919 % 90_000);
+                    drop(quipu.run_with(&["put", &path], text.as_bytes()));
+                }
+            });
+        }
+        let mut texts = (0..2_000).map(|number| format!("{number} {}", text(20_000)));
+        let refused =
+            texts.find(|text| quipu.run_with(&["put", "/x.md"], text.as_bytes()).code != 0);
+        assert!(refused.is_some(), "six megabytes are soon full");
+        for _ in 0..40 {
+            let listed = quipu.json(&["ls", "--recursive"]);
+            let listed = listed["data"].as_array().expect("a list");
+            let Some(memory) = listed.first() else { break };
+            quipu.ok(&["rm", memory["path"].as_str().expect("a path")]);
+        }
+        quipu.ok(&["store", "delete", "--now", "notes", "--yes"]);
+    });
+    assert_eq!(quipu.json(&["check"])["problems"], serde_json::json!([]));
+}
+
+/// Runs something at the end, however the end comes.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 #[test]

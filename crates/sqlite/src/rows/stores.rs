@@ -205,18 +205,17 @@ pub(super) fn removed_store(connection: &Connection, id: StoreId) -> Result<Opti
     connection.prepare_cached(sql)?.query_row([blob(id)], |row| row.id(0)).optional()
 }
 
-/// How many rows of a deleted store one transaction removes, and how many bytes of text.
-const REMOVED_ROWS_MAX: usize = 500;
+/// How many bytes of text of a deleted store one transaction removes.
 const REMOVED_BYTES_MAX: i64 = 256 * 1024;
 
-/// Removes some rows of deleted stores; returns whether there are more.
-pub(crate) fn remove_deleted(connection: &Connection) -> Result<bool> {
+/// Removes at most `rows_max` rows of each table of a deleted store; returns whether there are more.
+pub(crate) fn remove_deleted(connection: &Connection, rows_max: usize) -> Result<bool> {
     let sql = "SELECT num FROM removed_stores LIMIT 1";
     let removed = connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
     let Some(store): Option<i64> = removed else { return Ok(false) };
     let sql = "SELECT at, ifnull(size_bytes, 0) FROM versions WHERE store = ?1 LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![store, limit(REMOVED_ROWS_MAX)])?;
+    let mut rows = statement.query(params![store, limit(rows_max)])?;
     let (mut moments, mut bytes_count) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         moments.push(row.get(0)?);
@@ -233,7 +232,7 @@ pub(crate) fn remove_deleted(connection: &Connection) -> Result<bool> {
     let sql = "DELETE FROM memories WHERE store = ?1 AND path IN
         (SELECT path FROM memories WHERE store = ?1 LIMIT ?2)";
     let removed = connection.prepare_cached(sql)?;
-    let memories_count = { removed }.execute(params![store, limit(REMOVED_ROWS_MAX)])?;
+    let memories_count = { removed }.execute(params![store, limit(rows_max)])?;
     if moments.is_empty() && memories_count == 0 {
         connection.execute("DELETE FROM refusals WHERE store = ?1", [store])?;
         connection.execute("DELETE FROM removed_stores WHERE num = ?1", [store])?;
