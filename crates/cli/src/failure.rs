@@ -74,6 +74,12 @@ impl Failure {
         self.code == NOT_FOUND
     }
 
+    /// Says what the command had done before it failed.
+    pub(crate) fn after(mut self, done: &str) -> Self {
+        self.message = format!("{done}, then: {}", self.message);
+        self
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

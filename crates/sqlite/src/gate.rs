@@ -156,6 +156,9 @@ impl Gate {
     }
 
     /// Returns who left their name, inside or while waiting.
+    ///
+    /// The thread that waits for this process leaves this process's name at the turnstile. If the
+    /// lock is held by a program that leaves none, that is not who is waited for.
     fn holder(&self) -> Option<Holder> {
         let mut bytes = [0; HOLDER_SIZE];
         let is_inside = read_number(&self.file).is_ok_and(|number| number % 2 == 1);
@@ -164,7 +167,8 @@ impl Gate {
         } else {
             read_at(&self.turnstile, &mut bytes, 0)
         };
-        read.ok().and_then(|_| Holder::from_bytes(&bytes))
+        let holder = read.ok().and_then(|_| Holder::from_bytes(&bytes))?;
+        (is_inside || !holder.is_this_process()).then_some(holder)
     }
 }
 

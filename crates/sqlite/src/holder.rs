@@ -53,6 +53,10 @@ impl Holder {
         })
     }
 
+    pub(crate) fn is_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
     /// Returns whether the process is stopped, as by Ctrl-Z, where the system tells.
     fn is_stopped(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/stat", self.pid));

@@ -9,7 +9,7 @@ use std::process::Command;
 use anstyle::AnsiColor;
 use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Seen, Written};
 use quipu_core::model::{
-    Content, Directory, Listing, Memory, MemoryId, MemoryPath, SecretPolicy, Store, View,
+    Content, Directory, Listing, Memory, MemoryId, MemoryPath, SecretPolicy, Store, Version, View,
 };
 use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
@@ -326,12 +326,25 @@ pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failu
             Ok(removed) => versions.extend(removed),
             // It went with a directory before, or somebody else was quicker.
             Err(error) if *error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if versions.is_empty() => return Err(error.into()),
+            Err(error) => {
+                // Each is a change of its own, so what was deleted before stays deleted.
+                print_deleted(context, &versions)?;
+                return Err(Failure::from(error).after(&count(
+                    versions.len(),
+                    "memory was deleted",
+                    "memories were deleted",
+                )));
+            }
         }
     }
+    print_deleted(context, &versions)
+}
+
+fn print_deleted(context: &Context, versions: &[Version]) -> Result<(), Failure> {
     let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
     answer(context.form, &body, |out| {
-        for version in &versions {
+        for version in versions {
             let path = version.path.as_ref().map_or("", MemoryPath::as_str);
             writeln!(out, "{}  {path}  deleted", version.id)?;
         }

@@ -56,18 +56,18 @@ impl Key {
 
     /// Returns whether the key may know of a session of its workspace.
     ///
-    /// A session opens its stores, so a key that is limited to some stores sees the sessions that
-    /// reach no further than itself, and those that it made. A session without stores is shown to
-    /// admins only: it may be of somebody who uses other stores.
+    /// A session opens its stores, so a key sees the sessions that reach no further than itself, and
+    /// those that it made. A session without stores is hidden from keys that are limited to some
+    /// stores, except admins: it may be of somebody who uses other stores.
     pub fn sees(&self, session: &Session) -> bool {
         if session.workspace != self.workspace {
             return false;
         }
-        if self.stores.is_none() || session.key == Some(self.id) {
+        if session.key == Some(self.id) {
             return true;
         }
         if session.attachments.is_empty() {
-            return self.role == Role::Admin;
+            return self.stores.is_none() || self.role == Role::Admin;
         }
         session
             .attachments

@@ -13,65 +13,72 @@ use super::query::Query;
 
 const PREFIX: &str = "page_";
 
-/// How many bytes of the digest of a list are in its cursors. It protects from mistakes, not from
-/// forgery: what a cursor leads to is authorized like any other request.
+/// How many bytes of a digest are in a cursor. It protects from mistakes, not from forgery: what a
+/// cursor leads to is authorized like any other request.
 const DIGEST_SIZE_BYTES: usize = 9;
 
-/// The parameters by which lists are filtered by their creation.
-pub(super) const CREATED: [&str; 4] =
-    ["created_at[gte]", "created_at[gt]", "created_at[lte]", "created_at[lt]"];
+/// The parameters that say which part of a list is asked for, and not which list.
+const PAGING: [&str; 2] = ["page", "limit"];
 
-/// The cursors of one list: of its route, its store, and its filters. A place in one list means
-/// nothing in another, where it would silently leave things out.
+/// The cursors of one list: of its kind, its store, and all other parameters of its query. A place in
+/// one list means nothing in another, where it would silently leave things out.
 #[derive(Debug)]
-pub(super) struct Cursors(String);
+pub(super) struct Cursors(Sha256);
 
 impl Cursors {
-    /// Returns the cursors of the list of this kind that is asked for. `filters` are the names of
-    /// the parameters that decide what is in the list and in which order.
-    pub(super) fn new(call: &Call<'_>, kind: &str, filters: &[&str]) -> Self {
-        Self::of(kind, call.parameter("store"), call.query(), filters)
+    /// Returns the cursors of the list of this kind that is asked for.
+    pub(super) fn new(call: &Call<'_>, kind: &str) -> Self {
+        Self::of(kind, call.parameter("store"), call.query())
     }
 
-    fn of(kind: &str, store: &str, query: &Query, filters: &[&str]) -> Self {
+    fn of(kind: &str, store: &str, query: &Query) -> Self {
         let mut digest = Sha256::new();
-        let mut add = |text: &str| {
-            digest.update(text.len().to_le_bytes());
-            digest.update(text);
-        };
-        add(kind);
-        add(store);
-        for name in filters {
-            for value in query.all(name).unwrap_or_default() {
-                add(name);
-                add(value);
-            }
+        add(&mut digest, kind);
+        add(&mut digest, store);
+        let mut pairs: Vec<_> = query.pairs().filter(|(name, _)| !PAGING.contains(name)).collect();
+        pairs.sort_unstable();
+        for (name, value) in pairs {
+            add(&mut digest, name);
+            add(&mut digest, value);
         }
-        let digest = digest.finalize();
-        let start = digest.get(..DIGEST_SIZE_BYTES).unwrap_or_default();
-        Self(URL_SAFE_NO_PAD.encode(start))
+        Self(digest)
     }
 
     /// Returns the cursor for a place in the list.
     pub(super) fn encode(&self, place: impl Display) -> String {
-        format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.0)))
+        let place = place.to_string();
+        format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.digest(&place))))
     }
 
     /// Returns the place at which the caller wants to go on.
     pub(super) fn place<T: FromStr>(&self, query: &Query) -> Result<Option<T>, Failure> {
         let Some(cursor) = query.get("page")? else { return Ok(None) };
-        let place = cursor
+        let decoded = cursor
             .strip_prefix(PREFIX)
             .and_then(|encoded| URL_SAFE_NO_PAD.decode(encoded).ok())
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .and_then(|text| text.strip_prefix(&self.0)?.strip_prefix(':')?.parse().ok());
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let place = decoded.as_deref().and_then(|text| {
+            let (digest, place) = text.split_once(':')?;
+            if digest == self.digest(place) { place.parse().ok() } else { None }
+        });
         place.map(Some).ok_or_else(|| {
             Failure::invalid(
-                "page: not a cursor of this list with these filters; pass next_page of the page \
-                 before and repeat its filters",
+                "page: not a cursor of this list; pass next_page of the page before, and repeat \
+                 the other parameters",
             )
         })
     }
+
+    fn digest(&self, place: &str) -> String {
+        let mut digest = self.0.clone();
+        add(&mut digest, place);
+        URL_SAFE_NO_PAD.encode(digest.finalize().get(..DIGEST_SIZE_BYTES).unwrap_or_default())
+    }
+}
+
+fn add(digest: &mut Sha256, text: &str) {
+    digest.update(text.len().to_le_bytes());
+    digest.update(text);
 }
 
 #[cfg(test)]
@@ -85,7 +92,7 @@ mod tests {
     }
 
     fn cursors(kind: &str, store: &str, query: &str) -> Cursors {
-        Cursors::of(kind, store, &Query::new(query), &["path_prefix", "depth", "statuses"])
+        Cursors::of(kind, store, &Query::new(query))
     }
 
     #[test]
@@ -93,7 +100,7 @@ mod tests {
         let list = cursors("memories", "s", "path_prefix=/a/&limit=3");
         let cursor = list.encode("/a/ü b");
         assert!(cursor.starts_with("page_"));
-        let same = cursors("memories", "s", "limit=7&path_prefix=/a/&page=x&other=1");
+        let same = cursors("memories", "s", "limit=7&path_prefix=/a/&page=x");
         assert_eq!(place(&same, &cursor).as_deref(), Some("/a/ü b"));
         for other in [
             cursors("versions", "s", "path_prefix=/a/"),
@@ -101,12 +108,20 @@ mod tests {
             cursors("memories", "s", ""),
             cursors("memories", "s", "path_prefix=/b/"),
             cursors("memories", "s", "path_prefix=/a/&depth=1"),
+            cursors("memories", "s", "path_prefix=/a/&view=full"),
             cursors("memories", "s", "path_prefix=/a/&statuses[]=idle"),
         ] {
             assert_eq!(place(&other, &cursor), None, "{other:?}");
         }
         for wrong in ["", "page_", "page_!", "x", "page_AAAA"] {
             assert_eq!(place(&list, wrong), None, "{wrong}");
+        }
+        for cut in 1..8 {
+            assert_eq!(
+                place(&list, cursor.get(..cursor.len() - cut).expect("ASCII")),
+                None,
+                "cut by {cut}"
+            );
         }
     }
 }

@@ -164,7 +164,7 @@ pub(super) fn context(call: &Call<'_>) -> Answer {
 /// Returns the last change of each memory, the newest first.
 pub(super) fn recent(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Read)?;
-    let cursors = Cursors::new(call, RECENT, &["timeframe", "note_type"]);
+    let cursors = Cursors::new(call, RECENT);
     let before: Option<VersionId> = cursors.place(call.query())?;
     let request = RecentRequest {
         stores: vec![store.id],

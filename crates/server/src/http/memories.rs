@@ -44,7 +44,7 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
         Some("1") => NonZero::new(1),
         Some(_) => return Err(Failure::invalid("depth: must be 0 or 1")),
     };
-    let cursors = Cursors::new(call, LIST, &["path_prefix", "depth"]);
+    let cursors = Cursors::new(call, LIST);
     let query = ListQuery {
         directory,
         depth,

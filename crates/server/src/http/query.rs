@@ -18,6 +18,11 @@ impl Query {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
+    /// Returns all names with their values.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Returns the value of a name. Of two values nobody knows which was meant.
     pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Failure> {
         if self.0.iter().filter(|(key, _)| key == name).count() > 1 {

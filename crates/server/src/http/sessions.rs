@@ -28,21 +28,6 @@ const TOKEN_EXPIRY_HEADER: &str = "quipu-session-token-expires-at";
 /// How many sessions are looked at at a time.
 const SCAN: usize = 200;
 
-/// The parameters that select sessions and order them.
-const FILTERS: [&str; 11] = [
-    "memory_store_id",
-    "agent_id",
-    "agent_version",
-    "deployment_id",
-    "statuses",
-    "order",
-    "include_archived",
-    "created_at[gte]",
-    "created_at[gt]",
-    "created_at[lte]",
-    "created_at[lt]",
-];
-
 pub(super) fn create(call: &Call<'_>) -> Answer {
     if matches!(call.caller.principal, Principal::Session(_)) || !call.caller.may(Need::Write) {
         return Err(call.caller.denied(Need::Manage));
@@ -162,7 +147,7 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
         Some(_) => return Err(Failure::invalid("order: must be one of: asc, desc")),
     };
     let filter = DetailFilter::new(call.query())?;
-    let cursors = Cursors::new(call, LIST, &FILTERS);
+    let cursors = Cursors::new(call, LIST);
     let mut query = SessionQuery {
         workspace: call.caller.workspace,
         store: None,

@@ -8,7 +8,7 @@ use quipu_core::model::{Description, Metadata, Name, StorePolicy, View};
 use super::answer::{Answer, json};
 use super::call::Call;
 use super::caller::Need;
-use super::cursor::{self, Cursors};
+use super::cursor::Cursors;
 use crate::wire::{CreateStore, DeletedBody, ListBody, StoreBody, UpdateStore};
 
 const LIST: &str = "stores";
@@ -28,8 +28,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
 
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let limit = call.query().limit(View::Basic)?;
-    let filters: Vec<_> = [&["include_archived"][..], &cursor::CREATED].concat();
-    let cursors = Cursors::new(call, LIST, &filters);
+    let cursors = Cursors::new(call, LIST);
     let mut query = StoreQuery {
         workspace: call.caller.workspace,
         archived: call.query().archived()?,

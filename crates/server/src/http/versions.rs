@@ -12,23 +12,10 @@ use crate::wire::{ListBody, VersionBody};
 
 const LIST: &str = "versions";
 
-/// The parameters that select versions.
-const FILTERS: [&str; 9] = [
-    "memory_id",
-    "session_id",
-    "api_key_id",
-    "service_account_id",
-    "operation",
-    "created_at[gte]",
-    "created_at[gt]",
-    "created_at[lte]",
-    "created_at[lt]",
-];
-
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Read)?;
     let view = call.query().view(View::Basic)?;
-    let cursors = Cursors::new(call, LIST, &FILTERS);
+    let cursors = Cursors::new(call, LIST);
     let before = cursors.place(call.query())?;
     let limit = call.query().limit(view)?;
     let Some(filter) = filter(call.query())? else {

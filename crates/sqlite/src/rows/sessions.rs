@@ -13,13 +13,13 @@ use super::columns::{Columns as _, blob, json, limit};
 const COLUMNS: &str = "id, workspace, title, metadata, details, token, created_at, \
     updated_at, archived_at, token_expires_at, key";
 
-/// What a key that is limited to some stores sees, as `Key::sees` says: ?8 is the key, ?9 whether
-/// it may write, ?10 whether it is an admin's.
+/// What a key sees, as `Key::sees` says: ?8 is the key, ?9 whether it may write, ?10 whether it sees
+/// sessions without stores, ?11 whether it is limited to some stores.
 const VISIBLE: &str = "(?8 IS NULL OR s.key = ?8 OR
     CASE WHEN EXISTS (SELECT 1 FROM attachments a WHERE a.session = s.id)
         THEN NOT EXISTS (SELECT 1 FROM attachments a WHERE a.session = s.id AND (
-            a.access NOT IN ('read_only', iif(?9, 'read_write', 'read_only')) OR NOT EXISTS
-            (SELECT 1 FROM key_stores k WHERE k.key = ?8 AND k.store = a.store)))
+            a.access NOT IN ('read_only', iif(?9, 'read_write', 'read_only')) OR (?11 AND NOT EXISTS
+            (SELECT 1 FROM key_stores k WHERE k.key = ?8 AND k.store = a.store))))
         ELSE ?10 END)";
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<Session>> {
@@ -53,7 +53,7 @@ pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<
          ORDER BY id {direction} LIMIT ?7"
     );
     let viewer = query.viewer.as_ref();
-    let limited = viewer.filter(|key| key.stores.is_some());
+    let is_limited = viewer.is_some_and(|key| key.stores.is_some());
     if viewer.is_some_and(|key| key.workspace != query.workspace) {
         return Ok(Vec::new());
     }
@@ -68,9 +68,10 @@ pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<
                 query.archived == Archived::Show,
                 query.store.map(blob),
                 limit(query.limit),
-                limited.map(|key| blob(key.id)),
-                limited.is_some_and(|key| key.role.covers(Access::ReadWrite)),
-                limited.is_some_and(|key| key.role == Role::Admin),
+                viewer.map(|key| blob(key.id)),
+                viewer.is_some_and(|key| key.role.covers(Access::ReadWrite)),
+                viewer.is_some_and(|key| !is_limited || key.role == Role::Admin),
+                is_limited,
             ],
             from_row,
         )?
