@@ -11,6 +11,7 @@ use quipu_core::model::{
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error};
+use quipu_knowledge::Knowledge;
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use tempfile::TempDir;
 
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) {
 }
 
 pub(crate) struct Opened {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Knowledge,
     pub(crate) store: StoreId,
     pub(crate) actor: Actor,
     pub(crate) directory: TempDir,
@@ -53,14 +54,15 @@ pub(crate) fn scratch() -> TempDir {
     tempfile::tempdir_in("target").expect("a directory can be made in `target`")
 }
 
-fn engine(directory: &TempDir) -> Engine {
+fn engine(directory: &TempDir) -> Knowledge {
     let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
     let limits = Limits {
         memories_per_store_max: u64::MAX,
         store_size_bytes_max: u64::MAX,
         ..Limits::default()
     };
-    Engine::new(Arc::new(backend), Arc::new(SystemClock), limits)
+    let engine = Engine::new(Arc::new(backend), Arc::new(SystemClock), limits);
+    Knowledge::new(engine, directory.path())
 }
 
 pub(crate) fn open() -> Opened {

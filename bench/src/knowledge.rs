@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use quipu_core::backend::Sequence;
 use quipu_core::clock::SystemClock;
-use quipu_core::engine::{
-    ContextRequest, NewStore, Precondition, RecentRequest, Scope, SearchRequest,
-};
+use quipu_core::engine::{NewStore, Precondition};
 use quipu_core::model::{
     Actor, Content, MemoryPath, Name, PrincipalName, SecretPolicy, StoreId, StorePolicy, Timestamp,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error};
+use quipu_knowledge::{ContextRequest, Knowledge, RecentRequest, Scope, SearchRequest};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use tempfile::TempDir;
 
@@ -47,23 +46,25 @@ pub(crate) fn run(arguments: &Arguments) {
     writes(arguments);
 }
 
-struct Library {
-    engine: Engine,
+pub(crate) struct Library {
+    pub(crate) engine: Knowledge,
     store: StoreId,
     actor: Actor,
     directory: TempDir,
 }
 
-fn open() -> Library {
+pub(crate) fn open() -> Library {
     // Beside the build, which is on a disk; the system's temporary directory may be memory.
     let directory = tempfile::tempdir_in("target").expect("a directory can be made in `target`");
     let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
     let limits = Limits {
         memories_per_store_max: u64::MAX,
         store_size_bytes_max: u64::MAX,
+        stores_per_workspace_max: u64::MAX,
         ..Limits::default()
     };
     let engine = Engine::new(Arc::new(backend), Arc::new(SystemClock), limits);
+    let engine = Knowledge::new(engine, directory.path());
     let workspace = engine.default_workspace().expect("a workspace").id;
     let new = NewStore {
         policy: StorePolicy { secrets: SecretPolicy::Off, expire_after_days: None },
@@ -75,12 +76,14 @@ fn open() -> Library {
 
 impl Library {
     fn write(&self, number: u64) {
+        self.write_to(self.store, number);
+    }
+
+    pub(crate) fn write_to(&self, store: StoreId, number: u64) {
         let path = MemoryPath::parse(&format!("/topic{}/note{number}.md", number % 50));
         let content = Content::new(note(number)).expect("a text");
         let target = (&path.expect("a path"), &content);
-        self.engine
-            .put(&self.actor, self.store, target, Precondition::None)
-            .expect("it is written");
+        self.engine.put(&self.actor, store, target, Precondition::None).expect("it is written");
     }
 
     /// Writes with eight threads, as imports and busy servers do.
@@ -97,9 +100,8 @@ impl Library {
         });
     }
 
-    fn index(&self) -> Result<(), Error> {
-        while self.engine.index_pending()? > 0 {}
-        Ok(())
+    pub(crate) fn index(&self) -> Result<(), Error> {
+        self.engine.follow(None).map(drop)
     }
 
     fn search(&self, text: &str) {
@@ -261,33 +263,61 @@ fn asked(count: usize, ask: &dyn Fn(u64)) -> [String; 3] {
     [number(median(times)), number(slow), number(spent)]
 }
 
-/// Measures eight writers without an index, with one that follows them, and with a large one.
+/// Measures eight writers without an index, with one that follows them, with a large one, and with
+/// searches in between.
 fn writes(arguments: &Arguments) {
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1000);
     let mut rows = vec![row(&[&"8 writers", &"notes/s", &"of those without an index"])];
-    let mut rates = [const { Vec::new() }; 3];
+    let mut rates = [const { Vec::new() }; 4];
     let large = open();
     large.fill(0..largest);
     large.index().expect("it indexes");
-    for round in 0..3 {
-        let small = open();
-        rates[0].push(rate(&small, 0..arguments.writes));
-        let followed = open();
-        rates[1].push(while_followed(&followed, 0..arguments.writes));
-        let start = largest + round * arguments.writes;
+    let mut start = largest;
+    for _ in 0..5 {
+        rates[0].push(rate(&open(), 0..arguments.writes));
+        rates[1].push(while_followed(&open(), 0..arguments.writes));
         rates[2].push(rate(&large, start..start + arguments.writes));
+        start += arguments.writes;
+        large.index().expect("it indexes");
+        rates[3].push(with_searches(&large, start..start + arguments.writes));
+        start += arguments.writes;
         large.index().expect("it indexes");
     }
-    let [plain, followed, large] = rates.map(median);
+    let [plain, followed, large, mixed] = rates.map(median);
     let lines = [
-        ("an empty store, not indexed".to_owned(), plain),
-        ("an empty store, indexed meanwhile".to_owned(), followed),
-        (format!("a store of {largest} indexed notes"), large),
+        ("an empty store, not indexed".to_owned(), plain, plain),
+        ("an empty store, indexed meanwhile".to_owned(), followed, plain),
+        (format!("a store of {largest} indexed notes"), large, plain),
+        ("the same with 5 % searches (of the line before)".to_owned(), mixed, large),
     ];
-    for (name, rate) in lines {
-        rows.push(row(&[&name, &number(rate), &format!("{:.0} %", 100.0 * rate / plain)]));
+    for (name, rate, base) in lines {
+        rows.push(row(&[&name, &number(rate), &format!("{:.0} %", 100.0 * rate / base)]));
     }
     print("What the index costs writers", &rows);
+}
+
+/// Writes with eight threads of which every twentieth call is a search.
+fn with_searches(library: &Library, numbers: Range<u64>) -> f64 {
+    let next = AtomicU64::new(numbers.start);
+    let work = || {
+        while let it = next.fetch_add(1, Ordering::Relaxed)
+            && it < numbers.end
+        {
+            library.write(it);
+            if it % 20 == 0 {
+                library.search(&two_words(it % 100));
+            }
+        }
+    };
+    let count = u32::try_from(numbers.end - numbers.start).expect("a small number");
+    let taken = time(|| {
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(work);
+            }
+        });
+    });
+    f64::from(count) / taken.as_secs_f64()
 }
 
 fn rate(library: &Library, numbers: Range<u64>) -> f64 {
@@ -302,10 +332,10 @@ fn while_followed(library: &Library, numbers: Range<u64>) -> f64 {
         scope.spawn(|| {
             let mut seen = Sequence(0);
             while !stop.load(Ordering::Relaxed) {
-                seen = library.engine.wait(seen, Duration::from_millis(100)).expect("it waits");
+                library.engine.wait(seen, Duration::from_millis(100)).expect("it waits");
                 // It rests as long as it works, as the server's does.
                 let worked = time(|| {
-                    library.engine.index_pending().expect("it indexes");
+                    seen = library.engine.follow(Some(seen)).expect("it indexes");
                 });
                 thread::sleep(worked);
             }

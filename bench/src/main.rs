@@ -16,6 +16,7 @@ mod mount;
 mod redaction;
 mod rest;
 mod retrieval;
+mod stores;
 #[cfg(target_os = "linux")]
 mod sync;
 mod table;
@@ -45,6 +46,8 @@ enum Subject {
     Redaction(redaction::Arguments),
     /// How well search finds the notes that answer questions.
     Retrieval(retrieval::Arguments),
+    /// Search where there are many small stores.
+    Stores(stores::Arguments),
     /// Folder sync: one edit among many files.
     #[cfg(target_os = "linux")]
     Sync(sync::Arguments),
@@ -66,6 +69,7 @@ fn main() {
         Subject::Mount(arguments) => mount::run(&arguments),
         Subject::Redaction(arguments) => redaction::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
+        Subject::Stores(arguments) => stores::run(&arguments),
         #[cfg(target_os = "linux")]
         Subject::Sync(arguments) => sync::run(&arguments),
         Subject::Tool(arguments) => tool::run(&arguments),

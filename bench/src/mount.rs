@@ -395,7 +395,7 @@ impl MountedHere {
             names: NameRules::default(),
         };
         let (tree, notices) =
-            Tree::new(opened.engine.clone(), settings).expect("the storage works");
+            Tree::new(opened.engine.engine().clone(), settings).expect("the storage works");
         let store = StoreMount { name: "bench".to_owned(), tree, notices };
         let mounts = Mounts::new(&root.path().join("memory"), vec![store], Sharing::Owner);
         Self { mounts: Some(mounts.expect("it can be mounted")), opened, root }

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) {
     let memories = arguments.megabytes * 1_000_000 / SIZE_BYTES;
     fill(&opened, memories);
     if !arguments.without_index {
-        while opened.engine.index_pending().expect("it indexes") > 0 {}
+        opened.engine.follow(None).expect("it indexes");
     }
     println!("{} MB of texts in {memories} memories", arguments.megabytes);
     let alone = redactions(&opened, arguments.rounds);

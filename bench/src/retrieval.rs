@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use quipu_core::Engine;
 use quipu_core::clock::SystemClock;
-use quipu_core::engine::{NewStore, Precondition, SearchRequest};
+use quipu_core::engine::{NewStore, Precondition};
 use quipu_core::model::{Actor, Content, MemoryPath, Name, PrincipalName, StoreId};
 use quipu_core::settings::Limits;
+use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ impl Question {
     }
 }
 
-fn open(directory: &Path) -> (Engine, StoreId) {
+fn open(directory: &Path) -> (Knowledge, StoreId) {
     let backend = SqliteBackend::open(directory, OpenMode::Create).expect("it opens");
     let limits = Limits {
         memories_per_store_max: u64::MAX,
@@ -102,6 +103,7 @@ fn open(directory: &Path) -> (Engine, StoreId) {
         ..Limits::default()
     };
     let engine = Engine::new(Arc::new(backend), Arc::new(SystemClock), limits);
+    let engine = Knowledge::new(engine, directory);
     let workspace = engine.default_workspace().expect("a workspace").id;
     let new = NewStore::named(Name::new("retrieval").expect("a name"));
     let store = engine.create_store(workspace, &new).expect("a store").id;
@@ -109,7 +111,7 @@ fn open(directory: &Path) -> (Engine, StoreId) {
 }
 
 /// Writes every text of a folder to the store and returns how many there are.
-fn fill(engine: &Engine, store: StoreId, folder: &Path) -> usize {
+fn fill(engine: &Knowledge, store: StoreId, folder: &Path) -> usize {
     let actor = Actor::User(PrincipalName::from_host("bench"));
     let mut waiting = vec![folder.to_owned()];
     let mut count = 0;
@@ -132,13 +134,13 @@ fn fill(engine: &Engine, store: StoreId, folder: &Path) -> usize {
 }
 
 /// Returns the paths that a search finds, the best first.
-fn search(engine: &Engine, store: StoreId, text: &str) -> Vec<String> {
+fn search(engine: &Knowledge, store: StoreId, text: &str) -> Vec<String> {
     let request = SearchRequest { limit: DEPTH, ..SearchRequest::new(vec![store], text) };
     let page = engine.search(&request).expect("a search");
     page.hits.iter().map(|hit| hit.note.path.to_string()).collect()
 }
 
-fn rank(engine: &Engine, store: StoreId, question: &Question) -> Ranking {
+fn rank(engine: &Knowledge, store: StoreId, question: &Question) -> Ranking {
     let start = Instant::now();
     let found = search(engine, store, &question.text);
     let micros = start.elapsed().as_secs_f64() * 1e6;

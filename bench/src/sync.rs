@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) {
 }
 
 fn sync(opened: &Opened, folder: &Path) {
-    let engine = opened.engine.clone();
+    let engine = opened.engine.engine().clone();
     let sync = FolderSync::new(engine, opened.store, folder, MassDeletion::Refuse);
     let sync = sync.expect("the folder is there");
     sync.lock().expect("nobody else syncs").run(&()).expect("it syncs");

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use quipu_core::query::{Query, TERMS_MAX};
+use quipu_notes::query::{Query, TERMS_MAX};
 
 fuzz_target!(|text: &str| {
     let query = Query::parse(text);
-    assert!(query.wanted_terms().len() <= TERMS_MAX);
+    assert!(query.terms().len() <= TERMS_MAX);
 });

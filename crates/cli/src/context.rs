@@ -1,14 +1,15 @@
 //! What commands work with: the engine, the store that is meant, the user.
 
 use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::engine::Engine;
 use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
-use quipu_core::{Error, ErrorKind};
-use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend};
+use quipu_core::{Engine, Error, ErrorKind};
+use quipu_knowledge::Knowledge;
+use quipu_sqlite::{OpenMode, OpenSettings, Restored, SqliteBackend};
 
 use crate::args::Global;
 use crate::authors::Authors;
@@ -26,14 +27,13 @@ pub(crate) struct Context {
     /// What this process is called in messages of others, such as `quipu serve`.
     program: String,
     /// What was opened, to be closed at the end.
-    opened: OnceCell<(Engine, Arc<SqliteBackend>)>,
+    opened: OnceCell<Knowledge>,
 }
 
 /// An open data directory.
 #[derive(Debug)]
 pub(crate) struct Data {
-    pub(crate) engine: Engine,
-    pub(crate) backend: Arc<SqliteBackend>,
+    pub(crate) engine: Knowledge,
     pub(crate) workspace: WorkspaceId,
     pub(crate) actor: Actor,
     /// The stores that the command line names.
@@ -70,9 +70,9 @@ impl Context {
     /// Runs what is due when the command has ended. Closing leaves a database file that is complete
     /// without its log, unless another process uses it; then closing it is theirs.
     pub(crate) fn end(&self) {
-        let Some((engine, backend)) = self.opened.get() else { return };
+        let Some(engine) = self.opened.get() else { return };
         uses::write_on_exit(engine);
-        if let Err(error) = backend.close() {
+        if let Err(error) = engine.close() {
             tracing::debug!(%error, "the data directory was not closed cleanly");
         }
     }
@@ -84,13 +84,23 @@ impl Context {
             lock_timeout: self.settings.lock_timeout,
         };
         let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
-        let shared: Arc<dyn quipu_core::Backend> = Arc::clone(&backend) as _;
-        let engine = Engine::new(shared, Arc::new(SystemClock), self.settings.limits.clone());
-        self.opened.get_or_init(|| (engine.clone(), Arc::clone(&backend)));
+        let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
+        let engine = Knowledge::new(engine, &self.settings.data);
+        self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
         let (named, set_store) = (self.named.clone(), self.settings.store.clone());
-        Ok(Data { engine, backend, workspace, actor, named, set_store })
+        Ok(Data { engine, workspace, actor, named, set_store })
+    }
+}
+
+impl Context {
+    /// Puts a backup in the place of the data, and returns where the old files are now.
+    pub(crate) fn restore_backup(&self, file: &Path) -> Result<Option<PathBuf>, Failure> {
+        let Restored { old_files } = quipu_sqlite::restore_backup(file, &self.settings.data)?;
+        // What was made of the old data says nothing about this.
+        self.open()?.engine.discard_index()?;
+        Ok(old_files)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write};
 use anstyle::{AnsiColor, Color, Style};
 use quipu_core::engine::Written;
 use quipu_core::model::{SecretPolicy, Timestamp};
-use quipu_core::screen::Finding;
+use quipu_screen::Finding;
 use serde::Serialize;
 
 use crate::failure::Failure;

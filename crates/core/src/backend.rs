@@ -11,11 +11,10 @@ mod condition;
 mod query;
 
 use std::fmt;
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::Error;
-use crate::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use crate::model::{
     Content, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal,
     SecretHash, Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
@@ -66,18 +65,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// than commits. An error of `look` is returned as it is. Waiting uses no processor time.
     fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error>;
 
-    /// Takes everything that was removed or redacted out of every file.
+    /// Takes everything that was removed or redacted out of every file, and says what it looked at.
     ///
-    /// When this returns `Ok`, no file of the backend holds a byte of text that no row holds,
-    /// whatever other processes have open.
-    fn erase(&self) -> Result<(), Error>;
+    /// When this returns `Ok`, no file of the backend holds a byte of text that no row holds, whatever
+    /// other processes have open. What was [pending](Reader::pending_erasures) stays so until
+    /// [`note_erased`](Self::note_erased).
+    fn erase(&self) -> Result<Erasure, Error>;
 
-    /// Returns whether everything that was removed or redacted is out of every file.
-    fn is_erased(&self) -> Result<bool, Error>;
-
-    /// Returns a copy of everything in memory, for derived data that cannot be written here now;
-    /// `None` if that would take too much memory. Changes of the copy change nothing else.
-    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error>;
+    /// Notes that erasures are done, here and wherever something was derived from the text. What was
+    /// removed since stays pending.
+    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error>;
 
     /// Returns how the storage is doing; fails if it cannot be written now.
     fn condition(&self) -> Result<Condition, Error>;
@@ -86,12 +83,46 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;
 
-    /// Compares what the index keeps of each entry with what [`Entry::read`] makes of the version
-    /// that the entry names, and returns a sentence for each difference.
-    fn verify_index(&self) -> Result<Vec<String>, Error>;
-
     /// Computes the [`Usage`] of every store again.
     fn rebuild(&self) -> Result<(), Error>;
+
+    /// Writes a consistent copy of everything to a new file while others go on writing.
+    fn backup(&self, target: &Path) -> Result<(), Error>;
+
+    /// Gives back the room that removed rows have left. Writers may have to wait meanwhile.
+    fn compact(&self) -> Result<(), Error>;
+
+    /// Finishes what is under way and closes everything. Whatever still uses the backend gets an
+    /// error from then on, and whoever waits for changes learns that there will be none. Other
+    /// processes go on.
+    fn close(&self) -> Result<(), Error>;
+}
+
+/// Text was removed and may still be in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingErasure {
+    /// The store.
+    pub store: StoreId,
+    /// The memory of which a version was redacted; `None` if the whole store was removed.
+    pub memory: Option<MemoryId>,
+    /// How often that has happened, so that what is removed meanwhile is not taken for erased.
+    pub count: u64,
+}
+
+/// What erasing looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erasure {
+    /// Every file that may have held the text, and holds nothing of it now.
+    pub scanned: Vec<ScannedFile>,
+}
+
+/// A file that was looked at from its first byte to its last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedFile {
+    /// Its name.
+    pub name: String,
+    /// How long it is.
+    pub size_bytes: u64,
 }
 
 /// Why a write is made.
@@ -101,8 +132,6 @@ pub enum Purpose {
     Change,
     /// It removes something, so that it must be possible on a full disk too.
     Removal,
-    /// It can be made again of what is durable: a power failure may undo it.
-    Derived,
 }
 
 /// What [`Backend::read`] runs.
@@ -212,51 +241,48 @@ pub trait Reader {
     /// Returns the sequence and the moment of the newest change; zero and 1970 if there is none.
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error>;
 
-    /// Returns the documents of the index that fit the query, the best first, and how many fit.
-    ///
-    /// Which documents fit is exact. If very many do, only some of them may be compared for their
-    /// rank, the newest among them, and counting may stop early, so that the time is bounded.
-    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error>;
+    /// Returns the sequence and the moment of the oldest change that is still in the feed; `None` if
+    /// there has been no change. Whoever has seen less must look at everything again.
+    fn oldest_change(&self) -> Result<Option<(Sequence, Timestamp)>, Error>;
 
-    /// Returns how many documents of the index fit the query, `query.limit` at most.
-    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error>;
+    /// Returns when a memory of a store last changed, as far as versions that are kept tell; 1970 if
+    /// none ever did.
+    fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error>;
 
-    /// Returns what the index knows of a memory.
-    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error>;
-
-    /// Returns up to `limit` of what the index knows of a store, in byte order of the paths, from
-    /// the first path after `after` on.
-    fn notes(
-        &self,
-        store: StoreId,
-        after: Option<&MemoryPath>,
-        limit: usize,
-    ) -> Result<Vec<NoteRow>, Error>;
-
-    /// Returns the memories of a store that the index knows by a name, the oldest first.
-    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error>;
-
-    /// Returns up to `limit` links of a store that the query selects.
-    fn links(&self, store: StoreId, query: &LinkQuery, limit: usize)
-    -> Result<Vec<LinkRow>, Error>;
+    /// Returns of what text was removed that may still be in a file, in no particular order.
+    fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error>;
 }
 
 /// Changes what a [`Reader`] reads, inside one transaction. It reads its own changes.
 pub trait Writer: Reader {
+    /// Announces what the transaction is about to read, so that a backend over a network can read all of
+    /// it in one round trip. It changes nothing, and nothing depends on it but speed.
+    fn read_ahead(&mut self, _: StoreId, _: Subject<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns the place and the moment of the next change of this transaction.
+    ///
+    /// The sequence is the one after the newest change. The moment is `now`, or the next one after the
+    /// newest change if that is later, so moments never repeat and never go back. Until the
+    /// transaction ends, no other writer of any process gets the same. A backend may make other
+    /// writers wait from here on, so the engine calls this when everything has been checked.
+    fn next_stamp(&mut self, now: Timestamp) -> Result<Stamp, Error>;
+
     /// Adds or replaces a workspace.
     fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error>;
 
     /// Adds or replaces a store.
     fn put_store(&mut self, store: &Store) -> Result<(), Error>;
 
-    /// Hides a store as if it did not exist, and takes it out of the index. Keys and sessions keep it.
+    /// Hides a store as if it did not exist. Keys and sessions keep it.
     fn delete_store(&mut self, id: StoreId, at: Timestamp) -> Result<(), Error>;
 
-    /// Shows a deleted store again as it was, except that the index knows nothing of it.
+    /// Shows a deleted store again as it was.
     fn restore_store(&mut self, id: StoreId) -> Result<(), Error>;
 
-    /// Removes a store, deleted or not, with its memories, its versions and what the index has of them, and
-    /// detaches it from keys. Sessions keep their attachment as a record.
+    /// Removes a store, deleted or not, with its memories and its versions, and detaches it from keys.
+    /// Sessions keep their attachment as a record. Erasing is pending from then on.
     fn remove_store(&mut self, id: StoreId) -> Result<(), Error>;
 
     /// Adds a version and makes the memory what the version says: this is the only way to change
@@ -265,8 +291,8 @@ pub trait Writer: Reader {
     /// The change feed gets an [`Event::Version`] and the store's usage follows.
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
-    /// Takes path, text, hash and size out of a version and notes who did it. An entry of the index
-    /// that was made of the version goes with them, as do refusals that name the path.
+    /// Takes path, text, hash and size out of a version and notes who did it. Refusals that name the
+    /// path go with them. Erasing is pending from then on.
     fn redact(
         &mut self,
         store: StoreId,
@@ -277,9 +303,8 @@ pub trait Writer: Reader {
     /// Notes that a memory was read at a moment. No version is made.
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
 
-    /// Removes up to `limit` versions that the rule gives up, with the entries of the index that
-    /// were made of them, and returns how many there were. Changes made before the same moment
-    /// leave the feed, except the newest.
+    /// Removes at most `limit` versions that the rule gives up, and returns how many there were.
+    /// Changes made before the same moment leave the feed, except the newest.
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
 
     /// Adds a refusal, and removes all but the newest `kept_count` of its store.
@@ -305,16 +330,38 @@ pub trait Writer: Reader {
 
     /// Adds a change to the feed.
     fn record(&mut self, change: &Change) -> Result<(), Error>;
+}
 
-    /// Adds the entries of memories to the index, in place of those that were there. Each memory
-    /// comes once, and its entry was made of a version that is kept.
-    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error>;
+/// What a transaction on a store is about.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// The store itself.
+    Store,
+    /// The memory at a path, or a new one there.
+    At(&'a MemoryPath, View),
+    /// A memory, by its id.
+    Memory(MemoryId, View),
+}
 
-    /// Removes the entry of a memory from the index, if there is one.
-    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error>;
+/// The place and the moment of one change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its place in the order of all changes.
+    pub sequence: Sequence,
+    /// Its moment.
+    pub at: Timestamp,
+    /// The moment of the change before it; `None` if it is the first.
+    pub previous: Option<Timestamp>,
+}
 
-    /// Removes all entries from the index, and its cursors of whatever kind.
-    fn clear_index(&mut self) -> Result<(), Error>;
+impl Stamp {
+    /// Returns the stamp of a change made now, after the newest one; `None` if there is none.
+    pub fn after(newest: Option<(Sequence, Timestamp)>, now: Timestamp) -> Self {
+        let (sequence, at) = newest.unwrap_or((Sequence(0), Timestamp::MIN));
+        let earliest = if newest.is_some() { at.next() } else { at };
+        let previous = newest.map(|(_, at)| at);
+        Self { sequence: Sequence(sequence.0 + 1), at: now.max(earliest), previous }
+    }
 }
 
 /// The place of a change in the order of all changes of a data directory: 1, 2, 3, …

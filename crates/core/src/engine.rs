@@ -4,19 +4,13 @@
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
 mod check;
-mod context;
 mod feed;
-mod graph;
-mod indexing;
 mod intact;
 mod keys;
 mod listing;
 mod memories;
-mod naming;
 mod places;
-mod recent;
 mod retention;
-mod search;
 mod sessions;
 mod stores;
 mod transaction;
@@ -24,27 +18,23 @@ mod uses;
 mod versions;
 mod waiting;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::backend::{Backend, Condition, Purpose, Reader};
+use crate::backend::{Backend, Condition, Purpose, Reader, Subject};
 use crate::clock::Clock;
+use crate::derived::Derived;
 use crate::model::{Actor, Memory, SecretPolicy, Store, StoreId, Timestamp};
-use crate::screen::Finding;
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
+use quipu_screen::Finding;
 
 pub use check::{CheckReport, Problem, Remedy};
-pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
 pub use feed::{News, Position};
-pub use graph::{Graph, NoteLink, Orphans};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, Seen};
 pub use memories::{MemoryUpdate, Precondition, Removed};
-pub use naming::{NoteCard, Scope};
 pub use places::{Replaced, Survivor};
-pub use recent::{RecentChange, RecentRequest};
 pub use retention::Pruned;
-pub use search::{Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest};
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
     SessionUpdate, TokenWish,
@@ -61,10 +51,8 @@ pub struct Engine {
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    /// Held by the thread that brings the index further.
-    index_turn: Arc<Mutex<()>>,
-    /// What searches use while the index cannot be written.
-    copies: Arc<indexing::Copies>,
+    /// What must forget redacted text too.
+    derived: Option<Arc<dyn Derived>>,
     /// Readings that are not written down yet.
     uses: Arc<Uses>,
     /// Set if this engine must not block; see [`waiting`].
@@ -93,10 +81,23 @@ pub struct Written {
     pub policy: SecretPolicy,
 }
 
+impl Effect {
+    /// Returns whether a version was made.
+    pub fn has_changed(self) -> bool {
+        match self {
+            Self::Created | Self::Changed => true,
+            Self::Unchanged => false,
+        }
+    }
+}
+
 /// Whether a write changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// One version was made.
+    /// The memory is new, or was brought back: its first version was made, or its first after a
+    /// deletion.
+    Created,
+    /// One version of an existing memory was made.
     Changed,
     /// Everything was already as asked, so no version was made.
     Unchanged,
@@ -105,8 +106,19 @@ pub enum Effect {
 impl Engine {
     /// Makes an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        let (index_turn, copies, uses) = (Arc::default(), Arc::default(), Arc::default());
-        Self { backend, clock, limits, index_turn, copies, uses, restriction: None }
+        let uses = Arc::default();
+        Self { backend, clock, limits, derived: None, uses, restriction: None }
+    }
+
+    /// Returns the same engine, which from now on has something derived forget redacted text too.
+    #[must_use]
+    pub fn with_derived(self, derived: Arc<dyn Derived>) -> Self {
+        Self { derived: Some(derived), ..self }
+    }
+
+    /// Returns the backend, for what is no business of the rules.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
     }
 
     /// Returns the limits that writes are held to.
@@ -130,7 +142,8 @@ impl Engine {
         self.clock.random()
     }
 
-    fn read<T>(&self, work: impl Fn(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
+    /// Runs `work` on one snapshot. It may be run more than once; the last run counts.
+    pub fn read<T>(&self, work: impl Fn(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
         let mut answer = None;
         self.backend.read(&mut |reader| {
             answer = Some(work(reader)?);
@@ -162,49 +175,43 @@ impl Engine {
         Ok(answer.expect("a backend runs the work that it is given"))
     }
 
-    /// Changes what follows from the memories, such as the index.
-    fn write_derived(
-        &self,
-        work: impl FnMut(&mut Ledger<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.write_for(Purpose::Derived, work)
-    }
-
     /// Runs `work` in a transaction on one store.
     fn change<T>(
         &self,
         actor: &Actor,
-        store: StoreId,
+        (store, subject): (StoreId, Subject<'_>),
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.change_for(Purpose::Change, actor, store, work)
+        self.change_for(Purpose::Change, actor, (store, subject), work)
     }
 
     /// Like [`change`](Self::change), for work that removes memories.
     fn clear<T>(
         &self,
         actor: &Actor,
-        store: StoreId,
+        (store, subject): (StoreId, Subject<'_>),
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.change_for(Purpose::Removal, actor, store, work)
+        self.change_for(Purpose::Removal, actor, (store, subject), work)
     }
 
     fn change_for<T>(
         &self,
         purpose: Purpose,
         actor: &Actor,
-        store: StoreId,
+        (store, subject): (StoreId, Subject<'_>),
         mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.write_for(purpose, |ledger| {
+            ledger.writer.read_ahead(store, subject)?;
             let store = existing_store(ledger.reader(), store)?;
             work(&mut Transaction { ledger, limits: &self.limits, actor, store, undone_to: None })
         })
     }
 }
 
-fn existing_store(reader: &dyn Reader, id: StoreId) -> Result<Store, Error> {
+/// Returns a store, or the error for one that does not exist.
+pub fn existing_store(reader: &dyn Reader, id: StoreId) -> Result<Store, Error> {
     reader.store(id)?.ok_or_else(|| no_store(id))
 }
 

@@ -8,21 +8,19 @@
 
 pub mod backend;
 pub mod clock;
+pub mod derived;
 pub mod diff;
 pub mod edit;
 pub mod engine;
 pub mod error;
-pub mod index;
 pub mod merge;
 pub mod model;
-pub mod note;
 pub mod prompt;
-pub mod query;
-pub mod screen;
 pub mod settings;
 pub mod timeframe;
 
 pub use backend::Backend;
 pub use clock::Clock;
+pub use derived::Derived;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};

@@ -35,7 +35,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::backend::Sequence;
-use quipu_core::engine::{Effect, Written};
+use quipu_core::engine::Written;
 use quipu_core::model::{Access, Actor, StoreId, Timestamp, Version, VersionId};
 use quipu_core::{Engine, Error};
 
@@ -269,7 +269,7 @@ impl Turn<'_> {
     }
 
     fn note_own(&mut self, written: &Written) {
-        if written.effect == Effect::Changed {
+        if written.effect.has_changed() {
             self.state.own.insert(written.memory.version);
         }
     }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quipu_core::Error;
 use quipu_core::model::{Actor, Session};
-use quipu_core::{Engine, Error};
+use quipu_knowledge::Knowledge;
 
 /// The author of changes.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl From<DraftedSession> for Author {
 
 impl Author {
     /// Returns the actor for a change that is about to be made, and records its session if needed.
-    pub(crate) fn actor(&self, engine: &Engine) -> Result<Actor, Error> {
+    pub(crate) fn actor(&self, engine: &Knowledge) -> Result<Actor, Error> {
         match self {
             Self::Actor(actor) => Ok(actor.clone()),
             Self::Drafted(session) => session.actor(engine),
@@ -47,7 +48,7 @@ pub struct DraftedSession {
 }
 
 impl DraftedSession {
-    /// Takes a session that [`Engine::draft_session`] has made.
+    /// Takes a session that [`Knowledge::draft_session`] has made.
     pub fn new(session: Session) -> Self {
         Self { session, is_recorded: AtomicBool::new(false) }
     }
@@ -57,7 +58,7 @@ impl DraftedSession {
         &self.session
     }
 
-    fn actor(&self, engine: &Engine) -> Result<Actor, Error> {
+    fn actor(&self, engine: &Knowledge) -> Result<Actor, Error> {
         // Concurrent first changes may both get here; recording is idempotent.
         if !self.is_recorded.load(Ordering::Acquire) {
             engine.record_session(&self.session)?;

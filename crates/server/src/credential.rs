@@ -5,10 +5,11 @@ use std::future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quipu_core::Error;
 use quipu_core::backend::Sequence;
 use quipu_core::engine::Principal;
 use quipu_core::model::Timestamp;
-use quipu_core::{Engine, Error};
+use quipu_knowledge::Knowledge;
 use tokio::sync::watch;
 
 use crate::feed::Feed;
@@ -65,7 +66,7 @@ impl Credential {
     }
 
     /// Returns whether the credential is valid now.
-    pub(crate) fn is_valid(&self, engine: &Engine) -> Result<bool, Error> {
+    pub(crate) fn is_valid(&self, engine: &Knowledge) -> Result<bool, Error> {
         Ok(engine.principal(&self.secret)?.is_some())
     }
 
@@ -74,7 +75,7 @@ impl Credential {
     pub(crate) async fn principal(&self) -> Option<Principal> {
         loop {
             let secret = Arc::clone(&self.secret);
-            match self.pool.read(move |engine: &Engine| engine.principal(&secret)).await {
+            match self.pool.read(move |engine: &Knowledge| engine.principal(&secret)).await {
                 Ok(Ok(principal)) => return principal,
                 Ok(Err(error)) => tracing::error!(%error, "a credential cannot be checked"),
                 Err(error) => tracing::warn!(%error, "a credential cannot be checked"),
@@ -100,15 +101,14 @@ impl fmt::Debug for Credential {
 mod tests {
     use quipu_core::engine::NewKey;
     use quipu_core::model::{Key, Name, Role};
-    use quipu_core::settings::Limits;
-    use quipu_testkit::{FaultyBackend, InMemoryBackend, ManualClock};
+    use quipu_testkit::{FaultyBackend, InMemoryBackend, ManualClock, knowledge_over};
 
     use super::*;
     use crate::PoolSettings;
 
     struct Fixture {
         backend: Arc<FaultyBackend>,
-        engine: Engine,
+        engine: Knowledge,
         key: Key,
         credential: Credential,
     }
@@ -116,7 +116,7 @@ mod tests {
     fn fixture() -> Fixture {
         let backend = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
         let clock = Arc::new(ManualClock::default());
-        let engine = Engine::new(Arc::clone(&backend) as _, clock, Limits::default());
+        let engine = knowledge_over(Arc::clone(&backend) as _, clock);
         let workspace = engine.default_workspace().unwrap().id;
         let (name, role) = (Name::new("test").unwrap(), Role::Admin);
         let new = NewKey { name, role, stores: None, expires_at: None, secret: None };

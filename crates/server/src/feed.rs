@@ -12,9 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use quipu_core::Error;
 use quipu_core::backend::Sequence;
 use quipu_core::engine::{News, Position};
-use quipu_core::{Engine, Error};
+use quipu_knowledge::Knowledge;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
@@ -114,7 +115,7 @@ impl Feed {
     }
 
     /// Broadcasts changes until `stop` returns `true`. Blocks the calling thread.
-    pub(crate) fn follow(&self, engine: &Engine, stop: impl Fn() -> bool) {
+    pub(crate) fn follow(&self, engine: &Knowledge, stop: impl Fn() -> bool) {
         let mut published = None;
         while !stop() {
             match self.step(engine, published) {
@@ -132,7 +133,7 @@ impl Feed {
     }
 
     /// Waits for a new position, publishes it and returns it.
-    fn step(&self, engine: &Engine, published: Option<Position>) -> Result<Position, Error> {
+    fn step(&self, engine: &Knowledge, published: Option<Position>) -> Result<Position, Error> {
         let Some(published) = published else {
             let now = engine.wait_beyond(Position::default(), Duration::ZERO)?;
             self.0.credentials_lost.send_replace(now.credentials_lost);
@@ -152,7 +153,7 @@ impl Feed {
     /// Broadcasts the next batch after `published` and returns the sequence it reached.
     fn publish(
         &self,
-        engine: &Engine,
+        engine: &Knowledge,
         published: Sequence,
         newest: Sequence,
     ) -> Result<Sequence, Error> {

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use quipu_core::Engine;
+use quipu_knowledge::Knowledge;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -142,7 +142,7 @@ struct Shared {
 
 impl App {
     /// Makes the application over an engine.
-    pub fn new(engine: Engine, settings: HttpSettings) -> Self {
+    pub fn new(engine: Knowledge, settings: HttpSettings) -> Self {
         let admission = Admission::new(settings.requests_max);
         let rate = RateLimiter::new(settings.requests_per_minute_max);
         let feed = Feed::new();

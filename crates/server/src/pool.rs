@@ -3,7 +3,7 @@
 //! The engine is synchronous: its calls block on the disk and on the write lock, which another
 //! process can hold indefinitely. A runtime has one worker per core, so a few calls that block a
 //! worker stall every request, health checks included. Therefore asynchronous code in this crate
-//! never holds an [`Engine`]; it passes a closure to a [`Pool`] and awaits the result.
+//! never holds an [`Knowledge`]; it passes a closure to a [`Pool`] and awaits the result.
 //!
 //! [`Pool::read`] escalates in up to three steps: the closure runs on the worker with an engine
 //! that never blocks (answers that are cached and still valid need no disk), then on a reader
@@ -17,8 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_core::Engine;
 use quipu_core::model::Timestamp;
+use quipu_knowledge::Knowledge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -90,7 +90,7 @@ pub(crate) struct Pool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    engine: Engine,
+    engine: Knowledge,
     readers: Arc<Semaphore>,
     writers: Arc<Semaphore>,
     writers_queued: Semaphore,
@@ -102,7 +102,7 @@ impl Inner {
     /// `work` if there is no writer permit.
     ///
     /// The reader permit is released first: the runtime has exactly one thread per permit.
-    fn continue_as_writer<T, W: FnOnce(&Engine) -> T>(
+    fn continue_as_writer<T, W: FnOnce(&Knowledge) -> T>(
         &self,
         reader: OwnedSemaphorePermit,
         work: W,
@@ -116,7 +116,7 @@ impl Inner {
 }
 
 impl Pool {
-    pub(crate) fn new(engine: Engine, settings: PoolSettings) -> Self {
+    pub(crate) fn new(engine: Knowledge, settings: PoolSettings) -> Self {
         Self(Arc::new(Inner {
             engine,
             readers: Arc::new(Semaphore::new(settings.readers_max)),
@@ -142,7 +142,7 @@ impl Pool {
     /// effects other than writes to the engine, which the earlier runs cannot make.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        work: impl Fn(&Engine) -> T + Send + 'static,
+        work: impl Fn(&Knowledge) -> T + Send + 'static,
     ) -> Result<T, PoolError> {
         let tried = caught(|| self.0.engine.without_waiting(|engine| Ok(work(engine))))?;
         if let Some(Ok(done)) = tried {
@@ -167,7 +167,7 @@ impl Pool {
     /// Once started, it runs to completion even if the returned future is dropped.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Engine) -> T + Send + 'static,
+        work: impl FnOnce(&Knowledge) -> T + Send + 'static,
     ) -> Result<T, PoolError> {
         let queued = self.0.writers_queued.try_acquire();
         let _queued = queued.map_err(|_full| PoolError::Overloaded)?;
@@ -187,8 +187,8 @@ impl Pool {
     /// without writing is skipped here.
     pub(crate) async fn write_if<T: Send + 'static, E: Send + 'static>(
         &self,
-        check: impl Fn(&Engine) -> Result<(), E> + Send + 'static,
-        work: impl FnOnce(&Engine) -> Result<T, E> + Send + 'static,
+        check: impl Fn(&Knowledge) -> Result<(), E> + Send + 'static,
+        work: impl FnOnce(&Knowledge) -> Result<T, E> + Send + 'static,
     ) -> Result<Result<T, E>, PoolError> {
         match caught(|| self.0.engine.without_waiting(|engine| Ok(check(engine))))? {
             Some(Ok(Ok(()))) => return self.write(work).await,
@@ -211,7 +211,7 @@ impl Pool {
 
     /// Runs long-lived work on the calling thread, which must be dedicated to it and never a worker
     /// of a runtime.
-    pub(crate) fn on_dedicated_thread<T>(&self, work: impl FnOnce(&Engine) -> T) -> T {
+    pub(crate) fn on_dedicated_thread<T>(&self, work: impl FnOnce(&Knowledge) -> T) -> T {
         work(&self.0.engine)
     }
 
@@ -242,15 +242,14 @@ mod tests {
 
     use quipu_core::engine::NewStore;
     use quipu_core::model::Name;
-    use quipu_core::settings::Limits;
-    use quipu_testkit::{InMemoryBackend, ManualClock};
+    use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_over};
 
     use super::*;
 
     fn pool(settings: PoolSettings) -> Pool {
         let backend = Arc::new(InMemoryBackend::default());
         let clock = Arc::new(ManualClock::default());
-        Pool::new(Engine::new(backend, clock, Limits::default()), settings)
+        Pool::new(knowledge_over(backend, clock), settings)
     }
 
     const TINY: PoolSettings = PoolSettings {
@@ -260,7 +259,7 @@ mod tests {
         queue_timeout: Duration::from_millis(10),
     };
 
-    fn create(engine: &Engine) {
+    fn create(engine: &Knowledge) {
         let new = NewStore::named(Name::new("notes").unwrap());
         let workspace = engine.default_workspace();
         drop(workspace.and_then(|workspace| engine.create_store(workspace.id, &new)));
@@ -308,7 +307,7 @@ mod tests {
     async fn a_panic_is_reported_and_releases_the_permit() {
         let pool = pool(TINY);
         for _ in 0..3 {
-            let failing = |_: &Engine| panic!("on purpose");
+            let failing = |_: &Knowledge| panic!("on purpose");
             assert_eq!(pool.write(failing).await, Err::<(), _>(PoolError::Panicked));
             assert_eq!(pool.read(failing).await, Err::<(), _>(PoolError::Panicked));
         }

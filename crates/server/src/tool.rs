@@ -14,7 +14,8 @@ use std::num::NonZero;
 
 use quipu_core::engine::{Seen, Written};
 use quipu_core::model::{Access, Actor, Content, Memory, MemoryPath, StoreId};
-use quipu_core::{Engine, Error, ErrorKind, edit};
+use quipu_core::{Error, ErrorKind, edit};
+use quipu_knowledge::Knowledge;
 use serde_json::Value;
 
 use input::{Fields, ViewRange};
@@ -36,7 +37,7 @@ pub struct Answer {
 /// The memory tool on one store, for one author.
 #[derive(Clone, Debug)]
 pub struct MemoryTool {
-    engine: Engine,
+    engine: Knowledge,
     store: StoreId,
     author: Author,
     settings: ToolSettings,
@@ -72,7 +73,7 @@ const LEVELS: NonZero<usize> = NonZero::new(2).expect("two is not zero");
 impl MemoryTool {
     /// Makes a tool on a store.
     pub fn new(
-        engine: Engine,
+        engine: Knowledge,
         store: StoreId,
         author: impl Into<Author>,
         settings: ToolSettings,

@@ -14,28 +14,25 @@
 //!    cleared where that is needed, and the log is emptied again. All other pages are as they were
 //!    when they were looked at, without remains.
 //!
-//! Pages are read and written through SQLite's `sqlite_dbpage`. Opening the database file a second time
-//! would not do: closing it again would drop this process's POSIX locks on it, and another process
-//! might then remove the log under us.
+//! [`quipu_pages`] knows the pages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use quipu_core::backend::Purpose;
+use quipu_core::backend::{Erasure, PendingErasure, Purpose, ScannedFile};
+use quipu_core::model::{Id, MemoryId, StoreId};
 use quipu_core::{Error, ErrorKind};
-use rusqlite::{Connection, OptionalExtension as _};
+use quipu_pages::{PageNumber, Remains, logged_pages};
+use rusqlite::{Connection, params};
 
 use crate::error::StorageResult as _;
 use crate::group::GroupCommit;
-use crate::log::logged_pages;
 use crate::open;
-use crate::pages::walk::{Remains, Walk};
-use crate::pages::{PageNumber, Tree};
 use crate::pool::Pool;
 use crate::rows;
-use crate::sync::{Condvar, Instant, Mutex, PoisonError};
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard, PoisonError};
 use crate::writer::WriteConnection;
 
 /// How long to wait for readers that still use the log, and for others that erase.
@@ -51,8 +48,15 @@ const REMOVED_ROWS_MAX: usize = 500;
 /// Erases what was removed from a database, once at a time.
 pub(crate) struct Eraser {
     database: PathBuf,
-    is_busy: Mutex<bool>,
+    state: Mutex<State>,
     done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_busy: bool,
+    /// What was erased last.
+    erased: Vec<PendingErasure>,
 }
 
 /// What erasing works on.
@@ -64,41 +68,66 @@ pub(crate) struct Parts<'b> {
     pub(crate) lock_timeout: Duration,
 }
 
-/// Returns whether text was removed that may still be in a file.
-pub(crate) fn is_pending(connection: &Connection) -> Result<bool, Error> {
-    pending(connection).map(|count| count > 0)
-}
-
-/// Returns how many removals are not erased yet.
-fn pending(connection: &Connection) -> Result<i64, Error> {
-    let sql = "SELECT erase_pending FROM upkeep";
-    let mut statement = connection.prepare_cached(sql).or_storage_error()?;
-    statement.query_row([], |row| row.get(0)).or_storage_error()
+/// Returns what is not erased yet.
+pub(crate) fn pending(connection: &Connection) -> rusqlite::Result<Vec<PendingErasure>> {
+    let sql = "SELECT store, memory, count FROM erasures WHERE count > 0";
+    let mut statement = connection.prepare_cached(sql)?;
+    let pending = statement.query_map([], |row| {
+        let memory = row.get_ref(1)?.as_blob()?.first_chunk::<16>().copied();
+        Ok(PendingErasure {
+            store: StoreId::from_bits(u128::from_be_bytes(row.get(0)?)),
+            memory: memory.map(|id| MemoryId::from_bits(u128::from_be_bytes(id))),
+            count: row.get(2)?,
+        })
+    })?;
+    pending.collect()
 }
 
 /// Notes, inside a transaction that removes text, that erasing is due.
-pub(crate) fn set_pending(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = "UPDATE upkeep SET erase_pending = erase_pending + 1";
-    connection.prepare_cached(sql)?.execute([]).map(drop)
+pub(crate) fn set_pending(
+    connection: &Connection,
+    store: StoreId,
+    memory: Option<MemoryId>,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO erasures
+        VALUES (?1, ?2, (SELECT ifnull(max(sequence), 0) FROM changes) + 1)
+        ON CONFLICT DO UPDATE SET count = max(count + 1, excluded.count)";
+    let values = params![bytes(store), memory_bytes(memory)];
+    connection.prepare_cached(sql)?.execute(values).map(drop)
+}
+
+fn bytes(id: impl Id) -> [u8; 16] {
+    id.bits().to_be_bytes()
+}
+
+fn memory_bytes(memory: Option<MemoryId>) -> Vec<u8> {
+    memory.map_or_else(Vec::new, |memory| bytes(memory).to_vec())
 }
 
 impl Eraser {
     pub(crate) fn new(database: &Path) -> Self {
         let database = database.to_owned();
-        Self { database, is_busy: Mutex::new(false), done: Condvar::new() }
+        Self { database, state: Mutex::default(), done: Condvar::new() }
     }
 
     /// Erases everything that was removed before this is called. Whoever comes while another thread
     /// erases waits, and often finds that its own is done too.
-    pub(crate) fn erase(&self, parts: Parts<'_>) -> Result<(), Error> {
+    pub(crate) fn erase(&self, parts: Parts<'_>) -> Result<Erasure, Error> {
+        let pending = parts.readers.with(|connection| pending(connection).or_storage_error())?;
+        if pending.is_empty() {
+            return Ok(Erasure::default());
+        }
         let deadline = Instant::now() + READERS_TIMEOUT;
-        if !parts.readers.with(is_pending)? {
-            return Ok(());
+        let turn = self.turn(deadline)?;
+        if !pending.iter().all(|pending| turn.has_erased(pending)) {
+            let erased = self.erase_all(parts, deadline)?;
+            turn.keep(erased);
         }
-        let _turn = self.turn(deadline)?;
-        if !parts.readers.with(is_pending)? {
-            return Ok(());
-        }
+        Ok(Erasure { scanned: vec![scanned(&self.database)] })
+    }
+
+    /// Returns what is erased now.
+    fn erase_all(&self, parts: Parts<'_>, deadline: Instant) -> Result<Vec<PendingErasure>, Error> {
         let frozen = loop {
             parts.remove_rows()?;
             let frozen = parts.frozen(deadline)?;
@@ -110,27 +139,25 @@ impl Eraser {
             frozen.end()?;
         };
         match frozen.remains()? {
-            Remains::InPages(pages) if pages.is_empty() => {}
+            Remains::InPages(pages) if pages.is_empty() => frozen.end(),
             Remains::InPages(pages) => {
                 parts.clear(&self.database, &pages, frozen.page_size)?;
-                let pending = frozen.end()?;
+                let erased = frozen.end()?;
                 parts.empty_log(deadline, |_| Ok(()))?;
-                return parts.note_done(pending);
+                Ok(erased)
             }
             Remains::Elsewhere => {
-                let pending = frozen.end()?;
+                let erased = frozen.end()?;
                 parts.rebuild(&self.database)?;
                 parts.empty_log(deadline, |_| Ok(()))?;
-                return parts.note_done(pending);
+                Ok(erased)
             }
         }
-        let pending = frozen.end()?;
-        parts.note_done(pending)
     }
 
     fn turn(&self, deadline: Instant) -> Result<ErasingTurn<'_>, Error> {
-        let mut is_busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
-        while *is_busy {
+        let mut state = self.state();
+        while state.is_busy {
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 return Err(Error::new(
@@ -138,29 +165,53 @@ impl Eraser {
                     "another redaction is not done yet",
                 ));
             }
-            let waited = self.done.wait_timeout(is_busy, remaining);
-            is_busy = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.done.wait_timeout(state, remaining);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        *is_busy = true;
+        state.is_busy = true;
         Ok(ErasingTurn(self))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 struct ErasingTurn<'e>(&'e Eraser);
 
+impl ErasingTurn<'_> {
+    /// Returns whether an earlier turn has erased this already.
+    fn has_erased(&self, pending: &PendingErasure) -> bool {
+        let is_it = |erased: &PendingErasure| {
+            (erased.store, erased.memory) == (pending.store, pending.memory)
+                && erased.count >= pending.count
+        };
+        self.0.state().erased.iter().any(is_it)
+    }
+
+    fn keep(&self, erased: Vec<PendingErasure>) {
+        self.0.state().erased = erased;
+    }
+}
+
 impl Drop for ErasingTurn<'_> {
     fn drop(&mut self) {
-        *self.0.is_busy.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.state().is_busy = false;
         self.0.done.notify_one();
     }
+}
+
+fn scanned(database: &Path) -> ScannedFile {
+    let name = database.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    ScannedFile { name, size_bytes: database.metadata().map_or(0, |file| file.len()) }
 }
 
 /// A database file that does not change.
 struct Frozen {
     snapshot: Connection,
     page_size: usize,
-    /// How many removals were not erased when it was taken.
-    pending: i64,
+    /// What was not erased when it was taken.
+    pending: Vec<PendingErasure>,
 }
 
 impl Frozen {
@@ -168,7 +219,7 @@ impl Frozen {
     fn new(snapshot: Connection) -> Result<Self, Error> {
         snapshot.execute_batch("BEGIN").or_storage_error()?;
         // A transaction has its snapshot from its first read on.
-        let pending = pending(&snapshot)?;
+        let pending = pending(&snapshot).or_storage_error()?;
         let page_size = snapshot.pragma_query_value(None, "page_size", |row| row.get(0));
         Ok(Self { page_size: page_size.or_storage_error()?, pending, snapshot })
     }
@@ -180,31 +231,14 @@ impl Frozen {
     }
 
     fn remains(&self) -> Result<Remains, Error> {
-        remains(&self.snapshot).or_storage_error()
+        quipu_pages::scan(&self.snapshot).or_storage_error()
     }
 
     /// Ends the snapshot.
-    fn end(self) -> Result<i64, Error> {
+    fn end(self) -> Result<Vec<PendingErasure>, Error> {
         self.snapshot.execute_batch("COMMIT").or_storage_error()?;
         Ok(self.pending)
     }
-}
-
-/// Looks at every page.
-fn remains(snapshot: &Connection) -> rusqlite::Result<Remains> {
-    let mut roots = snapshot.prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")?;
-    let roots = roots.query_map([], |row| row.get(0).map(PageNumber))?;
-    let roots = roots.collect::<rusqlite::Result<Vec<_>>>()?;
-    // Without `sqlite_dbpage`, nothing can be told about the pages.
-    let Ok(mut pages) = snapshot.prepare("SELECT data FROM sqlite_dbpage") else {
-        return Ok(Remains::Elsewhere);
-    };
-    let mut walk = Walk::new(snapshot.pragma_query_value(None, "page_count", |row| row.get(0))?);
-    let mut rows = pages.query([])?;
-    while let Some(row) = rows.next()? {
-        walk.add(row.get_ref(0)?.as_blob().unwrap_or_default());
-    }
-    Ok(walk.remains(&roots))
 }
 
 impl Parts<'_> {
@@ -233,14 +267,14 @@ impl Parts<'_> {
                 Ok(())
             })?;
         }
-        Ok(())
+        self.writer.run_removal(self.deadline(), &mut |writer| {
+            let sql = "DELETE FROM erasures WHERE count = 0";
+            writer.connection()?.execute(sql, []).or_storage_error().map(drop)
+        })
     }
 
     /// Empties the log and takes a snapshot of the database file alone.
     fn frozen(&self, deadline: Instant) -> Result<Frozen, Error> {
-        self.writer.run_removal(self.deadline(), &mut |writer| {
-            rows::compact_index(writer.connection()?).or_storage_error()
-        })?;
         self.empty_log(deadline, |_| Frozen::new(self.readers.open()?))
     }
 
@@ -281,7 +315,7 @@ impl Parts<'_> {
             self.writer.run_apart(purpose, deadline, &mut |writer| {
                 let changed = logged_pages(&log, page_size).or_storage_error()?;
                 let pages: BTreeSet<_> = pages.iter().copied().chain(changed).collect();
-                clear_pages(writer.connection()?, &pages)
+                quipu_pages::clear(writer.connection()?, &pages).or_storage_error()
             })
         };
         match clear_for(Purpose::Change) {
@@ -292,47 +326,22 @@ impl Parts<'_> {
 
     /// Writes the whole file again from its rows.
     fn rebuild(&self, database: &Path) -> Result<(), Error> {
-        self.exclusively(|connection| rebuild(connection, database))
+        self.exclusively(|connection| quipu_pages::rebuild(connection, database).or_storage_error())
     }
 
-    /// Notes that what was pending is erased, unless more was removed since.
-    fn note_done(&self, pending: i64) -> Result<(), Error> {
+    /// Notes that these are erased, unless more was removed since.
+    pub(crate) fn note_done(&self, erased: &[PendingErasure]) -> Result<(), Error> {
         self.writer.run_removal(self.deadline(), &mut |writer| {
-            let sql = "UPDATE upkeep SET erase_pending = 0 WHERE erase_pending = ?1";
-            writer.connection()?.execute(sql, [pending]).or_storage_error().map(drop)
+            // Removing the row would leave unused bytes behind, just after all were cleared.
+            let sql = "UPDATE erasures SET count = 0
+                WHERE store = ?1 AND memory = ?2 AND count = ?3";
+            for PendingErasure { store, memory, count } in erased {
+                let values = params![bytes(*store), memory_bytes(*memory), count];
+                writer.connection()?.execute(sql, values).or_storage_error()?;
+            }
+            Ok(())
         })
     }
-}
-
-fn clear_pages(connection: &Connection, pages: &BTreeSet<PageNumber>) -> Result<(), Error> {
-    let read = "SELECT data FROM sqlite_dbpage WHERE pgno = ?1";
-    let write = "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1";
-    let mut read = connection.prepare_cached(read).or_storage_error()?;
-    let mut write = connection.prepare_cached(write).or_storage_error()?;
-    for &number in pages {
-        let page = read.query_row([number.0], |row| row.get::<_, Vec<u8>>(0)).optional();
-        let Some(mut page) = page.or_storage_error()? else { continue };
-        // What is no B-tree page any more was freed, and with that cleared.
-        if let Ok(tree) = Tree::read(number, &page)
-            && tree.has_remains(&page)
-        {
-            tree.clear(&mut page);
-            write.execute((number.0, page)).or_storage_error()?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes a database again from its rows, with its temporary copy beside it.
-pub(crate) fn rebuild(connection: &Connection, database: &Path) -> Result<(), Error> {
-    // The copy holds live rows only and has no name, but it may be too large for the memory.
-    if let Some(directory) = database.parent().and_then(Path::to_str) {
-        connection.pragma_update(None, "temp_store_directory", directory).or_storage_error()?;
-    }
-    connection.pragma_update(None, "temp_store", "file").or_storage_error()?;
-    let rebuilt = connection.execute_batch("VACUUM").or_storage_error();
-    connection.pragma_update(None, "temp_store", "memory").or_storage_error()?;
-    rebuilt
 }
 
 #[cfg(test)]

@@ -103,7 +103,6 @@ struct OpenGroup {
     /// How many threads have run, those whose work was refused among them.
     runs_count: usize,
     opened_at: Instant,
-    purpose: Purpose,
     /// Whether a member lingers, and commits when it has waited enough.
     has_lingerer: bool,
 }
@@ -331,8 +330,7 @@ impl<D: Database> Turn<'_, D> {
             state.figures.groups += 1;
             state.figures.writes += u64::try_from(ended.members_count).unwrap_or(u64::MAX);
             drop(state);
-            // Whoever follows the changes does not care for what is derived from them.
-            let has_changed = ended.members_count > 0 && ended.purpose != Purpose::Derived;
+            let has_changed = ended.members_count > 0;
             self.settled.push((ended.verdict, ended.outcome, has_changed));
         }
     }
@@ -379,7 +377,6 @@ impl<D: Database> Drop for Turn<'_, D> {
 struct Ended {
     verdict: Arc<Verdict>,
     members_count: usize,
-    purpose: Purpose,
     outcome: Outcome,
 }
 
@@ -396,7 +393,6 @@ impl<D: Database> Seat<D> {
             members_count: 0,
             runs_count: 0,
             opened_at: Instant::now(),
-            purpose,
             has_lingerer: false,
         });
         Ok(verdict)
@@ -422,7 +418,7 @@ impl<D: Database> Seat<D> {
 
     /// Commits the open group, if there is one.
     fn commit(&mut self) -> Option<Ended> {
-        let OpenGroup { verdict, members_count, purpose, .. } = self.group.take()?;
+        let OpenGroup { verdict, members_count, .. } = self.group.take()?;
         self.expected_count = members_count;
         let start = Instant::now();
         let committed = self.database.commit();
@@ -431,7 +427,7 @@ impl<D: Database> Seat<D> {
             Ok(()) => Outcome::Committed,
             Err(error) => Outcome::Failed(error),
         };
-        Some(Ended { verdict, members_count, purpose, outcome })
+        Some(Ended { verdict, members_count, outcome })
     }
 
     /// Ends a group without a commit; its members run again.

@@ -7,8 +7,6 @@
 //! replaces the files. `docs/storage.md` tells users what is in the data directory.
 
 mod backup;
-mod build_flags;
-mod copy;
 mod erase;
 mod error;
 mod feed;
@@ -17,9 +15,7 @@ mod gate;
 mod group;
 mod holder;
 mod kept;
-mod log;
 mod open;
-mod pages;
 mod patience;
 mod pool;
 mod recall;
@@ -34,7 +30,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
-use quipu_core::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
+use quipu_core::backend::{
+    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+};
 
 use erase::{Eraser, Parts};
 use error::StorageResult as _;
@@ -56,9 +54,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How old the counts of stores, memories and versions may be.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
-
-/// How long writing what is derived waits for other writers. Whoever reads can do without it.
-const DERIVED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A data directory that is open.
 pub struct SqliteBackend {
@@ -107,40 +102,6 @@ impl SqliteBackend {
         })
     }
 
-    /// Writes a consistent copy of everything to a new file while others go on writing.
-    pub fn backup(&self, target: &Path) -> Result<(), Error> {
-        backup::backup(&self.directory.join(DATABASE_FILE), target)
-    }
-
-    /// Moves the log into the database and closes the files. Whatever still uses the backend gets
-    /// an error from then on. Other processes may have the data directory open.
-    pub fn close(&self) -> Result<(), Error> {
-        self.readers.close();
-        let Some(writer) = &self.writer else { return Ok(()) };
-        writer.alone(Instant::now() + CLOSE_TIMEOUT, |writer| {
-            writer.close();
-            Ok(())
-        })
-    }
-
-    /// Lets whoever waits for changes look now. After [`close`](Self::close) they learn that there
-    /// will be none.
-    pub fn wake_waiters(&self) {
-        self.feed.changed();
-    }
-
-    /// Writes the database again, without the room that removed rows have left. Writers wait
-    /// meanwhile.
-    pub fn compact(&self) -> Result<(), Error> {
-        let (deadline, database) = (self.deadline(), self.directory.join(DATABASE_FILE));
-        self.writer()?.alone(deadline, |writer| {
-            writer.exclusively(deadline, |connection| {
-                erase::rebuild(connection, &database)?;
-                open::truncate_log(connection).map(drop)
-            })
-        })
-    }
-
     /// Returns how many bytes the database and its log take on disk.
     pub fn size_bytes(&self) -> u64 {
         self.file_size_bytes(DATABASE_FILE) + self.file_size_bytes(open::LOG_FILE)
@@ -152,6 +113,11 @@ impl SqliteBackend {
 
     fn writer(&self) -> Result<&GroupCommit<WriteConnection>, Error> {
         self.writer.as_ref().ok_or_else(error::read_only)
+    }
+
+    fn parts(&self) -> Result<Parts<'_>, Error> {
+        let (writer, lock_timeout) = (self.writer()?, self.lock_timeout);
+        Ok(Parts { writer, readers: &self.readers, lock_timeout })
     }
 
     fn deadline(&self) -> Instant {
@@ -201,10 +167,6 @@ impl Backend for SqliteBackend {
         match purpose {
             Purpose::Change => self.writer()?.run(self.deadline(), &mut on_rows),
             Purpose::Removal => self.writer()?.run_removal(self.deadline(), &mut on_rows),
-            Purpose::Derived => {
-                let deadline = Instant::now() + self.lock_timeout.min(DERIVED_TIMEOUT);
-                self.writer()?.run_apart(purpose, deadline, &mut on_rows)
-            }
         }
     }
 
@@ -221,22 +183,12 @@ impl Backend for SqliteBackend {
         self.feed.watch(patience, look)
     }
 
-    fn erase(&self) -> Result<(), Error> {
-        let parts = Parts {
-            writer: self.writer()?,
-            readers: &self.readers,
-            lock_timeout: self.lock_timeout,
-        };
-        self.eraser.erase(parts)
+    fn erase(&self) -> Result<Erasure, Error> {
+        self.eraser.erase(self.parts()?)
     }
 
-    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
-        let copied = self.readers.with(copy::copy)?;
-        Ok(copied.map(|copied| Arc::new(copied) as _))
-    }
-
-    fn is_erased(&self) -> Result<bool, Error> {
-        self.readers.with(erase::is_pending).map(|is_pending| !is_pending)
+    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
+        if erased.is_empty() { Ok(()) } else { self.parts()?.note_done(erased) }
     }
 
     fn condition(&self) -> Result<Condition, Error> {
@@ -264,15 +216,39 @@ impl Backend for SqliteBackend {
         rows::verify(&connection).or_storage_error()
     }
 
-    fn verify_index(&self) -> Result<Vec<String>, Error> {
-        self.readers.with(|connection| rows::verify_index(connection).or_storage_error())
-    }
-
     fn rebuild(&self) -> Result<(), Error> {
         let deadline = self.deadline();
         self.writer()?.alone(deadline, |writer| {
             writer.exclusively(deadline, |connection| rows::rebuild(connection).or_storage_error())
         })
+    }
+
+    fn backup(&self, target: &Path) -> Result<(), Error> {
+        backup::backup(&self.directory.join(DATABASE_FILE), target)
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        let (deadline, database) = (self.deadline(), self.directory.join(DATABASE_FILE));
+        self.writer()?.alone(deadline, |writer| {
+            writer.exclusively(deadline, |connection| {
+                quipu_pages::rebuild(connection, &database).or_storage_error()?;
+                open::truncate_log(connection).map(drop)
+            })
+        })
+    }
+
+    /// Moves the log into the database too, so that a copy of the file alone is complete.
+    fn close(&self) -> Result<(), Error> {
+        self.readers.close();
+        let closed = match &self.writer {
+            Some(writer) => writer.alone(Instant::now() + CLOSE_TIMEOUT, |writer| {
+                writer.close();
+                Ok(())
+            }),
+            None => Ok(()),
+        };
+        self.feed.changed();
+        closed
     }
 }
 

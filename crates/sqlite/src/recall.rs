@@ -54,6 +54,7 @@ pub(crate) enum Question {
     MemoryAt(StoreId, MemoryPath, View),
     NotedUse(StoreId, MemoryId),
     NewestChange,
+    ChangedAt(StoreId),
 }
 
 #[derive(Clone, Debug)]

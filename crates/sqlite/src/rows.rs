@@ -5,7 +5,6 @@
 
 mod changes;
 mod columns;
-mod index;
 mod keys;
 mod memories;
 mod refusals;
@@ -14,14 +13,11 @@ mod stores;
 mod upkeep;
 mod versions;
 
-use std::sync::Arc;
-
 use quipu_core::Error;
 use quipu_core::backend::{
-    Change, Commit, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery, StoreQuery, Usage,
-    VersionQuery, Writer,
+    Change, Commit, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence, SessionQuery, Stamp,
+    StoreQuery, Usage, VersionQuery, Writer,
 };
-use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
     Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
@@ -29,11 +25,11 @@ use quipu_core::model::{
 };
 use rusqlite::Connection;
 
+use crate::erase;
 use crate::error::StorageResult as _;
 use crate::recall::{Question, Recallable, Source};
 
 pub(crate) use changes::newest_sequence;
-pub(crate) use index::{compact as compact_index, verify as verify_index};
 pub(crate) use stores::remove_deleted;
 pub(crate) use upkeep::{Totals, rebuild, totals, verify};
 
@@ -198,42 +194,28 @@ impl Reader for Rows<'_> {
         self.recall(Question::NewestChange, changes::newest)
     }
 
-    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error> {
-        index::search(self.connection()?, query).or_storage_error()
+    fn oldest_change(&self) -> Result<Option<(Sequence, Timestamp)>, Error> {
+        changes::oldest(self.connection()?).or_storage_error()
     }
 
-    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error> {
-        index::count(self.connection()?, query).or_storage_error()
+    fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error> {
+        self.recall(Question::ChangedAt(store), |connection| {
+            versions::changed_at(connection, store).map(Some)
+        })
+        .map(|at: Option<Timestamp>| at.unwrap_or(Timestamp::MIN))
     }
 
-    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error> {
-        index::note(self.connection()?, store, memory).or_storage_error()
-    }
-
-    fn notes(
-        &self,
-        store: StoreId,
-        after: Option<&MemoryPath>,
-        limit: usize,
-    ) -> Result<Vec<NoteRow>, Error> {
-        index::notes(self.connection()?, store, after, limit).or_storage_error()
-    }
-
-    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error> {
-        index::notes_named(self.connection()?, store, name).or_storage_error()
-    }
-
-    fn links(
-        &self,
-        store: StoreId,
-        query: &LinkQuery,
-        limit: usize,
-    ) -> Result<Vec<LinkRow>, Error> {
-        index::links(self.connection()?, store, query, limit).or_storage_error()
+    fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
+        erase::pending(self.connection()?).or_storage_error()
     }
 }
 
 impl Writer for Rows<'_> {
+    fn next_stamp(&mut self, now: Timestamp) -> Result<Stamp, Error> {
+        let (sequence, at) = changes::newest(self.connection()?).or_storage_error()?;
+        Ok(Stamp::after((sequence.0 > 0).then_some((sequence, at)), now))
+    }
+
     fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error> {
         stores::put_workspace(self.connection()?, workspace).or_storage_error()
     }
@@ -301,17 +283,5 @@ impl Writer for Rows<'_> {
 
     fn record(&mut self, change: &Change) -> Result<(), Error> {
         changes::record(self.connection()?, change).or_storage_error()
-    }
-
-    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
-        index::put_notes(self.connection()?, entries).or_storage_error()
-    }
-
-    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error> {
-        index::remove_note(self.connection()?, store, memory).or_storage_error()
-    }
-
-    fn clear_index(&mut self) -> Result<(), Error> {
-        index::clear(self.connection()?).or_storage_error()
     }
 }

@@ -25,7 +25,6 @@ pub(crate) struct WriteConnection {
     log: PathBuf,
     /// `None` after a failure that left it in an unknown state; the next write opens another.
     connection: Option<Connection>,
-    durability: Durability,
     gate: Arc<Gate>,
     files: Arc<Files>,
     reserve: Reserve,
@@ -35,15 +34,6 @@ pub(crate) struct WriteConnection {
     is_closed: bool,
     /// When the log was last found too long.
     long_log_at: Option<Instant>,
-}
-
-/// When a commit reaches the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Durability {
-    /// Before it returns.
-    Synced,
-    /// With the next one that is synced: a power failure may undo it, as a whole.
-    Deferred,
 }
 
 /// A log that is longer than this is emptied as soon as no reader needs it.
@@ -70,7 +60,6 @@ impl WriteConnection {
             log: database.with_file_name(open::LOG_FILE),
             reserve: Reserve::new(database),
             connection: Some(connection),
-            durability: Durability::Synced,
             gate,
             files,
             inside: None,
@@ -87,7 +76,6 @@ impl WriteConnection {
         }
         if self.connection.is_none() {
             self.connection = Some(open::connect(&self.database)?);
-            self.durability = Durability::Synced;
         }
         self.connection.as_ref().ok_or_else(error::closed)
     }
@@ -101,7 +89,6 @@ impl WriteConnection {
         self.connection()?;
         let _inside = self.gate.enter(deadline)?;
         self.files.require_same()?;
-        self.set_durability(Durability::Synced)?;
         let worked = work(self.connection()?);
         self.end_transaction();
         worked
@@ -118,19 +105,6 @@ impl WriteConnection {
         emptied.map(drop).unwrap_or_default();
         self.connection = None;
         self.is_closed = true;
-    }
-
-    fn set_durability(&mut self, durability: Durability) -> Result<(), Error> {
-        if self.durability != durability {
-            let level = match durability {
-                Durability::Synced => "full",
-                Durability::Deferred => "normal",
-            };
-            let connection = self.connection()?;
-            connection.pragma_update(None, "synchronous", level).or_storage_error()?;
-            self.durability = durability;
-        }
-        Ok(())
     }
 
     /// Empties a log that has grown long; fails if it must not grow any further.
@@ -168,7 +142,7 @@ impl WriteConnection {
                 // With a failure here, the removal may still find room.
                 self.try_empty_log().unwrap_or_default();
             }
-            Purpose::Change | Purpose::Derived => {
+            Purpose::Change => {
                 self.limit_log()?;
                 self.reserve.require()?;
                 let size_bytes = self.size_bytes()?;
@@ -221,11 +195,7 @@ impl Database for WriteConnection {
         self.connection()?;
         self.inside = Some(self.gate.enter(deadline)?);
         self.purpose = purpose;
-        let durability = match purpose {
-            Purpose::Change | Purpose::Removal => Durability::Synced,
-            Purpose::Derived => Durability::Deferred,
-        };
-        let begun = self.set_durability(durability).and_then(|()| self.begin_inside(purpose));
+        let begun = self.begin_inside(purpose);
         if begun.is_err() {
             self.roll_back();
         }

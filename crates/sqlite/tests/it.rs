@@ -6,6 +6,8 @@ mod conformance;
 mod erasing;
 #[path = "it/grouping.rs"]
 mod grouping;
+#[path = "it/migrating.rs"]
+mod migrating;
 #[path = "it/model.rs"]
 mod model;
 #[path = "it/opening.rs"]

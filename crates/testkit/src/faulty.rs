@@ -1,14 +1,15 @@
 //! A backend that fails at a chosen step.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, Condition, LookWork, MemoryQuery, PruneRule, Purpose, ReadWork,
-    Reader, Sequence, SessionQuery, StoreQuery, Usage, VersionQuery, WriteWork, Writer,
+    Backend, Change, Commit, Condition, Erasure, LookWork, MemoryQuery, PendingErasure, PruneRule,
+    Purpose, ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery,
+    WriteWork, Writer,
 };
-use quipu_core::index::{Entry, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow};
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
     Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
@@ -90,19 +91,14 @@ impl Backend for FaultyBackend {
         self.inner.watch(patience, look)
     }
 
-    fn erase(&self) -> Result<(), Error> {
+    fn erase(&self) -> Result<Erasure, Error> {
         self.countdown.step()?;
         self.inner.erase()
     }
 
-    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
         self.countdown.step()?;
-        self.inner.copy_in_memory()
-    }
-
-    fn is_erased(&self) -> Result<bool, Error> {
-        self.countdown.step()?;
-        self.inner.is_erased()
+        self.inner.note_erased(erased)
     }
 
     fn condition(&self) -> Result<Condition, Error> {
@@ -115,14 +111,24 @@ impl Backend for FaultyBackend {
         self.inner.verify()
     }
 
-    fn verify_index(&self) -> Result<Vec<String>, Error> {
-        self.countdown.step()?;
-        self.inner.verify_index()
-    }
-
     fn rebuild(&self) -> Result<(), Error> {
         self.countdown.step()?;
         self.inner.rebuild()
+    }
+
+    fn backup(&self, target: &Path) -> Result<(), Error> {
+        self.countdown.step()?;
+        self.inner.backup(target)
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.countdown.step()?;
+        self.inner.compact()
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        self.countdown.step()?;
+        self.inner.close()
     }
 }
 
@@ -188,13 +194,9 @@ macro_rules! stepping_reader {
                 fn changes(read, after: Sequence, limit: usize) -> Vec<Change>;
                 fn cursor(read, name: &str) -> Option<Sequence>;
                 fn newest_change(read) -> (Sequence, Timestamp);
-                fn search_index(read, query: &IndexQuery) -> IndexMatches;
-                fn count_index(read, query: &IndexQuery) -> usize;
-                fn note(read, store: StoreId, memory: MemoryId) -> Option<NoteRow>;
-                fn notes(read, store: StoreId, after: Option<&MemoryPath>, limit: usize)
-                    -> Vec<NoteRow>;
-                fn notes_named(read, store: StoreId, name: &NoteName) -> Vec<NoteRow>;
-                fn links(read, store: StoreId, query: &LinkQuery, limit: usize) -> Vec<LinkRow>;
+                fn oldest_change(read) -> Option<(Sequence, Timestamp)>;
+                fn changed_at(read, store: StoreId) -> Timestamp;
+                fn pending_erasures(read) -> Vec<PendingErasure>;
             }
         }
     };
@@ -205,6 +207,7 @@ stepping_reader!(FaultyWriter);
 
 impl Writer for FaultyWriter<'_> {
     stepping! {
+        fn next_stamp(write, now: Timestamp) -> Stamp;
         fn put_workspace(write, workspace: &Workspace) -> ();
         fn put_store(write, store: &Store) -> ();
         fn delete_store(write, id: StoreId, at: Timestamp) -> ();
@@ -221,8 +224,5 @@ impl Writer for FaultyWriter<'_> {
         fn put_key(write, key: &Key) -> ();
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();
-        fn put_notes(write, entries: &[Arc<Entry>]) -> ();
-        fn remove_note(write, store: StoreId, memory: MemoryId) -> ();
-        fn clear_index(write) -> ();
     }
 }

@@ -2,21 +2,17 @@
 
 mod backend;
 mod deleted;
-mod index;
 mod refusals;
 mod sessions;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Change, Commit, Event, MemoryQuery, PruneRule, Reader, Sequence, SessionQuery,
-    StoreQuery, Usage, VersionQuery, Writer,
-};
-use quipu_core::index::{
-    Entry, INDEX_CURSORS, IndexMatches, IndexQuery, LinkQuery, LinkRow, NoteName, NoteRow,
+    Archived, Change, Commit, Event, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
+    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
@@ -25,7 +21,6 @@ use quipu_core::model::{
 };
 
 use deleted::Deleted;
-use index::Index;
 
 /// A backend that forgets everything when it is dropped.
 #[derive(Debug, Default)]
@@ -48,7 +43,7 @@ struct State {
     keys: BTreeMap<KeyId, Key>,
     changes: BTreeMap<Sequence, Change>,
     cursors: BTreeMap<String, Sequence>,
-    index: Index,
+    pending_erasures: Vec<PendingErasure>,
     commits: u64,
 }
 
@@ -71,6 +66,14 @@ fn basic(memory: &Memory) -> Memory {
 impl State {
     fn memories_of(&self, store: StoreId) -> impl Iterator<Item = &Memory> {
         self.memories.values().filter(move |memory| memory.store == store)
+    }
+}
+
+impl State {
+    fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
+        let count = self.commits + 1;
+        self.pending_erasures.retain(|it| (it.store, it.memory) != (store, memory));
+        self.pending_erasures.push(PendingErasure { store, memory, count });
     }
 }
 
@@ -250,42 +253,26 @@ impl Reader for State {
         Ok(newest.map_or((Sequence(0), Timestamp::MIN), |change| (change.sequence, change.at)))
     }
 
-    fn search_index(&self, query: &IndexQuery) -> Result<IndexMatches, Error> {
-        Ok(self.index.search(query))
+    fn oldest_change(&self) -> Result<Option<(Sequence, Timestamp)>, Error> {
+        Ok(self.changes.values().next().map(|change| (change.sequence, change.at)))
     }
 
-    fn count_index(&self, query: &IndexQuery) -> Result<usize, Error> {
-        Ok(self.index.search(query).total.count.min(query.limit))
+    fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error> {
+        let of_store = self.versions.values().filter(|version| version.store == store);
+        Ok(of_store.map(|version| version.created_at).max().unwrap_or(Timestamp::MIN))
     }
 
-    fn note(&self, store: StoreId, memory: MemoryId) -> Result<Option<NoteRow>, Error> {
-        Ok(self.index.note(store, memory))
-    }
-
-    fn notes(
-        &self,
-        store: StoreId,
-        after: Option<&MemoryPath>,
-        limit: usize,
-    ) -> Result<Vec<NoteRow>, Error> {
-        Ok(self.index.notes(store, after, limit))
-    }
-
-    fn notes_named(&self, store: StoreId, name: &NoteName) -> Result<Vec<NoteRow>, Error> {
-        Ok(self.index.notes_named(store, name))
-    }
-
-    fn links(
-        &self,
-        store: StoreId,
-        query: &LinkQuery,
-        limit: usize,
-    ) -> Result<Vec<LinkRow>, Error> {
-        Ok(self.index.links(store, query, limit))
+    fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
+        Ok(self.pending_erasures.clone())
     }
 }
 
 impl Writer for State {
+    fn next_stamp(&mut self, now: Timestamp) -> Result<Stamp, Error> {
+        let newest = self.changes.values().next_back();
+        Ok(Stamp::after(newest.map(|change| (change.sequence, change.at)), now))
+    }
+
     fn put_workspace(&mut self, workspace: &Workspace) -> Result<(), Error> {
         self.workspaces.insert(workspace.id, workspace.clone());
         Ok(())
@@ -310,7 +297,7 @@ impl Writer for State {
         self.forget(id);
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
-        self.index.remove(|row| row.store == id);
+        self.set_pending(id, None);
         for key in self.keys.values_mut() {
             key.stores.iter_mut().for_each(|stores| stores.retain(|store| *store != id));
         }
@@ -345,7 +332,6 @@ impl Writer for State {
         version: VersionId,
         redaction: &Redaction,
     ) -> Result<(), Error> {
-        self.index.remove(|row| row.store == store && row.version == version);
         let version = self.versions.get_mut(&version).filter(|version| version.store == store);
         if let Some(version) = version {
             let path = version.path.as_ref().map(MemoryPath::as_str);
@@ -355,6 +341,8 @@ impl Writer for State {
             version.hash = None;
             version.size_bytes = None;
             version.redaction = Some(redaction.clone());
+            let memory = version.memory;
+            self.set_pending(store, Some(memory));
         }
         Ok(())
     }
@@ -385,7 +373,6 @@ impl Writer for State {
             .collect();
         for id in &given_up {
             self.versions.remove(id);
-            self.index.remove(|row| row.version == *id);
         }
         let newest = self.newest_change()?.0;
         self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
@@ -425,24 +412,6 @@ impl Writer for State {
 
     fn record(&mut self, change: &Change) -> Result<(), Error> {
         self.changes.insert(change.sequence, change.clone());
-        Ok(())
-    }
-
-    fn put_notes(&mut self, entries: &[Arc<Entry>]) -> Result<(), Error> {
-        for entry in entries {
-            self.index.put(entry);
-        }
-        Ok(())
-    }
-
-    fn remove_note(&mut self, store: StoreId, memory: MemoryId) -> Result<(), Error> {
-        self.index.remove(|row| row.store == store && row.memory == memory);
-        Ok(())
-    }
-
-    fn clear_index(&mut self) -> Result<(), Error> {
-        self.index.remove(|_| true);
-        self.cursors.retain(|name, _| !name.starts_with(INDEX_CURSORS));
         Ok(())
     }
 }

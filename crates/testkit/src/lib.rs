@@ -21,6 +21,28 @@ mod in_memory;
 pub mod knowledge;
 pub mod model;
 
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_core::settings::Limits;
+use quipu_core::{Backend, Clock, Engine};
+use quipu_knowledge::Knowledge;
+
 pub use clock::ManualClock;
 pub use faulty::FaultyBackend;
 pub use in_memory::InMemoryBackend;
+
+/// Returns what doors use, over a backend. Its index has no place on the disk, so each search looks at
+/// everything in memory.
+pub fn knowledge_over(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>) -> Knowledge {
+    knowledge_with(backend, clock, Limits::default())
+}
+
+/// Like [`knowledge_over`], with other limits.
+pub fn knowledge_with(
+    backend: Arc<dyn Backend>,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+) -> Knowledge {
+    Knowledge::new(Engine::new(backend, clock, limits), Path::new("/nonexistent/quipu"))
+}

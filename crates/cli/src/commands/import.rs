@@ -26,7 +26,7 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quipu_core::ErrorKind;
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
-use quipu_core::model::{Access, Instructions, SecretPolicy, SessionId, Store};
+use quipu_core::model::{Access, Instructions, SecretPolicy, SessionId, Store, StoreId};
 use quipu_core::settings::Limits;
 use quipu_mount::sync::DataDirectory;
 use quipu_sqlite::DATABASE_FILE;
@@ -120,7 +120,7 @@ impl Plan<'_> {
         let bar = bar(from.items.len());
         let tally = writer.write_all(from, &bar)?;
         bar.finish_and_clear();
-        index(data, tally.created + tally.updated)?;
+        index(data, store.id, tally.created + tally.updated)?;
         Ok(self.report((store.name.as_str(), store.policy.secrets), Some(session), tally))
     }
 
@@ -216,16 +216,27 @@ fn name_of(source: &Path) -> String {
 }
 
 /// Brings the index up to date, so that the first search need not.
-fn index(data: &Data, changes_count: usize) -> Result<(), Failure> {
+fn index(data: &Data, store: StoreId, changes_count: usize) -> Result<(), Failure> {
     let bar = bar(changes_count);
-    loop {
-        match data.engine.index_pending()? {
-            0 => break,
-            done => bar.inc(u64::try_from(done).unwrap_or(u64::MAX)),
-        }
-    }
+    let length = bar.length().unwrap_or_default();
+    data.engine.catch_up(&[store], &|done| {
+        bar.set_position(share_of(length, done));
+        Ok(())
+    })?;
+    data.engine.tidy_index(store)?;
     bar.finish_and_clear();
     Ok(())
+}
+
+/// Returns a share of a whole, which is between 0 and 1.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a progress bar is not exact"
+)]
+fn share_of(whole: u64, share: f64) -> u64 {
+    (whole as f64 * share.clamp(0.0, 1.0)) as u64
 }
 
 fn bar(items_count: usize) -> ProgressBar {

@@ -7,13 +7,14 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use quipu_core::Error;
 use quipu_core::backend::Archived;
-use quipu_core::engine::{
-    ContextRequest, Direction, Found, NoteLink, RecentRequest, Related, Scope, SearchFilter,
-    SearchHit, SearchMode, SearchRequest,
-};
-use quipu_core::index::{Comparison, Condition, FieldFilter, Snippet, What};
+
 use quipu_core::model::{Directory, StoreId, Timestamp, View};
 use quipu_core::timeframe;
+use quipu_knowledge::{
+    ContextRequest, Direction, Found, NoteLink, RecentRequest, Related, Scope, SearchFilter,
+    SearchHit, SearchMode, SearchRequest, SearchTarget,
+};
+use quipu_notes::{Comparison, FieldFilter, Predicate, Snippet};
 use quipu_server::wire::{
     ContextBody, ListBody, NoteBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody,
 };
@@ -78,13 +79,13 @@ fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Fa
             SearchIn::Title => SearchMode::Title,
             SearchIn::Permalink => SearchMode::Permalink,
         },
-        what: arguments
+        targets: arguments
             .what
             .iter()
             .map(|what| match what {
-                SearchWhat::Memories => What::Memories,
-                SearchWhat::Observations => What::Observations,
-                SearchWhat::Relations => What::Relations,
+                SearchWhat::Memories => SearchTarget::Memories,
+                SearchWhat::Observations => SearchTarget::Observations,
+                SearchWhat::Relations => SearchTarget::Relations,
             })
             .collect(),
         filter: SearchFilter {
@@ -131,7 +132,7 @@ impl<T> PartBody<T> {
     }
 }
 
-/// Reads a condition such as `status=open`, `priority>=2` or `due`.
+/// Reads a predicate such as `status=open`, `priority>=2` or `due`.
 fn field_filter(text: &str) -> Result<FieldFilter, Failure> {
     const OPERATORS: [(&str, Comparison); 6] = [
         ("!=", Comparison::NotEqual),
@@ -145,17 +146,17 @@ fn field_filter(text: &str) -> Result<FieldFilter, Failure> {
         .iter()
         .filter_map(|(operator, comparison)| Some((text.split_once(operator)?, *comparison)))
         .min_by_key(|((key, _), _)| key.len());
-    let (key, condition) = match split {
+    let (key, predicate) = match split {
         Some(((key, value), comparison)) => {
-            (key, Condition::Is(comparison, value.trim().to_owned()))
+            (key, Predicate::Is(comparison, value.trim().to_owned()))
         }
-        None => (text, Condition::Exists),
+        None => (text, Predicate::Exists),
     };
     if key.trim().is_empty() {
         return Err(Failure::usage(format!("`{text}` names no field"))
             .with_hint("write it like `status=open` or `priority>=2`"));
     }
-    Ok(FieldFilter { key: key.trim().to_owned(), condition })
+    Ok(FieldFilter { key: key.trim().to_owned(), predicate })
 }
 
 fn write_hit(out: &mut dyn Write, hit: &SearchHit, author: &str) -> std::io::Result<()> {
@@ -356,16 +357,16 @@ mod tests {
     fn conditions_are_read() {
         let read = |text: &str| {
             let filter = field_filter(text).unwrap();
-            (filter.key, filter.condition)
+            (filter.key, filter.predicate)
         };
         let is = |key: &str, comparison, value: &str| {
-            (key.to_owned(), Condition::Is(comparison, value.to_owned()))
+            (key.to_owned(), Predicate::Is(comparison, value.to_owned()))
         };
         assert_eq!(read("status=open"), is("status", Comparison::Equal, "open"));
         assert_eq!(read("a.b >= 2"), is("a.b", Comparison::GreaterOrEqual, "2"));
         assert_eq!(read("x!=a=b"), is("x", Comparison::NotEqual, "a=b"));
         assert_eq!(read("x<3"), is("x", Comparison::Less, "3"));
-        assert_eq!(read("due"), ("due".to_owned(), Condition::Exists));
+        assert_eq!(read("due"), ("due".to_owned(), Predicate::Exists));
         assert!(field_filter("=3").is_err());
     }
 }

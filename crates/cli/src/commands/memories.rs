@@ -114,7 +114,7 @@ impl From<&Written> for WrittenBody {
     fn from(written: &Written) -> Self {
         Self {
             memory: MemoryBody { content: None, ..(&written.memory).into() },
-            changed: written.effect == Effect::Changed,
+            changed: written.effect.has_changed(),
             findings: written.findings.iter().map(FindingBody::from).collect(),
             redacted: !written.findings.is_empty() && written.policy == SecretPolicy::Redact,
         }
@@ -130,7 +130,7 @@ pub(super) fn report(context: &Context, written: &Written) -> Result<(), Failure
 fn line(written: &Written) -> String {
     let memory = &written.memory;
     match written.effect {
-        Effect::Changed => {
+        Effect::Created | Effect::Changed => {
             format!("{}  {}  {}", memory.version, memory.path, size(memory.size_bytes))
         }
         Effect::Unchanged => format!("unchanged  {}", memory.path),

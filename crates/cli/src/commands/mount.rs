@@ -124,7 +124,7 @@ fn store_mount(
     names: NameRules,
 ) -> Result<StoreMount, Failure> {
     let (tree, notices) = Tree::new(
-        data.engine.clone(),
+        data.engine.engine().clone(),
         TreeSettings {
             store: attachment.store,
             actor: Actor::Session(session.id),

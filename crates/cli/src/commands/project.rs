@@ -1,6 +1,6 @@
 //! `quipu init-project`: what a project needs that many sessions of agents work on.
 
-use quipu_core::engine::{Effect, ListQuery};
+use quipu_core::engine::ListQuery;
 use quipu_core::model::{Content, Directory, Listing, MemoryPath, Store, View};
 use quipu_core::{Error, ErrorKind};
 use quipu_server::wire::{ListBody, MemoryBody};
@@ -31,7 +31,7 @@ pub(super) fn init(context: &Context, arguments: &InitProjectArguments) -> Resul
             Err(error) => return Err(error.into()),
         }
     }
-    debug_assert!(created.iter().all(|written| written.effect == Effect::Changed));
+    debug_assert!(created.iter().all(|written| written.effect.has_changed()));
     let body = created.iter().map(|written| MemoryBody::from(&written.memory)).collect();
     answer(context.form, &ListBody::complete(body), |out| {
         for written in &created {

@@ -61,7 +61,6 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         listener.serve(&app, stopped).await;
         companions.stop();
         context.end();
-        data.backend.wake_waiters();
         companions.join();
         tracing::info!("stopped");
         Ok(())

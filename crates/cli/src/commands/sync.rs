@@ -26,9 +26,10 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Fa
     let store = data.store()?;
     let mass_deletion =
         if arguments.allow_mass_deletion { MassDeletion::Allow } else { MassDeletion::Refuse };
-    let sync = FolderSync::new(data.engine, store.id, &arguments.folder, mass_deletion)?
-        .without(DataDirectory::new(&context.settings.data))?
-        .with_names(context.settings.names.clone());
+    let sync =
+        FolderSync::new(data.engine.engine().clone(), store.id, &arguments.folder, mass_deletion)?
+            .without(DataDirectory::new(&context.settings.data))?
+            .with_names(context.settings.names.clone());
     if arguments.dry_run {
         return show(context, &sync.preview()?, "would be ");
     }

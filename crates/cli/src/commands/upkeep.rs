@@ -7,7 +7,6 @@ use clap::CommandFactory as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu_core::engine::{CheckReport, Remedy};
 use quipu_server::wire::{CheckBody, PrunedBody};
-use quipu_sqlite::Restored;
 
 use crate::args::{
     Arguments, BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
@@ -77,11 +76,15 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
         .with_hint("if the clock is right, add `--trust-clock`"));
     }
     let pruned = data.engine.prune()?;
-    let before_bytes = data.backend.size_bytes();
+    let size_bytes = || -> Result<u64, Failure> {
+        let condition = data.engine.condition()?;
+        Ok(condition.database_size_bytes + condition.log_size_bytes)
+    };
+    let before_bytes = size_bytes()?;
     if arguments.compact {
-        data.backend.compact()?;
+        data.engine.backend().compact()?;
     }
-    let freed_bytes = before_bytes.saturating_sub(data.backend.size_bytes());
+    let freed_bytes = before_bytes.saturating_sub(size_bytes()?);
     answer(context.form, &PrunedBody::from(pruned), |out| {
         let versions = count(pruned.versions_count, "version", "versions");
         let memories = count(pruned.memories_count, "memory", "memories");
@@ -96,7 +99,7 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
 
 pub(super) fn backup(context: &Context, arguments: &BackupArguments) -> Result<(), Failure> {
     let data = context.open()?;
-    data.backend.backup(&arguments.file)?;
+    data.engine.backend().backup(&arguments.file)?;
     let size_bytes = std::fs::metadata(&arguments.file)?.len();
     let file = arguments.file.display().to_string();
     let body = serde_json::json!({"file": file, "size_bytes": size_bytes});
@@ -110,8 +113,7 @@ pub(super) fn restore_backup(
     context: &Context,
     arguments: &BackupArguments,
 ) -> Result<(), Failure> {
-    let Restored { old_files } =
-        quipu_sqlite::restore_backup(&arguments.file, &context.settings.data)?;
+    let old_files = context.restore_backup(&arguments.file)?;
     let data = context.open()?;
     let report = data.engine.check()?;
     let old_files = old_files.map(|directory| directory.display().to_string());

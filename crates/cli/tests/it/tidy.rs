@@ -61,10 +61,34 @@ fn the_lock_file_stays_small() {
 
 #[test]
 fn core_knows_nothing_of_the_outside() {
-    let manifest = fs::read_to_string(root().join("crates/core/Cargo.toml")).expect("it is there");
-    let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
-    for forbidden in ["serde", "tokio", "rusqlite", "axum", "quipu-"] {
-        let line = format!("\n{forbidden}");
-        assert!(!dependencies.contains(&line), "core must not depend on `{forbidden}`");
+    let dependencies = dependencies("core");
+    for forbidden in ["serde", "tokio", "rusqlite", "axum"] {
+        assert!(
+            !dependencies.iter().any(|it| it.starts_with(forbidden)),
+            "core depends on `{forbidden}`"
+        );
     }
+    let ours: Vec<_> = dependencies.iter().filter(|it| it.starts_with("quipu-")).collect();
+    assert_eq!(ours, ["quipu-screen"]);
+}
+
+#[test]
+fn pure_crates_depend_on_none_of_ours() {
+    for name in ["notes", "screen", "pages"] {
+        let dependencies = dependencies(name);
+        assert!(
+            !dependencies.iter().any(|it| it.starts_with("quipu-")),
+            "{name}: {dependencies:?}"
+        );
+    }
+}
+
+/// Returns the names of what a crate depends on outside of its tests.
+fn dependencies(name: &str) -> Vec<String> {
+    let path = root().join("crates").join(name).join("Cargo.toml");
+    let manifest = fs::read_to_string(path).expect("it can be read");
+    let section = manifest.split("[dependencies]\n").nth(1).unwrap_or_default();
+    let lines = section.lines().take_while(|line| !line.starts_with('['));
+    let names = lines.filter_map(|line| line.split(['.', ' ', '=']).next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

@@ -14,8 +14,8 @@ use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
 };
 
+use super::Engine;
 use super::stores::all_stores;
-use super::{Engine, indexing};
 
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +56,15 @@ const PAGE: usize = 256;
 
 impl Engine {
     /// Verifies every invariant of the data and says what is broken.
-    ///
-    /// The index is brought up to date first, because one that is behind is not broken.
     pub fn check(&self) -> Result<CheckReport, Error> {
         self.check_with(&|_| ())
     }
 
     /// Like [`check`](Self::check), and calls `progress` with what was looked at so far.
     pub fn check_with(&self, progress: &dyn Fn(&CheckReport)) -> Result<CheckReport, Error> {
-        self.index_if_possible()?;
         let mut report = self.read(|reader| {
-            let mut report = CheckReport::default();
+            let is_erasing_pending = !reader.pending_erasures()?.is_empty();
+            let mut report = CheckReport { is_erasing_pending, ..CheckReport::default() };
             let feed = check_feed(reader, progress, &mut report)?;
             for workspace in reader.workspaces()? {
                 // Deleted stores do not exist for a reader, so only the backend can verify them.
@@ -76,25 +74,21 @@ impl Engine {
             }
             Ok(report)
         })?;
-        report.is_erasing_pending = !self.backend.is_erased()?;
         for message in self.backend.verify()? {
             report.add(message, Remedy::None);
-        }
-        for message in self.backend.verify_index()? {
-            report.add(message, Remedy::Rebuild);
         }
         Ok(report)
     }
 
-    /// Computes every derived row again, the whole index among them.
+    /// Computes every derived row of the backend again.
     pub fn rebuild(&self) -> Result<(), Error> {
-        self.backend.rebuild()?;
-        self.rebuild_index()
+        self.backend.rebuild()
     }
 }
 
 impl CheckReport {
-    fn add(&mut self, message: String, remedy: Remedy) {
+    /// Adds something that is wrong.
+    pub fn add(&mut self, message: String, remedy: Remedy) {
         self.problems.push(Problem { message, remedy });
     }
 }
@@ -103,8 +97,6 @@ impl CheckReport {
 struct Feed<'p> {
     progress: &'p dyn Fn(&CheckReport),
     first_at: Option<Timestamp>,
-    /// The moment of the change that the index has reached.
-    indexed_at: Option<Timestamp>,
     versions: HashSet<VersionId>,
 }
 
@@ -130,7 +122,6 @@ fn check_store(
             usage.memories_count += 1;
             usage.size_bytes += memory.size_bytes;
             check_memory(&memory, newest.get(&memory.id), report);
-            check_note(reader, &memory, feed, report)?;
             alive.insert(memory.id);
             paths.insert(memory.path);
         }
@@ -227,32 +218,13 @@ fn check_memory(memory: &Memory, newest: Option<&Version>, report: &mut CheckRep
     }
 }
 
-/// Checks that the index has read the newest version of a memory.
-fn check_note(
-    reader: &dyn Reader,
-    memory: &Memory,
-    feed: &Feed<'_>,
-    report: &mut CheckReport,
-) -> Result<(), Error> {
-    // What changed after the index was brought up to date is not missing.
-    let is_new = feed.indexed_at.is_none_or(|indexed_at| memory.updated_at > indexed_at);
-    let noted = reader.note(memory.store, memory.id)?.map(|note| note.version);
-    if !is_new && noted != Some(memory.version) {
-        let message =
-            format!("the memory `{}` at `{}` is not in the index", memory.id, memory.path);
-        report.add(message, Remedy::Rebuild);
-    }
-    Ok(())
-}
-
 /// Checks that the feed has no gap and that its moments grow.
 fn check_feed<'p>(
     reader: &dyn Reader,
     progress: &'p dyn Fn(&CheckReport),
     report: &mut CheckReport,
 ) -> Result<Feed<'p>, Error> {
-    let mut feed = Feed { progress, first_at: None, indexed_at: None, versions: HashSet::new() };
-    let indexed = indexing::reached(reader)?;
+    let mut feed = Feed { progress, first_at: None, versions: HashSet::new() };
     let (newest, _) = reader.newest_change()?;
     let mut last: Option<(Sequence, Timestamp)> = None;
     loop {
@@ -266,9 +238,6 @@ fn check_feed<'p>(
         for change in changes {
             check_change(&change, last, report);
             feed.first_at.get_or_insert(change.at);
-            if change.sequence <= indexed {
-                feed.indexed_at = Some(change.at);
-            }
             if let Event::Version(version) = change.event {
                 feed.versions.insert(version);
             }

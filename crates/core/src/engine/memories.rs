@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::backend::{MemoryQuery, Reader};
+use crate::backend::{MemoryQuery, Reader, Subject};
 use crate::model::{
     Actor, Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, StoreId, Version, View,
 };
@@ -78,7 +78,7 @@ impl Engine {
         content: &Content,
     ) -> Result<Written, Error> {
         let text = ScreenedText::new(content.clone());
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::At(path, View::Basic)), |transaction| {
             transaction.create(Target { path: path.clone(), text: text.clone() }, None)
         })
     }
@@ -95,7 +95,7 @@ impl Engine {
     ) -> Result<Written, Error> {
         let (path, content) = target;
         let text = ScreenedText::new(content.clone());
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::At(path, View::Basic)), |transaction| {
             transaction.require_open()?;
             let target = Target { path: path.clone(), text: text.clone() };
             match transaction.reader().memory_at(store, path, View::Basic)? {
@@ -115,7 +115,7 @@ impl Engine {
         update: &MemoryUpdate,
     ) -> Result<Written, Error> {
         let text = update.content.clone().map(ScreenedText::new);
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::Memory(id, View::Full)), |transaction| {
             transaction.require_open()?;
             let view = if text.is_some() { View::Basic } else { View::Full };
             let memory = existing_memory(transaction.reader(), store, id, view)?;
@@ -137,7 +137,7 @@ impl Engine {
         mut work: impl FnMut(&Memory, &str) -> Result<String, E>,
     ) -> Result<Written, E> {
         let mut refusal = None;
-        let result = self.change(actor, store, |transaction| {
+        let result = self.change(actor, (store, Subject::At(path, View::Full)), |transaction| {
             transaction.require_open()?;
             let memory = existing_memory_at(transaction.reader(), store, path, View::Full)?;
             let old = memory.content.clone().expect("the memory was read with its text");
@@ -168,7 +168,7 @@ impl Engine {
         from: &MemoryPath,
         to: &MemoryPath,
     ) -> Result<Vec<Written>, Error> {
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::At(from, View::Full)), |transaction| {
             transaction.require_open()?;
             let memories = transaction.memories_at_or_below(from, View::Full)?;
             if from == to {
@@ -193,7 +193,7 @@ impl Engine {
         id: MemoryId,
         precondition: Precondition,
     ) -> Result<Version, Error> {
-        self.clear(actor, store, |transaction| {
+        self.clear(actor, (store, Subject::Memory(id, View::Basic)), |transaction| {
             let memory = existing_memory(transaction.reader(), store, id, View::Basic)?;
             precondition.check(&memory)?;
             transaction.delete(memory)
@@ -207,7 +207,7 @@ impl Engine {
         store: StoreId,
         path: &MemoryPath,
     ) -> Result<Removed, Error> {
-        self.clear(actor, store, |transaction| {
+        self.clear(actor, (store, Subject::At(path, View::Basic)), |transaction| {
             let memories = transaction.memories_at_or_below(path, View::Basic)?;
             let versions = memories.into_iter().map(|memory| transaction.delete(memory));
             Ok(Removed { versions: versions.collect::<Result<_, _>>()? })

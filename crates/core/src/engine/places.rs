@@ -1,5 +1,6 @@
 //! What a file system asks: what is at a place, and moving a memory onto another one.
 
+use crate::backend::Subject;
 use crate::model::{
     Actor, Directory, Listing, Memory, MemoryId, MemoryPath, StoreId, Version, View,
 };
@@ -49,7 +50,7 @@ impl Engine {
         (moved, target): (MemoryId, MemoryId),
         survivor: Survivor,
     ) -> Result<Replaced, Error> {
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::Store), |transaction| {
             transaction.require_open()?;
             if moved == target {
                 return Err(Error::new(

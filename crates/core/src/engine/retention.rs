@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::{Archived, PruneRule, Reader};
+use crate::backend::{Archived, PruneRule, Reader, Subject};
 use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -100,7 +100,7 @@ impl Engine {
 
     /// Takes everything that was removed out of every file, if an earlier call could not.
     pub fn finish_erasing(&self) -> Result<(), Error> {
-        self.erase()
+        self.erase().map(drop)
     }
 
     /// Returns how far the clock is beyond the newest change, if that is more than a day: then the
@@ -132,8 +132,9 @@ impl Engine {
         let since = self.clock.now().minus(unused_for);
         let mut expired_count = 0;
         loop {
-            let batch = self
-                .clear(&Actor::expiry(), store.id, |transaction| expire_batch(transaction, since));
+            let batch = self.clear(&Actor::expiry(), (store.id, Subject::Store), |transaction| {
+                expire_batch(transaction, since)
+            });
             let batch_count = match batch {
                 // Somebody deleted the store meanwhile.
                 Err(error) if *error.kind() == ErrorKind::NotFound => 0,

@@ -1,8 +1,9 @@
 //! Workspaces and stores.
 
 use std::collections::BTreeMap;
+use std::thread::{self, ScopedJoinHandle};
 
-use crate::backend::{Archived, Event, Reader, Span, StoreQuery, Usage};
+use crate::backend::{Archived, Erasure, Event, Reader, Span, StoreQuery, Usage};
 use crate::model::{
     DeletedStore, Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace,
     WorkspaceId,
@@ -293,8 +294,6 @@ impl Engine {
                 store.updated_at = stamp.at;
                 ledger.writer.put_store(&store)?;
             }
-            // The index has passed the store's changes without seeing them.
-            ledger.writer.clear_index()?;
             ledger.record(stamp, store.id, Event::StoreCreated)?;
             Ok(store)
         })
@@ -312,7 +311,7 @@ impl Engine {
             }
             ledger.writer.remove_store(id)
         })?;
-        self.erase()
+        self.erase().map(drop)
     }
 
     /// Chooses the store that commands use if none is named.
@@ -333,8 +332,8 @@ impl Engine {
     }
 
     /// Makes sure that removed text is in no file.
-    pub(super) fn erase(&self) -> Result<(), Error> {
-        self.backend.erase().map_err(|error| {
+    pub(super) fn erase(&self) -> Result<Erasure, Error> {
+        self.try_to_erase().map_err(|error| {
             Error::new(
                 ErrorKind::EraseIncomplete,
                 format!("the text is removed, but remains of it may be on disk: {error}"),
@@ -343,11 +342,32 @@ impl Engine {
             .with_source(error)
         })
     }
+
+    fn try_to_erase(&self) -> Result<Erasure, Error> {
+        let pending = self.read(|reader| reader.pending_erasures())?;
+        if pending.is_empty() {
+            return Ok(Erasure::default());
+        }
+        // Both look at every page of a file, side by side.
+        let (erased, derived) = thread::scope(|scope| {
+            let derived = self.derived.as_ref();
+            let derived = derived.map(|derived| scope.spawn(|| derived.erase(&pending)));
+            (self.backend.erase(), derived.map(ScopedJoinHandle::join))
+        });
+        let mut erasure = erased?;
+        if let Some(derived) = derived {
+            let derived = derived.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            erasure.scanned.extend(derived.scanned);
+        }
+        // Until here it is known what is pending, also after a crash.
+        self.backend.note_erased(&pending)?;
+        Ok(erasure)
+    }
 }
 
 impl<T, C> Page<T, C> {
     /// Makes a page of a list that has one thing more than wanted if there are further ones.
-    pub(super) fn cut(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> C) -> Self {
+    pub fn cut(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> C) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
         let next = if more { items.last().map(cursor) } else { None };

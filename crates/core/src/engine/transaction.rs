@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use crate::backend::{Change, Commit, Event, Reader, Sequence, Writer};
+use crate::backend::{Change, Commit, Event, Reader, Stamp, Writer};
 use crate::clock::Clock;
 use crate::model::{
     Actor, Content, Id as _, Memory, MemoryId, MemoryPath, Operation, SecretPolicy, Store, StoreId,
     Timestamp, Version, VersionId,
 };
-use crate::screen::{self, Finding};
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
+use quipu_screen::Finding;
 
 use super::{Effect, Precondition, Written};
 
@@ -22,13 +22,6 @@ pub(super) struct Ledger<'a> {
     pub(super) writer: &'a mut dyn Writer,
     clock: &'a dyn Clock,
     clock_ahead_max: Duration,
-}
-
-/// The place and the moment of one change.
-#[derive(Clone, Copy)]
-pub(super) struct Stamp {
-    pub(super) sequence: Sequence,
-    pub(super) at: Timestamp,
 }
 
 impl<'a> Ledger<'a> {
@@ -44,18 +37,16 @@ impl<'a> Ledger<'a> {
         &*self.writer
     }
 
-    /// Returns the stamp of the next change.
-    ///
-    /// Moments never repeat and never go back, even if the host's clock does, so the order of
-    /// moments is the order of changes.
-    pub(super) fn stamp(&self) -> Result<Stamp, Error> {
-        let (newest, newest_at) = self.writer.newest_change()?;
+    /// Returns the stamp of the next change; fails if the clock is implausibly far ahead.
+    pub(super) fn stamp(&mut self) -> Result<Stamp, Error> {
         let now = self.clock.now();
-        if newest.0 > 0 && now > newest_at.plus(self.clock_ahead_max) {
-            return Err(clock_ahead(now, newest_at));
+        let stamp = self.writer.next_stamp(now)?;
+        match stamp.previous {
+            Some(previous) if now > previous.plus(self.clock_ahead_max) => {
+                Err(clock_ahead(now, previous))
+            }
+            Some(_) | None => Ok(stamp),
         }
-        let at = now.max(newest_at.next());
-        Ok(Stamp { sequence: Sequence(newest.0 + 1), at })
     }
 
     /// Adds a change that is not a version to the feed.
@@ -65,7 +56,7 @@ impl<'a> Ledger<'a> {
         store: StoreId,
         event: Event,
     ) -> Result<(), Error> {
-        let Stamp { sequence, at } = stamp;
+        let Stamp { sequence, at, .. } = stamp;
         self.writer.record(&Change { sequence, at, store, event })
     }
 
@@ -108,7 +99,7 @@ pub(super) struct ScreenedText {
 impl ScreenedText {
     pub(super) fn new(content: Content) -> Self {
         content.hash();
-        Self { findings: screen::findings(content.as_str()), content }
+        Self { findings: quipu_screen::findings(content.as_str()), content }
     }
 
     /// Returns the text of a memory that keeps it, which needs no screening.
@@ -155,7 +146,7 @@ impl Transaction<'_, '_> {
             updated_at: stamp.at,
         };
         self.commit(stamp, None, Some(memory.clone()))?;
-        Ok(self.written(memory, Effect::Changed, findings))
+        Ok(self.written(memory, Effect::Created, findings))
     }
 
     /// Changes the text or the path of a memory, of which only the hash of the text is looked at.
@@ -263,7 +254,7 @@ impl Transaction<'_, '_> {
         match self.store.policy.secrets {
             SecretPolicy::Off => Ok(ScreenedText { findings: Vec::new(), ..text }),
             SecretPolicy::Redact if !text.findings.is_empty() => {
-                let redacted = screen::redacted(text.content.as_str(), &text.findings);
+                let redacted = quipu_screen::redacted(text.content.as_str(), &text.findings);
                 Ok(ScreenedText { content: Content::new(redacted)?, ..text })
             }
             SecretPolicy::Redact | SecretPolicy::Warn | SecretPolicy::Reject => Ok(text),

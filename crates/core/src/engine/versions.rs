@@ -1,6 +1,6 @@
 //! Versions: history, undo, redaction.
 
-use crate::backend::{Event, Reader, VersionFilter, VersionQuery};
+use crate::backend::{Event, Reader, Subject, VersionFilter, VersionQuery};
 use crate::diff::Diff;
 use crate::model::{
     Actor, Content, MemoryId, MemoryPath, Operation, Redaction, Refusal, StoreId, Version,
@@ -67,7 +67,7 @@ impl Engine {
         id: VersionId,
         to: Option<&MemoryPath>,
     ) -> Result<Written, Error> {
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::Store), |transaction| {
             transaction.require_open()?;
             let version = existing_version(transaction.reader(), store, id, View::Full)?;
             let live = transaction.reader().memory(store, version.memory, View::Basic)?;
@@ -85,7 +85,7 @@ impl Engine {
         memory: MemoryId,
         to: Option<&MemoryPath>,
     ) -> Result<(Version, Written), Error> {
-        self.change(actor, store, |transaction| {
+        self.change(actor, (store, Subject::Memory(memory, View::Full)), |transaction| {
             transaction.require_open()?;
             let target = before_last_change(transaction.reader(), store, memory)?;
             transaction.undone_to = Some(target.id);

@@ -6,11 +6,14 @@
 //! thread shared by readers only; and only if `work` has to write, on a thread that may block on
 //! other writers.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
+use crate::backend::{
+    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+};
 use crate::{Error, ErrorKind};
 
 use super::Engine;
@@ -42,16 +45,11 @@ impl Engine {
         reads: Reads,
         work: impl FnOnce(&Self) -> Result<T, Error>,
     ) -> Option<Result<T, Error>> {
-        let restriction = Restriction::default();
-        let backend = Restricted {
-            inner: Arc::clone(&self.backend),
-            reads,
-            restriction: restriction.clone(),
-        };
+        let restriction = Restriction { reads, has_refused: Arc::default() };
+        let backend =
+            Restricted { inner: Arc::clone(&self.backend), restriction: restriction.clone() };
         let worked = work(&Self {
             backend: Arc::new(backend),
-            // Another thread's indexer holds the shared turn while it blocks on the write lock.
-            index_turn: Arc::default(),
             restriction: Some(restriction.clone()),
             ..self.clone()
         });
@@ -59,32 +57,35 @@ impl Engine {
         (!restriction.has_refused()).then_some(worked)
     }
 
-    /// Fails if this engine cannot write. Call it before preparing an expensive write.
-    pub(super) fn require_writing(&self) -> Result<(), Error> {
+    /// Fails if this engine must not block. What reads a disk of its own calls this first.
+    pub fn require_blocking(&self) -> Result<(), Error> {
         match &self.restriction {
-            Some(restriction) => Err(restriction.refusal()),
-            None => Ok(()),
+            Some(restriction) if restriction.reads == Reads::Recalled => Err(restriction.refusal()),
+            Some(_) | None => Ok(()),
         }
     }
 }
 
 /// Records whether a restricted engine has refused a call.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Restriction(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub(super) struct Restriction {
+    reads: Reads,
+    has_refused: Arc<AtomicBool>,
+}
 
 impl Restriction {
     fn refusal(&self) -> Error {
-        self.0.store(true, Ordering::Relaxed);
+        self.has_refused.store(true, Ordering::Relaxed);
         Error::new(ErrorKind::StorageUnavailable, "this engine neither writes nor waits")
     }
 
     fn has_refused(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.has_refused.load(Ordering::Relaxed)
     }
 }
 
 /// What a restricted engine may read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
     /// What needs neither a lock nor the disk.
     Recalled,
@@ -96,7 +97,6 @@ enum Reads {
 #[derive(Debug)]
 struct Restricted {
     inner: Arc<dyn Backend>,
-    reads: Reads,
     restriction: Restriction,
 }
 
@@ -108,7 +108,7 @@ impl Restricted {
 
 impl Backend for Restricted {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        match self.reads {
+        match self.restriction.reads {
             Reads::Recalled => self.read_now(work).unwrap_or_else(|| self.refused()),
             Reads::Any => self.inner.read(work),
         }
@@ -130,20 +130,16 @@ impl Backend for Restricted {
         self.refused()
     }
 
-    fn erase(&self) -> Result<(), Error> {
+    fn erase(&self) -> Result<Erasure, Error> {
         self.refused()
     }
 
-    fn is_erased(&self) -> Result<bool, Error> {
-        self.refused()
-    }
-
-    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
+    fn note_erased(&self, _: &[PendingErasure]) -> Result<(), Error> {
         self.refused()
     }
 
     fn condition(&self) -> Result<Condition, Error> {
-        match self.reads {
+        match self.restriction.reads {
             Reads::Recalled => self.refused(),
             Reads::Any => self.inner.condition(),
         }
@@ -153,11 +149,19 @@ impl Backend for Restricted {
         self.refused()
     }
 
-    fn verify_index(&self) -> Result<Vec<String>, Error> {
+    fn rebuild(&self) -> Result<(), Error> {
         self.refused()
     }
 
-    fn rebuild(&self) -> Result<(), Error> {
+    fn backup(&self, _: &Path) -> Result<(), Error> {
+        self.refused()
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.refused()
+    }
+
+    fn close(&self) -> Result<(), Error> {
         self.refused()
     }
 }

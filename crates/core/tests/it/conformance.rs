@@ -13,9 +13,3 @@ fn open() -> Fixture {
 }
 
 quipu_testkit::conformance_tests!(open);
-
-mod knowledge {
-    use super::open;
-
-    quipu_testkit::knowledge_tests!(open);
-}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quipu_core::engine::{NewStore, Precondition, SearchRequest};
+use quipu_core::engine::{NewStore, Precondition};
 use quipu_core::model::{Memory, StorePolicy, View};
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
@@ -160,32 +160,5 @@ fn expiring_memories() {
         bench.engine.prune().unwrap();
         assert!(bench.engine.memory(bench.store, memory.id, View::Basic).is_err());
         assert_eq!(bench.engine.check().unwrap().problems, []);
-    }
-}
-
-#[test]
-fn searching_while_the_index_is_behind() {
-    for step in 1.. {
-        let faulty = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
-        let bench = bench_over(Arc::clone(&faulty) as _, Limits::default());
-        bench.put("/a/1", "green tea");
-        bench.put("/a/2", "- [fact] hot\n- needs [[1]]");
-        let search = || {
-            let request = SearchRequest::new(vec![bench.store], "tea");
-            bench.engine.search(&request).map(|page| page.hits.len())
-        };
-        faulty.fail_at(step);
-        let found = search();
-        if faulty.disarm() {
-            assert_eq!(found.expect("it gets through"), 1);
-            return;
-        }
-        match found {
-            // What failed was writing the index, which then went on in a copy.
-            Ok(count) => assert_eq!(count, 1, "at step {step}"),
-            Err(error) => assert_eq!(*error.kind(), ErrorKind::StorageUnavailable),
-        }
-        assert_eq!(search().expect("it searches"), 1, "after a fault at step {step}");
-        assert_eq!(bench.engine.check().expect("the check runs").problems, []);
     }
 }

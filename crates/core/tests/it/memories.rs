@@ -14,7 +14,7 @@ fn update(bench: &Bench, id: MemoryId, update: &MemoryUpdate) -> Result<Effect, 
 
 fn rename(bench: &Bench, from: &str, to: &str) -> Result<usize, Error> {
     let moved = bench.engine.rename(&actor(), bench.store, &path(from), &path(to))?;
-    Ok(moved.iter().filter(|written| written.effect == Effect::Changed).count())
+    Ok(moved.iter().filter(|written| written.effect.has_changed()).count())
 }
 
 fn is_conflict(kind: &ErrorKind, at: &str) -> bool {

@@ -83,7 +83,7 @@ fn writing_a_redacted_text_again_changes_nothing() {
         let target = (&path("/a"), &content(&leaky()));
         bench.engine.put(&actor(), store, target, Precondition::None).unwrap().effect
     };
-    assert_eq!(put(), Effect::Changed);
+    assert_eq!(put(), Effect::Created);
     assert_eq!(put(), Effect::Unchanged);
 }
 

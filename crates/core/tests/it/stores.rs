@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quipu_core::ErrorKind;
 use quipu_core::backend::{Archived, Span, StoreQuery};
-use quipu_core::engine::{NewStore, SearchRequest, StoreUpdate};
+use quipu_core::engine::{NewStore, StoreUpdate};
 use quipu_core::model::{Description, Id as _, Store, StoreId, StorePolicy, View};
 use quipu_core::settings::Limits;
 
@@ -180,19 +180,6 @@ fn a_deleted_store_comes_back_as_it_was() {
     assert_eq!(bench.engine.deleted_stores(bench.workspace).unwrap(), []);
     let again = bench.engine.restore_store(bench.workspace, name, None);
     assert_eq!(kind(again), ErrorKind::NotFound);
-}
-
-#[test]
-fn what_was_not_indexed_before_a_deletion_is_found_after_a_restoration() {
-    let bench = bench();
-    bench.put("/a", "zebra");
-    bench.engine.delete_store(bench.store).unwrap();
-    let other = store(&bench, "other");
-    // The index follows the changes of the deleted store while it is hidden.
-    let request = |store| SearchRequest::new(vec![store], "zebra");
-    assert_eq!(bench.engine.search(&request(other.id)).unwrap().hits.len(), 0);
-    bench.engine.restore_store(bench.workspace, &bench.store.to_string(), None).unwrap();
-    assert_eq!(bench.engine.search(&request(bench.store)).unwrap().hits.len(), 1);
 }
 
 #[test]

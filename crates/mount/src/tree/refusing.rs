@@ -6,7 +6,6 @@
 //! bytes come in two writes, a credential of several lines, and gaps that were never filled.
 
 use quipu_core::model::SecretPolicy;
-use quipu_core::screen;
 
 use super::Turn;
 use crate::error::TreeError;
@@ -62,7 +61,7 @@ impl Turn<'_> {
         let store = self.engine().store(self.store()).map_err(super::gone)?;
         if store.policy.secrets == SecretPolicy::Reject
             && let Ok(text) = str::from_utf8(bytes)
-            && !screen::findings(text).is_empty()
+            && !quipu_screen::findings(text).is_empty()
         {
             return Err(TreeError::Refused);
         }

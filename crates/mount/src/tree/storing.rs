@@ -8,7 +8,7 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
+use quipu_core::engine::{MemoryUpdate, Precondition, Written};
 use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View};
 use quipu_core::{Error, ErrorKind};
@@ -181,7 +181,7 @@ impl Turn<'_> {
             self.note_own(&stored.written);
             self.unpark(path);
         }
-        if stored.is_new && stored.written.effect == Effect::Changed {
+        if stored.is_new && stored.written.effect.has_changed() {
             self.note_maker(ino, maker)?;
         }
         self.adopt(ino, &job.content, &stored.written)?;

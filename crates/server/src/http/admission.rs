@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{Extensions, HeaderMap, StatusCode};
-use quipu_core::Engine;
 use quipu_core::model::SecretHash;
+use quipu_knowledge::Knowledge;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::App;
@@ -159,7 +159,7 @@ impl App {
     pub(super) async fn prove<T: Send + 'static>(
         &self,
         visitor: &Visitor,
-        authenticate: impl Fn(&Engine) -> Result<T, Failure> + Send + 'static,
+        authenticate: impl Fn(&Knowledge) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let lane = match visitor.credential {
             Some(_) => self.admission().lane.acquire().await.ok(),

@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use quipu_core::ErrorKind;
 use quipu_core::model::{Store, StoreId};
-use quipu_core::{Engine, ErrorKind};
+use quipu_knowledge::Knowledge;
 use serde::de::DeserializeOwned;
 
 use super::admission::Visitor;
@@ -34,7 +35,7 @@ pub(super) enum Kind {
 /// One request of an authenticated caller, with an engine to answer it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) engine: &'a Knowledge,
     pub(super) caller: &'a Caller,
     arrived: &'a Arrived,
     /// The store that the path names, if it exists.
@@ -54,7 +55,7 @@ pub(super) async fn answer<T: Send + 'static>(
     let arrived = Arc::new(Arrived::new(app, parts).await);
     let app = arrived.app.clone();
     let asking = Arc::clone(&arrived);
-    let admit = move |engine: &Engine| asking.admit(engine).map(drop);
+    let admit = move |engine: &Knowledge| asking.admit(engine).map(drop);
     let mut body = Incoming::new(body);
     let is_complete = body.is_complete_soon(app.settings()).await;
     // Longer bodies are buffered for admitted callers only.
@@ -71,7 +72,7 @@ pub(super) async fn answer<T: Send + 'static>(
         Kind::ByBody(kind) => kind(&body),
         Kind::Read | Kind::Write => kind,
     };
-    let run = move |engine: &Engine| work(&arrived.call(engine, &body)?);
+    let run = move |engine: &Knowledge| work(&arrived.call(engine, &body)?);
     let result = match kind {
         Kind::Read => app.pool().read(run).await?,
         Kind::Write | Kind::ByBody(_) => app.pool().write_if(admit, run).await?,
@@ -125,7 +126,7 @@ impl Arrived {
 
     /// Authenticates the caller, applies the rate limit, and looks up the store in the path. What
     /// else may be wrong with the request is nobody's business before that.
-    fn admit(&self, engine: &Engine) -> Result<&Admitted, Failure> {
+    fn admit(&self, engine: &Knowledge) -> Result<&Admitted, Failure> {
         if let Some(admitted) = self.admitted.get() {
             return Ok(admitted);
         }
@@ -143,7 +144,7 @@ impl Arrived {
         Ok(self.admitted.get_or_init(|| Admitted { caller, named }))
     }
 
-    fn call<'a>(&'a self, engine: &'a Engine, body: &'a [u8]) -> Result<Call<'a>, Failure> {
+    fn call<'a>(&'a self, engine: &'a Knowledge, body: &'a [u8]) -> Result<Call<'a>, Failure> {
         let Admitted { caller, named } = self.admit(engine)?;
         Ok(Call { engine, caller, arrived: self, named: named.as_ref(), body })
     }

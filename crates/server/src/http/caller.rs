@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use axum::http::{HeaderMap, header};
-use quipu_core::Engine;
 use quipu_core::engine::Principal;
 use quipu_core::model::{Access, Actor, KeyId, Role, Session, Store, StoreId, WorkspaceId};
+use quipu_knowledge::Knowledge;
 
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
@@ -48,7 +48,7 @@ pub(super) enum Need {
 impl Caller {
     /// Finds out who calls, and looks for the store that they name.
     pub(super) fn authenticate(
-        engine: &Engine,
+        engine: &Knowledge,
         headers: &HeaderMap,
         named: Option<StoreId>,
     ) -> Result<(Self, Option<Store>), Failure> {

@@ -12,10 +12,11 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
+use quipu_core::Error;
 use quipu_core::backend::Sequence;
 use quipu_core::engine::News;
 use quipu_core::model::StoreId;
-use quipu_core::{Engine, Error};
+use quipu_knowledge::Knowledge;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -116,7 +117,7 @@ impl Follower {
     /// with the last id that it received.
     async fn missed(&mut self) -> Option<Bytes> {
         let (seen, credential) = (self.seen, self.credential.clone());
-        let read = move |engine: &Engine| {
+        let read = move |engine: &Knowledge| {
             let news = engine.news(seen, BATCH)?;
             // Checked after reading: a change that follows a revocation is then never delivered.
             Ok::<_, Error>(credential.is_valid(engine)?.then_some(news))

@@ -2,9 +2,9 @@
 
 use std::fmt::{Display, Write as _};
 
+use quipu_core::Error;
 use quipu_core::backend::{Condition, Sequence};
-use quipu_core::index::INDEX_CURSOR;
-use quipu_core::{Engine, Error};
+use quipu_knowledge::Knowledge;
 
 use super::App;
 
@@ -18,10 +18,10 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn read(engine: &Engine) -> Result<Self, Error> {
+    pub(super) fn read(engine: &Knowledge) -> Result<Self, Error> {
         Ok(Self {
             newest: engine.newest_sequence()?,
-            indexed: engine.cursor(INDEX_CURSOR)?.unwrap_or_default(),
+            indexed: engine.followed(),
             condition: engine.condition().ok(),
         })
     }

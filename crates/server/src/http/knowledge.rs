@@ -1,13 +1,14 @@
 //! Quipu's own routes for search, context, recent activity and links.
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
-use quipu_core::engine::{
-    ContextRequest, NoteLink, Principal, RecentRequest, Scope, SearchFilter, SearchMode,
-    SearchRequest,
-};
-use quipu_core::index::What;
+use quipu_core::engine::Principal;
+
 use quipu_core::model::{Directory, MemoryId, StoreId, Timestamp, VersionId, View};
-use quipu_core::{Engine, Error, timeframe};
+use quipu_core::{Error, timeframe};
+use quipu_knowledge::{
+    ContextRequest, Knowledge, NoteLink, RecentRequest, Scope, SearchFilter, SearchMode,
+    SearchRequest, SearchTarget,
+};
 use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
@@ -31,9 +32,9 @@ pub(super) fn search(call: &Call<'_>) -> Answer {
 fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
     let query = call.query();
     let what = query.all("type")?.into_iter().map(|text| match text {
-        "memory" | "entity" => Ok(What::Memories),
-        "observation" => Ok(What::Observations),
-        "relation" => Ok(What::Relations),
+        "memory" | "entity" => Ok(SearchTarget::Memories),
+        "observation" => Ok(SearchTarget::Observations),
+        "relation" => Ok(SearchTarget::Relations),
         _ => Err(Failure::invalid("type: must be one of: memory, observation, relation")),
     });
     let mode = match query.get("search_type")? {
@@ -62,7 +63,7 @@ fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
             .unwrap_or_default()
             .to_owned(),
         mode,
-        what: what.collect::<Result<_, _>>()?,
+        targets: what.collect::<Result<_, _>>()?,
         filter: SearchFilter {
             directory,
             kinds: owned(query, "note_type")?,
@@ -205,7 +206,7 @@ pub(super) fn links(call: &Call<'_>) -> Answer {
     }
 }
 
-fn resolved(engine: &Engine, scope: &Scope, memory: &str) -> Result<MemoryId, Error> {
+fn resolved(engine: &Knowledge, scope: &Scope, memory: &str) -> Result<MemoryId, Error> {
     let home = Scope { home: scope.home, stores: vec![scope.home] };
     Ok(engine.resolve(&home, memory, View::Basic)?.id)
 }

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, StreamExt as _};
 use http_body_util::{BodyExt as _, Collected};
 use hyper::body::Frame;
-use quipu_core::Engine;
+use quipu_knowledge::Knowledge;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::common::http_header::{HEADER_MCP_PROTOCOL_VERSION, HEADER_SESSION_ID};
 
@@ -145,7 +145,7 @@ async fn admitted(
     let secret = caller::credential(headers)?;
     let mut credential = Credential::new(app.pool(), &app.0.feed, secret);
     let headers = headers.clone();
-    let authenticate = move |engine: &Engine| Caller::authenticate(engine, &headers, None);
+    let authenticate = move |engine: &Knowledge| Caller::authenticate(engine, &headers, None);
     let (caller, _) = if app.admission().is_proven(visitor) {
         let result = app.pool().read(authenticate).await?;
         app.admission().note(visitor, &result);

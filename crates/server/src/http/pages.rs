@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quipu_core::Engine;
+use quipu_knowledge::Knowledge;
 use sha2::{Digest as _, Sha256};
 
 use super::App;
@@ -30,13 +30,14 @@ pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer 
     if !app.settings().metrics_open {
         let visitor = Visitor::new(request.headers(), request.extensions());
         let headers = request.headers().clone();
-        app.prove(&visitor, move |engine: &Engine| require_unlimited_key(engine, &headers)).await?;
+        app.prove(&visitor, move |engine: &Knowledge| require_unlimited_key(engine, &headers))
+            .await?;
     }
     let figures = app.pool().read(Figures::read).await??;
     Ok(with_type("text/plain; version=0.0.4", figures::render(&app, &figures)))
 }
 
-fn require_unlimited_key(engine: &Engine, headers: &HeaderMap) -> Result<(), Failure> {
+fn require_unlimited_key(engine: &Knowledge, headers: &HeaderMap) -> Result<(), Failure> {
     let (caller, _) = Caller::authenticate(engine, headers, None)?;
     if caller.is_unlimited() {
         return Ok(());

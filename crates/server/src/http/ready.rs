@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use quipu_core::Engine;
 use quipu_core::backend::{Condition, LockHeld};
 
 use super::App;
@@ -37,7 +36,7 @@ impl Readiness {
 
 /// Reports whether the storage can be read and written, and what keeps it from that.
 pub(super) async fn ready(State(app): State<App>) -> Answer {
-    let look = app.pool().read(Engine::condition);
+    let look = app.pool().read(|knowledge| knowledge.condition());
     let mut failure = match tokio::time::timeout(READ_TIMEOUT, look).await {
         Ok(Ok(Ok(condition))) => match problem(&app, &condition) {
             None => return Ok("ready\n".into_response()),

@@ -5,7 +5,8 @@ use quipu_core::engine::{NewStore, Principal};
 use quipu_core::model::{
     Access, Description, Key, Name, Role, Session, Store, StoreId, WorkspaceId, slug,
 };
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::{Error, ErrorKind};
+use quipu_knowledge::Knowledge;
 
 use super::{MEMORY_STORE, McpSettings};
 
@@ -15,7 +16,7 @@ const NOTES_STORE: &str = "notes";
 /// Whoever is at the other end, for one request, with an engine to answer it.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
-    pub(super) engine: Engine,
+    pub(super) engine: Knowledge,
     pub(super) identity: Identity,
 }
 

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quipu_core::backend::Event;
 use quipu_core::engine::News;
 use quipu_core::model::{MemoryPath, Operation, StoreId, View, WorkspaceId};
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::{Error, ErrorKind};
+use quipu_knowledge::Knowledge;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionSink};
 
@@ -135,7 +136,7 @@ impl Follower {
         credential: Option<Credential>,
     ) -> Self {
         let mut tail = feed.tail();
-        match pool.read(Engine::newest_sequence).await {
+        match pool.read(|knowledge| knowledge.newest_sequence()).await {
             Ok(Ok(newest)) => tail.resume_after(newest),
             // The client may then be notified of changes that it has seen already.
             Ok(Err(error)) => tracing::warn!(%error, "the change feed cannot be read"),
@@ -168,7 +169,7 @@ impl Follower {
     pub(super) async fn tell_listener(mut self, sink: &SubscriptionSink) -> Result<(), Error> {
         let urls = sink.accepted().resource_subscriptions.clone().unwrap_or_default();
         let identity = self.client.clone();
-        let watch = move |engine: &Engine| {
+        let watch = move |engine: &Knowledge| {
             let client = Client { engine: engine.clone(), identity: identity.clone() };
             let watched = Watched::default();
             urls.iter().try_for_each(|url| watched.add(&client, url))?;

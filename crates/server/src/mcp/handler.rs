@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::request::Parts;
 use quipu_core::engine::{NewAttachment, NewSession, Principal, TokenWish};
 use quipu_core::model::{Actor, KeyId, WorkspaceId};
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::{Error, ErrorKind};
+use quipu_knowledge::Knowledge;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
@@ -120,7 +121,7 @@ impl Handler {
             let title = sessions::title(named);
             let titled = NewSession::titled(&title, stores.to_vec(), TokenWish::None);
             let new = NewSession { key, ..titled };
-            let draft = move |engine: &Engine| engine.draft_session(workspace, &new);
+            let draft = move |engine: &Knowledge| engine.draft_session(workspace, &new);
             let drafted = self.mcp.pool().read(draft).await.map_err(interrupted)?;
             let session = drafted.map_err(|error| protocol(&error))?;
             Ok(Arc::new(DraftedSession::new(session)))
@@ -159,7 +160,7 @@ impl Handler {
     ) -> Result<T, ErrorData> {
         let named = context.client_info();
         let asked = self.asked(context, named.as_ref(), Progress::default()).await?;
-        let run = move |engine: &Engine| work(&asked.call(engine));
+        let run = move |engine: &Knowledge| work(&asked.call(engine));
         let answer = self.mcp.pool().read(run).await.map_err(interrupted)?;
         answer.map_err(|error| protocol(&error))
     }
@@ -217,7 +218,7 @@ impl ServerHandler for Handler {
         }
         tracing::info!(client = sessions::title(named), "a client has come");
         let asked = self.asked(&context, named, Progress::default()).await?;
-        let instruct = move |engine: &Engine| instructions::text(&asked.call(engine).client);
+        let instruct = move |engine: &Knowledge| instructions::text(&asked.call(engine).client);
         let text = self.mcp.pool().read(instruct).await.map_err(interrupted)?;
         let mut info = self.negotiate_initialize(&request)?;
         info.instructions = Some(text.map_err(|error| protocol(&error))?);
@@ -286,7 +287,7 @@ impl ServerHandler for Handler {
         // Progress is told from a thread that may wait, and each step of it once.
         let writes = tools::writes(&name, &arguments) || asked.progress.is_wanted();
         let tool = name.clone();
-        let run = move |engine: &Engine| tools::run(&asked.call(engine), &tool, &arguments);
+        let run = move |engine: &Knowledge| tools::run(&asked.call(engine), &tool, &arguments);
         let pool = self.mcp.pool();
         let ran = if writes { pool.write(run).await } else { pool.read(run).await };
         let result = ran.map_err(interrupted)?;

@@ -63,11 +63,10 @@ mod tests {
 
     use axum::body::Body;
     use axum::http::{Method, Request, Response};
-    use quipu_core::Engine;
     use quipu_core::engine::NewKey;
     use quipu_core::model::{Name, Role};
-    use quipu_core::settings::Limits;
-    use quipu_testkit::{InMemoryBackend, ManualClock};
+    use quipu_knowledge::Knowledge;
+    use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_over};
     use serde_json::{Value, json};
     use tokio_util::sync::CancellationToken;
 
@@ -81,7 +80,7 @@ mod tests {
 
     struct Server {
         mcp: Mcp,
-        engine: Engine,
+        engine: Knowledge,
         clock: Arc<ManualClock>,
         secret: String,
     }
@@ -90,7 +89,7 @@ mod tests {
         fn new() -> Self {
             let clock = Arc::new(ManualClock::default());
             let backend = Arc::new(InMemoryBackend::default());
-            let engine = Engine::new(backend, Arc::clone(&clock) as _, Limits::default());
+            let engine = knowledge_over(backend, Arc::clone(&clock) as _);
             let workspace = engine.default_workspace().unwrap().id;
             let (name, role) = (Name::new("test").unwrap(), Role::Admin);
             let new = NewKey { name, role, stores: None, expires_at: None, secret: None };

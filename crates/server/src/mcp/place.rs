@@ -1,5 +1,8 @@
 //! `memory://` URLs: how memories are named across stores.
 
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use quipu_core::Error;
 use quipu_core::model::{MemoryPath, Store};
 
@@ -43,40 +46,17 @@ pub(super) fn path(text: &str) -> Result<MemoryPath, Error> {
     Ok(MemoryPath::parse(&format!("/{inner}"))?)
 }
 
+/// What stands for itself in the path of a URL.
+const PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
 fn encoded(text: &str) -> String {
-    let mut url = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            url.push(char::from(byte));
-        } else {
-            url.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    url
+    utf8_percent_encode(text, PATH).to_string()
 }
 
-/// Decodes percent signs; what is no valid code stays as it is.
+/// Decodes percent signs; invalid codes stay, and so does a text that would not be UTF-8.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after.first_chunk::<2>().and_then(|code| {
-            let digit = |byte: &u8| char::from(*byte).to_digit(16);
-            let [high, low] = code;
-            u8::try_from(digit(high)? * 16 + digit(low)?).ok()
-        });
-        match code {
-            Some(byte) if first == b'%' => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            Some(_) | None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 #[cfg(test)]

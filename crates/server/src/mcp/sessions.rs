@@ -97,9 +97,7 @@ pub(super) fn title(client: Option<&Implementation>) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use quipu_core::Engine;
-    use quipu_core::settings::Limits;
-    use quipu_testkit::{InMemoryBackend, ManualClock};
+    use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_over};
 
     use super::super::McpSettings;
     use super::super::access::Identity;
@@ -109,7 +107,7 @@ mod tests {
     fn clients_of_ever_new_names_are_forgotten_one_by_one() {
         let clock = Arc::new(ManualClock::default());
         let backend = Arc::new(InMemoryBackend::default());
-        let engine = Engine::new(backend, clock, Limits::default());
+        let engine = knowledge_over(backend, clock);
         let workspace = engine.default_workspace().unwrap().id;
         let settings = McpSettings::default();
         let identity = Identity { workspace, grant: Grant::Everything, settings };

@@ -5,9 +5,9 @@ mod lines;
 use std::fmt;
 use std::thread;
 
-use quipu_core::Engine;
 use quipu_core::engine::NewAttachment;
 use quipu_core::model::WorkspaceId;
+use quipu_knowledge::Knowledge;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use tokio::runtime::Builder;
@@ -41,7 +41,7 @@ impl fmt::Display for StdioError {
 impl std::error::Error for StdioError {}
 
 /// Serves one host until it closes the standard input.
-pub fn serve(engine: &Engine, settings: McpSettings, reach: Reach) -> Result<(), StdioError> {
+pub fn serve(engine: &Knowledge, settings: McpSettings, reach: Reach) -> Result<(), StdioError> {
     let failed = |error: &dyn fmt::Display| StdioError(error.to_string());
     let feed = Feed::new();
     let stop = CancellationToken::new();

@@ -15,8 +15,9 @@ mod stores;
 
 use std::sync::Arc;
 
-use quipu_core::model::{Actor, Store};
-use quipu_core::{Engine, Error};
+use quipu_core::Error;
+use quipu_core::model::{Actor, Store, StoreId};
+use quipu_knowledge::Knowledge;
 use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::runtime::Handle;
@@ -27,9 +28,6 @@ use super::answer::Answer;
 use super::arguments::Arguments;
 use super::{Mcp, catalog};
 use crate::Author;
-
-/// Others may write faster than the index grows; after so many batches the search begins.
-const BATCHES_MAX: u32 = 1000;
 
 /// What a client asks, before there is an engine to answer it.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Returns the call that an engine can answer.
-    pub(super) fn call(self: &Arc<Self>, engine: &Engine) -> Call {
+    pub(super) fn call(self: &Arc<Self>, engine: &Knowledge) -> Call {
         let client = Client { engine: engine.clone(), identity: self.identity.clone() };
         Call { client, asked: Arc::clone(self) }
     }
@@ -86,7 +84,7 @@ impl Progress {
 }
 
 impl Call {
-    fn engine(&self) -> &Engine {
+    fn engine(&self) -> &Knowledge {
         &self.client.engine
     }
 
@@ -105,22 +103,16 @@ impl Call {
         self.actor()
     }
 
-    /// Brings the index up to date, batch by batch, for a client that wants to hear of it; it can
-    /// cancel in between. The search would do the same, but in silence.
-    fn catch_up(&self) -> Result<(), Error> {
+    /// Brings the index of some stores up to date for a client that wants to hear of it; it can cancel
+    /// in between. The search would do the same, but in silence.
+    fn catch_up(&self, stores: &[StoreId]) -> Result<(), Error> {
         if !self.asked.progress.is_wanted() {
             return Ok(());
         }
-        for batch in 0..BATCHES_MAX {
-            // It comes nearer to 1 with each batch; nobody knows how many there are.
-            let done = f64::from(batch) / f64::from(batch + 1);
+        self.engine().catch_up(stores, &|done: f64| {
             self.asked.progress.step(done, 2.0, "bringing the index up to date");
-            if self.engine().index_pending()? == 0 {
-                break;
-            }
-            self.require_wanted()?;
-        }
-        Ok(())
+            self.require_wanted()
+        })
     }
 
     /// Fails if the client has cancelled the call.

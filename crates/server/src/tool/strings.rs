@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use quipu_core::Error;
 use quipu_core::edit::{self, ReplaceError, Replaced};
 use quipu_core::model::SecretPolicy;
-use quipu_core::screen::Finding;
+use quipu_screen::Finding;
 
 use super::listing::DIRECTORY_SIZE_BYTES;
 

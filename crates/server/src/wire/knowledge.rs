@@ -1,11 +1,10 @@
 //! What was found: search, context, recent activity, links.
 
-use quipu_core::engine::{
-    Context, ContextItem, Direction, Found, NoteCard, NoteLink, Orphans, RecentChange, Related,
-    SearchHit, SearchPage,
+use quipu_knowledge::{
+    Context, ContextItem, Direction, Found, LinkRow, NoteCard, NoteLink, Orphans, RecentChange,
+    Related, SearchHit, SearchPage,
 };
-use quipu_core::index::{Comparison, Condition, FieldFilter, LinkRow};
-use quipu_core::note::{Observation, Value as NoteValue};
+use quipu_notes::{Comparison, FieldFilter, Observation, Predicate, Value as NoteValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -348,18 +347,18 @@ pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
         match wanted {
             Value::Object(operators) => {
                 for (operator, operand) in operators {
-                    let condition = condition(operator, operand)
+                    let predicate = predicate(operator, operand)
                         .map_err(|problem| format!("metadata filter `{key}`: {problem}"))?;
-                    filters.push(FieldFilter { key: key.clone(), condition });
+                    filters.push(FieldFilter { key: key.clone(), predicate });
                 }
             }
             Value::Array(items) => filters.extend(items.iter().map(|item| {
-                let condition = Condition::Is(Comparison::Equal, text(item));
-                FieldFilter { key: key.clone(), condition }
+                let predicate = Predicate::Is(Comparison::Equal, text(item));
+                FieldFilter { key: key.clone(), predicate }
             })),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                let condition = Condition::Is(Comparison::Equal, text(wanted));
-                filters.push(FieldFilter { key: key.clone(), condition });
+                let predicate = Predicate::Is(Comparison::Equal, text(wanted));
+                filters.push(FieldFilter { key: key.clone(), predicate });
             }
         }
     }
@@ -368,8 +367,8 @@ pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
 
 const OPERATORS: &str = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $between, $contains, $exists";
 
-fn condition(operator: &str, operand: &Value) -> Result<Condition, String> {
-    let is = |comparison| Ok(Condition::Is(comparison, text(operand)));
+fn predicate(operator: &str, operand: &Value) -> Result<Predicate, String> {
+    let is = |comparison| Ok(Predicate::Is(comparison, text(operand)));
     let list = || {
         operand
             .as_array()
@@ -382,15 +381,15 @@ fn condition(operator: &str, operand: &Value) -> Result<Condition, String> {
         "$gte" => is(Comparison::GreaterOrEqual),
         "$lt" => is(Comparison::Less),
         "$lte" => is(Comparison::LessOrEqual),
-        "$in" => Ok(Condition::In(list())),
-        "$contains" => Ok(Condition::Contains(list())),
+        "$in" => Ok(Predicate::In(list())),
+        "$contains" => Ok(Predicate::Contains(list())),
         "$exists" => match operand.as_bool() {
-            Some(false) => Ok(Condition::Absent),
-            Some(true) => Ok(Condition::Exists),
+            Some(false) => Ok(Predicate::Absent),
+            Some(true) => Ok(Predicate::Exists),
             None => Err("$exists takes true or false".to_owned()),
         },
         "$between" => match list().as_slice() {
-            [low, high] => Ok(Condition::Between(low.clone(), high.clone())),
+            [low, high] => Ok(Predicate::Between(low.clone(), high.clone())),
             _ => Err("$between takes a list of two values".to_owned()),
         },
         other => Err(format!("`{other}` is not one of {OPERATORS}")),
@@ -410,8 +409,7 @@ mod tests {
 
     #[test]
     fn an_observation_tells_when_it_holds() {
-        let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
-        let note = quipu_core::note::Note::parse(&path, "- [task] @due:2026-07-27 buy tea");
+        let note = quipu_notes::Note::parse("/a.md", "- [task] @due:2026-07-27 buy tea");
         let body = serde_json::to_value(ObservationBody::from(&note.observations[0])).unwrap();
         assert_eq!(
             (&body["times"], &body["text"]),
@@ -432,11 +430,11 @@ mod tests {
         .unwrap();
         assert_eq!(filters.len(), 8);
         for tag in ["a", "b"] {
-            let equal = Condition::Is(Comparison::Equal, tag.to_owned());
-            assert!(filters.iter().any(|it| it.key == "tags" && it.condition == equal));
+            let equal = Predicate::Is(Comparison::Equal, tag.to_owned());
+            assert!(filters.iter().any(|it| it.key == "tags" && it.predicate == equal));
         }
-        let greater = Condition::Is(Comparison::GreaterOrEqual, "1".to_owned());
-        assert!(filters.iter().any(|it| it.key == "priority" && it.condition == greater));
+        let greater = Predicate::Is(Comparison::GreaterOrEqual, "1".to_owned());
+        assert!(filters.iter().any(|it| it.key == "priority" && it.predicate == greater));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use quipu_core::backend::{Change, Event, Usage};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::engine::{CheckReport, Pruned, Remedy};
 use quipu_core::model;
-use quipu_core::screen::Finding;
+use quipu_screen::Finding;
 use serde::Serialize;
 
 use super::{StoreBody, VersionBody};

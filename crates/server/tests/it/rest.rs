@@ -36,18 +36,19 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
+use quipu_core::Clock;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{Name, Role, StoreId, WorkspaceId};
 use quipu_core::settings::Limits;
-use quipu_core::{Clock, Engine};
+use quipu_knowledge::Knowledge;
 use quipu_server::http::{App, HttpSettings};
-use quipu_testkit::{InMemoryBackend, ManualClock};
+use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_with};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 /// A server without a socket, and the secret of an admin key.
 pub(crate) struct Server {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Knowledge,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) workspace: WorkspaceId,
     pub(crate) app: App,
@@ -68,7 +69,7 @@ pub(crate) fn server() -> Server {
 pub(crate) fn server_with(settings: HttpSettings, limits: Limits) -> Server {
     let clock = Arc::new(ManualClock::default());
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
-    let engine = Engine::new(Arc::new(InMemoryBackend::default()), shared, limits);
+    let engine = knowledge_with(Arc::new(InMemoryBackend::default()), shared, limits);
     let workspace = engine.default_workspace().expect("a workspace").id;
     let app = App::new(engine.clone(), settings);
     let mut server = Server { engine, clock, workspace, app, key: String::new() };

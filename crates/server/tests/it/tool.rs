@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use quipu_core::Backend;
 use quipu_core::clock::SystemClock;
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Access, Actor, Name, PrincipalName, SecretPolicy, StoreId, StorePolicy};
-use quipu_core::settings::Limits;
-use quipu_core::{Backend, Engine};
+use quipu_knowledge::Knowledge;
 use quipu_server::tool::{MemoryTool, Strings, ToolSettings, stdio};
-use quipu_testkit::{FaultyBackend, InMemoryBackend};
+use quipu_testkit::{FaultyBackend, InMemoryBackend, knowledge_over};
 use serde_json::{Value, json};
 
-fn engine(backend: Arc<dyn Backend>) -> (Engine, StoreId) {
-    let engine = Engine::new(backend, Arc::new(SystemClock), Limits::default());
+fn engine(backend: Arc<dyn Backend>) -> (Knowledge, StoreId) {
+    let engine = knowledge_over(backend, Arc::new(SystemClock));
     let workspace = engine.default_workspace().expect("a workspace").id;
     let new = NewStore::named(Name::new("memories").expect("a name"));
     let store = engine.create_store(workspace, &new).expect("a store").id;

@@ -32,6 +32,12 @@ pub(super) fn newest(connection: &Connection) -> Result<(Sequence, Timestamp)> {
     Ok(found.unwrap_or((Sequence(0), Timestamp::MIN)))
 }
 
+pub(super) fn oldest(connection: &Connection) -> Result<Option<(Sequence, Timestamp)>> {
+    let sql = "SELECT sequence, at FROM changes ORDER BY sequence LIMIT 1";
+    let oldest = |row: &Row<'_>| Ok((Sequence(row.count(0)?), row.moment(1)?));
+    connection.prepare_cached(sql)?.query_row([], oldest).optional()
+}
+
 /// Returns the sequence of the newest change.
 pub(crate) fn newest_sequence(connection: &Connection) -> Result<Sequence> {
     newest(connection).map(|(sequence, _)| sequence)

@@ -7,7 +7,6 @@ use quipu_core::model::{
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob, json, limit};
-use super::index;
 use crate::erase;
 
 pub(super) fn workspaces(connection: &Connection) -> Result<Vec<Workspace>> {
@@ -156,7 +155,6 @@ const REMEMBER_WORKSPACE: &str = "INSERT OR REPLACE INTO deleted_stores
 
 /// Every other row is found through the row in `stores`, so moving that row hides all of them.
 pub(super) fn delete_store(connection: &Connection, id: StoreId, at: Timestamp) -> Result<()> {
-    index::remove_store(connection, id)?;
     let sql = concat!(
         "INSERT INTO restorable_stores (num, memories_count, size_bytes, deleted_at, ",
         columns!(),
@@ -182,7 +180,6 @@ pub(super) fn restore_store(connection: &Connection, id: StoreId) -> Result<()> 
 }
 
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
-    index::remove_store(connection, id)?;
     // Its rows are found only through it, so they are gone with it. Removing thousands of them here
     // would hold up others, and would need as much room in the log as they have in the database.
     let of_store = [
@@ -196,7 +193,7 @@ pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
     for sql in of_store {
         connection.execute(sql, [blob(id)])?;
     }
-    erase::set_pending(connection)
+    erase::set_pending(connection, id, None)
 }
 
 /// Returns the workspace of a store that was deleted.

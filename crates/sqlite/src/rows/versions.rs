@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params, params_from_iter};
 
 use super::columns::{Columns as _, blob, limit};
-use super::{changes, index, memories};
+use super::{changes, memories};
 use crate::erase;
 
 const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
@@ -109,6 +109,12 @@ fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
     })
 }
 
+/// Returns when a version of a store was last made; 1970 if none is kept.
+pub(super) fn changed_at(connection: &Connection, store: StoreId) -> Result<Timestamp> {
+    let sql = format!("SELECT ifnull(max(at), 0) FROM versions WHERE store = {STORE_NUMBER}");
+    connection.prepare_cached(&sql)?.query_row([blob(store)], |row| row.moment(0))
+}
+
 pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
     let version = &commit.version;
     let sql = "INSERT INTO versions
@@ -170,8 +176,8 @@ pub(super) fn redact(
     redaction: &Redaction,
 ) -> Result<()> {
     let at = id.created_at().as_micros();
-    if version(connection, store, id, View::Basic)?.is_some() {
-        index::remove_version(connection, at)?;
+    let version = version(connection, store, id, View::Basic)?;
+    if version.is_some() {
         let sql = "DELETE FROM refusals
             WHERE (store, path) = (SELECT store, path FROM versions WHERE at = ?1)";
         connection.prepare_cached(sql)?.execute([at])?;
@@ -190,7 +196,7 @@ pub(super) fn redact(
     ])?;
     if redacted_count > 0 {
         connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
-        erase::set_pending(connection)?;
+        erase::set_pending(connection, store, version.map(|version| version.memory))?;
     }
     Ok(())
 }
@@ -212,7 +218,6 @@ pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -
         .query_map(params![rule.before.as_micros(), keep_newest, limit(at_most)], |row| row.get(0))?
         .collect::<Result<Vec<i64>>>()?;
     for at in &given_up {
-        index::remove_version(connection, *at)?;
         connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
         connection.prepare_cached("DELETE FROM versions WHERE at = ?1")?.execute([at])?;
     }

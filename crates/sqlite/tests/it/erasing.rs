@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use quipu_core::Engine;
 use quipu_core::clock::{Clock as _, SystemClock};
-use quipu_core::engine::{ListQuery, Precondition, SearchRequest};
+use quipu_core::engine::{ListQuery, Precondition};
 use quipu_core::model::{Directory, Memory, View};
 use quipu_core::settings::Limits;
+use quipu_core::{Backend as _, Engine};
+use quipu_knowledge::{INDEX_FILE, Knowledge, SearchRequest};
 use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend};
 use quipu_testkit::ManualClock;
 use rusqlite::Connection;
@@ -22,8 +23,8 @@ fn canary() -> String {
 }
 
 /// Brings the index up to date, so that it holds all that is there.
-fn index(engine: &Engine) {
-    while engine.index_pending().expect("it indexes") > 0 {}
+fn index(knowledge: &Knowledge) {
+    knowledge.follow(None).expect("it indexes");
 }
 
 fn assert_gone(bench: &Bench, token: &str) {
@@ -88,26 +89,20 @@ fn a_redacted_note_is_in_no_part_of_the_index() {
 }
 
 #[test]
-fn an_index_of_another_kind_is_redacted_too() {
+fn an_index_of_another_format_is_redacted_too() {
     let bench = bench();
     let token = canary();
     let leaked = bench.put("/leak", &note_with(&token));
     bench.put("/kept", "# Kept");
     index(&bench.engine);
-    // Other programs may make other terms of the same text.
-    let raw = Connection::open(bench.directory.path().join("quipu.db"));
-    let sql = format!(
-        "INSERT INTO note_terms (note_terms) VALUES ('delete-all');
-        INSERT INTO note_terms (rowid, title, tags, headings, body, extra, marks)
-            SELECT num, '{token}z', '', '', '{token}', '', '' FROM notes;
-        DELETE FROM cursors WHERE name LIKE 'index.%';
-        INSERT INTO cursors (name, sequence) VALUES ('index.1', 2);"
-    );
-    raw.and_then(|raw| raw.execute_batch(&sql)).expect("the index can be changed");
+    let raw = Connection::open(bench.directory.path().join(INDEX_FILE));
+    let changed = raw.and_then(|raw| raw.pragma_update(None, "user_version", 999));
+    changed.expect("the index can be changed");
+    let engine = engine(bench.directory.path());
     bench.put("/leak", "clean");
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
+    engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
     assert_gone(&bench, &token);
-    let found = bench.engine.search(&SearchRequest::new(vec![bench.store], "kept"));
+    let found = engine.search(&SearchRequest::new(vec![bench.store], "kept"));
     assert_eq!(found.expect("it searches").hits.len(), 1);
 }
 
@@ -210,6 +205,7 @@ fn no_copy_is_left_where_pages_were_split_or_merged() {
     let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
     let clock = Arc::new(ManualClock::default());
     let engine = Engine::new(Arc::new(backend), Arc::clone(&clock) as _, Limits::default());
+    let engine = Knowledge::new(engine, directory.path());
     let store = new_store(&engine, "tests");
     let create = |number: usize| {
         let (path_token, text_token) = (canary(), canary());
@@ -343,4 +339,45 @@ fn a_store_that_is_erased_beside_redactions_is_gone() {
         }
         is_over.store(true, Ordering::SeqCst);
     });
+}
+
+/// Others read a text before it is redacted, and write what they made of it into the index later.
+#[test]
+fn no_redacted_word_comes_back_from_those_who_index_meanwhile() {
+    let bench = bench();
+    for number in 0..300 {
+        bench.put(&format!("/{number}"), &format!("filler {}", canary()));
+    }
+    let is_done = AtomicBool::new(false);
+    let tokens: Vec<_> = (0..30).map(|_| canary()).collect();
+    thread::scope(|scope| {
+        let others: Vec<_> = (0..2).map(|_| engine(bench.directory.path())).collect();
+        for other in others {
+            let (is_done, store) = (&is_done, bench.store);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !is_done.load(Ordering::Relaxed) {
+                    number += 1;
+                    let text = content(&format!("filler {number}"));
+                    let target = (&path(&format!("/{}", number % 300)), &text);
+                    other.put(&actor(), store, target, Precondition::None).expect("it writes");
+                    drop(other.search(&SearchRequest::new(vec![store], "filler")));
+                    other.follow(None).expect("it follows");
+                }
+            });
+        }
+        for token in &tokens {
+            let leaked = bench.put("/leak", &note_with(token));
+            drop(bench.engine.search(&SearchRequest::new(vec![bench.store], token.as_str())));
+            bench.put("/leak", "clean");
+            bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("redacted");
+            let tail = token.get(8..).expect("a long token");
+            let held = Files::read(bench.directory.path());
+            assert_eq!(held.with(tail), Vec::<&str>::new());
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    for token in &tokens {
+        assert_gone(&bench, token);
+    }
 }

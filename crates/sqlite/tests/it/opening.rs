@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use quipu_core::backend::Sequence;
 use quipu_core::clock::SystemClock;
 use quipu_core::model::View;
 use quipu_core::settings::Limits;
@@ -299,25 +298,6 @@ fn a_migration_by_another_program_ends_writing() {
     assert!(error.message().contains("99"), "{error}");
     newer.pragma_update(None, "user_version", known).unwrap();
     bench.engine.put(&actor(), bench.store, target, none).unwrap();
-}
-
-/// Before schema 4 nothing said whose a deleted store was.
-#[test]
-fn stores_that_were_deleted_before_belong_to_the_only_workspace() {
-    let bench = bench();
-    let workspace = bench.engine.default_workspace().unwrap().id;
-    bench.engine.erase_store(bench.store).unwrap();
-    let older = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
-    older
-        .execute_batch(
-            "DROP TABLE deleted_stores; DROP INDEX sessions_by_workspace;
-             DROP TABLE restorable_stores; DROP TABLE refusals; ALTER TABLE workspaces DROP COLUMN default_store;
-             ALTER TABLE versions DROP COLUMN undone_to; PRAGMA user_version = 3",
-        )
-        .unwrap();
-    let news = engine(bench.directory.path()).news(Sequence(0), 10).unwrap();
-    assert!(!news.is_empty());
-    assert!(news.iter().all(|news| news.workspace == Some(workspace)));
 }
 
 #[test]

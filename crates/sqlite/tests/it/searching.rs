@@ -2,8 +2,9 @@
 
 use std::thread;
 
-use quipu_core::engine::{Precondition, SearchRequest};
+use quipu_core::engine::Precondition;
 use quipu_core::model::StoreId;
+use quipu_knowledge::SearchRequest;
 
 use crate::support::{Bench, actor, bench, content, new_store, path};
 

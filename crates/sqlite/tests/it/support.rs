@@ -4,20 +4,21 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use quipu_core::Engine;
 use quipu_core::clock::SystemClock;
 use quipu_core::engine::{NewStore, Written};
 use quipu_core::model::{
     Actor, Content, MemoryPath, Name, PrincipalName, SecretPolicy, StoreId, StorePolicy,
 };
 use quipu_core::settings::Limits;
+use quipu_core::{Backend, Engine};
+use quipu_knowledge::Knowledge;
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use tempfile::TempDir;
 
 /// A data directory with an engine and a store in it.
 pub(crate) struct Bench {
     pub(crate) directory: TempDir,
-    pub(crate) engine: Engine,
+    pub(crate) engine: Knowledge,
     pub(crate) store: StoreId,
 }
 
@@ -28,9 +29,14 @@ pub(crate) fn bench() -> Bench {
     Bench { directory, engine, store }
 }
 
-pub(crate) fn engine(directory: &Path) -> Engine {
+pub(crate) fn engine(directory: &Path) -> Knowledge {
     let backend = SqliteBackend::open(directory, OpenMode::Create).expect("it opens");
-    Engine::new(Arc::new(backend), Arc::new(SystemClock), Limits::default())
+    knowledge(Arc::new(backend), directory)
+}
+
+pub(crate) fn knowledge(backend: Arc<dyn Backend>, directory: &Path) -> Knowledge {
+    let engine = Engine::new(backend, Arc::new(SystemClock), Limits::default());
+    Knowledge::new(engine, directory)
 }
 
 pub(crate) fn new_store(engine: &Engine, name: &str) -> StoreId {

@@ -9,10 +9,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use quipu_core::Engine;
 use quipu_core::clock::{Clock as _, SystemClock};
-use quipu_core::engine::{ListQuery, Precondition, SearchRequest};
+use quipu_core::engine::{ListQuery, Precondition};
 use quipu_core::model::{Directory, Listing, StoreId, VersionId, View};
+
+use quipu_knowledge::{Knowledge, SearchRequest};
 
 use crate::support::{Files, actor, content, engine, new_store, path};
 use crate::{lines, start};
@@ -65,7 +66,7 @@ pub(crate) fn every_acknowledged_write_survives_kills() {
 }
 
 /// Every memory is found by its text, and nothing else is.
-fn assert_found(engine: &Engine, store: StoreId) {
+fn assert_found(engine: &Knowledge, store: StoreId) {
     let all = ListQuery {
         directory: Directory::root(),
         depth: None,
@@ -124,7 +125,7 @@ pub(crate) fn writer(directory: &Path, rest: &[String]) {
         }
         scope.spawn(|| {
             loop {
-                engine.index_pending().expect("it indexes");
+                engine.follow(None).expect("it indexes");
             }
         });
         scope.spawn(|| {

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use quipu_core::Engine;
-use quipu_core::engine::{Precondition, Scope, SearchRequest};
+use quipu_core::engine::Precondition;
 use quipu_core::model::{Actor, StoreId, View};
+use quipu_knowledge::{Scope, SearchRequest};
 
 use crate::support::{Bench, actor, bench, content, engine, path};
 use crate::{lines, start};

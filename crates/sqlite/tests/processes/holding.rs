@@ -10,7 +10,7 @@ use quipu_core::clock::SystemClock;
 use quipu_core::engine::Precondition;
 use quipu_core::model::{StoreId, View};
 use quipu_core::settings::Limits;
-use quipu_core::{Engine, ErrorKind};
+use quipu_core::{Backend as _, Engine, ErrorKind};
 use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend, restore_backup};
 
 use crate::support::{actor, bench, content, engine, path};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use quipu_core::backend::{
-    Archived, Change, Event, MemoryQuery, Order, Sequence, SessionQuery, Span, StoreQuery, Usage,
-    VersionFilter, VersionQuery,
+    Archived, Change, Event, MemoryQuery, Order, PruneRule, Sequence, SessionQuery, Span,
+    StoreQuery, Usage, VersionFilter, VersionQuery,
 };
 use quipu_core::model::{
     Description, Directory, Key, Memory, Metadata, Operation, SecretHash, SecretPolicy, Session,
-    Store, StorePolicy, VersionId, View, Workspace,
+    Store, StorePolicy, Timestamp, VersionId, View, Workspace,
 };
 
 use super::{Fixture, Rows};
@@ -84,7 +84,7 @@ pub fn an_absent_store_has_nothing(fixture: &Fixture) {
         assert_eq!(reader.unused_memories(absent.id, Rows::at(9), 10)?, []);
         assert_eq!(reader.version(absent.id, memory.version, View::Full)?, None);
         assert_eq!(reader.versions(absent.id, &Rows::all_versions())?, []);
-        assert_eq!(reader.newest_change()?, (Sequence(0), quipu_core::model::Timestamp::MIN));
+        assert_eq!(reader.newest_change()?, (Sequence(0), Timestamp::MIN));
         Ok(())
     });
 }
@@ -281,7 +281,7 @@ pub fn versions_are_selected_by_everything_in_the_filter(fixture: &Fixture) {
     let select = |filter: VersionFilter| -> Vec<i64> {
         let query = VersionQuery { filter, ..Rows::all_versions() };
         let versions = fixture.read(|reader| reader.versions(store.id, &query));
-        let number = |at: quipu_core::model::Timestamp| at.as_micros() - Rows::at(0).as_micros();
+        let number = |at: Timestamp| at.as_micros() - Rows::at(0).as_micros();
         versions.iter().map(|version| number(version.created_at)).collect()
     };
     let any = VersionFilter::default;
@@ -423,4 +423,50 @@ pub fn changes_come_in_order_after_a_sequence(fixture: &Fixture) {
         assert_eq!(reader.newest_change()?, (Sequence(6), Rows::at(6)));
         Ok(())
     });
+}
+
+/// "The sequence is the one after the newest change. The moment is `now`, or the next one after the
+/// newest change if that is later".
+pub fn stamps_follow_the_newest_change(fixture: &Fixture) {
+    let store = Rows::store(1);
+    fixture.with_stores(&[&store]);
+    let stamp = |now| {
+        let mut stamp = None;
+        fixture.write(|writer| {
+            stamp = Some(writer.next_stamp(now)?);
+            Ok(())
+        });
+        stamp.expect("the write has run")
+    };
+    let first = stamp(Rows::at(3));
+    assert_eq!((first.sequence, first.at, first.previous), (Sequence(1), Rows::at(3), None));
+    fixture.with_memories(5, &[&Rows::memory(&store, 5, "/a", "text")]);
+    let next = stamp(Rows::at(9));
+    assert_eq!((next.sequence, next.at), (Sequence(6), Rows::at(9)));
+    assert_eq!(next.previous, Some(Rows::at(5)));
+    for early in [Rows::at(5), Rows::at(2)] {
+        assert_eq!(stamp(early).at, Rows::at(5).next(), "moments never repeat and never go back");
+    }
+}
+
+/// "Returns the sequence and the moment of the oldest change that is still in the feed", and "when a
+/// memory of a store last changed".
+pub fn the_oldest_change_and_the_last_of_a_store_are_known(fixture: &Fixture) {
+    let (store, other) = (Rows::store(1), Rows::store(2));
+    fixture.with_stores(&[&store, &other]);
+    assert_eq!(fixture.read(|reader| reader.oldest_change()), None);
+    let changed_at = |id| fixture.read(|reader| reader.changed_at(id));
+    assert_eq!(changed_at(store.id), Timestamp::MIN);
+    let memory = Rows::memory(&store, 1, "/a", "text");
+    fixture.with_memories(1, &[&memory]);
+    fixture.write(|writer| {
+        let changed = Rows::changed(&memory, 2, "/a", "more");
+        writer.commit(&Rows::commit(2, Some(&memory), Some(&changed)))
+    });
+    assert_eq!(fixture.read(|reader| reader.oldest_change()), Some((Sequence(1), Rows::at(1))));
+    assert_eq!((changed_at(store.id), changed_at(other.id)), (Rows::at(2), Timestamp::MIN));
+    let rule = PruneRule { before: Rows::at(2), keep_newest: 1 };
+    fixture.write(|writer| writer.prune(&rule, 10).map(drop));
+    assert_eq!(fixture.read(|reader| reader.oldest_change()), Some((Sequence(2), Rows::at(2))));
+    assert_eq!(changed_at(store.id), Rows::at(2));
 }

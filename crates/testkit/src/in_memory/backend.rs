@@ -1,10 +1,13 @@
 //! Transactions and waiting.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
-use quipu_core::backend::{Backend, Condition, LookWork, Purpose, ReadWork, Sequence, WriteWork};
+use quipu_core::backend::{
+    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+};
 
 use super::{InMemoryBackend, State};
 
@@ -48,17 +51,13 @@ impl Backend for InMemoryBackend {
         }
     }
 
-    fn erase(&self) -> Result<(), Error> {
+    fn erase(&self) -> Result<Erasure, Error> {
+        Ok(Erasure::default())
+    }
+
+    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
+        self.lock().pending_erasures.retain(|pending| !erased.contains(pending));
         Ok(())
-    }
-
-    fn copy_in_memory(&self) -> Result<Option<Arc<dyn Backend>>, Error> {
-        let state = Mutex::new(self.lock().clone());
-        Ok(Some(Arc::new(Self { state, ..Self::default() })))
-    }
-
-    fn is_erased(&self) -> Result<bool, Error> {
-        Ok(true)
     }
 
     fn condition(&self) -> Result<Condition, Error> {
@@ -69,12 +68,20 @@ impl Backend for InMemoryBackend {
         Ok(Vec::new())
     }
 
-    fn verify_index(&self) -> Result<Vec<String>, Error> {
-        let state = self.lock();
-        Ok(state.index.differences(&state))
+    fn rebuild(&self) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn rebuild(&self) -> Result<(), Error> {
+    fn backup(&self, _: &Path) -> Result<(), Error> {
+        Err(Error::invalid("there is no file to copy"))
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        self.changed.notify_all();
         Ok(())
     }
 }

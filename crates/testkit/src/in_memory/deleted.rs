@@ -21,7 +21,6 @@ impl State {
     pub(super) fn hide(&mut self, id: StoreId, at: Timestamp) {
         let Some(store) = self.stores.remove(&id) else { return };
         self.removed_stores.insert(id, store.workspace);
-        self.index.remove(|row| row.store == id);
         let memories: BTreeMap<_, _> =
             self.memories.extract_if(.., |_, memory| memory.store == id).collect();
         let versions = self.versions.extract_if(.., |_, version| version.store == id).collect();

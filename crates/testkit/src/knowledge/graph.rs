@@ -1,8 +1,8 @@
 //! What names and links mean.
 
 use quipu_core::ErrorKind;
-use quipu_core::engine::{ContextRequest, Direction, RecentRequest, Scope};
 use quipu_core::model::{Operation, Timestamp, View};
+use quipu_knowledge::{ContextRequest, Direction, RecentRequest, Scope};
 
 use super::{Library, actor, at, new_store, put};
 use crate::conformance::Fixture;
@@ -17,7 +17,7 @@ impl Library {
     fn links_of(&self, path: &str, scope: &Scope) -> Vec<String> {
         let memory = self.engine.memory_at(self.store, &at(path), View::Basic).expect("it exists");
         let links = self.engine.links(scope, memory.id, 100).expect("they are listed");
-        let to = |link: &quipu_core::engine::NoteLink| {
+        let to = |link: &quipu_knowledge::NoteLink| {
             link.to.as_ref().map_or_else(|| "?".to_owned(), |to| to.path.to_string())
         };
         links.iter().map(to).collect()
@@ -316,7 +316,7 @@ pub fn context_walks_the_graph(fixture: &Fixture) {
         assert_eq!(context.items.len(), 1);
         let item = context.items.into_iter().next().expect("one item");
         assert_eq!(item.observations.len(), 1);
-        let name = |it: &quipu_core::engine::Related| {
+        let name = |it: &quipu_knowledge::Related| {
             it.note.as_ref().map_or_else(|| "?".to_owned(), |note| note.title.clone())
         };
         let related: Vec<_> =

@@ -1,8 +1,8 @@
 //! Claude's export: conversations, projects and memories.
 
+use quipu_notes::{Value, edit, slug};
 use std::collections::{BTreeMap, HashMap};
 
-use quipu_core::note::{Value, edit, slug};
 use serde::Deserialize;
 use serde_json::Value as Json;
 

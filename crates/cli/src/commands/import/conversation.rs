@@ -1,7 +1,7 @@
 //! Conversations with a model as notes.
 
 use quipu_core::model::Timestamp;
-use quipu_core::note::{Value, edit, slug};
+use quipu_notes::{Value, edit, slug};
 
 use crate::failure::Failure;
 

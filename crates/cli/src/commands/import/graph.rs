@@ -1,8 +1,8 @@
 //! The knowledge graph of the MCP reference memory server: each entity becomes a note.
 
+use quipu_notes::{Value, edit, slug};
 use std::collections::HashMap;
 
-use quipu_core::note::{Value, edit, slug};
 use serde::Deserialize;
 use serde_json::Value as Json;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use quipu_core::model::{Content, Listing, Memory, MemoryId, MemoryPath, Store, View};
-use quipu_core::note::Note;
 use quipu_core::{Engine, Error, ErrorKind};
+use quipu_notes::Note;
 
 use super::earlier::{Earlier, Written};
 use super::source::{Item, Lasting, Mark, TITLE_FIELD};
@@ -197,7 +197,7 @@ impl<'a> Matcher<'a> {
 impl Mark {
     /// Returns the value that a text has where the mark would be.
     fn value_in(&self, path: &MemoryPath, text: Option<&Content>) -> Option<String> {
-        let note = Note::parse(path, text?.as_str());
+        let note = Note::parse(path.as_str(), text?.as_str());
         if self.field == TITLE_FIELD {
             return Some(note.title);
         }

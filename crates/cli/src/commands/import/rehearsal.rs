@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use quipu_core::backend::Usage;
 use quipu_core::engine::Engine;
 use quipu_core::model::{Content, Listing, Memory, MemoryPath, SecretPolicy, Store};
-use quipu_core::screen;
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
 
@@ -45,7 +44,7 @@ impl Rehearsal {
         let findings = match self.policy {
             SecretPolicy::Off => Vec::new(),
             SecretPolicy::Warn | SecretPolicy::Redact | SecretPolicy::Reject => {
-                screen::findings(content.as_str())
+                quipu_screen::findings(content.as_str())
             }
         };
         let has_credentials = !findings.is_empty();
@@ -54,7 +53,7 @@ impl Rehearsal {
         }
         let size_bytes = match self.policy {
             SecretPolicy::Redact => {
-                let redacted = screen::redacted(content.as_str(), &findings);
+                let redacted = quipu_screen::redacted(content.as_str(), &findings);
                 u64::try_from(redacted.len()).unwrap_or(u64::MAX)
             }
             SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => content.size_bytes(),

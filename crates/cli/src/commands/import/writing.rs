@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::thread;
 
 use indicatif::ProgressBar;
-use quipu_core::engine::{Effect, MemoryUpdate, Precondition};
+use quipu_core::engine::{MemoryUpdate, Precondition};
 use quipu_core::model::{Actor, Content, Memory, MemoryPath, SecretPolicy, SessionId, Store, View};
-use quipu_core::{Engine, Error, ErrorKind, screen};
+use quipu_core::{Engine, Error, ErrorKind};
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -384,7 +384,7 @@ impl Writer<'_> {
         };
         let credentials =
             if written.findings.is_empty() { Credentials::None } else { Credentials::Found };
-        let is_changed = written.effect == Effect::Changed;
+        let is_changed = written.effect.has_changed();
         Ok((if is_changed { outcome } else { Outcome::Unchanged }, credentials))
     }
 
@@ -393,8 +393,8 @@ impl Writer<'_> {
         if memory.hash == content.hash() || self.store.policy.secrets != SecretPolicy::Redact {
             return memory.hash == content.hash();
         }
-        let findings = screen::findings(content.as_str());
-        let redacted = Content::new(screen::redacted(content.as_str(), &findings));
+        let findings = quipu_screen::findings(content.as_str());
+        let redacted = Content::new(quipu_screen::redacted(content.as_str(), &findings));
         redacted.is_ok_and(|redacted| memory.hash == redacted.hash())
     }
 

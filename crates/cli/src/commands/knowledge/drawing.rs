@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quipu_core::engine::Graph;
+use quipu_knowledge::Graph;
 
 /// Returns the graph in Graphviz's language.
 pub(super) fn dot(graph: &Graph) -> String {

@@ -1,8 +1,8 @@
 //! `build_context`: a note, and what is around it.
 
-use quipu_core::engine::{Context, ContextItem, ContextRequest, Direction, Related};
 use quipu_core::model::Store;
 use quipu_core::{Error, ErrorKind};
+use quipu_knowledge::{Context, ContextItem, ContextRequest, Direction, Related};
 use serde_json::{Value, json};
 
 use super::Call;

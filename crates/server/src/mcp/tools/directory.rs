@@ -6,7 +6,7 @@ use std::num::NonZero;
 use quipu_core::Error;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Memory, Store, View};
-use quipu_core::note::Glob;
+use quipu_notes::Glob;
 use serde_json::{Value, json};
 
 use super::Call;

@@ -2,12 +2,12 @@
 
 use quipu_core::engine::Effect;
 use quipu_core::model::Memory;
-use quipu_core::note::Value as Field;
-use quipu_core::note::edit::{
+use quipu_core::{Error, ErrorKind};
+use quipu_notes::Value as Field;
+use quipu_notes::edit::{
     EditError, append, find_replace, insert_after_section, insert_before_section, prepend,
     replace_section, set_metadata,
 };
-use quipu_core::{Error, ErrorKind};
 use serde_json::Value;
 
 use super::Call;
@@ -75,6 +75,7 @@ pub(super) fn edit_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let after = written.memory.content.as_ref().map_or("", |content| content.as_str());
     let diff = shown::diff(&before, after);
     let action = match written.effect {
+        Effect::Created => "created",
         Effect::Changed => "updated",
         Effect::Unchanged => "unchanged",
     };

@@ -1,9 +1,9 @@
 //! Finding the note that an identifier means.
 
-use quipu_core::engine::Scope;
 use quipu_core::model::{ContentHash, Memory, MemoryId, MemoryPath, ParseHashError, Store, View};
-use quipu_core::note::{Identifier, Reference};
 use quipu_core::{Error, ErrorKind};
+use quipu_knowledge::Scope;
+use quipu_notes::{Identifier, Reference};
 
 use super::Call;
 use crate::mcp::arguments::Arguments;

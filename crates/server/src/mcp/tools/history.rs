@@ -1,12 +1,11 @@
 //! `note_history` and `restore_note`: who changed what, and undo.
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
-use quipu_core::engine::Effect;
 use quipu_core::model::{
     Content, MemoryId, MemoryPath, Operation, Store, Version, VersionId, View,
 };
-use quipu_core::note::{Identifier, Reference, path_candidates};
 use quipu_core::{Error, ErrorKind};
+use quipu_notes::{Identifier, Reference, path_candidates};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -138,7 +137,7 @@ pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer,
         None => engine.undo(&actor, store, subject.memory, None)?,
     };
     let memory = &written.memory;
-    let is_changed = written.effect == Effect::Changed;
+    let is_changed = written.effect.has_changed();
     let data = json!({
         "action": if is_changed { "restored" } else { "unchanged" },
         "project": subject.store.name.as_str(),
@@ -184,7 +183,7 @@ fn subject(call: &Call, arguments: &Arguments) -> Result<Hit<()>, Error> {
 /// Returns the store that an identifier names, or else the one to begin with, and what is called.
 fn named(call: &Call, home: Store, identifier: &str) -> (Store, Reference) {
     let identifier = Identifier::parse(identifier);
-    if let Some((name, rest)) = identifier.with_store()
+    if let Some((name, rest)) = identifier.split_store()
         && let Ok(store) = call.client.store(name)
     {
         return (store, rest);
@@ -200,13 +199,15 @@ fn deleted(
 ) -> Result<Option<(MemoryId, Option<MemoryPath>)>, Error> {
     match reference {
         Reference::Id(id) => {
-            let filter = VersionFilter { memory: Some(*id), ..VersionFilter::default() };
+            let Ok(id) = id.parse() else { return Ok(None) };
+            let filter = VersionFilter { memory: Some(id), ..VersionFilter::default() };
             let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
             let is_kept = !call.engine().versions(store.id, &query)?.items.is_empty();
-            Ok(is_kept.then_some((*id, None)))
+            Ok(is_kept.then_some((id, None)))
         }
         Reference::Name(name) => {
-            for path in path_candidates(name, None) {
+            let candidates = path_candidates(name, None);
+            for path in candidates.iter().filter_map(|path| MemoryPath::parse(path).ok()) {
                 match call.engine().history(store.id, &path, 1) {
                     Ok(versions) => {
                         return Ok(versions.first().map(|version| (version.memory, Some(path))));

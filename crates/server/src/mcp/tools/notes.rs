@@ -2,9 +2,9 @@
 
 use quipu_core::engine::{Effect, Precondition, Written};
 use quipu_core::model::{Content, Memory, MemoryPath, Store, View};
-use quipu_core::note::edit::set_metadata;
-use quipu_core::note::{self, Note, Value as Field, path_candidates};
 use quipu_core::{Error, ErrorKind};
+use quipu_notes::edit::set_metadata;
+use quipu_notes::{Note, Value as Field, path_candidates};
 use serde_json::{Map, Value, json};
 
 use super::Call;
@@ -19,7 +19,7 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let identifier = arguments.required("identifier")?;
     let Found { store, memory } = found::exact(call, &identifier, arguments)?;
     let content = memory.content.as_ref().expect("the note was found with its text");
-    let note = Note::parse(&memory.path, content.as_str());
+    let note = Note::parse(memory.path.as_str(), content.as_str());
     let text = match arguments.flag("include_frontmatter")? {
         Some(false) => content.as_str().get(note.body.clone()).unwrap_or_default().trim_start(),
         Some(true) | None => content.as_str(),
@@ -95,12 +95,11 @@ pub(super) fn write_note(call: &Call, arguments: &Arguments) -> Result<Answer, E
     let engine = call.engine();
     let (written, action) = if overwrite {
         let precondition = expected.map_or(Precondition::None, Precondition::ContentIs);
-        let before = engine.memory_at(store.id, &path, View::Basic).is_ok();
         let written = engine.put(&actor, store.id, (&path, &content), precondition)?;
-        let action = match (before, written.effect) {
-            (_, Effect::Unchanged) => "unchanged",
-            (true, Effect::Changed) => "updated",
-            (false, Effect::Changed) => "created",
+        let action = match written.effect {
+            Effect::Unchanged => "unchanged",
+            Effect::Changed => "updated",
+            Effect::Created => "created",
         };
         (written, action)
     } else {
@@ -143,7 +142,8 @@ fn path(directory: &str, title: &str) -> Result<MemoryPath, Error> {
     if directory.split('/').any(|segment| segment == "..") {
         return Err(Error::invalid(format!("directory: `{directory}` leads out of the store")));
     }
-    match path_candidates(&whole, None).into_iter().next() {
+    let candidates = path_candidates(&whole, None);
+    match candidates.iter().find_map(|path| MemoryPath::parse(path).ok()) {
         Some(path) => Ok(path),
         None => Ok(MemoryPath::parse(&whole)?),
     }
@@ -198,7 +198,7 @@ fn with_fields(
     path: &MemoryPath,
     wanted: &[(String, Option<Field>)],
 ) -> Result<String, Error> {
-    let note = Note::parse(path, text);
+    let note = Note::parse(path.as_str(), text);
     let is_new = |field: &&(String, Option<Field>)| {
         let (key, value) = field;
         let value = value.as_ref().and_then(Field::as_text);
@@ -222,7 +222,7 @@ fn permalink(call: &Call, memory: &Memory, note: &Note) -> String {
         Ok(card) => card.permalink,
         Err(error) => {
             tracing::debug!(%error, "the index does not know a note");
-            note.permalink.clone().unwrap_or_else(|| note::permalink(&memory.path))
+            note.permalink.clone().unwrap_or_else(|| quipu_notes::permalink(memory.path.as_str()))
         }
     }
 }
@@ -231,7 +231,7 @@ fn permalink(call: &Call, memory: &Memory, note: &Note) -> String {
 pub(super) fn card(call: &Call, store: &Store, written: &Written, action: &str) -> Answer {
     let memory = &written.memory;
     let text = memory.content.as_ref().map_or("", Content::as_str);
-    let note = Note::parse(&memory.path, text);
+    let note = Note::parse(memory.path.as_str(), text);
     let permalink = permalink(call, memory, &note);
     let remarks: Vec<_> = note
         .remarks

@@ -1,8 +1,8 @@
 //! `recent_activity`: what changed since.
 
-use quipu_core::engine::{RecentChange, RecentRequest};
 use quipu_core::model::{MemoryPath, Operation, Store};
 use quipu_core::{Error, timeframe};
+use quipu_knowledge::{RecentChange, RecentRequest};
 use serde_json::{Value, json};
 
 use super::Call;

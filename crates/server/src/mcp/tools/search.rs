@@ -1,11 +1,12 @@
 //! `search_notes`: ranked full text.
 
 use quipu_core::Error;
-use quipu_core::engine::{
-    Found, NoteCard, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest,
-};
-use quipu_core::index::{Comparison, Condition, FieldFilter, What};
+
 use quipu_core::model::{Store, StoreId};
+use quipu_knowledge::{
+    Found, NoteCard, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
+};
+use quipu_notes::{Comparison, FieldFilter, Predicate};
 use serde_json::{Map, Value, json};
 
 use super::Call;
@@ -26,12 +27,12 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         stores: stores.iter().map(|store| store.id).collect(),
         text: arguments.text("query")?.unwrap_or_default(),
         mode,
-        what: what(&arguments.list("entity_types")?)?,
+        targets: what(&arguments.list("entity_types")?)?,
         filter: filter(call, arguments)?,
         offset: paging.offset(),
         limit: paging.page_size,
     };
-    call.catch_up()?;
+    call.catch_up(&request.stores)?;
     call.asked.progress.step(1.0, 2.0, "searching");
     let page = call.engine().search(&request)?;
     call.require_wanted()?;
@@ -69,11 +70,11 @@ fn stores(call: &Call, arguments: &Arguments) -> Result<Vec<Store>, Error> {
     Ok(stores)
 }
 
-fn what(words: &[String]) -> Result<Vec<What>, Error> {
+fn what(words: &[String]) -> Result<Vec<SearchTarget>, Error> {
     let read = |word: &String| match word.to_lowercase().as_str() {
-        "entity" | "note" | "memory" => Ok(What::Memories),
-        "observation" => Ok(What::Observations),
-        "relation" => Ok(What::Relations),
+        "entity" | "note" | "memory" => Ok(SearchTarget::Memories),
+        "observation" => Ok(SearchTarget::Observations),
+        "relation" => Ok(SearchTarget::Relations),
         _ => Err(Error::invalid(format!("entity_types: `{word}` is not possible"))
             .with_hint("it is one of entity, observation, relation")),
     };
@@ -84,8 +85,8 @@ fn filter(call: &Call, arguments: &Arguments) -> Result<SearchFilter, Error> {
     let filters = Value::Object(arguments.object("metadata_filters")?);
     let mut fields = field_filters(&filters).map_err(Error::invalid)?;
     if let Some(status) = arguments.word("status")? {
-        let condition = Condition::Is(Comparison::Equal, status);
-        fields.push(FieldFilter { key: "status".to_owned(), condition });
+        let predicate = Predicate::Is(Comparison::Equal, status);
+        fields.push(FieldFilter { key: "status".to_owned(), predicate });
     }
     let mut kinds = arguments.list("note_types")?;
     kinds.extend(arguments.list("types")?);

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use quipu_core::Engine;
 use quipu_core::diff::Diff;
 use quipu_core::engine::Written;
 use quipu_core::model::{Actor, SecretPolicy, SessionId, Store};
-use quipu_core::note::Observation;
-use quipu_core::screen::Finding;
+use quipu_knowledge::Knowledge;
+use quipu_notes::Observation;
+use quipu_screen::Finding;
 use serde_json::{Value, json};
 
 /// How many lines of a diff are shown at most.
@@ -18,12 +18,12 @@ const DIFF_CONTEXT: usize = 2;
 /// Says who an actor is, in words: sessions by the name of their host.
 #[derive(Debug)]
 pub(super) struct Actors<'e> {
-    engine: &'e Engine,
+    engine: &'e Knowledge,
     titles: RefCell<HashMap<SessionId, String>>,
 }
 
 impl<'e> Actors<'e> {
-    pub(super) fn new(engine: &'e Engine) -> Self {
+    pub(super) fn new(engine: &'e Knowledge) -> Self {
         Self { engine, titles: RefCell::default() }
     }
 

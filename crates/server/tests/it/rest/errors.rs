@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use axum::http::Method;
-use quipu_core::Engine;
 use quipu_core::clock::SystemClock;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{Name, Role};
-use quipu_core::settings::Limits;
 use quipu_server::http::{App, HttpSettings};
-use quipu_testkit::{FaultyBackend, InMemoryBackend};
+use quipu_testkit::{FaultyBackend, InMemoryBackend, knowledge_over};
 use serde_json::{Value, json};
 
 use super::Server;
@@ -17,7 +15,7 @@ use super::Server;
 #[tokio::test]
 async fn a_fault_at_any_step_is_a_500_and_changes_nothing() {
     let faulty = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
-    let engine = Engine::new(Arc::clone(&faulty) as _, Arc::new(SystemClock), Limits::default());
+    let engine = knowledge_over(Arc::clone(&faulty) as _, Arc::new(SystemClock));
     let workspace = engine.default_workspace().unwrap().id;
     let name = Name::new("admin").unwrap();
     let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };

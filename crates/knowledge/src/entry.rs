@@ -1,0 +1,286 @@
+//! Entries: what is indexed of a memory.
+//!
+//! An entry is made of a memory's path and text alone, so it can be made again at any time. Whoever
+//! changes what is made of a text changes the format of the index with it.
+
+use std::collections::HashSet;
+
+use quipu_core::model::{Memory, MemoryPath};
+use quipu_notes::tokenizer::{Language, each_term, variants};
+use quipu_notes::{
+    Edge, Identifier, LinkTarget, Note, Observation, Reference, Value, alias_key, path_candidates,
+    permalink,
+};
+
+use crate::card::{Card, LinkRow};
+use crate::index::{Document, Documents, Field, Mark, MemoryRow, Space, word};
+
+/// Everything that is indexed of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) card: Card,
+    pub(crate) documents: Documents,
+}
+
+/// Fields beyond these are not kept; no person writes as many.
+const FIELDS_MAX: usize = 1000;
+
+impl Entry {
+    /// Makes the entry of a memory that was read with its text.
+    pub(crate) fn read(memory: &Memory) -> Self {
+        let text = memory.content.as_ref().map_or("", |content| content.as_str());
+        let note = Note::parse(memory.path.as_str(), text);
+        let reading = Reading { language: note.language, note: &note, text, memory };
+        let card = reading.card();
+        let row = MemoryRow {
+            id: memory.id,
+            updated_at: memory.updated_at,
+            path: memory.path.as_str().to_owned(),
+        };
+        let documents = Documents {
+            row,
+            memory: reading.memory_document(&card),
+            observations: note.observations.iter().map(|it| reading.observation(it)).collect(),
+            relations: card.links.iter().map(|link| reading.relation(link)).collect(),
+        };
+        Self { card, documents }
+    }
+}
+
+/// A memory that is being read.
+struct Reading<'m> {
+    memory: &'m Memory,
+    note: &'m Note,
+    text: &'m str,
+    language: Language,
+}
+
+impl Reading<'_> {
+    fn card(&self) -> Card {
+        let (memory, note) = (self.memory, self.note);
+        let path = memory.path.as_str();
+        let permalink = note.permalink.clone().unwrap_or_else(|| permalink(path));
+        let bare_path = path.trim_start_matches('/');
+        let bare = bare_path.strip_suffix(".md").unwrap_or(bare_path);
+        let stem = bare.rsplit('/').next().unwrap_or(bare);
+        let id = memory.id.to_string();
+        let names = [&id, bare_path, bare, stem, &note.title, &permalink];
+        let aliases = note.aliases.iter().map(String::as_str);
+        let names = each_once(names.into_iter().chain(aliases).map(alias_key));
+        let link = |(position, edge): (usize, Edge<'_>)| LinkRow {
+            from: memory.id,
+            position,
+            kind: edge.kind.to_owned(),
+            target: edge.target.clone(),
+            context: edge.context.map(str::to_owned),
+            line: edge.line,
+        };
+        Card {
+            memory: memory.id,
+            store: memory.store,
+            version: memory.version,
+            path: memory.path.clone(),
+            title: note.title.clone(),
+            kind: note.kind.clone(),
+            permalink,
+            created_at: memory.created_at,
+            updated_at: memory.updated_at,
+            names,
+            links: note.edges().enumerate().map(link).collect(),
+        }
+    }
+
+    fn memory_document(&self, card: &Card) -> Document {
+        let note = self.note;
+        let body = self.text.get(note.body.clone()).unwrap_or_default();
+        let tags = || note.tags.iter().chain(&note.inline_tags).map(String::as_str);
+        let fields = fields(note);
+        let path_and_values = || {
+            let values = fields.iter().map(|(_, value)| value.as_str());
+            std::iter::once(card.path.as_str()).chain(values)
+        };
+        let mut words = Words::new(Space::Memories, self.language);
+        words.add(Field::Title, [note.title.as_str()]);
+        words.add(Field::Tags, tags());
+        words.add(Field::Headings, note.headings.iter().map(|heading| heading.text.as_str()));
+        let length = words.add(Field::Body, [body]);
+        words.add_forms(Field::TitleForms, variants([note.title.as_str()], self.language));
+        let mut forms = variants(std::iter::once(body).chain(tags()), self.language);
+        each_term(path_and_values(), self.language, |term| {
+            forms.insert(term.to_owned());
+        });
+        forms.append(&mut variants(path_and_values(), self.language));
+        words.add_forms(Field::Forms, forms);
+
+        let mut marks = self.inherited_marks(Space::Memories);
+        let mark = |mark: Mark<'_>| mark.term(Space::Memories);
+        let observed = note.observations.iter();
+        marks.extend(observed.flat_map(|it| observation_marks(it, Space::Memories)));
+        marks.extend(tag_marks(&note.inline_tags, Space::Memories));
+        marks.extend(fields.iter().map(|(key, value)| mark(Mark::Field(key, value))));
+        marks.extend(card.names.iter().map(|name| mark(Mark::Name(name))));
+        marks.push(mark(Mark::Language(self.language.tag())));
+        marks.push(mark(Mark::Title(&card.title)));
+        marks.push(mark(Mark::Permalink(&card.permalink)));
+        for link in &card.links {
+            let keys = link_keys(&card.path, &link.target);
+            marks.extend(keys.iter().map(|key| mark(Mark::LinkTo(key))));
+        }
+        Document { length, words: words.found, marks: each_once(marks) }
+    }
+
+    fn observation(&self, observation: &Observation) -> Document {
+        let mut texts = vec![observation.text.as_str()];
+        texts.extend(observation.context.as_deref());
+        texts.extend(observation.written_times());
+        let mut words = Words::new(Space::Observations, self.language);
+        words.add(Field::Title, [observation.category.as_str()]);
+        words.add(Field::Tags, observation.tags.iter().map(String::as_str));
+        let length = words.add(Field::Body, texts.iter().copied());
+        // A fact is looked for together with what it is about.
+        let mut forms = variants(texts, self.language);
+        forms.append(&mut variants([self.note.title.as_str()], self.language));
+        each_term([self.note.title.as_str()], self.language, |term| {
+            forms.insert(term.to_owned());
+        });
+        words.add_forms(Field::Forms, forms);
+        let mut marks = self.inherited_marks(Space::Observations);
+        marks.extend(observation_marks(observation, Space::Observations));
+        Document { length, words: words.found, marks: each_once(marks) }
+    }
+
+    fn relation(&self, link: &LinkRow) -> Document {
+        let context = link.context.as_deref().unwrap_or_default();
+        let texts = [link.target.name.as_str(), context, self.note.title.as_str()];
+        let mut words = Words::new(Space::Relations, self.language);
+        words.add(Field::Title, [link.kind.as_str()]);
+        let length = words.add(Field::Body, texts);
+        words.add_forms(Field::Forms, variants(texts, self.language));
+        let mut marks = self.inherited_marks(Space::Relations);
+        marks.push(Mark::Relation(&link.kind).term(Space::Relations));
+        Document { length, words: words.found, marks: each_once(marks) }
+    }
+
+    /// Returns the marks of a memory that everything in it has too.
+    fn inherited_marks(&self, space: Space) -> Vec<Vec<u8>> {
+        let path = &self.memory.path;
+        let mut marks = vec![Mark::Type(&self.note.kind).term(space)];
+        marks.extend(path.ancestors().map(|place| Mark::Place(place).term(space)));
+        marks.push(Mark::Place(path.as_str()).term(space));
+        marks.extend(tag_marks(&self.note.tags, space));
+        marks
+    }
+}
+
+/// The words of a document with their places.
+struct Words {
+    space: Space,
+    language: Language,
+    found: Vec<(Vec<u8>, Field, u32)>,
+}
+
+impl Words {
+    fn new(space: Space, language: Language) -> Self {
+        Self { space, language, found: Vec::new() }
+    }
+
+    /// Adds the words of texts, which stand apart from each other, and returns how many there are.
+    fn add<'t>(&mut self, field: Field, texts: impl IntoIterator<Item = &'t str>) -> u32 {
+        let (mut count, mut position) = (0, 0);
+        for text in texts {
+            each_term([text], self.language, |term| {
+                self.found.push((word(self.space, term), field, position));
+                count += 1;
+                position += 1;
+            });
+            // No phrase goes from one heading or tag to the next.
+            position += 1;
+        }
+        count
+    }
+
+    fn add_forms(&mut self, field: Field, forms: impl IntoIterator<Item = String>) {
+        self.found.extend(forms.into_iter().map(|form| (word(self.space, &form), field, 0)));
+    }
+}
+
+/// Returns the keys by which a link is found from whatever it may mean, seen from its memory.
+pub(crate) fn link_keys(from: &MemoryPath, target: &LinkTarget) -> Vec<String> {
+    let mut keys = Vec::new();
+    for reading in Identifier::from(target).readings() {
+        let in_store = reading.split_store().map(|(_, reference)| reference);
+        for reference in [reading.reference].into_iter().chain(in_store) {
+            let name = match reference {
+                Reference::Id(id) => id,
+                Reference::Glob(glob) => glob.as_str().to_owned(),
+                Reference::Name(name) => name,
+            };
+            let bare = name.trim_matches('/');
+            keys.extend([&name, bare, bare.strip_suffix(".md").unwrap_or(bare)].map(alias_key));
+            let paths = path_candidates(&name, Some(from.parent().as_str()));
+            let paths = paths.iter().filter(|path| MemoryPath::parse(path).is_ok());
+            keys.extend(paths.map(|path| alias_key(path.trim_start_matches('/'))));
+        }
+    }
+    each_once(keys)
+}
+
+fn each_once<T: AsRef<[u8]> + Clone + Eq + std::hash::Hash>(
+    keys: impl IntoIterator<Item = T>,
+) -> Vec<T> {
+    let mut seen = HashSet::new();
+    let keys = keys.into_iter();
+    keys.filter(|key| !key.as_ref().is_empty() && seen.insert(key.clone())).collect()
+}
+
+/// Returns the marks of tags; one inside of another, as `tea/green`, has that of both.
+fn tag_marks(tags: &[String], space: Space) -> impl Iterator<Item = Vec<u8>> {
+    tags.iter().flat_map(move |tag| {
+        let above = tag.match_indices('/').filter_map(|(end, _)| tag.get(..end));
+        let above = above.filter(|above| !above.is_empty());
+        std::iter::once(tag.as_str()).chain(above).map(move |tag| Mark::Tag(tag).term(space))
+    })
+}
+
+fn observation_marks(observation: &Observation, space: Space) -> impl Iterator<Item = Vec<u8>> {
+    let category = Mark::Category(&observation.category).term(space);
+    tag_marks(&observation.tags, space).chain([category])
+}
+
+/// Returns the fields of the frontmatter as flat texts, lists item by item. What holds other values
+/// is there too, without a value of its own.
+fn fields(note: &Note) -> Vec<(String, String)> {
+    let mut fields =
+        vec![("title".to_owned(), note.title.clone()), ("type".to_owned(), note.kind.clone())];
+    let tags = note.tags.iter().chain(&note.inline_tags);
+    fields.extend(tags.map(|tag| ("tags".to_owned(), tag.clone())));
+    fields.extend(note.permalink.iter().map(|link| ("permalink".to_owned(), link.clone())));
+    let moments = [("created", note.created), ("modified", note.modified)];
+    fields.extend(moments.into_iter().filter_map(|(key, at)| {
+        let at = quipu_core::model::Timestamp::from_micros(at?.as_microsecond());
+        Some((key.to_owned(), at.to_string()))
+    }));
+    for (key, value) in &note.metadata {
+        flatten(key, value, &mut fields);
+    }
+    fields.truncate(FIELDS_MAX);
+    fields
+}
+
+fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
+    if fields.len() >= FIELDS_MAX {
+        return;
+    }
+    match value {
+        Value::Null => fields.push((key.to_owned(), String::new())),
+        Value::Text(text) => fields.push((key.to_owned(), text.clone())),
+        Value::List(items) if items.is_empty() => fields.push((key.to_owned(), String::new())),
+        Value::List(items) => items.iter().for_each(|item| flatten(key, item, fields)),
+        Value::Map(entries) => {
+            fields.push((key.to_owned(), String::new()));
+            for (inner, value) in entries {
+                flatten(&format!("{key}.{inner}"), value, fields);
+            }
+        }
+    }
+}

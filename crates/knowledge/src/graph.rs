@@ -1,0 +1,253 @@
+//! The graph of links: what a memory points to, what points to it, and what is missing.
+//!
+//! What a link means is worked out when it is asked for, so a link to something that does not
+//! exist yet means it as soon as it does, and nothing again when it goes.
+
+use std::collections::{HashMap, HashSet};
+
+use quipu_core::Error;
+use quipu_core::engine::existing_store;
+use quipu_core::model::{Directory, MemoryId, StoreId};
+use quipu_notes::{Identifier, LinkTarget};
+
+use crate::Knowledge;
+use crate::card::{Card, LinkRow};
+use crate::lookup::Lookup;
+use crate::names::{Cards, Meaning, NoteCard, Scope, Wanted, called, keys_of, placed};
+
+/// A link between two memories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteLink {
+    /// The memory that it stands in.
+    pub from: NoteCard,
+    /// The link.
+    pub link: LinkRow,
+    /// The memory that it means; `None` if there is no such memory.
+    pub to: Option<NoteCard>,
+}
+
+/// Memories that no link leads to or from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphans {
+    /// The first of them, by path.
+    pub notes: Vec<NoteCard>,
+    /// How many there are in all.
+    pub total_count: usize,
+}
+
+/// All memories of a store and the links between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The memories, by path.
+    pub notes: Vec<NoteCard>,
+    /// The links: the places of both memories in `notes`, and the kind.
+    pub links: Vec<(usize, usize, String)>,
+    /// Whether there were more memories than asked for.
+    pub is_cut: bool,
+}
+
+/// So many links that may mean a memory are looked at.
+const BACKLINKS_MAX: usize = 10_000;
+
+impl Knowledge {
+    /// Returns the links of a memory of the scope's home, in their order.
+    pub fn links(
+        &self,
+        scope: &Scope,
+        memory: MemoryId,
+        limit: usize,
+    ) -> Result<Vec<NoteLink>, Error> {
+        self.lookup(&scope.stores, |lookup| {
+            let from = existing_note(lookup, scope.home, memory)?;
+            let mut cards = Cards::new(lookup);
+            let from_card = cards.card(from.clone())?;
+            let mut links = Vec::new();
+            for link in lookup.links_from(scope.home, memory, limit)? {
+                let to = meant(lookup, scope, &from, &link.target)?;
+                let to = to.map(|row| cards.card(row)).transpose()?;
+                links.push(NoteLink { from: from_card.clone(), link, to });
+            }
+            Ok(links)
+        })
+    }
+
+    /// Returns the links of all memories in scope that mean a memory of its home, by memory.
+    pub fn backlinks(
+        &self,
+        scope: &Scope,
+        memory: MemoryId,
+        limit: usize,
+    ) -> Result<Vec<NoteLink>, Error> {
+        self.lookup(&scope.stores, |lookup| {
+            let to = existing_note(lookup, scope.home, memory)?;
+            let mut cards = Cards::new(lookup);
+            let to_card = cards.card(to.clone())?;
+            let mut links = Vec::new();
+            for (from, link) in links_towards(lookup, scope, &to, limit)? {
+                let from = cards.card(from)?;
+                links.push(NoteLink { from, link, to: Some(to_card.clone()) });
+            }
+            Ok(links)
+        })
+    }
+
+    /// Returns the links of the scope's home that mean no memory, by path and place; attachments
+    /// are left out.
+    pub fn unresolved(&self, scope: &Scope, limit: usize) -> Result<Vec<NoteLink>, Error> {
+        self.lookup(&scope.stores, |lookup| {
+            existing_store(lookup.reader, scope.home)?;
+            let mut links = Vec::new();
+            let mut cards = Cards::new(lookup);
+            each_link(lookup, scope, |from, link, to| {
+                // An image or a document was never meant to be a memory.
+                if to.is_none() && !link.target.is_attachment() {
+                    let from = cards.card(from.clone())?;
+                    links.push(NoteLink { from, link, to: None });
+                }
+                Ok(links.len() < limit)
+            })?;
+            Ok(links)
+        })
+    }
+
+    /// Returns the memories of the scope's home that no link leads to or from.
+    pub fn orphans(&self, scope: &Scope, limit: usize) -> Result<Orphans, Error> {
+        self.lookup(&scope.stores, |lookup| {
+            existing_store(lookup.reader, scope.home)?;
+            let mut linked = HashSet::new();
+            each_link(lookup, scope, |from, _, to| {
+                if let Some(to) = to.filter(|to| to.memory != from.memory) {
+                    linked.extend([from.memory, to.memory]);
+                }
+                Ok(true)
+            })?;
+            let mut alone = lookup.notes(scope.home)?;
+            alone.retain(|card| !linked.contains(&card.memory));
+            let total_count = alone.len();
+            let mut cards = Cards::new(lookup);
+            let notes = alone.into_iter().take(limit).map(|row| cards.card(row));
+            Ok(Orphans { notes: notes.collect::<Result<_, _>>()?, total_count })
+        })
+    }
+
+    /// Returns the first memories of a store, by path, and the links between them.
+    pub fn graph(&self, store: StoreId, limit: usize) -> Result<Graph, Error> {
+        self.lookup(&[store], |lookup| {
+            existing_store(lookup.reader, store)?;
+            let mut rows = lookup.notes(store)?;
+            let mut graph = Graph { is_cut: rows.len() > limit, ..Graph::default() };
+            rows.truncate(limit);
+            let places: HashMap<MemoryId, usize> =
+                rows.iter().enumerate().map(|(place, row)| (row.memory, place)).collect();
+            let mut cards = Cards::new(lookup);
+            for row in rows {
+                graph.notes.push(cards.card(row)?);
+            }
+            each_link(lookup, &Scope::only(store), |from, link, to| {
+                let ends = (places.get(&from.memory), to.and_then(|to| places.get(&to.memory)));
+                if let (Some(&from), Some(&to)) = ends {
+                    graph.links.push((from, to, link.kind));
+                }
+                Ok(true)
+            })?;
+            Ok(graph)
+        })
+    }
+}
+
+fn existing_note(lookup: &Lookup<'_>, store: StoreId, memory: MemoryId) -> Result<Card, Error> {
+    existing_store(lookup.reader, store)?;
+    lookup.note(store, memory)?.ok_or_else(|| {
+        Error::not_found(format!("no memory of the store has the id `{memory}`"))
+            .with_hint("it may have been deleted; list the versions of this id to see")
+    })
+}
+
+/// Returns the memory that the target of a link means, seen from the memory that it stands in.
+pub(crate) fn meant(
+    lookup: &Lookup<'_>,
+    scope: &Scope,
+    from: &Card,
+    target: &LinkTarget,
+) -> Result<Option<Card>, Error> {
+    let here = Scope { home: from.store, stores: scope.stores.clone() };
+    for reading in Identifier::from(target).readings() {
+        let row = meant_by_reading(lookup, &here, from, &reading)?;
+        if row.is_some() {
+            return Ok(row);
+        }
+    }
+    Ok(None)
+}
+
+fn meant_by_reading(
+    lookup: &Lookup<'_>,
+    scope: &Scope,
+    from: &Card,
+    identifier: &Identifier,
+) -> Result<Option<Card>, Error> {
+    let Some((store, reference)) = placed(lookup.reader, scope, identifier)? else {
+        return Ok(None);
+    };
+    let root = Directory::root();
+    let parent = from.path.parent();
+    let seen_from = if store == from.store { &parent } else { &root };
+    let meaning = match reference {
+        Wanted::Id(id) => return lookup.note(store, id),
+        Wanted::Glob(glob) => called(lookup, store, glob.as_str(), Some(seen_from))?,
+        Wanted::Name(name) => called(lookup, store, &name, Some(seen_from))?,
+    };
+    Ok(match meaning {
+        Meaning::One(row) => Some(*row),
+        // A name that several have is nobody's.
+        Meaning::Nothing | Meaning::Several(_) => None,
+    })
+}
+
+/// Returns links of all memories in scope that mean a memory, with the memories they stand in.
+pub(crate) fn links_towards(
+    lookup: &Lookup<'_>,
+    scope: &Scope,
+    to: &Card,
+    limit: usize,
+) -> Result<Vec<(Card, LinkRow)>, Error> {
+    let keys = keys_of(lookup, to)?;
+    let mut found = Vec::new();
+    for &store in &scope.stores {
+        for link in lookup.links_towards(store, &keys, BACKLINKS_MAX)? {
+            if found.len() >= limit {
+                return Ok(found);
+            }
+            let Some(from) = lookup.note(store, link.from)? else { continue };
+            let is_meant = meant(lookup, scope, &from, &link.target)?
+                .is_some_and(|row| row.memory == to.memory);
+            if is_meant {
+                found.push((from, link));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Calls `work` with each link of the scope's home and what it means, until it returns `false`.
+fn each_link(
+    lookup: &Lookup<'_>,
+    scope: &Scope,
+    mut work: impl FnMut(&Card, LinkRow, Option<&Card>) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    // Many links mean the same, seen from the same folder.
+    let mut known: HashMap<(Directory, LinkTarget), Option<Card>> = HashMap::new();
+    for from in lookup.notes(scope.home)? {
+        for link in lookup.links_from(scope.home, from.memory, usize::MAX)? {
+            let key = (from.path.parent(), LinkTarget { alias: None, ..link.target.clone() });
+            if !known.contains_key(&key) {
+                let card = meant(lookup, scope, &from, &link.target)?;
+                known.insert(key.clone(), card);
+            }
+            if !work(&from, link, known.get(&key).and_then(Option::as_ref))? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

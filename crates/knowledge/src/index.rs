@@ -1,0 +1,45 @@
+//! The index: what can be searched of each store, in a file of its own.
+//!
+//! This module keeps documents and their terms and knows nothing of markdown or queries.
+//! [`postings`] are lists of documents, [`block`]s hold the lists of neighboring terms, and a
+//! [`segment`] is everything of some documents, in memory or in the rows of a [`file`]. A [`view`] is the
+//! index of one store to read, a [`batch`] brings changes in, [`upkeep`] merges segments, and [`scrub`]
+//! takes out what must not be there any more.
+
+mod batch;
+mod bits;
+mod block;
+mod cache;
+mod codec;
+mod columns;
+mod error;
+mod file;
+mod merge;
+mod note_rows;
+mod postings;
+mod rows;
+mod scrub;
+mod segment;
+mod term;
+mod upkeep;
+mod view;
+
+pub(crate) use batch::{Applied, Batch, BatchBuilder};
+pub(crate) use bits::Bits;
+pub(crate) use codec::{Damaged, Input, put_bytes, put_varint};
+pub(crate) use columns::MemoryRow;
+pub(crate) use error::IndexError;
+pub use file::INDEX_FILE;
+#[cfg(test)]
+pub(crate) use file::{FORMAT, SCHEMA};
+pub(crate) use file::{IndexFile, Snapshot};
+pub(crate) use note_rows::{each_note, note};
+pub(crate) use postings::{Doc, Field, Fields, Place, Positions, Posting, Postings, Weights};
+pub(crate) use rows::{Cursor, StoreRow, store as store_row};
+pub(crate) use scrub::scrub;
+#[cfg(test)]
+pub(crate) use segment::SegmentBuilder;
+pub(crate) use segment::{Document, Documents, Totals};
+pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
+pub(crate) use upkeep::{merge_small, remove_store, step as upkeep_step};
+pub(crate) use view::{List, Overlay, SegmentView, StoreView};

@@ -1,0 +1,354 @@
+//! The file of the index: opening it, and noticing that it is gone.
+//!
+//! The index is derived, so a file that is damaged, has another format or was removed is replaced by an
+//! empty one, and whoever searches fills it again. Other processes may have the file open at any time;
+//! they notice by its inode that it is another one.
+//!
+//! Searching must work where nothing can be written. A file that cannot be opened for writing is opened
+//! as if nobody could change it: without the log, which needs a file of its own to be read. That may be
+//! an older state, but it is one state. If that fails too, the index is empty.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use quipu_core::{Error, ErrorKind};
+
+use super::cache::Cache;
+use super::error::IndexError;
+use super::rows::{self, SegmentRow};
+use super::segment::Segment;
+
+/// The name of the file in the data directory.
+pub const INDEX_FILE: &str = "index.db";
+
+/// The format of the index. It grows with every change of the layout or of what is indexed of a text:
+/// an index with another number is rebuilt. A golden test holds it together with both.
+pub(crate) const FORMAT: i64 = 1;
+
+/// The tables of the index.
+pub(crate) const SCHEMA: &str = include_str!("schema.sql");
+
+/// Marks the file as an index of Quipu: the letters `Qidx`.
+const APPLICATION_ID: i64 = 0x5169_6478;
+
+/// How long to wait for another process that writes the index. Whoever cannot write searches without.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// More idle connections than this are closed.
+const IDLE_MAX: usize = 4;
+
+/// Statements that are kept prepared for each connection.
+const STATEMENTS_MAX: usize = 48;
+
+/// The file of the index, and connections to it.
+#[derive(Debug)]
+pub(crate) struct IndexFile {
+    path: PathBuf,
+    idle: Mutex<Vec<Opened>>,
+}
+
+/// What is the same for two names of one file.
+type Identity = (u64, u64);
+
+/// A connection and the file that it has open.
+#[derive(Debug)]
+struct Opened {
+    connection: Connection,
+    identity: Option<Identity>,
+    access: Access,
+    cache: Cache,
+}
+
+/// One state of the index.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Snapshot<'c> {
+    pub(crate) connection: &'c Connection,
+    /// What may be kept of it, if anything.
+    cache: Option<&'c Cache>,
+}
+
+/// Segments with no more memories than this are kept in memory as a whole.
+const SMALL_MEMORIES_MAX: usize = 63;
+
+impl<'c> Snapshot<'c> {
+    /// Returns a small segment as a whole: a search looks each word up in each segment, and every change
+    /// adds one, so the small ones would take most of its time.
+    pub(crate) fn small_segment(
+        &self,
+        row: &SegmentRow,
+    ) -> Result<Option<Arc<Segment>>, IndexError> {
+        let [memories, ..] = row.counts;
+        let Some(cache) = self.cache.filter(|_| memories <= SMALL_MEMORIES_MAX) else {
+            return Ok(None);
+        };
+        if let Some(known) = cache.segment(row.id) {
+            return Ok(Some(known));
+        }
+        let blocks = rows::blocks_after(self.connection, row.id, None, usize::MAX)?;
+        let segment =
+            Arc::new(Segment { blocks, columns: rows::columns(self.connection, row.id)? });
+        cache.keep_segment(row.id, &segment);
+        Ok(Some(segment))
+    }
+
+    /// Returns the state inside of a transaction that writes.
+    pub(crate) fn uncached(connection: &'c Connection) -> Self {
+        Self { connection, cache: None }
+    }
+
+    /// Reads a column of a segment.
+    pub(crate) fn column(&self, segment: i64, name: &'static str) -> Result<Arc<[u8]>, IndexError> {
+        if let Some(known) = self.cache.and_then(|cache| cache.column(segment, name)) {
+            return Ok(known);
+        }
+        let column: Arc<[u8]> = rows::column(self.connection, segment, name)?.into();
+        if let Some(cache) = self.cache {
+            cache.keep_column(segment, name, &column);
+        }
+        Ok(column)
+    }
+}
+
+/// What a connection can be used for.
+#[derive(Debug)]
+enum Access {
+    Write,
+    /// Reading only, because of this.
+    Read(IndexError),
+}
+
+impl IndexFile {
+    /// Returns the index in a directory. Nothing is opened before it is used.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { path: directory.join(INDEX_FILE), idle: Mutex::default() }
+    }
+
+    /// Runs `work` on one snapshot of the index.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(Snapshot<'_>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        self.with(|opened| {
+            let transaction = opened.connection.unchecked_transaction()?;
+            work(Snapshot { connection: &transaction, cache: Some(&opened.cache) })
+        })
+    }
+
+    /// Runs `work` in a transaction that no other process's overlaps.
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        self.with_writable(|connection| {
+            let transaction =
+                Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let worked = work(&transaction)?;
+            transaction.commit()?;
+            Ok(worked)
+        })
+    }
+
+    /// Runs `work` with a connection that can write, outside of any transaction.
+    pub(crate) fn with_writable<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        self.with(|opened| match &opened.access {
+            Access::Write => work(&opened.connection),
+            Access::Read(error) => Err(error.clone()),
+        })
+    }
+
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Opened) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let opened = self.opened()?;
+        let worked = work(&opened);
+        if matches!(worked, Err(IndexError::Damaged)) {
+            self.remove(opened.identity);
+            return worked;
+        }
+        let mut idle = self.idle();
+        // Whether writing is possible again is asked every time.
+        let can_write = matches!(opened.access, Access::Write);
+        if idle.len() < IDLE_MAX && can_write && opened.connection.is_autocommit() {
+            idle.push(opened);
+        }
+        worked
+    }
+
+    fn opened(&self) -> Result<Opened, IndexError> {
+        let current = identity(&self.path);
+        let mut idle = self.idle();
+        // What was opened before the file was replaced shows what nobody else sees.
+        idle.retain(|opened| opened.identity == current);
+        let opened = idle.pop();
+        drop(idle);
+        match opened {
+            Some(opened) => Ok(opened),
+            None => self.open(),
+        }
+    }
+
+    fn open(&self) -> Result<Opened, IndexError> {
+        let writable = match self.open_writable() {
+            Err(IndexError::Damaged) => {
+                self.remove(identity(&self.path));
+                self.open_writable()
+            }
+            opened => opened,
+        };
+        let error = match writable {
+            Ok(opened) => return Ok(opened),
+            Err(error) => error,
+        };
+        let connection = match self.connect_read_only() {
+            Ok(connection) => connection,
+            Err(_) => empty()?,
+        };
+        let access = Access::Read(match error {
+            IndexError::Failed(error) => IndexError::NotWritable(error),
+            error @ (IndexError::Damaged | IndexError::NotWritable(_) | IndexError::Outdated) => {
+                error
+            }
+        });
+        let (identity, cache) = (identity(&self.path), Cache::default());
+        Ok(Opened { connection, identity, access, cache })
+    }
+
+    fn open_writable(&self) -> Result<Opened, IndexError> {
+        create_private(&self.path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        // Otherwise SQLite would look at the term of every lookup to plan it, and plan it again.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        // What a power failure undoes is made again, so a commit need not be synced. Without any
+        // sync at all, it could damage the file. The log is moved where nobody waits for it.
+        connection.execute_batch(
+            "PRAGMA synchronous = normal; PRAGMA secure_delete = on; PRAGMA temp_store = memory;
+            PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;",
+        )?;
+        prepare(&connection)?;
+        let (identity, cache) = (identity(&self.path), Cache::default());
+        Ok(Opened { connection, identity, access: Access::Write, cache })
+    }
+
+    fn connect_read_only(&self) -> Result<Connection, IndexError> {
+        let name = self.path.to_str().ok_or(IndexError::Damaged)?;
+        let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        let uri = format!("file:{name}?immutable=1");
+        let connection = Connection::open_with_flags(uri, flags)?;
+        if is_current(&connection)? { Ok(connection) } else { Err(IndexError::Damaged) }
+    }
+
+    /// Closes the connections that nobody uses. Whoever closes the last one of all processes moves
+    /// the log into the file.
+    pub(crate) fn close(&self) {
+        self.idle().clear();
+    }
+
+    /// Returns how long the file is.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.path.metadata().map_or(0, |file| file.len())
+    }
+
+    /// Removes the file.
+    pub(crate) fn discard(&self) -> Result<(), Error> {
+        self.remove(identity(&self.path));
+        match self.path.try_exists() {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => Err(Error::new(
+                ErrorKind::StorageUnavailable,
+                format!("`{INDEX_FILE}` can neither be written nor removed"),
+            )),
+        }
+    }
+
+    /// Removes the file, if it is still this one.
+    fn remove(&self, damaged: Option<Identity>) {
+        self.idle().clear();
+        if damaged.is_none() || identity(&self.path) != damaged {
+            return;
+        }
+        for suffix in ["", "-wal", "-shm"] {
+            let mut name = self.path.as_os_str().to_owned();
+            name.push(suffix);
+            // A file that cannot be removed is found again when it is opened.
+            fs::remove_file(name).unwrap_or_default();
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Opened>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns an index in memory that nothing is in.
+fn empty() -> Result<Connection, IndexError> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(SCHEMA)?;
+    Ok(connection)
+}
+
+/// Gives an empty or outdated file its tables.
+fn prepare(connection: &Connection) -> Result<(), IndexError> {
+    if is_current(connection)? {
+        return Ok(());
+    }
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    if !is_current(&transaction)? {
+        let tables = {
+            let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+            let mut statement = transaction.prepare(sql)?;
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.collect::<Result<Vec<_>, _>>()?
+        };
+        for table in tables {
+            transaction.execute_batch(&format!("DROP TABLE \"{table}\""))?;
+        }
+        transaction.execute_batch(SCHEMA)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", FORMAT)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn is_current(connection: &Connection) -> Result<bool, IndexError> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    Ok((number("application_id")?, number("user_version")?) == (APPLICATION_ID, FORMAT))
+}
+
+/// Makes the file before SQLite does, so that its owner alone can read it.
+fn create_private(path: &Path) {
+    let mut options = fs::OpenOptions::new();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // It is there already, or cannot be made, which opening it will say.
+    options.open(path).map(drop).unwrap_or_default();
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt as _;
+    path.metadata().ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<Identity> {
+    path.metadata().ok().map(|_| (0, 0))
+}

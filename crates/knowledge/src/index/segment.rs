@@ -1,0 +1,194 @@
+//! Segments: an inverted index of some documents that never changes.
+//!
+//! Whoever takes changes in writes a new segment, and merging makes one of several. A document that is
+//! edited or deleted is marked as dead outside of its segment, and is left out by the next merge.
+
+use std::collections::HashMap;
+
+use super::block::{Block, BlockReader, BlockWriter};
+use super::columns::{Columns, FactRow, MemoryRow};
+use super::postings::{Doc, Field, PostingList};
+use super::term::{self, Space};
+
+/// What is indexed of a memory, an observation or a relation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// How many words its text has.
+    pub(crate) length: u32,
+    /// The terms of its words with their places, in any order, each once.
+    pub(crate) words: Vec<(Vec<u8>, Field, u32)>,
+    /// The terms that it has or has not, in any order, each once.
+    pub(crate) marks: Vec<Vec<u8>>,
+}
+
+/// Everything that is indexed of one memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Documents {
+    pub(crate) row: MemoryRow,
+    pub(crate) memory: Document,
+    pub(crate) observations: Vec<Document>,
+    pub(crate) relations: Vec<Document>,
+}
+
+/// How many documents of each space there are, and how many words they have together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) counts: [u64; 3],
+    pub(crate) lengths: [u64; 3],
+}
+
+impl Totals {
+    pub(crate) fn count(&self, space: Space) -> u64 {
+        space.pick(self.counts)
+    }
+
+    pub(crate) fn length(&self, space: Space) -> u64 {
+        space.pick(self.lengths)
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.combine(other, u64::saturating_add);
+    }
+
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.combine(other, u64::saturating_sub);
+    }
+
+    fn combine(&mut self, other: &Self, operation: fn(u64, u64) -> u64) {
+        let pairs = self.counts.iter_mut().zip(other.counts);
+        for (mine, other) in pairs.chain(self.lengths.iter_mut().zip(other.lengths)) {
+            *mine = operation(*mine, other);
+        }
+    }
+}
+
+impl Documents {
+    pub(crate) fn totals(&self) -> Totals {
+        let length = |documents: &[Document]| documents.iter().map(|it| u64::from(it.length)).sum();
+        let count = |documents: &[Document]| u64::try_from(documents.len()).unwrap_or(u64::MAX);
+        let lengths =
+            [u64::from(self.memory.length), length(&self.observations), length(&self.relations)];
+        Totals { counts: [1, count(&self.observations), count(&self.relations)], lengths }
+    }
+}
+
+/// Makes a segment of documents.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentBuilder {
+    lists: HashMap<Vec<u8>, PostingList>,
+    columns: Columns,
+}
+
+impl SegmentBuilder {
+    /// Adds a memory with what is in it, and returns its number in the segment.
+    pub(crate) fn add(&mut self, documents: Documents) -> Doc {
+        let Documents { row, memory, observations, relations } = documents;
+        let doc = number(self.columns.memories.lengths.len());
+        self.columns.memories.push(memory.length, &row);
+        self.list(&term::memory(row.id)).push_mark(doc);
+        self.add_terms(doc, memory);
+        for (space, facts) in [(Space::Observations, observations), (Space::Relations, relations)] {
+            for (position, fact) in facts.into_iter().enumerate() {
+                let Some(column) = self.columns.facts_mut(space) else { continue };
+                let fact_doc = number(column.rows.len());
+                column.push(fact.length, FactRow { memory: doc, position: number(position) });
+                self.add_terms(fact_doc, fact);
+            }
+        }
+        doc
+    }
+
+    fn add_terms(&mut self, doc: Doc, mut document: Document) {
+        document.words.sort_unstable();
+        let mut occurrences = Vec::new();
+        for same in document.words.chunk_by(|left, right| left.0 == right.0) {
+            let Some((term, ..)) = same.first() else { continue };
+            occurrences.clear();
+            occurrences.extend(same.iter().map(|(_, field, position)| (*field, *position)));
+            self.list(term).push(doc, &occurrences);
+        }
+        for mark in document.marks {
+            self.list(&mark).push_mark(doc);
+        }
+    }
+
+    fn list(&mut self, term: &[u8]) -> &mut PostingList {
+        // Most terms are known, and then no key is allocated.
+        if !self.lists.contains_key(term) {
+            self.lists.insert(term.to_vec(), PostingList::default());
+        }
+        self.lists.get_mut(term).expect("it was inserted if it was missing")
+    }
+
+    pub(crate) fn finish(self) -> Segment {
+        let mut terms: Vec<_> = self.lists.into_iter().collect();
+        terms.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+        let mut segment = SegmentWriter::default();
+        let mut writer = BlockWriter::new(|block| segment.keep(block));
+        for (term, list) in &terms {
+            let Ok(()) = writer.add(term, &list.postings, &list.positions);
+        }
+        let Ok(()) = writer.finish();
+        Segment { blocks: segment.0, columns: self.columns }
+    }
+}
+
+/// Keeps blocks in memory.
+#[derive(Debug, Default)]
+struct SegmentWriter(Vec<Block>);
+
+impl SegmentWriter {
+    #[expect(clippy::unnecessary_wraps, reason = "writers of blocks may fail, this one cannot")]
+    fn keep(&mut self, block: Block) -> Result<(), std::convert::Infallible> {
+        self.0.push(block);
+        Ok(())
+    }
+}
+
+fn number(count: usize) -> Doc {
+    Doc::try_from(count).unwrap_or(Doc::MAX)
+}
+
+/// A segment in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) columns: Columns,
+}
+
+impl Segment {
+    /// Returns whether any of its memories is in another language than English.
+    pub(crate) fn is_foreign(&self) -> bool {
+        let prefix = term::language_prefix();
+        let english = term::Mark::Language("en").term(Space::Memories);
+        let mut is_foreign = false;
+        for block in self.blocks_from(&prefix) {
+            let mut terms = BlockReader::new(&block.first, &block.postings);
+            while let Ok(Some((term, _))) = terms.next() {
+                is_foreign |= term.starts_with(&prefix) && term != english.as_slice();
+                if term > prefix.as_slice() && !term.starts_with(&prefix) {
+                    return is_foreign;
+                }
+            }
+        }
+        is_foreign
+    }
+
+    /// Returns about how much memory it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let block = |block: &Block| 100 + block.postings.len() + block.positions.len();
+        self.blocks.iter().map(block).sum::<usize>() + self.columns.memories.paths.len()
+    }
+
+    /// Returns the block that holds a term, if the segment has the term.
+    pub(crate) fn block_of(&self, term: &[u8]) -> Option<&Block> {
+        let after = self.blocks.partition_point(|block| block.first.as_slice() <= term);
+        self.blocks.get(after.checked_sub(1)?)
+    }
+
+    /// Returns the blocks from the one on that may hold the first term with a prefix.
+    pub(crate) fn blocks_from(&self, prefix: &[u8]) -> impl Iterator<Item = &Block> {
+        let after = self.blocks.partition_point(|block| block.first.as_slice() <= prefix);
+        self.blocks.iter().skip(after.saturating_sub(1))
+    }
+}

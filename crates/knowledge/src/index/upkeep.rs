@@ -1,0 +1,272 @@
+//! Upkeep: merging segments, and removing what is not used any more.
+//!
+//! Every change adds a segment, so without merging a search would look into ever more of them. Segments
+//! are merged in tiers: eight of about the same size become one of the next size, so a document is
+//! written again a few times in all, however often others change. A segment of which more than half
+//! is dead is written again alone.
+//!
+//! Small merges happen in the transaction that makes them due. Large ones take long, so they are made
+//! in the background, by one process at a time, in many short transactions: the new segment is not
+//! searched until the last of them, which also marks what died meanwhile. If the process dies before,
+//! what it wrote is removed by the next one.
+
+use quipu_core::model::StoreId;
+use rusqlite::Connection;
+
+use super::batch;
+use super::bits::Bits;
+use super::block::Block;
+use super::columns::{Columns, memory_id};
+use super::error::IndexError;
+use super::file::{IndexFile, Snapshot};
+use super::merge::{Blocks, Part, merge};
+use super::note_rows;
+use super::postings::Doc;
+use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::segment::Segment;
+use super::term::{self, Space};
+use super::view::SegmentView;
+
+/// How many segments of one tier become one of the next.
+const FACTOR: usize = 8;
+
+/// So many memories are merged at once inside a transaction that does something else.
+const SMALL_MERGE_MAX: usize = 64;
+
+/// How many blocks one transaction writes or removes.
+const BLOCKS_MAX: usize = 512;
+
+/// Returns the segments to merge next, if any are due.
+fn due(segments: &[SegmentRow]) -> Option<Vec<SegmentRow>> {
+    let live = |row: &&SegmentRow| row.state == SegmentState::Live;
+    let mostly_dead = |row: &&SegmentRow| row.dead * 2 > row.counts[0];
+    if let Some(row) = segments.iter().filter(live).find(mostly_dead) {
+        return Some(vec![*row]);
+    }
+    let tier = |row: &SegmentRow| row.counts[0].max(1).ilog(FACTOR);
+    let mut tiers: Vec<_> = segments.iter().filter(live).map(tier).collect();
+    tiers.sort_unstable();
+    tiers.dedup();
+    tiers.into_iter().find_map(|wanted| {
+        let same: Vec<_> =
+            segments.iter().filter(live).filter(|row| tier(row) == wanted).copied().collect();
+        (same.len() >= FACTOR).then_some(same)
+    })
+}
+
+/// Merges what is due in a store and small enough to be done now.
+pub(crate) fn merge_small(connection: &Connection, store: StoreId) -> Result<(), IndexError> {
+    let Some(StoreRow { num: store, .. }) = rows::store(connection, store)? else { return Ok(()) };
+    loop {
+        let Some(sources) = due(&rows::segments(connection, store)?) else { return Ok(()) };
+        let count: usize = sources.iter().map(|row| row.counts[0]).sum();
+        if count > SMALL_MERGE_MAX {
+            return Ok(());
+        }
+        merge_now(connection, store, &sources)?;
+    }
+}
+
+/// Merges segments inside of one transaction.
+pub(crate) fn merge_now(
+    connection: &Connection,
+    store: i64,
+    sources: &[SegmentRow],
+) -> Result<(), IndexError> {
+    let mut blocks = Vec::new();
+    let columns = merge(parts(connection, sources)?, |block| {
+        blocks.push(block);
+        Ok(())
+    })?;
+    let counts = columns.counts();
+    if counts[0] > 0 {
+        let id = rows::next_segment(connection)?;
+        batch::put_segment(connection, store, id, &Segment { blocks, columns })?;
+    }
+    for source in sources {
+        while rows::remove_segment(connection, store, source.id, usize::MAX)? {}
+    }
+    Ok(())
+}
+
+fn parts<'c>(
+    connection: &'c Connection,
+    sources: &[SegmentRow],
+) -> Result<Vec<Part<StoredBlocks<'c>>>, IndexError> {
+    let part = |row: &SegmentRow| {
+        let mut live = Bits::all(row.counts[0]);
+        live.subtract(&rows::dead(connection, row.id, row.counts[0])?);
+        let blocks = StoredBlocks::new(connection, row.id);
+        Ok(Part { blocks, columns: rows::columns(connection, row.id)?, live })
+    };
+    sources.iter().map(part).collect()
+}
+
+/// Reads the blocks of a segment, some at a time.
+struct StoredBlocks<'c> {
+    connection: &'c Connection,
+    segment: i64,
+    /// Those that were read already, the next one last.
+    ahead: Vec<Block>,
+    after: Option<Vec<u8>>,
+}
+
+impl<'c> StoredBlocks<'c> {
+    fn new(connection: &'c Connection, segment: i64) -> Self {
+        Self { connection, segment, ahead: Vec::new(), after: None }
+    }
+}
+
+impl Blocks for StoredBlocks<'_> {
+    fn next_block(&mut self) -> Result<Option<Block>, IndexError> {
+        if self.ahead.is_empty() {
+            let after = self.after.as_deref();
+            self.ahead = rows::blocks_after(self.connection, self.segment, after, 64)?;
+            self.after = self.ahead.last().map(|block| block.first.clone());
+            self.ahead.reverse();
+        }
+        Ok(self.ahead.pop())
+    }
+}
+
+/// Does one piece of the work that is due in a store; returns whether there was any. Only one process
+/// may do so at a time.
+pub(crate) fn step(file: &IndexFile, store: i64) -> Result<bool, IndexError> {
+    let segments = file.read(|snapshot| rows::segments(snapshot.connection, store))?;
+    if let Some(garbage) = segments.iter().find(|row| row.state != SegmentState::Live) {
+        remove(file, store, garbage.id)?;
+        return Ok(true);
+    }
+    match due(&segments) {
+        Some(sources) => merge_apart(file, store, &sources).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Removes everything that the index has of a store.
+///
+/// The row of the store goes last and says until then that the store is being removed, so a process
+/// that dies in between leaves nothing that nobody knows of.
+pub(crate) fn remove_store(file: &IndexFile, store: StoreId) -> Result<(), IndexError> {
+    let row = file.write(|connection| {
+        let row = rows::store(connection, store)?;
+        if let Some(row) = &row {
+            rows::put_store(connection, &row.removed())?;
+        }
+        Ok(row)
+    })?;
+    let Some(StoreRow { num, .. }) = row else { return Ok(()) };
+    for segment in file.read(|snapshot| rows::segments(snapshot.connection, num))? {
+        remove(file, num, segment.id)?;
+    }
+    while file.write(|connection| note_rows::remove_notes(connection, num, BLOCKS_MAX))? {}
+    file.write(|connection| rows::remove_store(connection, num))
+}
+
+fn remove(file: &IndexFile, store: i64, segment: i64) -> Result<(), IndexError> {
+    while file.write(|connection| rows::remove_segment(connection, store, segment, BLOCKS_MAX))? {}
+    Ok(())
+}
+
+/// Merges segments in many transactions.
+fn merge_apart(file: &IndexFile, store: i64, sources: &[SegmentRow]) -> Result<(), IndexError> {
+    let (id, purged) = file.write(|connection| {
+        let id = rows::next_segment(connection)?;
+        let row = SegmentRow::new(id, SegmentState::Unfinished, [0; 3]);
+        rows::put_segment(connection, store, &row)?;
+        Ok((id, rows::purged(connection, store)?))
+    })?;
+    let write = |blocks: &mut Vec<Block>| {
+        file.write(|connection| {
+            // What was erased meanwhile must not come back out of an older snapshot.
+            if rows::purged(connection, store)? != purged {
+                return Err(IndexError::Outdated);
+            }
+            blocks.drain(..).try_for_each(|block| rows::put_block(connection, id, &block))
+        })
+    };
+    let merged = file.read(|snapshot| {
+        let parts = parts(snapshot.connection, sources)?;
+        let live = parts.iter().map(|part| part.live.clone()).collect::<Vec<_>>();
+        let mut blocks = Vec::new();
+        let columns = merge(parts, |block| {
+            blocks.push(block);
+            if blocks.len() >= BLOCKS_MAX { write(&mut blocks) } else { Ok(()) }
+        })?;
+        write(&mut blocks)?;
+        Ok((columns, live))
+    });
+    let done = merged.and_then(|(columns, live)| {
+        file.write(|connection| {
+            if rows::purged(connection, store)? != purged {
+                return Err(IndexError::Outdated);
+            }
+            replace(connection, store, sources, &live, (id, &columns))
+        })
+    });
+    match done {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            remove(file, store, id)?;
+            if matches!(error, IndexError::Outdated) { Ok(()) } else { Err(error) }
+        }
+    }
+}
+
+/// Puts a merged segment in the place of its sources.
+fn replace(
+    connection: &Connection,
+    store: i64,
+    sources: &[SegmentRow],
+    live: &[Bits],
+    (id, columns): (i64, &Columns),
+) -> Result<(), IndexError> {
+    let now = rows::segments(connection, store)?;
+    let is_live = |id: i64| now.iter().any(|row| row.id == id && row.state == SegmentState::Live);
+    if !sources.iter().all(|source| is_live(source.id)) {
+        return Err(IndexError::Outdated);
+    }
+    let counts = columns.counts();
+    if counts[0] > 0 {
+        rows::put_columns(connection, id, columns)?;
+        let is_foreign = sources.iter().any(|source| source.is_foreign);
+        let row = SegmentRow { is_foreign, ..SegmentRow::new(id, SegmentState::Live, counts) };
+        rows::put_segment(connection, store, &row)?;
+        let merged = SegmentView::stored(Snapshot::uncached(connection), &row)?;
+        for (source, live_before) in sources.iter().zip(live) {
+            let mut died = live_before.clone();
+            died.intersect(&rows::dead(connection, source.id, source.counts[0])?);
+            let ids = rows::column(connection, source.id, "memory_ids")?;
+            for doc in died.iter() {
+                mark_dead(connection, store, id, &merged, &memory_at(&ids, doc)?)?;
+            }
+        }
+    }
+    for source in sources {
+        rows::put_segment(
+            connection,
+            store,
+            &SegmentRow { state: SegmentState::Merged, ..*source },
+        )?;
+    }
+    Ok(())
+}
+
+fn memory_at(ids: &[u8], doc: Doc) -> Result<Vec<u8>, IndexError> {
+    let place = usize::try_from(doc).unwrap_or(usize::MAX);
+    let id = ids.as_chunks::<16>().0.get(place).ok_or(IndexError::Damaged)?;
+    Ok(term::memory(memory_id(*id)))
+}
+
+fn mark_dead(
+    connection: &Connection,
+    store: i64,
+    segment: i64,
+    view: &SegmentView<'_>,
+    memory: &[u8],
+) -> Result<(), IndexError> {
+    for doc in view.docs_with(Space::Memories, memory)?.iter() {
+        rows::put_dead(connection, store, segment, doc)?;
+    }
+    Ok(())
+}

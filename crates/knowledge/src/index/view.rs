@@ -1,0 +1,448 @@
+//! What can be read of the index of a store: its segments, on disk and in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quipu_core::model::{MemoryId, StoreId, Timestamp};
+
+use super::bits::Bits;
+use super::block::{Block, BlockPositions, BlockReader, find_in_block};
+use super::codec::Damaged;
+use super::columns::{FactRow, Fixed, each_path, memory_id, moment};
+use super::error::IndexError;
+use super::file::Snapshot;
+use super::note_rows;
+use super::postings::{Doc, Postings};
+use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::segment::{Segment, Totals};
+use super::term::{self, Space};
+
+/// The index of one store in one state.
+pub(crate) struct StoreView<'c> {
+    pub(crate) store: StoreId,
+    pub(crate) totals: Totals,
+    pub(crate) segments: Vec<SegmentView<'c>>,
+    /// The moment of the store that it shows.
+    pub(crate) reached: Timestamp,
+    snapshot: Snapshot<'c>,
+    /// The number of the store in the file; `None` if the file does not know it.
+    num: Option<i64>,
+    /// What is newer than the file; `None` for memories that are deleted.
+    newer: HashMap<MemoryId, Option<Arc<[u8]>>>,
+}
+
+/// Changes that the file of the index does not hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Overlay {
+    /// The moment of the store that it was made of.
+    pub(crate) reached: Timestamp,
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) totals: Totals,
+    /// The cards of the memories that changed; `None` for those that were deleted.
+    pub(crate) cards: HashMap<MemoryId, Option<Arc<[u8]>>>,
+}
+
+/// A segment with the memories in it that are not dead.
+pub(crate) struct SegmentView<'c> {
+    lists: Lists<'c>,
+    counts: [usize; 3],
+    is_foreign: bool,
+    live: Bits,
+}
+
+enum Lists<'c> {
+    Stored(Snapshot<'c>, i64),
+    InMemory(Arc<Segment>),
+}
+
+/// In a store with at least so many segments, the small ones are read as a whole. One that is searched
+/// beside a thousand others mostly has a single one, of which only a few terms are needed.
+const BUSY_SEGMENTS_MIN: usize = 3;
+
+/// The postings of a term and its positions.
+pub(crate) struct List {
+    pub(crate) postings: Vec<u8>,
+    pub(crate) positions: Vec<u8>,
+}
+
+impl<'c> StoreView<'c> {
+    pub(crate) fn new(
+        snapshot: Snapshot<'c>,
+        store: StoreId,
+        row: Option<&StoreRow>,
+        overlay: Option<&Overlay>,
+    ) -> Result<Self, IndexError> {
+        let mut view = Self {
+            store,
+            totals: row.map(|row| row.totals).unwrap_or_default(),
+            segments: Vec::new(),
+            reached: row.map_or(Timestamp::MIN, |row| row.cursor.at),
+            snapshot,
+            num: row.map(|row| row.num),
+            newer: HashMap::new(),
+        };
+        if let Some(row) = row {
+            let mut segments = rows::segments(snapshot.connection, row.num)?;
+            segments.retain(|segment| segment.state == SegmentState::Live);
+            let is_busy = segments.len() >= BUSY_SEGMENTS_MIN;
+            for segment in &segments {
+                let small = if is_busy { snapshot.small_segment(segment)? } else { None };
+                let mut stored = SegmentView::stored(snapshot, segment)?;
+                if let Some(small) = small {
+                    stored.lists = Lists::InMemory(small);
+                }
+                view.segments.push(stored);
+            }
+        }
+        if let Some(overlay) = overlay {
+            view.lay_over(overlay)?;
+        }
+        Ok(view)
+    }
+
+    /// Adds what is newer than the file, and leaves out what it replaces.
+    fn lay_over(&mut self, overlay: &Overlay) -> Result<(), IndexError> {
+        if let Some(num) = self.num {
+            for memory in overlay.cards.keys() {
+                let old = note_rows::note(self.snapshot.connection, num, *memory)?;
+                let Some(old) = old else { continue };
+                self.totals.subtract(&old.totals);
+                let term = term::memory(*memory);
+                self.segments.iter_mut().try_for_each(|segment| segment.kill_marked(&term))?;
+            }
+        }
+        self.totals.add(&overlay.totals);
+        let counts = overlay.segment.columns.counts();
+        let lists = Lists::InMemory(Arc::clone(&overlay.segment));
+        let (is_foreign, live) = (overlay.segment.is_foreign(), Bits::all(counts[0]));
+        self.segments.push(SegmentView { lists, counts, is_foreign, live });
+        self.newer.clone_from(&overlay.cards);
+        self.reached = overlay.reached;
+        Ok(())
+    }
+
+    /// Calls `work` with the card of a memory, if the index has it.
+    pub(crate) fn with_card<T>(
+        &self,
+        memory: MemoryId,
+        work: impl FnOnce(&[u8]) -> Result<T, IndexError>,
+    ) -> Result<Option<T>, IndexError> {
+        match (self.newer.get(&memory), self.num) {
+            (Some(Some(card)), _) => work(card).map(Some),
+            (Some(None), _) | (None, None) => Ok(None),
+            (None, Some(num)) => match note_rows::note(self.snapshot.connection, num, memory)? {
+                Some(row) => work(&row.card).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Calls `work` with every card of the store, in no particular order, until it returns `false`.
+    pub(crate) fn each_card(
+        &self,
+        mut work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
+    ) -> Result<(), IndexError> {
+        let mut goes_on = true;
+        if let Some(num) = self.num {
+            note_rows::each_note(self.snapshot.connection, num, |memory, card| {
+                if !self.newer.contains_key(&memory) {
+                    goes_on = work(memory, card)?;
+                }
+                Ok(goes_on)
+            })?;
+        }
+        for (memory, card) in &self.newer {
+            let Some(card) = card.as_ref().filter(|_| goes_on) else { continue };
+            goes_on = work(*memory, card)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the tags of the languages of its notes other than English, each once.
+    pub(crate) fn foreign_languages(&self) -> Result<Vec<String>, IndexError> {
+        let prefix = term::language_prefix();
+        let mut tags: Vec<String> = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.is_foreign) {
+            segment.each_with_prefix(&prefix, |term, postings| {
+                let tag = str::from_utf8(term.get(prefix.len()..).unwrap_or_default());
+                let tag = tag.ok().ok_or(Damaged)?;
+                // What only a dead note is written in is nothing to look for.
+                let mut docs = Postings::new(postings).filter_map(Result::ok);
+                let is_alive = docs.any(|posting| segment.live.contains(posting.doc));
+                if is_alive && !tags.iter().any(|known| known == tag) {
+                    tags.push(tag.to_owned());
+                }
+                Ok(())
+            })?;
+        }
+        tags.sort_unstable();
+        Ok(tags)
+    }
+
+    /// Returns the memories that have a term, in no particular order.
+    pub(crate) fn memories_with(&self, term: &[u8]) -> Result<Vec<MemoryId>, IndexError> {
+        let mut memories = Vec::new();
+        for segment in &self.segments {
+            for doc in segment.docs_with(Space::Memories, term)?.iter() {
+                memories.push(segment.memory(doc)?);
+            }
+        }
+        Ok(memories)
+    }
+}
+
+impl<'c> SegmentView<'c> {
+    /// Returns a segment of the file.
+    pub(crate) fn stored(snapshot: Snapshot<'c>, row: &SegmentRow) -> Result<Self, IndexError> {
+        let [count, ..] = row.counts;
+        let mut live = Bits::all(count);
+        if row.dead > 0 {
+            live.subtract(&rows::dead(snapshot.connection, row.id, count)?);
+        }
+        let lists = Lists::Stored(snapshot, row.id);
+        Ok(Self { lists, counts: row.counts, is_foreign: row.is_foreign, live })
+    }
+
+    /// Leaves out the memories with a term from now on.
+    fn kill_marked(&mut self, term: &[u8]) -> Result<(), IndexError> {
+        for doc in self.docs_with(Space::Memories, term)?.iter() {
+            self.kill(doc);
+        }
+        Ok(())
+    }
+
+    /// Leaves a memory out from now on.
+    pub(crate) fn kill(&mut self, doc: Doc) {
+        self.live.remove(doc);
+    }
+
+    /// Returns how many documents of a space it has, dead ones among them.
+    pub(crate) fn count(&self, space: Space) -> usize {
+        space.pick(self.counts)
+    }
+
+    /// Returns the documents of a space that are not dead.
+    pub(crate) fn live(&self, space: Space) -> Result<Bits, IndexError> {
+        if space == Space::Memories {
+            return Ok(self.live.clone());
+        }
+        let mut live = Bits::none(self.count(space));
+        let rows = self.fact_rows(space)?;
+        for (doc, row) in (0..).zip(rows.iter()) {
+            if self.live.contains(FactRow::from_bytes(row).memory) {
+                live.insert(doc)?;
+            }
+        }
+        Ok(live)
+    }
+
+    /// Returns the live documents that have a term.
+    pub(crate) fn docs_with(&self, space: Space, term: &[u8]) -> Result<Bits, IndexError> {
+        let mut docs = Bits::none(self.count(space));
+        self.with_postings(term, |postings| {
+            for posting in Postings::new(postings) {
+                docs.insert(posting?.doc)?;
+            }
+            Ok(())
+        })?;
+        if !docs.is_empty() {
+            docs.intersect(&self.live(space)?);
+        }
+        Ok(docs)
+    }
+
+    /// Calls `work` with the postings of a term, if it has the term.
+    pub(crate) fn with_postings(
+        &self,
+        term: &[u8],
+        work: impl FnOnce(&[u8]) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let find = |first: &[u8], postings: &[u8]| match find_in_block(first, postings, term)? {
+            Some((_, list)) => work(list),
+            None => Ok(()),
+        };
+        match &self.lists {
+            Lists::Stored(snapshot, id) => rows::with_block(snapshot.connection, *id, term, find)
+                .map(Option::unwrap_or_default),
+            Lists::InMemory(segment) => match segment.block_of(term) {
+                Some(block) => find(&block.first, &block.postings),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Returns the postings and the positions of a term, if it has the term.
+    pub(crate) fn list(&self, term: &[u8]) -> Result<Option<List>, IndexError> {
+        let list = |place: usize, postings: Vec<u8>, positions: &[u8]| -> Result<_, IndexError> {
+            let mut all = BlockPositions::new(positions);
+            for _ in 0..place {
+                all.next()?;
+            }
+            Ok(Some(List { postings, positions: all.next()?.to_vec() }))
+        };
+        let find = |first: &[u8], postings: &[u8]| -> Result<_, IndexError> {
+            let found = find_in_block(first, postings, term)?;
+            Ok(found.map(|(place, list)| (first.to_vec(), place, list.to_vec())))
+        };
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                let found = rows::with_block(snapshot.connection, *id, term, find)?.flatten();
+                let Some((first, place, postings)) = found else { return Ok(None) };
+                let positions = rows::block_positions(snapshot.connection, *id, &first)?;
+                list(place, postings, &positions)
+            }
+            Lists::InMemory(segment) => {
+                let Some(block) = segment.block_of(term) else { return Ok(None) };
+                let found = find(&block.first, &block.postings)?;
+                let Some((_, place, postings)) = found else { return Ok(None) };
+                list(place, postings, &block.positions)
+            }
+        }
+    }
+
+    /// Calls `work` with each term that has a prefix and its postings, in the order of the terms.
+    pub(crate) fn each_with_prefix(
+        &self,
+        prefix: &[u8],
+        mut work: impl FnMut(&[u8], &[u8]) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let mut read_block = |first: &[u8], postings: &[u8]| -> Result<bool, IndexError> {
+            let mut terms = BlockReader::new(first, postings);
+            while let Some((term, list)) = terms.next()? {
+                if term.starts_with(prefix) {
+                    work(term, list)?;
+                } else if term > prefix {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                rows::each_block(snapshot.connection, *id, prefix, read_block)
+            }
+            Lists::InMemory(segment) => {
+                for block in segment.blocks_from(prefix) {
+                    if !read_block(&block.first, &block.postings)? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Calls `work` with every term, its postings and its positions.
+    pub(crate) fn each_list(
+        &self,
+        mut work: impl FnMut(&[u8], &[u8], &[u8]) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let mut read_block = |block: &Block| -> Result<(), IndexError> {
+            let mut terms = BlockReader::new(&block.first, &block.postings);
+            let mut positions = BlockPositions::new(&block.positions);
+            while let Some((term, postings)) = terms.next()? {
+                work(term, postings, positions.next()?)?;
+            }
+            Ok(())
+        };
+        match &self.lists {
+            Lists::InMemory(segment) => segment.blocks.iter().try_for_each(read_block),
+            Lists::Stored(snapshot, id) => {
+                let mut after: Option<Vec<u8>> = None;
+                loop {
+                    let blocks =
+                        rows::blocks_after(snapshot.connection, *id, after.as_deref(), 64)?;
+                    let Some(last) = blocks.last() else { return Ok(()) };
+                    after = Some(last.first.clone());
+                    blocks.iter().try_for_each(&mut read_block)?;
+                }
+            }
+        }
+    }
+
+    /// Returns how many words the documents of a space have.
+    pub(crate) fn lengths(&self, space: Space) -> Result<Numbers, IndexError> {
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                Ok(Numbers(snapshot.column(*id, rows::column_names(space).0)?))
+            }
+            Lists::InMemory(segment) => {
+                let columns = &segment.columns;
+                let lengths =
+                    columns.facts(space).map_or(&columns.memories.lengths, |it| &it.lengths);
+                Ok(Numbers(lengths.as_bytes().into()))
+            }
+        }
+    }
+
+    /// Returns the id of a memory.
+    pub(crate) fn memory(&self, doc: Doc) -> Result<MemoryId, IndexError> {
+        let id = match &self.lists {
+            Lists::Stored(snapshot, id) => fixed(&snapshot.column(*id, "memory_ids")?, doc)?,
+            Lists::InMemory(segment) => segment.columns.memories.ids.get(doc)?,
+        };
+        Ok(memory_id(id))
+    }
+
+    /// Returns when a memory changed.
+    pub(crate) fn updated_at(&self, doc: Doc) -> Result<Timestamp, IndexError> {
+        let at = match &self.lists {
+            Lists::Stored(snapshot, id) => fixed(&snapshot.column(*id, "memory_times")?, doc)?,
+            Lists::InMemory(segment) => segment.columns.memories.times.get(doc)?,
+        };
+        Ok(moment(at))
+    }
+
+    /// Returns the memory that a document is or is in, and its place among those of the memory.
+    pub(crate) fn fact(&self, space: Space, doc: Doc) -> Result<FactRow, IndexError> {
+        if space == Space::Memories {
+            return Ok(FactRow { memory: doc, position: 0 });
+        }
+        let row = match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                fixed(&snapshot.column(*id, rows::column_names(space).1)?, doc)?
+            }
+            Lists::InMemory(segment) => {
+                segment.columns.facts(space).ok_or(Damaged)?.rows.get(doc)?
+            }
+        };
+        Ok(FactRow::from_bytes(row))
+    }
+
+    fn fact_rows(&self, space: Space) -> Result<Fixed<8>, IndexError> {
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                let column = snapshot.column(*id, rows::column_names(space).1)?;
+                Ok(Fixed::from_bytes(column.to_vec())?)
+            }
+            Lists::InMemory(segment) => {
+                Ok(segment.columns.facts(space).ok_or(Damaged)?.rows.clone())
+            }
+        }
+    }
+
+    /// Calls `work` with the path of each memory, dead ones among them.
+    pub(crate) fn each_path(&self, work: impl FnMut(Doc, &str)) -> Result<(), IndexError> {
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                Ok(each_path(&snapshot.column(*id, "memory_paths")?, work)?)
+            }
+            Lists::InMemory(segment) => Ok(each_path(&segment.columns.memories.paths, work)?),
+        }
+    }
+}
+
+/// A column of numbers.
+pub(crate) struct Numbers(Arc<[u8]>);
+
+impl Numbers {
+    pub(crate) fn get(&self, doc: Doc) -> Result<u32, Damaged> {
+        fixed(&self.0, doc).map(u32::from_le_bytes)
+    }
+}
+
+/// Reads one value out of a column of values of the same width.
+fn fixed<const N: usize>(column: &[u8], doc: Doc) -> Result<[u8; N], Damaged> {
+    let doc = usize::try_from(doc).ok().ok_or(Damaged)?;
+    column.as_chunks::<N>().0.get(doc).copied().ok_or(Damaged)
+}

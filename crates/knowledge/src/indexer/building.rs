@@ -1,0 +1,263 @@
+//! Building the index of a store by looking at all of it.
+//!
+//! That is needed for the first time, when very much has changed, and when the feed no longer reaches
+//! back to where the index is. Every memory is compared with what the index has of it, so what is there
+//! already is not made again, and a process that is killed has lost nothing.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::ops::Bound;
+use std::sync::PoisonError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quipu_core::backend::{MemoryQuery, Reader};
+use quipu_core::model::{Directory, MemoryId, StoreId, VersionId, View};
+use quipu_core::{Error, ErrorKind};
+
+use super::{ATTEMPTS_MAX, CaughtUp, Indexer, Progress, batch, newest, read_memories};
+use crate::card::Card;
+use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, note, store_row};
+
+/// So many memories, and so much text, are taken in at once.
+const BATCH_MEMORIES_MAX: usize = 4_096;
+const BATCH_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// So many memories that changed are taken in at once: they are as long as they may be.
+const FEED_BATCH_MEMORIES_MAX: usize = 1_000;
+
+/// How many memories are listed at once.
+const PAGE: usize = 1_000;
+
+/// How long to wait for another process that builds, and how often to look.
+const TIMEOUT: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Who does what takes long.
+pub(super) enum Lock {
+    /// This process, for as long as it has this.
+    Mine(Option<File>),
+    /// Another process.
+    Others,
+}
+
+/// A memory and the size of its text in bytes.
+type MemorySize = (MemoryId, u64);
+
+/// A memory as it is listed.
+struct Head {
+    memory: MemoryId,
+    version: VersionId,
+    size_bytes: u64,
+}
+
+impl Indexer {
+    /// Brings the index of a store to the present. One process does so at a time; others wait.
+    pub(super) fn build(&self, store: StoreId, progress: Progress<'_>) -> Result<CaughtUp, Error> {
+        let deadline = Instant::now() + TIMEOUT;
+        let goal = self.engine.read(|reader| reader.changed_at(store))?;
+        loop {
+            if let Lock::Mine(_lock) = self.try_lock() {
+                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                return self.build_alone(store, progress);
+            }
+            if self.cursor(store)?.at >= goal {
+                return Ok(CaughtUp::Stored);
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::new(
+                    ErrorKind::StorageBusy,
+                    "another process is still building the search index of this store",
+                )
+                .with_hint("try again in a while; reading by path works meanwhile"));
+            }
+            progress(0.0)?;
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Takes the lock for what takes long, unless another process has it.
+    pub(super) fn try_lock(&self) -> Lock {
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        // Where no file can be made, no index can be written either, and nobody is in the way.
+        let Ok(file) = options.open(&self.lock) else { return Lock::Mine(None) };
+        match file.try_lock() {
+            Ok(()) => Lock::Mine(Some(file)),
+            Err(_) => Lock::Others,
+        }
+    }
+
+    fn build_alone(&self, store: StoreId, progress: Progress<'_>) -> Result<CaughtUp, Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let from = self.cursor(store)?;
+            match self.build_from(store, from, progress) {
+                Ok(Applied::Done) => return Ok(CaughtUp::Stored),
+                Ok(Applied::Outdated) | Err(IndexError::Damaged) => {}
+                Err(IndexError::NotWritable(_)) => return self.build_in_memory(store, from),
+                Err(error) => return Err(error.into_error()),
+            }
+        }
+        Err(IndexError::Outdated.into_error())
+    }
+
+    fn build_from(
+        &self,
+        store: StoreId,
+        from: Cursor,
+        progress: Progress<'_>,
+    ) -> Result<Applied, IndexError> {
+        let (to, heads) =
+            self.engine.read(|reader| Ok((newest(reader)?, heads(reader, store)?)))?;
+        let (outdated, gone) = self.compare(store, &heads)?;
+        let batches = batches(&outdated);
+        self.take_in_batches(store, (&batches, gone), (from, to), progress)
+    }
+
+    /// Takes memories in that changed, and brings the index from one place to another.
+    pub(super) fn take_in(
+        &self,
+        store: StoreId,
+        memories: &[MemoryId],
+        places: (Cursor, Cursor),
+        progress: Progress<'_>,
+    ) -> Result<Applied, IndexError> {
+        let batches: Vec<_> =
+            memories.chunks(FEED_BATCH_MEMORIES_MAX).map(<[MemoryId]>::to_vec).collect();
+        self.take_in_batches(store, (&batches, Vec::new()), places, progress)
+    }
+
+    /// Takes memories in, some at a time, and then says that the index has come to its new place.
+    ///
+    /// Each batch is read at that place or later, so nothing is missing at the end; what changes
+    /// meanwhile is taken in once more by whoever searches next.
+    fn take_in_batches(
+        &self,
+        store: StoreId,
+        (batches, gone): (&[Vec<MemoryId>], Vec<MemoryId>),
+        (from, to): (Cursor, Cursor),
+        progress: Progress<'_>,
+    ) -> Result<Applied, IndexError> {
+        let all: usize = batches.iter().map(Vec::len).sum();
+        let mut done = 0;
+        for ids in batches {
+            progress(share(done, all))?;
+            done += ids.len();
+            let (read_at, batch) = self.batch_of(store, ids, Vec::new())?;
+            let applied = self.file.write(|connection| {
+                batch.apply(connection, store, (from, from), read_at.sequence)
+            })?;
+            if applied == Applied::Outdated {
+                return Ok(applied);
+            }
+        }
+        let mut last = BatchBuilder::default();
+        for memory in gone {
+            last.remove(memory);
+        }
+        let last = last.finish();
+        self.file.write(|connection| last.apply(connection, store, (from, to), to.sequence))
+    }
+
+    /// Returns everything that the index lacks, if that is not too much.
+    fn build_in_memory(&self, store: StoreId, from: Cursor) -> Result<CaughtUp, Error> {
+        let (to, heads) =
+            self.engine.read(|reader| Ok((newest(reader)?, heads(reader, store)?)))?;
+        let in_memory = |batch: &Batch| CaughtUp::InMemory(from, Box::new(batch.overlay(to.at)));
+        let (outdated, gone) = self.compare(store, &heads).map_err(IndexError::into_error)?;
+        match batches(&outdated).as_slice() {
+            [] => Ok(in_memory(&batch(&[], gone))),
+            [ids] => Ok(in_memory(&self.batch_of(store, ids, gone)?.1)),
+            _ => Ok(CaughtUp::Behind),
+        }
+    }
+
+    fn batch_of(
+        &self,
+        store: StoreId,
+        ids: &[MemoryId],
+        mut gone: Vec<MemoryId>,
+    ) -> Result<(Cursor, Batch), Error> {
+        let (read_at, (memories, removed)) =
+            self.engine.read(|reader| Ok((newest(reader)?, read_memories(reader, store, ids)?)))?;
+        gone.extend(removed);
+        Ok((read_at, batch(&memories, gone)))
+    }
+
+    /// Returns the memories that the index does not have as they are, and those that it has although
+    /// they are gone.
+    fn compare(
+        &self,
+        store: StoreId,
+        heads: &[Head],
+    ) -> Result<(Vec<MemorySize>, Vec<MemoryId>), IndexError> {
+        self.file.read(|snapshot| {
+            let all = || heads.iter().map(|head| (head.memory, head.size_bytes)).collect();
+            let Some(row) = store_row(snapshot.connection, store)? else {
+                return Ok((all(), Vec::new()));
+            };
+            let mut outdated = Vec::new();
+            for head in heads {
+                let known = note(snapshot.connection, row.num, head.memory)?;
+                let known = known.map(|note| Card::read_row(store, head.memory, &note.card));
+                if known.transpose()?.is_none_or(|card| card.version != head.version) {
+                    outdated.push((head.memory, head.size_bytes));
+                }
+            }
+            let alive: HashSet<_> = heads.iter().map(|head| head.memory).collect();
+            let mut gone = Vec::new();
+            each_note(snapshot.connection, row.num, |memory, _| {
+                if !alive.contains(&memory) {
+                    gone.push(memory);
+                }
+                Ok(true)
+            })?;
+            Ok((outdated, gone))
+        })
+    }
+}
+
+/// Lists every memory of a store.
+fn heads(reader: &dyn Reader, store: StoreId) -> Result<Vec<Head>, Error> {
+    let mut heads = Vec::new();
+    let mut start = Bound::Unbounded;
+    loop {
+        let query =
+            MemoryQuery { directory: Directory::root(), start, limit: PAGE, view: View::Basic };
+        let memories = reader.memories(store, &query)?;
+        let Some(last) = memories.last() else { return Ok(heads) };
+        start = Bound::Excluded(last.path.as_str().to_owned());
+        heads.extend(memories.into_iter().map(|memory| Head {
+            memory: memory.id,
+            version: memory.version,
+            size_bytes: memory.size_bytes,
+        }));
+    }
+}
+
+/// Returns which share of the work is done.
+fn share(done: usize, all: usize) -> f64 {
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    number(done) / number(all).max(1.0)
+}
+
+/// Divides memories into batches that are not too large.
+fn batches(memories: &[MemorySize]) -> Vec<Vec<MemoryId>> {
+    let mut batches: Vec<Vec<MemoryId>> = Vec::new();
+    let mut size_bytes = u64::MAX;
+    for (memory, size) in memories {
+        let is_full = batches.last().is_none_or(|batch| batch.len() >= BATCH_MEMORIES_MAX)
+            || size_bytes.saturating_add(*size) > BATCH_SIZE_BYTES_MAX;
+        if is_full {
+            batches.push(Vec::new());
+            size_bytes = 0;
+        }
+        size_bytes += size;
+        if let Some(batch) = batches.last_mut() {
+            batch.push(*memory);
+        }
+    }
+    batches
+}

@@ -1,0 +1,115 @@
+//! What is done in the background.
+
+use std::sync::atomic::Ordering;
+
+use quipu_core::Error;
+use quipu_core::backend::{Archived, Sequence, Span, StoreQuery};
+use quipu_core::model::StoreId;
+
+use super::building::Lock;
+use super::{CaughtUp, Indexer};
+use crate::index::{self, IndexError};
+
+/// How many stores are listed at once.
+const PAGE: usize = 256;
+
+/// How many changes are read at once.
+const CHANGES: usize = 1_000;
+
+impl Indexer {
+    /// Brings the indexes of all stores that changed after `seen` to the present, and returns how far
+    /// they have come. If the feed does not reach back, all stores are looked at.
+    pub(crate) fn follow(&self, seen: Option<Sequence>) -> Result<Sequence, Error> {
+        let newest = self.engine.newest_sequence()?;
+        let stores = match seen {
+            Some(seen) => self.changed_since(seen)?,
+            None => None,
+        };
+        let stores = match stores {
+            Some(stores) => stores,
+            None => self.all_stores()?,
+        };
+        for store in stores {
+            // A store may be deleted meanwhile.
+            let changed_at = self.engine.read(|reader| reader.changed_at(store))?;
+            if self.cursor(store)?.at < changed_at
+                && matches!(self.catch_up(store)?, CaughtUp::Stored)
+            {
+                self.tidy(store)?;
+            }
+        }
+        self.checkpoint()?;
+        self.followed.store(newest.0, Ordering::Relaxed);
+        Ok(newest)
+    }
+
+    /// Returns how far this process has followed the feed.
+    pub(crate) fn followed(&self) -> Sequence {
+        Sequence(self.followed.load(Ordering::Relaxed))
+    }
+
+    /// Returns the stores that changed after a place; `None` if the feed does not reach back.
+    fn changed_since(&self, seen: Sequence) -> Result<Option<Vec<StoreId>>, Error> {
+        let mut stores = Vec::new();
+        let mut after = seen;
+        loop {
+            let changes = self.engine.changes(after, CHANGES)?;
+            let Some(last) = changes.last() else { return Ok(Some(stores)) };
+            if changes.first().is_some_and(|first| first.sequence.0 != after.0 + 1) {
+                return Ok(None);
+            }
+            after = last.sequence;
+            stores.extend(changes.iter().map(|change| change.store));
+            stores.sort_unstable();
+            stores.dedup();
+        }
+    }
+
+    pub(crate) fn all_stores(&self) -> Result<Vec<StoreId>, Error> {
+        self.engine.read(|reader| {
+            let mut stores = Vec::new();
+            for workspace in reader.workspaces()? {
+                let mut query = StoreQuery {
+                    workspace: workspace.id,
+                    archived: Archived::Show,
+                    created: Span::default(),
+                    before: None,
+                    limit: PAGE,
+                };
+                while let page = reader.stores(&query)?
+                    && let Some(last) = page.last()
+                {
+                    query.before = Some(last.id);
+                    stores.extend(page.iter().map(|store| store.id));
+                }
+            }
+            Ok(stores)
+        })
+    }
+
+    /// Merges what is due in a store, unless another process does such work.
+    pub(crate) fn tidy(&self, store: StoreId) -> Result<(), Error> {
+        let Lock::Mine(_lock) = self.try_lock() else { return Ok(()) };
+        let Some(row) = self.row(store)? else { return Ok(()) };
+        loop {
+            match index::upkeep_step(&self.file, row.num) {
+                Ok(true) => {}
+                // The next one mends it, or there is nothing to be done now.
+                Ok(false) | Err(IndexError::NotWritable(_) | IndexError::Damaged) => return Ok(()),
+                Err(error) => return Err(error.into_error()),
+            }
+        }
+    }
+
+    /// Moves the log into the file, as far as no reader needs it.
+    fn checkpoint(&self) -> Result<(), Error> {
+        let moved = self.file.with_writable(|connection| {
+            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            Ok(())
+        });
+        match moved {
+            Ok(()) | Err(IndexError::NotWritable(_) | IndexError::Damaged) => Ok(()),
+            Err(error) => Err(error.into_error()),
+        }
+    }
+}

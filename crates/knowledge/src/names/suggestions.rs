@@ -1,0 +1,75 @@
+//! What may have been meant by a name that means nothing.
+
+use quipu_core::Error;
+use quipu_core::backend::Reader;
+use quipu_core::engine::existing_store;
+use quipu_core::model::slug;
+use quipu_notes::Phrase;
+
+use super::{Cards, NAMED_MAX, NoteCard, Scope};
+use crate::Knowledge;
+use crate::index::{Fields, Space};
+use crate::search::{Clause, Phrases, Ranking};
+
+/// How many words of a name are looked for.
+const WORDS_MAX: usize = 12;
+
+impl Knowledge {
+    /// Returns at most `limit` memories whose names are near to one that means nothing, the nearest
+    /// first.
+    pub fn suggest(
+        &self,
+        scope: &Scope,
+        identifier: &str,
+        limit: usize,
+    ) -> Result<Vec<NoteCard>, Error> {
+        let words = identifier.trim_start_matches("memory://").trim_end_matches(".md");
+        let words = words.split(|letter: char| !letter.is_alphanumeric());
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).take(WORDS_MAX).collect();
+        self.lookup(&scope.stores, |lookup| {
+            let languages = lookup.languages(&scope.stores)?;
+            let mut phrases = Phrases::new(Space::Memories);
+            let mut wanted = Vec::new();
+            for word in &words {
+                let spellings = Phrase::spellings(word, &languages);
+                let all = spellings.into_iter().chain(Phrase::prefix(word, &languages));
+                wanted.extend(all.map(|phrase| phrases.add(phrase, Fields::NAMES)));
+            }
+            let any = Clause::Any(wanted.iter().copied().map(Clause::Words).collect());
+            let views: Vec<_> = scope.stores.iter().filter_map(|it| lookup.view(*it)).collect();
+            let ranked = Ranking::new(&views, &phrases)
+                .and_then(|ranking| ranking.best(&any, &wanted, limit));
+            let mut near = Vec::new();
+            let mut cards = Cards::new(lookup);
+            for hit in ranked.map_err(|error| lookup.failed(error))?.hits {
+                if let Some(card) = lookup.note(hit.store, hit.memory)? {
+                    near.push(cards.card(card)?);
+                }
+            }
+            Ok(near)
+        })
+    }
+
+    /// Returns the error for a name that no memory has.
+    pub(crate) fn nothing_called(&self, scope: &Scope, identifier: &str) -> Result<Error, Error> {
+        let near = self.suggest(scope, identifier, NAMED_MAX)?;
+        let error = Error::not_found(format!("no memory is called `{identifier}`"));
+        if near.is_empty() {
+            return Ok(error.with_hint("list the store or search it to see what it holds"));
+        }
+        let near = self.engine.read(|reader| {
+            near.iter().map(|card| named(reader, scope, card)).collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(error.with_hint(format!("did you mean {}?", near.join(" or "))))
+    }
+}
+
+/// Returns a name by which a memory can be asked for, and its title.
+fn named(reader: &dyn Reader, scope: &Scope, card: &NoteCard) -> Result<String, Error> {
+    let NoteCard { path, title, .. } = card;
+    if card.store == scope.home {
+        return Ok(format!("`{path}` ({title})"));
+    }
+    let store = existing_store(reader, card.store)?;
+    Ok(format!("`memory://{}{path}` ({title})", slug(&store.name)))
+}

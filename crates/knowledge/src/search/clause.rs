@@ -1,0 +1,231 @@
+//! Clauses: which documents of a segment a query selects.
+//!
+//! A query is typed as an expression of words. A clause is the same in terms, compiled for one space of
+//! documents, and evaluated on the sets of documents that have each term.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use quipu_core::model::Timestamp;
+use quipu_notes::{Comparison, FieldFilter, Glob, Predicate};
+
+use super::occurrences::{PhraseId, Phrases, Weight};
+use crate::index::{Bits, Doc, IndexError, Postings, SegmentView, Space, field_prefix};
+
+/// What a document must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Clause {
+    /// A phrase.
+    Words(PhraseId),
+    /// A term that documents have or have not.
+    Mark(Vec<u8>),
+    /// A field of the frontmatter of its memory.
+    Field(FieldFilter),
+    /// The path of its memory matches.
+    Path(Glob),
+    /// Its memory changed after this moment.
+    ChangedAfter(Timestamp),
+    /// All of these; every document has all of none.
+    All(Vec<Self>),
+    /// At least one of these; no document has one of none.
+    Any(Vec<Self>),
+    /// Not this.
+    Not(Box<Self>),
+}
+
+impl Clause {
+    /// Adds the phrases that are looked for, in their order, without those that must not be there.
+    pub(crate) fn add_phrases(&self, found: &mut Vec<PhraseId>) {
+        match self {
+            Self::Words(phrase) => found.push(*phrase),
+            Self::All(clauses) | Self::Any(clauses) => {
+                for clause in clauses {
+                    clause.add_phrases(found);
+                }
+            }
+            Self::Mark(_)
+            | Self::Field(_)
+            | Self::Path(_)
+            | Self::ChangedAfter(_)
+            | Self::Not(_) => {}
+        }
+    }
+}
+
+/// Documents with the weight of a phrase in each of them.
+type Occurrences = Rc<Vec<(Doc, Weight)>>;
+
+/// Evaluates clauses on one segment.
+pub(crate) struct Evaluator<'v, 'c> {
+    segment: &'v SegmentView<'c>,
+    phrases: &'v Phrases,
+    space: Space,
+    live: Bits,
+    /// What was looked up already: selecting and ranking ask for the same phrases.
+    known: RefCell<Vec<(PhraseId, Occurrences)>>,
+}
+
+impl<'v, 'c> Evaluator<'v, 'c> {
+    pub(crate) fn new(
+        segment: &'v SegmentView<'c>,
+        phrases: &'v Phrases,
+    ) -> Result<Self, IndexError> {
+        let space = phrases.space();
+        let live = segment.live(space)?;
+        Ok(Self { segment, phrases, space, live, known: RefCell::default() })
+    }
+
+    pub(crate) fn segment(&self) -> &'v SegmentView<'c> {
+        self.segment
+    }
+
+    /// Returns the documents that a clause selects.
+    pub(crate) fn select(&self, clause: &Clause) -> Result<Bits, IndexError> {
+        let count = self.segment.count(self.space);
+        let mut selected = match clause {
+            Clause::Words(phrase) => {
+                let mut selected = Bits::none(count);
+                for (doc, _) in self.occurrences(*phrase)?.iter() {
+                    selected.insert(*doc)?;
+                }
+                return Ok(selected);
+            }
+            Clause::All(clauses) => {
+                let mut selected = self.live.clone();
+                for clause in clauses {
+                    // Nothing that comes later could select more.
+                    if selected.is_empty() {
+                        break;
+                    }
+                    selected.intersect(&self.select(clause)?);
+                }
+                return Ok(selected);
+            }
+            Clause::Any(clauses) => {
+                let mut selected = Bits::none(count);
+                for clause in clauses {
+                    selected.unite(&self.select(clause)?);
+                }
+                return Ok(selected);
+            }
+            Clause::Not(clause) => {
+                let mut selected = self.live.clone();
+                selected.subtract(&self.select(clause)?);
+                return Ok(selected);
+            }
+            Clause::Mark(term) => self.marked(term)?,
+            Clause::Field(filter) => self.of_memories(self.with_field(filter)?)?,
+            Clause::Path(glob) => {
+                let mut memories = Vec::new();
+                self.segment.each_path(|doc, path| {
+                    if glob.matches(path) {
+                        memories.push(doc);
+                    }
+                })?;
+                self.of_memories(self.set(memories)?)?
+            }
+            Clause::ChangedAfter(moment) => {
+                let mut memories = Vec::new();
+                for doc in self.segment.live(Space::Memories)?.iter() {
+                    if self.segment.updated_at(doc)? > *moment {
+                        memories.push(doc);
+                    }
+                }
+                self.of_memories(self.set(memories)?)?
+            }
+        };
+        selected.intersect(&self.live);
+        Ok(selected)
+    }
+
+    /// Returns the documents that have a phrase, in ascending order.
+    pub(crate) fn occurrences(&self, phrase: PhraseId) -> Result<Occurrences, IndexError> {
+        let is_it = |(known, _): &&(PhraseId, Occurrences)| *known == phrase;
+        if let Some((_, known)) = self.known.borrow().iter().find(is_it) {
+            return Ok(Rc::clone(known));
+        }
+        let found = Rc::new(self.phrases.look_up(phrase, self.segment, &self.live)?);
+        self.known.borrow_mut().push((phrase, Rc::clone(&found)));
+        Ok(found)
+    }
+
+    fn marked(&self, term: &[u8]) -> Result<Bits, IndexError> {
+        let mut docs = Bits::none(self.segment.count(self.space));
+        self.segment.with_postings(term, |postings| {
+            for posting in Postings::new(postings) {
+                docs.insert(posting?.doc)?;
+            }
+            Ok(())
+        })?;
+        Ok(docs)
+    }
+
+    fn set(&self, memories: Vec<Doc>) -> Result<Bits, IndexError> {
+        let mut set = Bits::none(self.segment.count(Space::Memories));
+        memories.into_iter().try_for_each(|doc| set.insert(doc))?;
+        Ok(set)
+    }
+
+    /// Returns the documents that are, or are in, one of these memories.
+    fn of_memories(&self, memories: Bits) -> Result<Bits, IndexError> {
+        if self.space == Space::Memories {
+            return Ok(memories);
+        }
+        let mut selected = Bits::none(self.segment.count(self.space));
+        for doc in self.live.iter() {
+            if memories.contains(self.segment.fact(self.space, doc)?.memory) {
+                selected.insert(doc)?;
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Returns the memories whose frontmatter passes a filter.
+    fn with_field(&self, filter: &FieldFilter) -> Result<Bits, IndexError> {
+        let with = |predicate: Predicate| -> Result<Bits, IndexError> {
+            self.with_value(&FieldFilter { key: filter.key.clone(), predicate })
+        };
+        let all = || Bits::all(self.segment.count(Space::Memories));
+        let without = |predicate: Predicate| -> Result<Bits, IndexError> {
+            let mut memories = all();
+            memories.subtract(&with(predicate)?);
+            Ok(memories)
+        };
+        match &filter.predicate {
+            Predicate::Absent => without(Predicate::Exists),
+            Predicate::Is(Comparison::NotEqual, wanted) => {
+                without(Predicate::Is(Comparison::Equal, wanted.clone()))
+            }
+            // Each of the wanted may be in another value.
+            Predicate::Contains(wanted) => {
+                let mut memories = all();
+                for one in wanted {
+                    memories.intersect(&with(Predicate::Contains(vec![one.clone()]))?);
+                }
+                Ok(memories)
+            }
+            Predicate::Exists | Predicate::Is(..) | Predicate::In(_) | Predicate::Between(..) => {
+                self.with_value(filter)
+            }
+        }
+    }
+
+    /// Returns the memories of which one value of a field passes a filter.
+    ///
+    /// The values of a field are the terms with its prefix, so each different value is looked at
+    /// once, however many memories have it.
+    fn with_value(&self, filter: &FieldFilter) -> Result<Bits, IndexError> {
+        let mut memories = Bits::none(self.segment.count(Space::Memories));
+        let prefix = field_prefix(&filter.key);
+        self.segment.each_with_prefix(&prefix, |term, postings| {
+            let value = str::from_utf8(term.get(prefix.len()..).unwrap_or_default());
+            if filter.accepts(std::iter::once(value.ok().ok_or(IndexError::Damaged)?)) {
+                for posting in Postings::new(postings) {
+                    memories.insert(posting?.doc)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(memories)
+    }
+}

@@ -1,0 +1,294 @@
+//! Where the words of a phrase are.
+
+use std::collections::BTreeSet;
+
+use quipu_notes::{Phrase, TermMatch};
+
+use crate::index::{
+    Bits, Doc, Field, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView,
+    Space, Weights, word,
+};
+
+/// How often a phrase is in a document, weighted by the fields in which it is.
+pub(crate) type Weight = f32;
+
+/// How much an occurrence in a field counts.
+fn weight(field: Field) -> Weight {
+    match field {
+        Field::Title | Field::TitleForms => 6.0,
+        Field::Tags => 4.0,
+        Field::Headings => 2.5,
+        Field::Body => 1.0,
+        Field::Forms => 0.4,
+    }
+}
+
+/// The phrases that a search looks for, ready to be looked up in many segments.
+#[derive(Debug)]
+pub(crate) struct Phrases {
+    space: Space,
+    all: Vec<Prepared>,
+}
+
+/// A phrase of a [`Phrases`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PhraseId(usize);
+
+#[derive(Debug)]
+struct Prepared {
+    phrase: Phrase,
+    fields: Fields,
+    weights: Weights,
+    /// The terms of its words.
+    terms: Vec<Vec<u8>>,
+}
+
+impl Phrases {
+    pub(crate) fn new(space: Space) -> Self {
+        Self { space, all: Vec::new() }
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Adds a phrase that is looked for in some fields, unless it is there already.
+    pub(crate) fn add(&mut self, phrase: Phrase, fields: Fields) -> PhraseId {
+        let is_same = |known: &Prepared| known.fields == fields && known.phrase == phrase;
+        let known = self.all.iter().position(is_same);
+        PhraseId(known.unwrap_or_else(|| {
+            let terms = phrase.terms.iter().map(|term| word(self.space, term)).collect();
+            let weigh = |field| if fields.contains(field) { weight(field) } else { 0.0 };
+            self.all.push(Prepared { phrase, fields, weights: Weights::new(weigh), terms });
+            self.all.len() - 1
+        }))
+    }
+
+    pub(crate) fn get(&self, id: PhraseId) -> Option<&Phrase> {
+        self.all.get(id.0).map(|prepared| &prepared.phrase)
+    }
+
+    /// Returns the live documents that have a phrase, in ascending order, with the weight of its
+    /// occurrences.
+    pub(crate) fn look_up(
+        &self,
+        id: PhraseId,
+        segment: &SegmentView<'_>,
+        live: &Bits,
+    ) -> Result<Vec<(Doc, Weight)>, IndexError> {
+        let Some(Prepared { phrase, weights, terms, .. }) = self.all.get(id.0) else {
+            return Ok(Vec::new());
+        };
+        match (terms.as_slice(), phrase.last) {
+            ([term], TermMatch::Exact) => exact(segment, term, weights, live),
+            ([prefix], TermMatch::Prefix) => {
+                let sums = vec![0.0; segment.count(self.space)];
+                with_prefix(segment, prefix, weights, (live, sums))
+            }
+            (terms, last) => {
+                let mut words = Vec::new();
+                for (place, term) in terms.iter().enumerate() {
+                    let is_prefix = last == TermMatch::Prefix && place + 1 == terms.len();
+                    let lists = if is_prefix {
+                        lists_with_prefix(segment, term)?
+                    } else {
+                        segment.list(term)?.into_iter().collect()
+                    };
+                    if lists.is_empty() {
+                        return Ok(Vec::new());
+                    }
+                    words.push(lists);
+                }
+                adjacent(&words, weights, live)
+            }
+        }
+    }
+}
+
+fn exact(
+    segment: &SegmentView<'_>,
+    term: &[u8],
+    weights: &Weights,
+    live: &Bits,
+) -> Result<Vec<(Doc, Weight)>, IndexError> {
+    let mut found = Vec::new();
+    let mut add = |doc, weight| {
+        if weight > 0.0 && live.contains(doc) {
+            found.push((doc, weight));
+        }
+    };
+    segment.with_postings(term, |postings| Ok(weights.each(postings, &mut add)?))?;
+    Ok(found)
+}
+
+fn with_prefix(
+    segment: &SegmentView<'_>,
+    prefix: &[u8],
+    weights: &Weights,
+    (live, mut sums): (&Bits, Vec<Weight>),
+) -> Result<Vec<(Doc, Weight)>, IndexError> {
+    // A document that the segment does not have is no live one either.
+    let mut add = |doc: Doc, weight: Weight| {
+        if let Some(sum) = usize::try_from(doc).ok().and_then(|doc| sums.get_mut(doc)) {
+            *sum += weight;
+        }
+    };
+    segment.each_with_prefix(prefix, |_, postings| Ok(weights.each(postings, &mut add)?))?;
+    let found = (0..).zip(sums).filter(|(doc, sum)| *sum > 0.0 && live.contains(*doc));
+    Ok(found.collect())
+}
+
+fn lists_with_prefix(segment: &SegmentView<'_>, prefix: &[u8]) -> Result<Vec<List>, IndexError> {
+    let mut terms = Vec::new();
+    segment.each_with_prefix(prefix, |term, _| {
+        terms.push(term.to_vec());
+        Ok(())
+    })?;
+    let mut lists = Vec::new();
+    for term in terms {
+        lists.extend(segment.list(&term)?);
+    }
+    Ok(lists)
+}
+
+/// Returns the documents in which words stand next to each other. Each word is one or several lists.
+///
+/// All lists are walked at once, and positions are read only in documents that have every word.
+fn adjacent(
+    words: &[Vec<List>],
+    weights: &Weights,
+    live: &Bits,
+) -> Result<Vec<(Doc, Weight)>, IndexError> {
+    let mut walks: Vec<_> = words.iter().map(|lists| Walk::new(lists)).collect();
+    let mut found = Vec::new();
+    let mut doc = 0;
+    'documents: loop {
+        let mut is_everywhere = true;
+        for walk in &mut walks {
+            match walk.advance_to(doc)? {
+                None => break 'documents,
+                Some(at) if at > doc => {
+                    doc = at;
+                    is_everywhere = false;
+                }
+                Some(_) => {}
+            }
+        }
+        if !is_everywhere {
+            continue;
+        }
+        if live.contains(doc) {
+            for walk in &mut walks {
+                walk.read_places()?;
+            }
+            let sum = phrase_weight(&mut walks, weights);
+            if sum > 0.0 {
+                found.push((doc, sum));
+            }
+        }
+        doc += 1;
+    }
+    Ok(found)
+}
+
+/// Returns what the places count together at which the words follow each other.
+fn phrase_weight(walks: &mut [Walk<'_>], weights: &Weights) -> Weight {
+    let Some((first, rest)) = walks.split_first_mut() else { return 0.0 };
+    let mut sum = 0.0;
+    for &place in &first.places {
+        let follows = |(walk, distance): (&mut Walk<'_>, u32)| walk.has_place(place.plus(distance));
+        if rest.iter_mut().zip(1..).all(follows) {
+            sum += weights.of(place.field());
+        }
+    }
+    sum
+}
+
+/// Walks the documents of a word.
+struct Walk<'l> {
+    lists: Vec<ListWalk<'l>>,
+    /// Where the word stands in the current document, in order.
+    places: Vec<Place>,
+    /// The first of the places that may still be asked for.
+    next_place: usize,
+}
+
+struct ListWalk<'l> {
+    postings: Postings<'l>,
+    positions: Positions<'l>,
+    current: Option<Posting>,
+    /// Whether the positions of the current document were read already.
+    is_read: bool,
+}
+
+impl<'l> Walk<'l> {
+    fn new(lists: &'l [List]) -> Self {
+        let walk = |list: &'l List| ListWalk {
+            postings: Postings::new(&list.postings),
+            positions: Positions::new(&list.positions),
+            current: None,
+            is_read: false,
+        };
+        Self { lists: lists.iter().map(walk).collect(), places: Vec::new(), next_place: 0 }
+    }
+
+    /// Returns whether the word stands at a place. Places are asked for in their order.
+    fn has_place(&mut self, wanted: Place) -> bool {
+        while let Some(place) = self.places.get(self.next_place) {
+            if *place >= wanted {
+                return *place == wanted;
+            }
+            self.next_place += 1;
+        }
+        false
+    }
+
+    /// Goes to the first document that is not before `doc`, and returns it.
+    fn advance_to(&mut self, doc: Doc) -> Result<Option<Doc>, IndexError> {
+        let mut first = None;
+        for list in &mut self.lists {
+            list.advance_to(doc)?;
+            let at = list.current.map(|posting| posting.doc);
+            first = first.into_iter().chain(at).min();
+        }
+        Ok(first)
+    }
+
+    fn read_places(&mut self) -> Result<(), IndexError> {
+        self.places.clear();
+        self.next_place = 0;
+        let doc = self.lists.iter().filter_map(|list| list.current).map(|it| it.doc).min();
+        for list in &mut self.lists {
+            let Some(posting) = list.current.filter(|posting| Some(posting.doc) == doc) else {
+                continue;
+            };
+            list.positions.read_into(&posting, &mut self.places)?;
+            list.is_read = true;
+        }
+        if self.lists.len() > 1 {
+            // Several terms with one prefix may be in one document.
+            let places: BTreeSet<_> = self.places.drain(..).collect();
+            self.places.extend(places);
+        }
+        Ok(())
+    }
+}
+
+impl ListWalk<'_> {
+    fn advance_to(&mut self, doc: Doc) -> Result<(), IndexError> {
+        loop {
+            match &self.current {
+                Some(posting) if posting.doc >= doc => return Ok(()),
+                Some(posting) if !self.is_read => {
+                    self.positions.take(posting)?;
+                }
+                Some(_) | None => {}
+            }
+            self.is_read = false;
+            self.current = self.postings.next().transpose()?;
+            if self.current.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}

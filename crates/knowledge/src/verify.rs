@@ -1,0 +1,202 @@
+//! Checking that the index holds what the texts say.
+//!
+//! Every memory is read again, and what would be indexed of it is compared with what the segments
+//! hold. Both are reduced to a digest for each document that does not depend on the order of the parts, so
+//! that the lists need to be walked only once.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::ops::Bound;
+
+use quipu_core::Error;
+use quipu_core::backend::{MemoryQuery, Reader};
+use quipu_core::engine::{CheckReport, Remedy};
+use quipu_core::model::{Directory, Memory, MemoryId, StoreId, View};
+
+use crate::Knowledge;
+use crate::entry::Entry;
+use crate::index::{
+    Document, Field, IndexError, Positions, Posting, Postings, SegmentView, Space, StoreView,
+    memory_term,
+};
+use crate::lookup::Lookup;
+
+/// How many memories are read at once.
+const PAGE: usize = 256;
+
+/// A document, by its memory and its place in it.
+type Place = (MemoryId, Space, u32);
+
+/// What the index has of each document.
+type Digests = HashMap<Place, u64>;
+
+impl Knowledge {
+    /// Verifies every invariant of the data, and that the index holds what the texts say.
+    pub fn check(&self) -> Result<CheckReport, Error> {
+        self.check_with(&|_| ())
+    }
+
+    /// Like [`check`](Self::check), and calls `progress` with what was looked at so far.
+    pub fn check_with(&self, progress: &dyn Fn(&CheckReport)) -> Result<CheckReport, Error> {
+        let mut report = self.engine.check_with(progress)?;
+        for store in self.indexer.all_stores()? {
+            for message in self.lookup(&[store], |lookup| differences(lookup, store))? {
+                report.add(message, Remedy::Rebuild);
+            }
+        }
+        Ok(report)
+    }
+
+    /// Computes everything that is derived again, the whole index among it.
+    pub fn rebuild(&self) -> Result<(), Error> {
+        self.engine.rebuild()?;
+        self.indexer.discard()?;
+        self.follow(None).map(drop)
+    }
+}
+
+/// Returns a sentence for everything that is wrong with the index of a store.
+fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error> {
+    // It may have been deleted, or the index may lack what cannot be written now.
+    let Some(view) = lookup.view(store).filter(|_| !lookup.is_behind) else {
+        return Ok(Vec::new());
+    };
+    let mut indexed = digests(view).map_err(|error| lookup.failed(error))?;
+    let mut problems = Vec::new();
+    let mut start = Bound::Unbounded;
+    loop {
+        let memories = page(lookup.reader, store, start)?;
+        let Some(last) = memories.last() else { break };
+        start = Bound::Excluded(last.path.as_str().to_owned());
+        for memory in memories {
+            let card = lookup.full_note(store, memory.id)?;
+            let is_newer = card.as_ref().is_none_or(|card| card.version != memory.version);
+            if is_newer && memory.updated_at > lookup.reached(store) {
+                // It was changed after the index was read.
+                indexed.retain(|(id, ..), _| *id != memory.id);
+                continue;
+            }
+            let Entry { card: expected, documents } = Entry::read(&memory);
+            let mut is_right = card == Some(expected);
+            let facts = [
+                (Space::Observations, documents.observations),
+                (Space::Relations, documents.relations),
+            ];
+            let mut compare = |place: Place, document: &Document, is_memory: bool| {
+                let digest = digest(document, is_memory.then_some(memory.id));
+                is_right &= indexed.remove(&place) == Some(digest);
+            };
+            compare((memory.id, Space::Memories, 0), &documents.memory, true);
+            for (space, facts) in facts {
+                for (position, fact) in (0..).zip(&facts) {
+                    compare((memory.id, space, position), fact, false);
+                }
+            }
+            if !is_right {
+                let Memory { id, path, .. } = &memory;
+                problems.push(format!(
+                    "the index does not hold the memory `{id}` at `{path}` as it is"
+                ));
+            }
+        }
+    }
+    indexed.retain(|(memory, space, _), _| {
+        *space == Space::Memories && lookup.reader.memory(store, *memory, View::Basic).is_ok()
+    });
+    for (memory, ..) in indexed.into_keys() {
+        problems.push(format!("the index holds the memory `{memory}`, which does not exist"));
+    }
+    Ok(problems)
+}
+
+fn page(reader: &dyn Reader, store: StoreId, start: Bound<String>) -> Result<Vec<Memory>, Error> {
+    let directory = Directory::root();
+    reader.memories(store, &MemoryQuery { directory, start, limit: PAGE, view: View::Full })
+}
+
+fn digests(view: &StoreView<'_>) -> Result<Digests, IndexError> {
+    let mut digests = Digests::new();
+    for segment in &view.segments {
+        for space in Space::ALL {
+            add_lengths(segment, space, &mut digests)?;
+        }
+        let live = [
+            segment.live(Space::Memories)?,
+            segment.live(Space::Observations)?,
+            segment.live(Space::Relations)?,
+        ];
+        segment.each_list(|term, postings, positions| {
+            let space = Space::of_term(term).ok_or(IndexError::Damaged)?;
+            let mut positions = Positions::new(positions);
+            for posting in Postings::new(postings) {
+                let posting = posting?;
+                let parts = parts_of(term, &posting, &mut positions)?;
+                if space.pick(live.each_ref()).contains(posting.doc) {
+                    let sum = digests.entry(place(segment, space, posting.doc)?).or_default();
+                    *sum = sum.wrapping_add(parts);
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(digests)
+}
+
+/// Returns the digest of what a list says about a document.
+fn parts_of(
+    term: &[u8],
+    posting: &Posting,
+    positions: &mut Positions<'_>,
+) -> Result<u64, IndexError> {
+    if positions.is_empty() && posting.counts.is_mark() {
+        return Ok(hashed(&term));
+    }
+    let mut places = if positions.is_empty() { Vec::new() } else { positions.read(posting)? };
+    for field in [Field::TitleForms, Field::Forms] {
+        if posting.counts.of(field) > 0 {
+            places.push((field, 0));
+        }
+    }
+    let hashes = places.into_iter().map(|(field, position)| hashed(&(term, field, position)));
+    Ok(hashes.fold(0, u64::wrapping_add))
+}
+
+/// Adds the documents of a segment with their lengths.
+fn add_lengths(
+    segment: &SegmentView<'_>,
+    space: Space,
+    digests: &mut Digests,
+) -> Result<(), IndexError> {
+    let lengths = segment.lengths(space)?;
+    for doc in segment.live(space)?.iter() {
+        let sum = digests.entry(place(segment, space, doc)?).or_default();
+        *sum = sum.wrapping_add(hashed(&lengths.get(doc)?));
+    }
+    Ok(())
+}
+
+fn place(segment: &SegmentView<'_>, space: Space, doc: u32) -> Result<Place, IndexError> {
+    let fact = segment.fact(space, doc)?;
+    Ok((segment.memory(fact.memory)?, space, fact.position))
+}
+
+/// Returns the digest of what is to be indexed.
+fn digest(document: &Document, memory: Option<MemoryId>) -> u64 {
+    let mut sum = hashed(&document.length);
+    for (term, field, position) in &document.words {
+        sum = sum.wrapping_add(hashed(&(term.as_slice(), *field, *position)));
+    }
+    for mark in &document.marks {
+        sum = sum.wrapping_add(hashed(&mark.as_slice()));
+    }
+    if let Some(memory) = memory {
+        sum = sum.wrapping_add(hashed(&memory_term(memory).as_slice()));
+    }
+    sum
+}
+
+fn hashed(value: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,8 @@
+//! Tests of what doors use, over the simplest backend.
+
+#[path = "it/random.rs"]
+mod random;
+#[path = "it/ranking.rs"]
+mod ranking;
+#[path = "it/suite.rs"]
+mod suite;

@@ -1,0 +1,31 @@
+//! What Quipu understands of text.
+//!
+//! A memory's text is a markdown [`Note`] with links to other notes; what people type into a
+//! search is a [`Query`](query::Query); both become the same terms in the [`tokenizer`]. All of it
+//! is pure: text in, data out. Nothing here knows what a store is, reads a file or fails: a strange
+//! text is still a note, and a strange query is still words.
+//!
+//! Ids, paths and moments are plain text and [`jiff::Timestamp`]s, for the caller to turn into its
+//! own types.
+
+pub mod edit;
+mod filter;
+mod glob;
+mod identifier;
+mod note;
+mod permalink;
+mod phrase;
+pub mod query;
+mod snippet;
+pub mod tokenizer;
+
+pub use filter::{Comparison, FieldFilter, Predicate};
+pub use glob::Glob;
+pub use identifier::{Identifier, Proximity, Reference, alias_key, path_candidates};
+pub use note::{
+    Edge, Heading, KIND_DEFAULT, LINKS_TO, Link, LinkStyle, LinkTarget, Note, Observation,
+    Relation, Remark, TimeKind, TimeQualifier, Value,
+};
+pub use permalink::{numbered_permalink, permalink, slug};
+pub use phrase::{Phrase, TermMatch};
+pub use snippet::{Snippet, snippet};

@@ -1,0 +1,93 @@
+//! Data that earlier programs wrote opens, and nothing of it is lost.
+//!
+//! Each file in `tests/fixtures` was written by the last program with that schema, and is never
+//! written again.
+
+use std::fs;
+
+use quipu_core::backend::{Sequence, VersionFilter, VersionQuery};
+use quipu_core::model::{MemoryPath, Operation, View};
+use quipu_knowledge::{Knowledge, SearchRequest};
+use quipu_sqlite::DATABASE_FILE;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::support::{Files, engine, path};
+
+const SCHEMA_5: &[u8] = include_bytes!("../fixtures/schema-5.db");
+
+fn opened(database: &[u8]) -> (TempDir, Knowledge) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join(DATABASE_FILE), database).expect("it is written");
+    let engine = engine(directory.path());
+    (directory, engine)
+}
+
+/// The index was in the database, and moved into a file of its own.
+#[test]
+fn schema_5_opens_with_everything_in_it() {
+    let (directory, engine) = opened(SCHEMA_5);
+    let workspace = engine.default_workspace().unwrap().id;
+    let notes = engine.find_store(workspace, "notes").unwrap().id;
+    let memory = engine.memory_at(notes, &path("/tea.md"), View::Full).unwrap();
+    assert!(memory.content.unwrap().as_str().contains("brewed at 75 degrees"));
+    let all = VersionQuery {
+        filter: VersionFilter::default(),
+        before: None,
+        limit: 99,
+        view: View::Full,
+    };
+    let versions = engine.versions(notes, &all).unwrap().items;
+    assert_eq!(versions.len(), 6);
+    assert_eq!(versions.iter().filter(|it| it.redaction.is_some()).count(), 1);
+    assert_eq!(versions.iter().filter(|it| it.operation == Operation::Deleted).count(), 1);
+    assert!(engine.find_store(workspace, "archive").unwrap().archived_at.is_some());
+    assert_eq!(engine.keys(workspace).unwrap().len(), 1);
+
+    let found = |text: &str| {
+        let page = engine.search(&SearchRequest::new(vec![notes], text)).unwrap();
+        page.hits.into_iter().map(|hit| hit.note.path).collect::<Vec<MemoryPath>>()
+    };
+    assert_eq!(found("brewing"), [path("/tea.md")]);
+    assert_eq!(found("zebra"), [path("/late.md")]);
+    assert_eq!(found("water"), []);
+    let gone = engine.restore_store(workspace, "gone", None).unwrap().id;
+    assert_eq!(engine.memory_at(gone, &path("/gone.md"), View::Basic).unwrap().size_bytes, 2);
+    assert_eq!(engine.check().unwrap().problems, []);
+    assert_eq!(Files::read(directory.path()).with("hunter2"), Vec::<&str>::new());
+}
+
+/// Nothing of the old index is left in the database.
+#[test]
+fn the_index_of_schema_5_is_gone() {
+    let (directory, engine) = opened(SCHEMA_5);
+    engine.finish_erasing().unwrap();
+    drop(engine);
+    let database = Connection::open(directory.path().join(DATABASE_FILE)).unwrap();
+    let sql = "SELECT group_concat(name) FROM sqlite_schema
+        WHERE name LIKE '%note%' OR name LIKE '%fact%' OR name LIKE '%link%'";
+    let left: Option<String> = database.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, None);
+}
+
+/// Before schema 4 nothing said whose a deleted store was.
+#[test]
+fn stores_that_were_deleted_before_schema_4_belong_to_the_only_workspace() {
+    let directory = tempfile::tempdir().unwrap();
+    let older = Connection::open(directory.path().join(DATABASE_FILE)).unwrap();
+    for migration in [
+        include_str!("../../migrations/0001.sql"),
+        include_str!("../../migrations/0002.sql"),
+        include_str!("../../migrations/0003.sql"),
+        "INSERT INTO workspaces (id, name, created_at) VALUES (zeroblob(16), 'default', 1);
+        INSERT INTO changes VALUES (1, 1, randomblob(16), 'store_deleted', NULL);
+        PRAGMA application_id = 0x51697075; PRAGMA user_version = 3;",
+    ] {
+        older.execute_batch(migration).unwrap();
+    }
+    drop(older);
+    let engine = engine(directory.path());
+    let workspace = engine.default_workspace().unwrap().id;
+    let news = engine.news(Sequence(0), 10).unwrap();
+    assert_eq!(news.iter().map(|it| it.workspace).collect::<Vec<_>>(), [Some(workspace)]);
+}
