@@ -109,8 +109,14 @@ impl Call {
         if !self.asked.progress.is_wanted() {
             return Ok(());
         }
+        let step = |done| self.asked.progress.step(done, 2.0, "bringing the index up to date");
+        // An index that is current reports nothing, and its client still waits for a first sign.
+        step(0.0);
         self.engine().catch_up(stores, &|done: f64| {
-            self.asked.progress.step(done, 2.0, "bringing the index up to date");
+            // The protocol wants every value to be larger than the last.
+            if done > 0.0 {
+                step(done);
+            }
             self.require_wanted()
         })
     }
