@@ -2,8 +2,8 @@
 //!
 //! This module keeps documents and their terms and knows nothing of markdown or queries.
 //! [`postings`] are lists of documents, [`block`]s hold the lists of neighboring terms, and a
-//! [`segment`] is everything of some documents, in memory or in the rows of a [`file`]. A [`view`] is the
-//! index of one store to read, a [`batch`] brings changes in, [`upkeep`] merges segments, and [`scrub`]
+//! [`segment`] is everything of some documents, in memory or in the rows of a [`mod@file`]. A [`view`] is the
+//! index of one store to read, a [`batch`] brings changes in, [`upkeep`] merges segments, and [`mod@scrub`]
 //! takes out what must not be there any more.
 
 mod batch;

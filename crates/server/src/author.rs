@@ -48,7 +48,7 @@ pub struct DraftedSession {
 }
 
 impl DraftedSession {
-    /// Takes a session that [`Knowledge::draft_session`] has made.
+    /// Takes a session that [`quipu_core::Engine::draft_session`] has made.
     pub fn new(session: Session) -> Self {
         Self { session, is_recorded: AtomicBool::new(false) }
     }
