@@ -10,7 +10,7 @@ mod empty;
 use std::collections::BTreeSet;
 
 use document::{Document, list, object};
-use quipu_server::http::routes;
+use quipu_server::routes;
 use serde_json::{Value, json};
 
 #[test]

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Name, StoreId};
-use quipu_server::http::webhooks::{Delivering, Endpoint, Pauses, deliver};
+use quipu_server::webhooks::{Delivering, Endpoint, Pauses, deliver};
 use serde_json::Value;
 use sha2::Sha256;
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use http_body_util::BodyExt as _;
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

@@ -11,8 +11,8 @@ use futures_util::{StreamExt as _, stream};
 use quipu_core::engine::{NewKey, NewStore};
 use quipu_core::model::{Name, Role, StoreId};
 use quipu_core::settings::Limits;
-use quipu_server::PoolSettings;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
+use quipu_service::pool::PoolSettings;
 use serde_json::{Value, json};
 
 use super::{Server, server, server_with};

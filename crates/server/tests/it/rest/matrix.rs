@@ -11,7 +11,7 @@ use quipu_core::model::{
     Access, Actor, Content, Instructions, KeyId, MemoryPath, Name, Role, SessionId, StoreId,
 };
 use quipu_core::settings::Limits;
-use quipu_server::http::{HttpSettings, routes};
+use quipu_server::{HttpSettings, routes};
 use tower::ServiceExt as _;
 
 use super::{Server, server_with};

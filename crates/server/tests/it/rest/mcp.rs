@@ -8,12 +8,12 @@ use http_body_util::BodyExt as _;
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Actor, Instructions, Name, Role, View};
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
-use quipu_server::mcp::Hosts;
+use quipu_mcp::Hosts;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::{Reply, Server, server, server_with};
+use super::{Reply, Server, server, server_at, server_with};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -481,7 +481,7 @@ async fn strange_hosts_and_origins_are_refused() {
     let list = json!([message("ping", &json!({})), message("ping", &json!({}))]);
     assert_eq!(loopback.send(request(&loopback.key, &headers, &list)).await.status, 403);
     let hosts = Hosts::Only(vec!["memory.example".to_owned()]);
-    let public = server_with(HttpSettings { hosts, ..HttpSettings::default() }, Limits::default());
+    let public = server_at(&hosts, HttpSettings::default(), Limits::default());
     let named = [("host", "memory.example"), ("origin", "https://memory.example")];
     assert_eq!(public.send(request(&public.key, &named, &greeting())).await.status, 200);
     let strange = [("host", "evil.example")];

@@ -6,7 +6,7 @@ use axum::http::Method;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{KeyId, Name, Role, StoreId};
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 
 use super::{Reply, Server, server, server_with, texts};

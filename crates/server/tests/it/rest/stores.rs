@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 
 use super::{server, server_with, texts};

@@ -6,7 +6,7 @@ use axum::http::Method;
 use quipu_core::engine::{NewAttachment, NewKey, NewSession, TokenWish};
 use quipu_core::model::{Access, Instructions, KeyId, Name, Role};
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

@@ -1,0 +1,161 @@
+//! The tools: each is a call or two of the engine, and an answer.
+
+mod context;
+mod directory;
+mod edit;
+mod found;
+mod history;
+mod memory;
+mod moving;
+mod notes;
+mod recent;
+mod search;
+mod shown;
+mod stores;
+
+use std::sync::Arc;
+
+use quipu_core::Error;
+use quipu_core::model::{Actor, Store, StoreId};
+use quipu_knowledge::Knowledge;
+use quipu_service::Author;
+use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::access::{Client, Identity};
+use super::answer::Answer;
+use super::arguments::Arguments;
+use super::{Mcp, catalog};
+
+/// What a client asks, before there is an engine to answer it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) identity: Identity,
+    pub(super) mcp: Mcp,
+    /// Who makes changes, if that is known from an earlier request or from the credential.
+    pub(super) author: Option<Author>,
+    /// What the client calls itself.
+    pub(super) title: String,
+    pub(super) cancelled: CancellationToken,
+    pub(super) progress: Progress,
+}
+
+impl Asked {
+    /// Returns the call that an engine can answer.
+    pub(super) fn call(self: &Arc<Self>, engine: &Knowledge) -> Call {
+        let client = Client { engine: engine.clone(), identity: self.identity.clone() };
+        Call { client, asked: Arc::clone(self) }
+    }
+}
+
+/// One call of a tool.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) client: Client,
+    asked: Arc<Asked>,
+}
+
+/// Tells a client that asked for it how far a call has come.
+#[derive(Debug, Default)]
+pub(super) struct Progress(Option<(Peer<RoleServer>, ProgressToken)>);
+
+impl Progress {
+    pub(super) fn new(context: &RequestContext<RoleServer>) -> Self {
+        let token = context.meta.get_progress_token();
+        Self(token.map(|token| (context.peer.clone(), token)))
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Says that so many of all steps are done. Called in a thread that may wait.
+    fn step(&self, done: f64, all: f64, message: &str) {
+        let Some((peer, token)) = &self.0 else { return };
+        let param = ProgressNotificationParam::new(token.clone(), done)
+            .with_total(all)
+            .with_message(message);
+        if let Err(error) = Handle::current().block_on(peer.notify_progress(param)) {
+            tracing::debug!(%error, "a client does not listen");
+        }
+    }
+}
+
+impl Call {
+    fn engine(&self) -> &Knowledge {
+        &self.client.engine
+    }
+
+    /// Returns who makes the changes of this call.
+    fn actor(&self) -> Result<Actor, Error> {
+        match &self.asked.author {
+            Some(author) => author.actor(self.engine()),
+            None => self.asked.mcp.0.sessions.of(&self.client, &self.asked.title),
+        }
+    }
+
+    /// Returns who makes changes in this store, if that is allowed and still wanted.
+    fn writer(&self, store: &Store) -> Result<Actor, Error> {
+        self.client.require_writing(store)?;
+        self.require_wanted()?;
+        self.actor()
+    }
+
+    /// Brings the index of some stores up to date for a client that wants to hear of it; it can cancel
+    /// in between. The search would do the same, but in silence.
+    fn catch_up(&self, stores: &[StoreId]) -> Result<(), Error> {
+        if !self.asked.progress.is_wanted() {
+            return Ok(());
+        }
+        self.engine().catch_up(stores, &|done: f64| {
+            self.asked.progress.step(done, 2.0, "bringing the index up to date");
+            self.require_wanted()
+        })
+    }
+
+    /// Fails if the client has cancelled the call.
+    fn require_wanted(&self) -> Result<(), Error> {
+        if self.asked.cancelled.is_cancelled() {
+            return Err(Error::invalid("the call was cancelled; nothing was changed"));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a call is expected to change something. If it does not, it is read first, and
+/// nothing is lost but time if it turns out to write.
+pub(super) fn writes(name: &str, arguments: &Arguments) -> bool {
+    if name == catalog::MEMORY { memory::writes(arguments) } else { catalog::writes(name) }
+}
+
+/// Carries out a call.
+pub(super) fn run(call: &Call, name: &str, arguments: &Arguments) -> Result<CallToolResult, Error> {
+    if name == catalog::MEMORY {
+        return memory::run(call, arguments);
+    }
+    let format = arguments.format()?;
+    Ok(answer(call, name, arguments)?.into_result(format))
+}
+
+/// Returns the answer of a tool other than `memory`.
+pub(super) fn answer(call: &Call, name: &str, arguments: &Arguments) -> Result<Answer, Error> {
+    match name {
+        "write_note" => notes::write_note(call, arguments),
+        "read_note" => notes::read_note(call, arguments),
+        "edit_note" => edit::edit_note(call, arguments),
+        "move_note" => moving::move_note(call, arguments),
+        "delete_note" => moving::delete_note(call, arguments),
+        "search_notes" => search::search_notes(call, arguments),
+        "build_context" => context::build_context(call, arguments),
+        "recent_activity" => recent::recent_activity(call, arguments),
+        "list_directory" => directory::list(call, arguments),
+        "list_memory_projects" => stores::list(call),
+        "create_memory_project" => stores::create(call, arguments),
+        "delete_project" => stores::delete(call, arguments),
+        "note_history" => history::note_history(call, arguments),
+        "restore_note" => history::restore_note(call, arguments),
+        other => Err(Error::not_found(format!("there is no tool `{other}`"))),
+    }
+}
