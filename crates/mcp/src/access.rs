@@ -1,4 +1,5 @@
-//! Which stores a client reaches, what it may do there, and which store it means.
+//! Authorization: the stores that a client can reach, its permissions there, and the store that a
+//! name refers to.
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::engine::{NewStore, Principal};
@@ -11,17 +12,17 @@ use quipu_service::tool::MEMORY_STORE;
 
 use super::McpSettings;
 
-/// The store for notes that is made when there is none.
+/// The store that is created for the first note.
 const NOTES_STORE: &str = "notes";
 
-/// Whoever is at the other end, for one request, with an engine to answer it.
+/// The client of one request, with an engine to answer it.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) engine: Knowledge,
     pub(super) identity: Identity,
 }
 
-/// Who is at the other end, and what they may do.
+/// The identity of a client and its permissions.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) workspace: WorkspaceId,
@@ -32,7 +33,7 @@ pub(super) struct Identity {
 /// What a client may do.
 #[derive(Clone, Debug)]
 pub(super) enum Grant {
-    /// Everything in the workspace: it runs on the owner's own machine.
+    /// Everything in the workspace: the owner of the data started this process.
     Everything,
     /// What a key opens.
     Key(Box<Key>),
@@ -61,7 +62,7 @@ impl Grant {
         }
     }
 
-    /// Returns what the agent should do with an attached store; empty when nobody said.
+    /// Returns the instructions for an attached store; empty if there are none.
     pub(super) fn instructions(&self, store: StoreId) -> &str {
         match self {
             Self::Session(session) => {
@@ -79,7 +80,7 @@ impl Grant {
         }
     }
 
-    /// Tells whether the client may make the store that its first note or memory goes to.
+    /// Returns whether the client may create the store for its first note or memory.
     fn makes_first_store(&self) -> bool {
         match self {
             Self::Everything => true,
@@ -88,7 +89,7 @@ impl Grant {
         }
     }
 
-    /// Tells whether the client may write anywhere.
+    /// Returns whether the client may write to any store.
     fn writes(&self) -> bool {
         match self {
             Self::Everything => true,
@@ -101,31 +102,31 @@ impl Grant {
 }
 
 impl Identity {
-    /// Tells whether anything can be changed, anywhere.
+    /// Returns whether the client may write to any store under the server's settings.
     pub(super) fn writes(&self) -> bool {
         self.settings.access == Access::ReadWrite && self.grant.writes()
     }
 
-    /// Returns what may be done in a store, if it can be reached at all.
+    /// Returns the access to a store; `None` if it cannot be reached.
     pub(super) fn access(&self, store: StoreId) -> Option<Access> {
         let granted = self.grant.access(store)?;
         let is_limited = self.settings.access == Access::ReadOnly;
         Some(if is_limited { Access::ReadOnly } else { granted })
     }
 
-    /// Tells whether stores may be created and deleted.
+    /// Returns whether the client may create and delete stores.
     pub(super) fn manages(&self) -> bool {
         self.settings.access == Access::ReadWrite && self.grant.manages_stores()
     }
 
-    /// Tells whether the first note makes a store for it, if there is none.
+    /// Returns whether the client's first note creates a store for it.
     pub(super) fn makes_first_store(&self) -> bool {
         self.settings.access == Access::ReadWrite && self.grant.makes_first_store()
     }
 }
 
 impl Client {
-    /// Fails unless stores may be created and deleted.
+    /// Fails unless the client may create and delete stores.
     pub(super) fn require_management(&self) -> Result<(), Error> {
         if self.identity.manages() {
             return Ok(());
@@ -134,7 +135,7 @@ impl Client {
             .with_hint("use the stores that list_memory_projects shows"))
     }
 
-    /// Fails unless the store may be written to.
+    /// Fails unless the client may write to the store.
     pub(super) fn require_writing(&self, store: &Store) -> Result<(), Error> {
         require_open(store)?;
         match self.identity.access(store.id) {
@@ -175,7 +176,7 @@ impl Client {
         Ok(stores)
     }
 
-    /// Returns the store that an id, a name or a slug means.
+    /// Returns the store with this id, name or slug.
     pub(super) fn store(&self, wanted: &str) -> Result<Store, Error> {
         self.store_that(
             wanted,
@@ -188,7 +189,7 @@ impl Client {
         )
     }
 
-    /// Returns the store that an id or a name means, to the letter.
+    /// Returns the store with exactly this id or name.
     pub(super) fn store_exactly(&self, wanted: &str) -> Result<Store, Error> {
         self.store_that(
             wanted,
@@ -196,8 +197,8 @@ impl Client {
         )
     }
 
-    /// Returns the one store that passes the first test that any passes. Of several, those that are
-    /// not archived count.
+    /// Returns the only store that passes the first test that any store passes. Archived stores
+    /// count only if no other one passes it.
     fn store_that(&self, wanted: &str, tests: &[&dyn Fn(&Store) -> bool]) -> Result<Store, Error> {
         let stores = self.stores()?;
         for fits in tests {
@@ -215,7 +216,7 @@ impl Client {
             .with_hint(format!("the stores are: {}", names(&stores))))
     }
 
-    /// Returns the store that is used when none is named; `None` if there is no rule for one.
+    /// Returns the default store; `None` if no rule selects one.
     pub(super) fn default_store(&self) -> Result<Option<Store>, Error> {
         if let Grant::Session(_) = self.identity.grant {
             return Ok(self.stores()?.into_iter().next());
@@ -234,8 +235,7 @@ impl Client {
         Ok(if stores.len() == 1 { stores.pop() } else { None })
     }
 
-    /// Returns the store that is meant: the one named, or the default one; `None` if there is no
-    /// store for notes yet.
+    /// Returns the named store, or the default one; `None` if there is no store for notes yet.
     pub(super) fn chosen(&self, wanted: Option<&str>) -> Result<Option<Store>, Error> {
         if let Some(wanted) = wanted {
             return self.store(wanted).map(Some);
@@ -252,7 +252,7 @@ impl Client {
         Ok(None)
     }
 
-    /// Returns the store to write notes to: the one named, or the default one, which is made if
+    /// Returns the store to write notes to: the named one, or the default one, which is created if
     /// there is no store for notes at all.
     pub(super) fn store_for_notes(&self, wanted: Option<&str>) -> Result<Store, Error> {
         match (self.chosen(wanted)?, &self.identity.settings.store) {
@@ -262,9 +262,8 @@ impl Client {
         }
     }
 
-    /// Returns the stores to look in: the one named, or the default one and that of the memory
-    /// tool, or all if there is no default. Archived ones must be named,
-    /// unless there are no others.
+    /// Returns the stores to read: the named one, or the default one and that of the memory tool, or
+    /// all if there is no default. Archived stores must be named, unless there are no others.
     pub(super) fn stores_to_read(&self, wanted: Option<&str>) -> Result<Vec<Store>, Error> {
         if let Some(wanted) = wanted {
             return Ok(vec![self.store(wanted)?]);
@@ -280,7 +279,7 @@ impl Client {
         Ok(all)
     }
 
-    /// Returns the store of the memory tool, which is made at its first use.
+    /// Returns the store of the memory tool, which is created at its first use.
     pub(super) fn memory_store(&self) -> Result<Store, Error> {
         let stores = self.stores()?;
         let is_own = |store: &&Store| store.name.as_str() == MEMORY_STORE;
@@ -302,7 +301,7 @@ impl Client {
     }
 
     fn created(&self, name: &str, description: &str) -> Result<Store, Error> {
-        // Somebody else may just have made it.
+        // Another client may have created it in the meantime.
         if let Some(store) = self.stores()?.into_iter().find(|store| store.name.as_str() == name) {
             return require_open(&store).map(|()| store);
         }
@@ -319,7 +318,7 @@ impl Client {
         self.engine.ensure_store(self.identity.workspace, &new)
     }
 
-    /// Returns the shortest name that [`Client::store`] takes for this store.
+    /// Returns the shortest name that [`Client::store`] resolves to this store.
     pub(super) fn short_name(&self, store: &Store) -> String {
         let short = slug(&store.name);
         match self.store(&short) {

@@ -1,4 +1,4 @@
-//! Answers of tools: a text for models, and the same as data.
+//! Answers of tools: a text for models, and the same as structured data.
 
 use quipu_core::Error;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -18,7 +18,7 @@ impl Answer {
         Self { text: text.into(), data }
     }
 
-    /// Writes the answer as the protocol wants it.
+    /// Converts the answer into the protocol's result.
     pub(super) fn into_result(self, format: Format) -> CallToolResult {
         let text = match format {
             Format::Text => self.text,
@@ -30,7 +30,7 @@ impl Answer {
     }
 }
 
-/// Writes an error so that a model can act on it.
+/// Converts an error into an answer that a model can act on.
 pub(super) fn refused(error: &Error) -> CallToolResult {
     let text = match error.hint() {
         Some(hint) => format!("Error: {}; {hint}", error.message()),

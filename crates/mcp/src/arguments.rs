@@ -1,8 +1,8 @@
 //! Arguments as models send them.
 //!
-//! Models slip: a list comes as a comma text or as JSON in a text, a number as a text, an absent
-//! value as `null` or an empty text. All of that is taken; what cannot be understood is refused with
-//! the argument's name.
+//! Models are sloppy: a list comes comma-separated or as JSON in a string, a number as a string, an
+//! absent value as `null` or an empty string. All of that is accepted; anything else is rejected
+//! with the name of the argument.
 
 use quipu_core::Error;
 use quipu_core::model::Timestamp;
@@ -23,7 +23,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// A part of a longer list, as it was asked for.
+/// The page of a list that is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paging {
     /// From 1.
@@ -32,7 +32,7 @@ pub(super) struct Paging {
 }
 
 impl Paging {
-    /// Returns how many things come before this part.
+    /// Returns how many items come before this page.
     pub(super) fn offset(self) -> usize {
         (self.page - 1).saturating_mul(self.page_size)
     }
@@ -43,7 +43,7 @@ impl Arguments {
         Self(values.unwrap_or_default())
     }
 
-    /// Returns everything, as it came.
+    /// Returns all arguments as they came.
     pub(super) fn as_value(&self) -> Value {
         Value::Object(self.0.clone())
     }
@@ -63,13 +63,13 @@ impl Arguments {
         }
     }
 
-    /// Returns a text that says something: an empty one counts as none.
+    /// Returns a trimmed text; an empty one counts as absent.
     pub(super) fn word(&self, name: &str) -> Result<Option<String>, Error> {
         let text = self.text(name)?;
         Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
     }
 
-    /// Returns the first of several names that says something.
+    /// Returns the first of several arguments that is present and not empty.
     pub(super) fn first_word(&self, names: &[&str]) -> Result<Option<String>, Error> {
         for name in names {
             if let Some(word) = self.word(name)? {
@@ -79,12 +79,12 @@ impl Arguments {
         Ok(None)
     }
 
-    /// Returns a text that must say something.
+    /// Returns a text that must be present and not empty.
     pub(super) fn required(&self, name: &str) -> Result<String, Error> {
         self.word(name)?.ok_or_else(|| missing(name))
     }
 
-    /// Returns a text that must be there, but may be empty.
+    /// Returns a text that must be present, but may be empty.
     pub(super) fn required_text(&self, name: &str) -> Result<String, Error> {
         self.text(name)?.ok_or_else(|| missing(name))
     }
@@ -108,18 +108,18 @@ impl Arguments {
         }
     }
 
-    /// Returns a whole number between 1 and `max`; larger ones are cut.
+    /// Returns a whole number, clamped to between 1 and `max`.
     pub(super) fn count(&self, name: &str, default: usize, max: usize) -> Result<usize, Error> {
         Ok(self.number(name)?.unwrap_or(default).clamp(1, max))
     }
 
-    /// Returns the part of a list that is asked for.
+    /// Returns the requested page of a list.
     pub(super) fn paging(&self, default: usize, max: usize) -> Result<Paging, Error> {
         let page_size = self.count("page_size", default, max)?;
         Ok(Paging { page: self.count("page", 1, usize::MAX)?, page_size })
     }
 
-    /// Returns a yes or no.
+    /// Returns a boolean.
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
         let text = match self.get(name) {
             None => return Ok(None),
@@ -134,7 +134,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a list of words, however it is written.
+    /// Returns a list of words in any of its notations.
     pub(super) fn list(&self, name: &str) -> Result<Vec<String>, Error> {
         match self.get(name) {
             None => Ok(Vec::new()),
@@ -151,7 +151,7 @@ impl Arguments {
         }
     }
 
-    /// Returns named values, as an object or as JSON in a text.
+    /// Returns an object, which may be JSON in a string.
     pub(super) fn object(&self, name: &str) -> Result<Map<String, Value>, Error> {
         match self.get(name) {
             None => Ok(Map::new()),
@@ -167,7 +167,7 @@ impl Arguments {
         }
     }
 
-    /// Returns one of a few words.
+    /// Returns one of `choices`, ignoring case.
     pub(super) fn choice(
         &self,
         name: &str,
@@ -182,7 +182,7 @@ impl Arguments {
         }
     }
 
-    /// Returns how the answer is to be written.
+    /// Returns the requested output format.
     pub(super) fn format(&self) -> Result<Format, Error> {
         match self.choice("output_format", &["text", "json"])? {
             Some("json") => Ok(Format::Json),
@@ -190,7 +190,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a moment in the past.
+    /// Returns a point in time, absolute or relative to `now`.
     pub(super) fn since(&self, name: &str, now: Timestamp) -> Result<Option<Timestamp>, Error> {
         let Some(word) = self.word(name)? else { return Ok(None) };
         match timeframe::since(&word, now) {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_in_three_forms() {
+    fn lists_have_three_notations() {
         let forms = [json!(["a", "b"]), json!("a, b"), json!("[\"a\", \"b\"]")];
         for form in forms {
             let given = arguments(&json!({ "tags": form }));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_as_texts_too() {
+    fn numbers_may_be_strings() {
         for form in [json!(3), json!("3"), json!(3.0), json!(" 3 ")] {
             assert_eq!(arguments(&json!({ "page": form })).number("page").unwrap(), Some(3));
         }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_come_as_texts_and_numbers_too() {
+    fn flags_may_be_strings_or_numbers() {
         for form in [json!(true), json!("true"), json!("True"), json!(1)] {
             assert_eq!(arguments(&json!({ "x": form })).flag("x").unwrap(), Some(true));
         }
@@ -266,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn objects_come_as_json_texts_too() {
+    fn objects_may_be_json_strings() {
         let given = arguments(&json!({"metadata": "{\"a\": 1}"}));
         assert_eq!(given.object("metadata").unwrap().get("a"), Some(&json!(1)));
         assert!(arguments(&json!({"metadata": "a=1"})).object("metadata").is_err());
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named() {
+    fn errors_name_the_argument() {
         let error = arguments(&json!({})).required("identifier").unwrap_err();
         assert_eq!(error.message(), "the argument `identifier` is missing");
         let error = arguments(&json!({"type": "new"})).choice("type", &["old"]).unwrap_err();

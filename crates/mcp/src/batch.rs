@@ -1,17 +1,17 @@
-//! Several messages in one list: the batches of revision 2025-03-26.
+//! Batches: several messages in one list, which revision 2025-03-26 has.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// So many messages come in one list at most.
+/// The maximum number of messages in a batch.
 pub(super) const MESSAGES_MAX: usize = 100;
 
 /// Why a list of messages is refused.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    NoJson(serde_json::Error),
+    NotJson(serde_json::Error),
     Empty,
     TooMany,
 }
@@ -19,7 +19,7 @@ pub(super) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoJson(error) => write!(f, "the list of messages is not JSON: {error}"),
+            Self::NotJson(error) => write!(f, "the list of messages is not JSON: {error}"),
             Self::Empty => f.write_str("the list of messages is empty"),
             Self::TooMany => {
                 write!(f, "a list has at most {MESSAGES_MAX} messages; send the others in another")
@@ -28,9 +28,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Reads a list of messages. What is beyond the limit is never built, only counted.
+/// Parses a list of messages. Those beyond the limit are skipped, never allocated.
 pub(super) fn messages(text: &[u8]) -> Result<Vec<Value>, Refusal> {
-    match serde_json::from_slice(text).map_err(Refusal::NoJson)? {
+    match serde_json::from_slice(text).map_err(Refusal::NotJson)? {
         Several(None) => Err(Refusal::TooMany),
         Several(Some(messages)) if messages.is_empty() => Err(Refusal::Empty),
         Several(Some(messages)) => Ok(messages),
@@ -80,16 +80,16 @@ mod tests {
     }
 
     #[test]
-    fn a_list_may_have_so_many_messages_and_no_more() {
+    fn a_batch_has_between_one_message_and_the_maximum() {
         assert_eq!(messages(&list(MESSAGES_MAX)).unwrap().len(), MESSAGES_MAX);
         assert!(matches!(messages(&list(MESSAGES_MAX + 1)), Err(Refusal::TooMany)));
         assert!(matches!(messages(&list(0)), Err(Refusal::Empty)));
     }
 
     #[test]
-    fn a_long_list_that_is_broken_is_no_json() {
+    fn a_malformed_list_is_not_json_however_long_it_is() {
         let mut broken = list(2 * MESSAGES_MAX);
         broken.pop();
-        assert!(matches!(messages(&broken), Err(Refusal::NoJson(_))));
+        assert!(matches!(messages(&broken), Err(Refusal::NotJson(_))));
     }
 }

@@ -22,10 +22,10 @@ pub(super) const MEMORY: &str = "memory";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSet(BTreeSet<String>);
 
-/// The tools that are offered only if they are asked for: one mistaken call would cost a whole store.
+/// The tools that are offered on request only: one mistaken call would cost a whole store.
 const ADMIN: [&str; 1] = ["delete_project"];
 
-/// Says that a word names no tool and no group of tools.
+/// A word that names neither a tool nor a group of tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTool(String);
 
@@ -46,7 +46,7 @@ impl std::error::Error for UnknownTool {}
 impl FromStr for ToolSet {
     type Err = UnknownTool;
 
-    /// Reads names of tools and of groups, with commas in between.
+    /// Parses a comma-separated list of tools and groups.
     fn from_str(text: &str) -> Result<Self, UnknownTool> {
         let mut names = BTreeSet::new();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -72,14 +72,14 @@ impl FromStr for ToolSet {
 }
 
 impl Default for ToolSet {
-    /// Returns all tools but those that must be asked for.
+    /// Returns all tools except those that are offered on request only.
     fn default() -> Self {
         "all".parse().expect("a group of tools")
     }
 }
 
 impl fmt::Display for ToolSet {
-    /// Writes what [`ToolSet::from_str`] reads.
+    /// Writes what [`ToolSet::from_str`] parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::default() {
             return f.write_str("all");
@@ -93,13 +93,13 @@ impl ToolSet {
         self.0.contains(&*tool.name)
     }
 
-    /// Returns the tools for a client that may do so much.
+    /// Returns the tools for a client with this power.
     pub(super) fn tools(&self, power: Power) -> impl Iterator<Item = &'static Tool> {
         TOOLS.iter().filter(move |tool| self.offers(tool) && power >= needed(tool))
     }
 }
 
-/// How much a client may do at most, anywhere.
+/// The most that a client may do in any store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Power {
     Read,
@@ -111,7 +111,7 @@ pub(super) enum Power {
 fn needed(tool: &Tool) -> Power {
     match &*tool.name {
         "create_memory_project" | "delete_project" => Power::Manage,
-        // It only views where nothing can be written.
+        // Without write access, it rejects every command except `view`.
         MEMORY => Power::Read,
         _ if reads_only(tool) => Power::Read,
         _ => Power::Write,
@@ -122,7 +122,7 @@ fn reads_only(tool: &Tool) -> bool {
     tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true)
 }
 
-/// Tells whether a tool can change something.
+/// Returns whether a tool can write.
 pub(super) fn writes(name: &str) -> bool {
     tool(name).is_some_and(|tool| !reads_only(tool))
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_manage_stores_is_not_offered_to() {
+    fn only_managers_are_offered_tools_that_manage_stores() {
         let names = names("", Power::Write);
         assert_eq!(names.len(), TOOLS.len() - 2);
         assert!(names.contains(&"write_note") && names.contains(&"list_memory_projects"));

@@ -25,7 +25,7 @@ use super::place;
 /// Where a memory is or was.
 type Place = (StoreId, MemoryPath);
 
-/// The memories that a client wants to hear of, by the URL that it used.
+/// The memories that a client is subscribed to, by the URL that it used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched(Arc<Mutex<HashMap<String, Place>>>);
 
@@ -61,7 +61,7 @@ impl Watched {
 #[derive(Debug)]
 struct Touch<'n> {
     store: StoreId,
-    /// Also of a store that is deleted; `None` if it is not known any more.
+    /// Set for deleted stores too; `None` if it is no longer known.
     workspace: Option<WorkspaceId>,
     is_list_changed: bool,
     /// Where the memory is, and where it was.
@@ -96,26 +96,26 @@ impl Touch<'_> {
     }
 }
 
-/// What a client wants to hear of.
+/// What a client is subscribed to.
 #[derive(Debug)]
 struct Interest<'w> {
     watched: &'w Watched,
     lists: bool,
 }
 
-/// What a client is told.
+/// The notifications that some changes cause.
 #[derive(Debug, Default)]
-struct Notice {
+struct Notifications {
     is_list_changed: bool,
     urls: Vec<String>,
 }
 
-/// Why a client is told nothing any more.
+/// Why notifications have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It is gone, or there is nothing more to come.
+    /// The client is gone, or the feed has ended.
     Over,
-    /// Its credential is no longer valid.
+    /// The client's credential is no longer valid.
     Refused,
 }
 
@@ -146,18 +146,18 @@ impl Follower {
         Self { pool: pool.clone(), client, credential, tail }
     }
 
-    /// Tells a client of the older revisions, until it is gone.
-    pub(super) async fn tell_peer(mut self, peer: &Peer<RoleServer>, watched: &Watched) -> End {
+    /// Notifies a client of one of the older revisions until it is gone.
+    pub(super) async fn notify_peer(mut self, peer: &Peer<RoleServer>, watched: &Watched) -> End {
         let interest = Interest { watched, lists: true };
         loop {
-            let notice = match self.notice(&interest).await {
-                Ok(notice) => notice,
+            let due = match self.next(&interest).await {
+                Ok(due) => due,
                 Err(end) => return end,
             };
-            if notice.is_list_changed && peer.notify_resource_list_changed().await.is_err() {
+            if due.is_list_changed && peer.notify_resource_list_changed().await.is_err() {
                 return End::Over;
             }
-            for url in notice.urls {
+            for url in due.urls {
                 let param = ResourceUpdatedNotificationParam::new(url);
                 if peer.notify_resource_updated(param).await.is_err() {
                     return End::Over;
@@ -166,8 +166,8 @@ impl Follower {
         }
     }
 
-    /// Tells a client that listens to one subscription, until that ends.
-    pub(super) async fn tell_listener(mut self, sink: &SubscriptionSink) -> Result<(), Error> {
+    /// Notifies a client that listens to one subscription until that ends.
+    pub(super) async fn notify_listener(mut self, sink: &SubscriptionSink) -> Result<(), Error> {
         let urls = sink.accepted().resource_subscriptions.clone().unwrap_or_default();
         let identity = self.client.clone();
         let watch = move |engine: &Knowledge| {
@@ -179,11 +179,11 @@ impl Follower {
         let watched = self.pool.read(watch).await.map_err(unavailable)??;
         let lists = sink.accepted().resources_list_changed == Some(true);
         let interest = Interest { watched: &watched, lists };
-        while let Ok(notice) = self.notice(&interest).await {
-            if notice.is_list_changed && sink.notify_resource_list_changed().await.is_err() {
+        while let Ok(due) = self.next(&interest).await {
+            if due.is_list_changed && sink.notify_resource_list_changed().await.is_err() {
                 return Ok(());
             }
-            for url in notice.urls {
+            for url in due.urls {
                 if sink.notify_resource_updated(url).await.is_err() {
                     return Ok(());
                 }
@@ -192,8 +192,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Waits for changes that the client wants to hear of and may know.
-    async fn notice(&mut self, interest: &Interest<'_>) -> Result<Notice, End> {
+    /// Waits for changes that the client is subscribed to and may see.
+    async fn next(&mut self, interest: &Interest<'_>) -> Result<Notifications, End> {
         loop {
             let received = tokio::select! {
                 // A change that follows a revocation must not be delivered.
@@ -204,7 +204,7 @@ impl Follower {
                 }
                 received = self.tail.next() => received.ok_or(End::Over)?,
             };
-            let notice = match received {
+            let due = match received {
                 Received::Changes(changes) => {
                     let touches = changes.items().map(|item| Touch::from(&item.news));
                     self.allowed(&touches.collect::<Vec<_>>(), interest)
@@ -214,8 +214,8 @@ impl Follower {
                     self.everything(interest)
                 }
             };
-            if notice.is_list_changed || !notice.urls.is_empty() {
-                return Ok(notice);
+            if due.is_list_changed || !due.urls.is_empty() {
+                return Ok(due);
             }
         }
     }
@@ -231,7 +231,7 @@ impl Follower {
     }
 
     /// Returns the notifications for some changes.
-    fn allowed(&self, touches: &[Touch<'_>], interest: &Interest<'_>) -> Notice {
+    fn allowed(&self, touches: &[Touch<'_>], interest: &Interest<'_>) -> Notifications {
         let is_known = |touch: &&Touch<'_>| match touch.workspace {
             Some(workspace) => workspace == self.client.workspace && self.knows(touch.store),
             None => false,
@@ -239,15 +239,15 @@ impl Follower {
         let known: Vec<_> = touches.iter().filter(is_known).collect();
         let is_listed = known.iter().any(|touch| touch.is_list_changed);
         let is_touched = |(store, path): &Place| known.iter().any(|it| it.is_of(*store, path));
-        Notice {
+        Notifications {
             is_list_changed: interest.lists && is_listed,
             urls: self.known_urls(interest, is_touched),
         }
     }
 
     /// Returns all notifications, for a client that missed some changes.
-    fn everything(&self, interest: &Interest<'_>) -> Notice {
-        Notice { is_list_changed: interest.lists, urls: self.known_urls(interest, |_| true) }
+    fn everything(&self, interest: &Interest<'_>) -> Notifications {
+        Notifications { is_list_changed: interest.lists, urls: self.known_urls(interest, |_| true) }
     }
 
     fn known_urls(
@@ -264,7 +264,7 @@ impl Follower {
     }
 }
 
-/// Waits until a credential has to be checked again; never, if there is none.
+/// Waits until the credential has to be checked again; forever over stdio, which has none.
 async fn in_doubt(credential: &mut Option<Credential>) {
     match credential {
         Some(credential) => credential.in_doubt().await,

@@ -1,4 +1,7 @@
-//! The connections over HTTP: whose they are, and how long they stay.
+//! The connections over HTTP: who owns them, and how long they live.
+//!
+//! The SDK keeps the connections and knows nothing of their owners, limits or idle time. The table
+//! here is kept beside the SDK's; the two may differ for a moment, so a sweep reconciles them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -9,16 +12,16 @@ use quipu_service::pool::Pool;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 
-/// How long a connection may be unused. Clients cope badly with one that is gone.
+/// How long a connection may be idle. It is long because clients recover badly from a lost one.
 const IDLE_MAX: Duration = Duration::from_hours(4);
 
-/// How many connections one caller may have. Hosts open one for each window, or for each agent.
+/// How many connections one caller may have. Hosts open one per window, or per agent.
 pub(super) const PER_CALLER_MAX: usize = 64;
 
 /// How many connections there may be in all.
 pub(super) const TOTAL_MAX: usize = 1024;
 
-/// So often unused connections are looked for.
+/// The interval between sweeps.
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 
 /// All connections over HTTP.
@@ -35,12 +38,12 @@ struct Inner {
 
 #[derive(Debug)]
 struct Owned {
-    /// Who began it; nobody, if the client went away before it heard that it had begun one.
+    /// Who opened it; `None` if the client disconnected before it learned of the connection.
     owner: Option<Actor>,
-    /// Whose limit it counts against: the owner's, or that of the key behind it.
+    /// The actor whose limit it counts against: the owner, or the key behind it.
     payer: Option<Actor>,
     used_at: Timestamp,
-    /// How many requests are being answered, streams of events among them.
+    /// How many requests are in progress, event streams included.
     requests: usize,
 }
 
@@ -64,7 +67,7 @@ impl Drop for InUse {
 impl Connections {
     pub(super) fn new(pool: Pool) -> Self {
         let mut manager = LocalSessionManager::default();
-        // The manager would count only what is said, and close a quiet stream of events.
+        // The manager's own timeout counts messages only, so it would close a quiet event stream.
         manager.session_config.keep_alive = None;
         Self(Arc::new(Inner {
             pool,
@@ -78,7 +81,7 @@ impl Connections {
         Arc::clone(&self.0.manager)
     }
 
-    /// Ends unused connections from now on, for as long as anybody has these.
+    /// Starts the sweeper, if it is not running. It ends when the last handle is dropped.
     pub(super) fn keep_swept(&self) {
         let connections = Arc::downgrade(&self.0);
         let sweep = async move {
@@ -96,7 +99,7 @@ impl Connections {
         self.owned().len()
     }
 
-    /// Returns whether a caller may begin another connection, if need be in place of an idle one.
+    /// Returns whether a caller may open another connection, possibly in place of an idle one.
     pub(super) fn has_room(&self, payer: &Actor) -> bool {
         let all = self.owned();
         let is_idle = |owned: &Owned| owned.requests == 0;
@@ -107,8 +110,11 @@ impl Connections {
         all.len() < TOTAL_MAX || all.values().any(is_idle)
     }
 
-    /// Keeps whose a new connection is, and ends the one that was idle for longest if there are
-    /// too many: of the same caller, or of all.
+    /// Records the owner of a new connection, and closes the least recently used idle one if there
+    /// are too many now.
+    ///
+    /// A caller over its own limit loses one of its own connections; only the total limit may cost
+    /// somebody else one. Otherwise a single key could evict the connections of all others.
     pub(super) async fn begin(&self, id: &str, owner: Actor, payer: Actor) {
         let id: SessionId = id.into();
         let used_at = self.0.pool.now();
@@ -135,14 +141,18 @@ impl Connections {
         }
     }
 
-    /// Ends connections that nobody has used for long: what is told to a client that went away
-    /// without a word would keep its connection for ever.
+    /// Closes connections that have been idle for too long.
+    ///
+    /// A client that vanishes without a `DELETE` leaves its connection open, and the notifications
+    /// that are queued for it would keep it alive forever.
     async fn sweep(&self) {
         let now = self.0.pool.now();
         let mut idle = Vec::new();
         {
             let live = self.0.manager.sessions.read().await;
             let mut all = self.owned();
+            // A client that disconnects during the handshake leaves a connection without an owner.
+            // It gets an entry here, so that it expires like the others.
             for id in live.keys() {
                 let unknown = || Owned { owner: None, payer: None, used_at: now, requests: 0 };
                 all.entry(Arc::clone(id)).or_insert_with(unknown);
@@ -160,7 +170,7 @@ impl Connections {
         }
     }
 
-    /// Returns a connection if it belongs to this client.
+    /// Marks a connection as in use, if it belongs to this client.
     pub(super) fn enter(&self, id: &str, client: &Actor) -> Option<InUse> {
         let id: SessionId = id.into();
         let mut all = self.owned();
@@ -171,7 +181,7 @@ impl Connections {
 
     pub(super) async fn close(&self, id: &SessionId) {
         if let Err(error) = self.0.manager.close_session(id).await {
-            tracing::warn!(%error, "a connection cannot be closed");
+            tracing::warn!(%error, "an MCP connection could not be closed");
         }
     }
 

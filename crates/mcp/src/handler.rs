@@ -1,4 +1,4 @@
-//! One connection: what the client asks, answered.
+//! One connection: answers the requests of its client.
 
 #![expect(
     deprecated,
@@ -49,7 +49,7 @@ pub(super) struct Handler {
     mcp: Mcp,
     door: Door,
     state: Arc<State>,
-    /// Cancelled when the connection is over, or the server.
+    /// Cancelled when the connection or the server ends.
     closing: CancellationToken,
 }
 
@@ -59,12 +59,12 @@ impl Drop for Handler {
     }
 }
 
-/// How the client comes in.
+/// How the client is connected.
 #[derive(Clone, Debug)]
 pub(super) enum Door {
     /// It started this process.
     Stdio(Reach),
-    /// It has a key or a token, which each of its requests carries.
+    /// Through an HTTP server; each request carries a key or a token.
     Http,
 }
 
@@ -74,8 +74,8 @@ struct State {
     begun: OnceCell<Arc<DraftedSession>>,
     log: Log,
     watched: Watched,
-    /// Whether the client is told of changes already.
-    is_told: AtomicBool,
+    /// Whether a task follows the changes for this client.
+    is_following: AtomicBool,
 }
 
 impl Handler {
@@ -84,7 +84,8 @@ impl Handler {
         Self { mcp, door, state: Arc::default(), closing }
     }
 
-    /// Finds out who asks. Over HTTP that is whoever stands behind the key of this very request.
+    /// Returns who sends a request. Over HTTP, that is the principal of this request's own
+    /// credential: what it grants may have changed since the connection began.
     async fn identity(
         &self,
         extensions: &Extensions,
@@ -129,7 +130,7 @@ impl Handler {
         self.state.begun.get_or_try_init(draft).await
     }
 
-    /// Takes in what a client asks.
+    /// Captures a request, to be answered when there is an engine for it.
     async fn asked(
         &self,
         context: &RequestContext<RoleServer>,
@@ -152,7 +153,7 @@ impl Handler {
         }))
     }
 
-    /// Answers what reads.
+    /// Answers a request that only reads.
     async fn ask<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -165,7 +166,7 @@ impl Handler {
         answer.map_err(|error| protocol(&error))
     }
 
-    /// Watches for changes on behalf of a client.
+    /// Follows the changes on behalf of a client.
     async fn follower(
         &self,
         extensions: &Extensions,
@@ -215,7 +216,7 @@ impl ServerHandler for Handler {
             }
             Grant::Session(_) => {}
         }
-        tracing::info!(client = sessions::title(named), "a client has come");
+        tracing::info!(client = sessions::title(named), "client connected");
         let asked = self.asked(&context, named, Progress::default()).await?;
         let instruct = move |engine: &Knowledge| instructions::text(&asked.call(engine).client);
         let text = self.mcp.pool().read(instruct).await.map_err(interrupted)?;
@@ -236,18 +237,18 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if self.state.is_told.swap(true, Ordering::Relaxed) {
+        if self.state.is_following.swap(true, Ordering::Relaxed) {
             return;
         }
         let Ok(follower) = self.follower(&context.extensions, None).await else {
-            self.state.is_told.store(false, Ordering::Relaxed);
+            self.state.is_following.store(false, Ordering::Relaxed);
             return;
         };
         let (watched, closing) = (self.state.watched.clone(), self.closing.clone());
         let connections = self.mcp.0.connections.clone();
         tokio::spawn(async move {
             let end = tokio::select! {
-                end = follower.tell_peer(&context.peer, &watched) => end,
+                end = follower.notify_peer(&context.peer, &watched) => end,
                 () = closing.cancelled() => End::Over,
             };
             if let (End::Refused, Some(id)) = (end, connection(&context.extensions)) {
@@ -283,7 +284,8 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
         }
         let arguments = Arguments::new(request.arguments);
-        // Progress is told from a thread that may wait, and each step of it once.
+        // Reporting progress blocks, and must happen once per step. A read may run first on this
+        // worker and again on another thread; a write runs once, on a thread that may block.
         let writes = tools::writes(&name, &arguments) || asked.progress.is_wanted();
         let tool = name.clone();
         let run = move |engine: &Knowledge| tools::run(&asked.call(engine), &tool, &arguments);
@@ -294,7 +296,7 @@ impl ServerHandler for Handler {
             Ok(_) => (Level::Debug, "done".to_owned()),
             Err(error) => (Level::Info, error.message().to_owned()),
         };
-        self.state.log.tell(&context, level, &format!("{name}: {end}")).await;
+        self.state.log.send(&context, level, &format!("{name}: {end}")).await;
         Ok(result.unwrap_or_else(|error| refused(&error)).into())
     }
 
@@ -367,7 +369,7 @@ impl ServerHandler for Handler {
         let named = request.client_info();
         let follower = self.follower(&request.extensions, named.as_ref()).await?;
         tokio::select! {
-            told = follower.tell_listener(context.sink()) => told.map_err(|error| protocol(&error)),
+            ended = follower.notify_listener(context.sink()) => ended.map_err(|error| protocol(&error)),
             () = context.cancelled() => Ok(()),
             () = self.closing.cancelled() => Ok(()),
         }
@@ -411,7 +413,7 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Returns what the request over HTTP was given by whoever let it in.
+/// Returns what the HTTP endpoint attached to a request.
 fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Result<&T, ErrorData> {
     let parts = extensions.get::<Parts>();
     let carried = parts.and_then(|parts| parts.extensions.get::<T>());
@@ -424,7 +426,7 @@ fn connection(extensions: &Extensions) -> Option<SessionId> {
     Some(id.to_str().ok()?.into())
 }
 
-/// Writes an error of the engine as one of the protocol.
+/// Converts an error of the engine into one of the protocol.
 fn protocol(error: &Error) -> ErrorData {
     let message = match error.hint() {
         Some(hint) => format!("{}; {hint}", error.message()),

@@ -46,7 +46,7 @@ const REMOVED: [&str; 5] =
 pub enum Hosts {
     /// The loopback names and these.
     Only(Vec<String>),
-    /// Any, because nobody said under which names the server is reached.
+    /// Any, because the names of the server were not configured.
     Any,
 }
 
@@ -198,7 +198,7 @@ async fn run(protocol: &Protocol, request: Request<Bytes>) -> Response<ResponseB
     protocol.handle(request.map(Full::new)).await.map(http_body_util::BodyExt::boxed_unsync)
 }
 
-/// What a request brings.
+/// The messages of a request.
 enum Posted {
     /// One message, or none.
     One(Request<Bytes>),
@@ -374,17 +374,17 @@ mod tests {
             Credential::new(service.pool(), service.feed(), &self.secret)
         }
 
-        /// Shakes hands, and returns the connection.
-        async fn greeted(&self) -> String {
+        /// Performs the handshake, and returns the id of the connection.
+        async fn connect(&self) -> String {
             let about = json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": {},
                 "clientInfo": {"name": "web", "version": "3"},
             });
-            let greeting =
+            let initialize =
                 json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
-            let greeted = self.send(Method::POST, None, &greeting).await;
-            greeted.headers().get("mcp-session-id").unwrap().to_str().unwrap().to_owned()
+            let reply = self.send(Method::POST, None, &initialize).await;
+            reply.headers().get("mcp-session-id").unwrap().to_str().unwrap().to_owned()
         }
 
         async fn followed_by(&self, clients: usize) {
@@ -393,7 +393,9 @@ mod tests {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            tokio::time::timeout(PATIENCE, waiting).await.expect("so many clients follow");
+            tokio::time::timeout(PATIENCE, waiting)
+                .await
+                .expect("the number of followers is reached");
         }
     }
 
@@ -402,9 +404,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_leaves_is_not_told_of_changes_any_more() {
+    async fn a_client_that_disconnects_is_no_longer_notified() {
         let server = Server::new();
-        let session = server.greeted().await;
+        let session = server.connect().await;
         server.send(Method::POST, Some(&session), &ready()).await;
         server.followed_by(1).await;
         server.send(Method::DELETE, Some(&session), &Value::Null).await;
@@ -412,14 +414,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_says_again_that_it_is_ready_is_told_once() {
+    async fn repeated_initialized_notifications_start_one_follower() {
         let server = Server::new();
-        let session = server.greeted().await;
+        let session = server.connect().await;
         for _ in 0..20 {
             server.send(Method::POST, Some(&session), &ready()).await;
         }
-        // What the first client said has been heard before another one is.
-        let other = server.greeted().await;
+        // By the time the other client follows, the messages of the first one have been handled.
+        let other = server.connect().await;
         server.send(Method::POST, Some(&other), &ready()).await;
         server.followed_by(2).await;
     }
@@ -429,7 +431,7 @@ mod tests {
         let server = Server::new();
         let service = server.mcp.0.service.clone();
         std::thread::spawn(move || service.follow(|| false));
-        let session = server.greeted().await;
+        let session = server.connect().await;
         server.send(Method::POST, Some(&session), &ready()).await;
         server.followed_by(1).await;
         let key = server.engine.keys(server.engine.default_workspace().unwrap().id).unwrap();
@@ -441,14 +443,14 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, closing).await.expect("it is closed");
+        tokio::time::timeout(PATIENCE, closing).await.expect("the connection is closed");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_of_a_client_that_left_before_it_began_ends() {
+    async fn a_connection_without_an_owner_expires() {
         let server = Server::new();
-        // Nobody says here whose it is.
-        let session = server.greeted().await;
+        // It is not recorded with `begin`, as if the client had disconnected before.
+        let session = server.connect().await;
         let manager = server.mcp.0.connections.manager();
         tokio::time::sleep(Duration::from_hours(1)).await;
         server.clock.advance(Duration::from_hours(3));

@@ -1,4 +1,4 @@
-//! What a host's model is told about its memory when a connection begins.
+//! The instructions that a host's model gets when a connection begins.
 
 use quipu_core::Error;
 use quipu_core::model::{Access, Store};
@@ -6,7 +6,7 @@ use quipu_core::model::{Access, Store};
 use super::access::{Client, Identity};
 use super::catalog;
 
-const BEGINNING: &str = "\
+const INTRODUCTION: &str = "\
 You have a memory that outlives this conversation: stores of markdown notes, shared with other \
 agents and people. Everything else is forgotten when the conversation ends.
 ";
@@ -19,10 +19,10 @@ const WRITING: &str = "
 - Keep it tidy: edit a note rather than adding a similar one, correct what is no longer true, never \
 store secrets.";
 
-/// Tools to look with, in the order in which they are worth trying.
+/// The tools that look something up, best first.
 const LOOKING: [&str; 4] = ["search_notes", "build_context", "recent_activity", "read_note"];
 
-/// Returns the protocol, with the tools that this client is offered and no others.
+/// Returns the protocol, which mentions only tools that this client is offered.
 fn protocol(client: &Identity) -> String {
     let offered: Vec<_> = catalog::offered(client).map(|tool| &*tool.name).collect();
     let mut ways: Vec<_> = LOOKING.into_iter().filter(|name| offered.contains(name)).collect();
@@ -38,7 +38,7 @@ fn protocol(client: &Identity) -> String {
     let looking = format!(
         "\n- Look first: before you start on a task, look for what is known{ways} and build on it."
     );
-    let mut text = BEGINNING.to_owned() + &looking;
+    let mut text = INTRODUCTION.to_owned() + &looking;
     let is_written = offered.iter().any(|name| catalog::writes(name)) && client.writes();
     if !is_written {
         return text + "\n- You can read this memory, but not change it.";

@@ -44,9 +44,9 @@ use sessions::Sessions;
 pub struct McpSettings {
     /// Which tools are offered.
     pub tools: ToolSet,
-    /// Whether everything that changes something is refused.
+    /// `ReadOnly` rejects every write, whatever the client's credential allows.
     pub access: Access,
-    /// What models are told about their memory, in place of Quipu's own short protocol.
+    /// The instructions for models, in place of Quipu's own short protocol.
     pub instructions: Option<String>,
     /// The store that tools use when none is named, by name or id.
     pub store: Option<String>,

@@ -8,14 +8,14 @@ use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-/// How much a message matters.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Level {
     Debug,
     Info,
 }
 
-/// What a client wants to hear; nothing below warnings until it asks.
+/// The level that a client has chosen; warnings until it does.
 #[derive(Debug)]
 pub(super) struct Log(Mutex<LoggingLevel>);
 
@@ -30,8 +30,8 @@ impl Log {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
-    /// Tells the client something, if it wants to hear it.
-    pub(super) async fn tell(
+    /// Sends a message to the client, unless it is below the client's level.
+    pub(super) async fn send(
         &self,
         context: &RequestContext<RoleServer>,
         level: Level,
@@ -49,7 +49,7 @@ impl Log {
         let param = LoggingMessageNotificationParam::new(level, Value::String(message.to_owned()))
             .with_logger("quipu");
         if let Err(error) = context.peer.notify_logging_message(param).await {
-            tracing::debug!(%error, "a client does not listen");
+            tracing::debug!(%error, "a log message could not be sent");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests of methods that exist, with parameters that are not what the method takes.
+//! Requests for known methods with parameters that do not match.
 
 #![expect(
     deprecated,
@@ -13,7 +13,7 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Says why such a request is refused; `None` if there is no such method.
+/// Returns why such a request is invalid; `None` if there is no such method.
 pub(super) fn reason(method: &str, params: Option<&Value>) -> Option<ErrorData> {
     let missing = || "params are missing".to_owned();
     let needed = |check: fn(&Value) -> String| params.map_or_else(missing, check);
@@ -29,11 +29,11 @@ pub(super) fn reason(method: &str, params: Option<&Value>) -> Option<ErrorData> 
         "logging/setLevel" => needed(misfit::<SetLevelRequestParams>),
         _ => return None,
     };
-    let reason = if reason.is_empty() { "params are not as they should be" } else { &reason };
+    let reason = if reason.is_empty() { "params are invalid" } else { &reason };
     Some(ErrorData::invalid_params(format!("{method}: {reason}"), None))
 }
 
-/// Says what is wrong with parameters; nothing if they are as they should be.
+/// Returns what is wrong with the parameters; empty if nothing is.
 fn misfit<T: DeserializeOwned>(params: &Value) -> String {
     if !params.is_object() {
         return "params must be an object".to_owned();

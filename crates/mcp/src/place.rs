@@ -10,12 +10,12 @@ use super::access::Client;
 
 const SCHEME: &str = "memory://";
 
-/// Returns the URL of a memory in a store that is called by its short name.
+/// Returns the URL of a memory; `store` is the short name of its store.
 pub(super) fn url_in(store: &str, path: &MemoryPath) -> String {
     format!("{SCHEME}{store}{}", encoded(path.as_str()))
 }
 
-/// Returns the memory's place that a URL of the form `memory://store/path` names.
+/// Resolves a URL of the form `memory://store/path`.
 pub(super) fn place(client: &Client, url: &str) -> Result<(Store, MemoryPath), Error> {
     let wrong = || {
         Error::invalid(format!("`{url}` is not the URL of a memory"))
@@ -39,14 +39,13 @@ pub(super) fn split(client: &Client, text: &str) -> Result<(Option<Store>, Strin
     }
 }
 
-/// Reads a path as models write it: a slash at its beginning may be missing, one at its end is
-/// dropped.
+/// Parses a path as models write it: the leading slash is optional, a trailing one is dropped.
 pub(super) fn path(text: &str) -> Result<MemoryPath, Error> {
     let inner = text.trim().trim_matches('/');
     Ok(MemoryPath::parse(&format!("/{inner}"))?)
 }
 
-/// What stands for itself in the path of a URL.
+/// What is percent-encoded in the path of a URL.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
@@ -54,7 +53,7 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, PATH).to_string()
 }
 
-/// Decodes percent signs; invalid codes stay, and so does a text that would not be UTF-8.
+/// Decodes percent-encoding. Invalid escapes are kept, and so is a text that would not be UTF-8.
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded_to_the_same() {
+    fn encoding_round_trips() {
         for text in ["/a/b.md", "/tea time/été.md", "/100%/#1?.md", "/日本.md"] {
             let url = encoded(text);
             assert!(url.is_ascii() && !url.contains(' '), "{url}");
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_codes_stay() {
+    fn invalid_escapes_are_kept() {
         for text in ["100%", "%zz", "%f", "%ff"] {
             assert_eq!(decoded(text), text);
         }

@@ -1,4 +1,4 @@
-//! Prompts: texts that a person can put into a conversation.
+//! Prompts: templates that a person can insert into a conversation.
 
 use quipu_core::Error;
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
@@ -18,11 +18,14 @@ pub(super) fn all() -> Vec<Prompt> {
             .with_title("Memory guide"),
         Prompt::new(
             "continue_conversation",
-            Some("What is known of a topic, to go on where an earlier conversation ended"),
-            Some(vec![argument("topic", "What to go on with").with_required(false), timeframe()]),
+            Some("What is known about a topic, to continue an earlier conversation"),
+            Some(vec![
+                argument("topic", "What to continue with").with_required(false),
+                timeframe(),
+            ]),
         )
         .with_title("Continue a conversation"),
-        Prompt::new("recent_activity", Some("What changed lately"), Some(vec![timeframe()]))
+        Prompt::new("recent_activity", Some("What changed recently"), Some(vec![timeframe()]))
             .with_title("Recent activity"),
         Prompt::new(
             "search_knowledge_base",
@@ -33,7 +36,7 @@ pub(super) fn all() -> Vec<Prompt> {
     ]
 }
 
-/// Tells whether there is such a prompt with such an argument.
+/// Returns whether a prompt takes this argument.
 pub(super) fn takes(prompt: &str, argument: &str) -> bool {
     let mut arguments =
         all().into_iter().filter(|it| it.name == prompt).filter_map(|it| it.arguments);
@@ -49,7 +52,7 @@ pub(super) fn get(
     let (description, text) = match name {
         "memory_guide" => ("How to keep a memory with this server", MEMORY_GUIDE.to_owned()),
         "continue_conversation" => ("What is known", continued(call, arguments)?),
-        "recent_activity" => ("What changed lately", recent(call, arguments)?),
+        "recent_activity" => ("What changed recently", recent(call, arguments)?),
         "search_knowledge_base" => ("What the notes say", searched(call, arguments)?),
         other => return Err(Error::invalid(format!("there is no prompt `{other}`"))),
     };
@@ -60,7 +63,7 @@ pub(super) fn get(
 fn recent(call: &Call, arguments: &Arguments) -> Result<String, Error> {
     let changes = tools::answer(call, "recent_activity", arguments)?.text;
     Ok(format!(
-        "This changed in the notes lately:\n\n{changes}\n\nSay in a few sentences what has been \
+        "These notes changed recently:\n\n{changes}\n\nSay in a few sentences what has been \
          going on and what seems to be open. Read what matters with read_note or build_context first."
     ))
 }
@@ -79,16 +82,16 @@ fn continued(call: &Call, arguments: &Arguments) -> Result<String, Error> {
     let about = match arguments.word("topic")? {
         Some(topic) => {
             let found = found(call, &topic, arguments)?;
-            format!("We go on with this topic: {topic}\n\nThe notes about it:\n\n{found}")
+            format!("Let's continue with this topic: {topic}\n\nThe notes about it:\n\n{found}")
         }
         None => {
             let changes = tools::answer(call, "recent_activity", arguments)?.text;
-            format!("We go on with what we did lately:\n\n{changes}")
+            format!("Let's continue with what we did recently:\n\n{changes}")
         }
     };
     Ok(format!(
         "{about}\n\nFirst read what bears on it: build_context for the most important note, read_note \
-         for the others. Then sum up where things stand and what comes next, and go on. Write down \
+         for the others. Then sum up where things stand and what comes next, and continue. Write down \
          what you find out as you go."
     ))
 }
@@ -98,7 +101,7 @@ fn found(call: &Call, query: &str, arguments: &Arguments) -> Result<String, Erro
     let mut search = Map::new();
     search.insert("query".to_owned(), Value::from(query));
     search.insert("search_all_projects".to_owned(), Value::from(true));
-    // Read here already, so that an error names the argument that was given.
+    // Checked here, so that an error names the prompt's argument and not the tool's.
     arguments.since("timeframe", call.client.engine.now())?;
     if let Some(timeframe) = arguments.word("timeframe")? {
         search.insert("after_date".to_owned(), Value::from(timeframe));

@@ -10,7 +10,7 @@ use rmcp::model::{
 use super::access::Client;
 use super::place;
 
-/// How memories are named; the path may have slashes.
+/// The URL of a memory; the path may contain slashes.
 pub(super) const TEMPLATE: &str = "memory://{store}/{+path}";
 const PAGE: usize = 100;
 
@@ -23,7 +23,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Tells whether a URL has the form of a memory's.
+/// Returns whether a URL may name a memory.
 pub(super) fn may_be(url: &str) -> bool {
     url.starts_with("memory://")
 }

@@ -1,8 +1,8 @@
-//! Sessions: which host writes.
+//! The sessions that changes are attributed to.
 //!
 //! A connection that begins with `initialize` is one session, titled by the client's name. Newer
 //! clients name themselves in each request; those of one name and key share a session. Either is
-//! recorded when it first changes something: a client that only reads needs no write.
+//! recorded with its first change: a client that only reads causes no write.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -16,18 +16,19 @@ use super::access::{Client, Grant};
 
 const TITLE_CHARS_MAX: usize = 200;
 
-/// How long each of the names that a client gives itself may be.
+/// The maximum length of each name in `clientInfo`.
 const CLIENT_NAME_CHARS_MAX: usize = 256;
 
-/// How many clients are remembered. One that was forgotten gets another session for its next
-/// change, so a client that changes its name with every request costs rows and no memory.
+/// How many clients are remembered, least recently used first out. A forgotten client gets another
+/// session with its next change, so one that renames itself with every request costs rows, not
+/// memory.
 const CLIENTS_MAX: usize = 1000;
 
 /// The sessions of clients that name themselves in each request, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct Sessions(Mutex<VecDeque<(Owner, SessionId)>>);
 
-/// What makes two requests those of one client.
+/// What identifies a client across requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     workspace: WorkspaceId,
@@ -36,7 +37,7 @@ struct Owner {
 }
 
 impl Sessions {
-    /// Returns the session of a client that never said `initialize`, for its next change.
+    /// Returns the session for the next change of a client that never sent `initialize`.
     pub(super) fn of(&self, client: &Client, title: &str) -> Result<Actor, Error> {
         let key = match &client.identity.grant {
             Grant::Key(key) => Some(key.id),
@@ -44,7 +45,7 @@ impl Sessions {
         };
         let workspace = client.identity.workspace;
         let owner = Owner { workspace, key, title: title.to_owned() };
-        // Held while the session is made, so that two first requests make one session.
+        // Held while the session is created, so that two concurrent first requests share one.
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sessions.iter().position(|(known, _)| *known == owner);
         let session = match known.and_then(|place| sessions.remove(place)) {
@@ -63,7 +64,7 @@ impl Sessions {
     }
 }
 
-/// Fails if a client gives itself names that are too long to keep.
+/// Fails if a name in `clientInfo` is too long to store.
 pub(super) fn require_short_names(client: Option<&Implementation>) -> Result<(), ErrorData> {
     let Some(client) = client else { return Ok(()) };
     let names = [
@@ -81,7 +82,7 @@ pub(super) fn require_short_names(client: Option<&Implementation>) -> Result<(),
     Ok(())
 }
 
-/// Returns what to call the session of a client.
+/// Returns the title for the session of a client.
 pub(super) fn title(client: Option<&Implementation>) -> String {
     let Some(client) = client else { return "MCP client".to_owned() };
     let name = client.title.as_ref().unwrap_or(&client.name);
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_of_ever_new_names_are_forgotten_one_by_one() {
+    fn the_least_recently_used_client_is_forgotten_first() {
         let clock = Arc::new(ManualClock::default());
         let backend = Arc::new(InMemoryBackend::default());
         let engine = knowledge_over(backend, clock);

@@ -18,7 +18,7 @@ use super::handler::{Door, Handler};
 use super::{Mcp, McpSettings};
 use lines::Lines;
 
-/// Which stores the host reaches.
+/// The stores that the host can use.
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// All of a workspace.
@@ -27,7 +27,7 @@ pub enum Reach {
     Attached(WorkspaceId, Vec<NewAttachment>),
 }
 
-/// Says why serving ended before its time.
+/// Why serving ended early.
 #[derive(Debug)]
 pub struct StdioError(String);
 
@@ -42,7 +42,7 @@ impl std::error::Error for StdioError {}
 /// Serves one host until it closes the standard input.
 pub fn serve(engine: &Knowledge, settings: McpSettings, reach: Reach) -> Result<(), StdioError> {
     let failed = |error: &dyn fmt::Display| StdioError(error.to_string());
-    // A host asks one thing at a time, or a few.
+    // A host has one request in flight, or a few.
     let service = Service::new(engine.clone(), PoolSettings::SMALL);
     let (followed, stop) = (service.clone(), service.stop().clone());
     let over = stop.clone();
@@ -58,14 +58,14 @@ pub fn serve(engine: &Knowledge, settings: McpSettings, reach: Reach) -> Result<
         let (input, output) = rmcp::transport::stdio_pipes();
         match handler.serve(Lines::new(input, output, stop.clone())).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| failed(&error)),
-            // The host went away before it said anything.
+            // The host disconnected before the handshake.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(failed(&error)),
         }
     });
-    // Who closes the data directory next is no failure of the feed.
+    // The data directory is closed next, which the feed must not report as an error.
     stop.cancel();
-    // A thread may still wait for input that never comes.
+    // A blocking read of standard input cannot be cancelled, and would hold up an orderly shutdown.
     runtime.shutdown_background();
     served
 }

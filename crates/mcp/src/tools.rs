@@ -1,4 +1,4 @@
-//! The tools: each is a call or two of the engine, and an answer.
+//! The tools: each makes a call or two to the engine and describes the result.
 
 mod context;
 mod directory;
@@ -29,21 +29,21 @@ use super::answer::Answer;
 use super::arguments::Arguments;
 use super::{Mcp, catalog};
 
-/// What a client asks, before there is an engine to answer it.
+/// A request, before there is an engine to answer it.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) identity: Identity,
     pub(super) mcp: Mcp,
-    /// Who makes changes, if that is known from an earlier request or from the credential.
+    /// The author of changes, if the connection or the credential determines it.
     pub(super) author: Option<Author>,
-    /// What the client calls itself.
+    /// The client's name for itself.
     pub(super) title: String,
     pub(super) cancelled: CancellationToken,
     pub(super) progress: Progress,
 }
 
 impl Asked {
-    /// Returns the call that an engine can answer.
+    /// Returns the call to be answered with an engine.
     pub(super) fn call(self: &Arc<Self>, engine: &Knowledge) -> Call {
         let client = Client { engine: engine.clone(), identity: self.identity.clone() };
         Call { client, asked: Arc::clone(self) }
@@ -57,7 +57,7 @@ pub(super) struct Call {
     asked: Arc<Asked>,
 }
 
-/// Tells a client that asked for it how far a call has come.
+/// Reports the progress of a call to a client that asked for it.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Option<(Peer<RoleServer>, ProgressToken)>);
 
@@ -71,14 +71,14 @@ impl Progress {
         self.0.is_some()
     }
 
-    /// Says that so many of all steps are done. Called in a thread that may wait.
+    /// Reports that `done` of `all` steps are done. Blocks, so it must not run on an async worker.
     fn step(&self, done: f64, all: f64, message: &str) {
         let Some((peer, token)) = &self.0 else { return };
         let param = ProgressNotificationParam::new(token.clone(), done)
             .with_total(all)
             .with_message(message);
         if let Err(error) = Handle::current().block_on(peer.notify_progress(param)) {
-            tracing::debug!(%error, "a client does not listen");
+            tracing::debug!(%error, "progress could not be sent");
         }
     }
 }
@@ -88,7 +88,7 @@ impl Call {
         &self.client.engine
     }
 
-    /// Returns who makes the changes of this call.
+    /// Returns the author of this call's changes.
     fn actor(&self) -> Result<Actor, Error> {
         match &self.asked.author {
             Some(author) => author.actor(self.engine()),
@@ -96,15 +96,17 @@ impl Call {
         }
     }
 
-    /// Returns who makes changes in this store, if that is allowed and still wanted.
+    /// Returns the author of changes to this store, unless the client may not write to it or has
+    /// cancelled the call.
     fn writer(&self, store: &Store) -> Result<Actor, Error> {
         self.client.require_writing(store)?;
         self.require_wanted()?;
         self.actor()
     }
 
-    /// Brings the index of some stores up to date for a client that wants to hear of it; it can cancel
-    /// in between. The search would do the same, but in silence.
+    /// Brings the index of some stores up to date for a client that asked for progress.
+    ///
+    /// The search would do the same work by itself, but could neither report nor cancel it.
     fn catch_up(&self, stores: &[StoreId]) -> Result<(), Error> {
         if !self.asked.progress.is_wanted() {
             return Ok(());
@@ -124,8 +126,8 @@ impl Call {
     }
 }
 
-/// Returns whether a call is expected to change something. If it does not, it is read first, and
-/// nothing is lost but time if it turns out to write.
+/// Returns whether a call is expected to write. A wrong answer costs only time: a read that turns
+/// out to write is repeated by a writer.
 pub(super) fn writes(name: &str, arguments: &Arguments) -> bool {
     if name == catalog::MEMORY { memory::writes(arguments) } else { catalog::writes(name) }
 }

@@ -1,9 +1,12 @@
-//! Admission: what a request costs before its credential has proved valid.
+//! Admission control: what a request may cost before its credential has proved valid.
 //!
-//! Anybody can send a wrong key, as fast as connections allow. So a credential that was not valid
-//! lately is looked up in a narrow lane, which leaves the threads to those with a valid one, and
-//! the answer to a peer that sends many wrong ones is delayed. The delay comes after the lookup: a
-//! valid key is never delayed, whatever else comes from its address.
+//! Anyone can send invalid keys as fast as connections allow. So a credential that was not valid
+//! the last time it was presented is looked up in a narrow lane, which leaves the reader threads to
+//! callers with valid ones, and the answer to a peer that sends many invalid ones is delayed.
+//!
+//! The delay comes after the lookup. Delaying, or locking out, before it would be cheaper, but many
+//! clients share an address behind a proxy or NAT: one of them could then keep the others from
+//! being served. A valid key is never delayed, whatever else comes from its address.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -25,32 +28,32 @@ use super::slots::Slot;
 /// How many unproven credentials are looked up concurrently; a lookup takes some 50 µs.
 const LANE_WIDTH: usize = 4;
 
-/// How many valid credentials are remembered. When there are more, all have to prove themselves
-/// again.
+/// How many valid credentials are remembered. When there are more, the set is cleared and all of
+/// them take the lane once; evicting them one by one would need an order, for a case that is rare.
 const PROVEN_MAX: usize = 10_000;
 
-/// How many wrong credentials a peer may send before answers are delayed, and how fast this
-/// allowance comes back.
+/// The token bucket of each peer: how many invalid credentials are answered without a delay, and how
+/// fast this allowance is refilled.
 const WRONG_MAX: f64 = 50.0;
 const WRONG_PER_SECOND: f64 = 1.0;
 
-/// How long the answer to a wrong credential is delayed then.
+/// How long the answer to an invalid credential is delayed when the bucket is empty.
 const DELAY: Duration = Duration::from_millis(200);
 
-/// How many peers are remembered. When there are more, all are forgotten, so a delay can be
-/// escaped with thousands of addresses; the lane is as narrow for them.
+/// How many peers are remembered. When there are more, all are forgotten, so an attacker with
+/// thousands of addresses escapes the delay, but not the lane.
 const PEERS_MAX: usize = 4096;
 
-/// Decides how much a request may cost.
+/// The state of admission control.
 #[derive(Debug)]
 pub(super) struct Admission {
     lane: Semaphore,
-    /// Credentials that were valid when they were presented last. Wrong ones are never in it, so
-    /// they cannot crowd out valid ones.
+    /// Credentials that were valid the last time they were presented. Invalid ones are never added,
+    /// so they cannot crowd out valid ones.
     proven: Mutex<HashSet<[u8; 32]>>,
     wrong: Mutex<HashMap<IpAddr, Allowance>>,
     wrong_count: AtomicU64,
-    /// The requests of valid callers that are worked on.
+    /// Bounds the requests of valid callers that are processed concurrently.
     requests: Arc<Semaphore>,
 }
 
@@ -60,7 +63,7 @@ struct Allowance {
     counted_at: Instant,
 }
 
-/// Who sends a request, as far as that is known without looking anything up.
+/// The sender of a request, as far as it is known without a lookup.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     credential: Option<[u8; 32]>,
@@ -92,20 +95,20 @@ impl Admission {
         }
     }
 
-    /// Returns how many wrong credentials were presented.
+    /// Returns how many invalid credentials were presented.
     pub(super) fn wrong_count(&self) -> u64 {
         self.wrong_count.load(Ordering::Relaxed)
     }
 
-    /// Lets a request of a valid caller be worked on for as long as the permit lives. It must have
-    /// arrived completely: nobody may hold a permit while they send.
+    /// Returns the permit to process a request of a valid caller. The request must have arrived
+    /// completely: a client that sends slowly must not hold a permit meanwhile.
     pub(super) fn permit(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let permit = Arc::clone(&self.requests).try_acquire_owned();
         permit.map_err(|_full| PoolError::Overloaded.into())
     }
 
-    /// Returns whether the credential was valid when it was presented last, and protects the
-    /// connection if so.
+    /// Returns whether the credential was valid the last time it was presented, and protects the
+    /// connection from eviction if so.
     pub(super) fn is_proven(&self, visitor: &Visitor) -> bool {
         let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         let is_proven = visitor.credential.is_some_and(|hash| proven.contains(&hash));
@@ -115,7 +118,7 @@ impl Admission {
         is_proven
     }
 
-    /// Takes note of what became of a request.
+    /// Records whether the credential of a request proved valid.
     pub(super) fn note<T>(&self, visitor: &Visitor, result: &Result<T, Failure>) {
         let Some(hash) = visitor.credential else { return };
         let is_wrong = matches!(result, Err(failure) if failure.status == StatusCode::UNAUTHORIZED);
@@ -131,7 +134,7 @@ impl Admission {
         }
     }
 
-    /// Returns how long the answer to another wrong credential of this peer is delayed.
+    /// Takes a token from the bucket of a peer, and returns how long its answer is delayed.
     fn delay(&self, peer: IpAddr) -> Duration {
         let now = Instant::now();
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +159,7 @@ impl App {
         &self.0.admission
     }
 
-    /// Runs `authenticate` for a visitor whose credential is unproven.
+    /// Runs `authenticate` in the lane, for a visitor whose credential is unproven.
     pub(super) async fn prove<T: Send + 'static>(
         &self,
         visitor: &Visitor,
@@ -164,7 +167,7 @@ impl App {
     ) -> Result<T, Failure> {
         let lane = match visitor.credential {
             Some(_) => self.admission().lane.acquire().await.ok(),
-            // There is nothing to look up.
+            // Without a credential there is nothing to look up, so nothing to bound.
             None => None,
         };
         let result = self.pool().read(authenticate).await?;
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_credentials_do_not_crowd_out_valid_ones() {
+    fn invalid_credentials_do_not_crowd_out_valid_ones() {
         let admission = Admission::new(1);
         admission.note(&visitor(0), &Ok(()));
         for number in 1..=2 * PROVEN_MAX as u64 {
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_that_is_no_longer_valid_is_proven_no_longer() {
+    fn a_credential_that_becomes_invalid_is_no_longer_proven() {
         let admission = Admission::new(1);
         admission.note(&visitor(0), &Ok(()));
         admission.note(&visitor(0), &wrong());
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_peers_that_send_many_wrong_credentials_are_delayed() {
+    fn only_peers_that_send_many_invalid_credentials_are_delayed() {
         let admission = Admission::new(1);
         let [ada, bob] = [1, 2].map(|last| IpAddr::from(Ipv4Addr::new(192, 0, 2, last)));
         let delays: Vec<_> = (0..100).map(|_| admission.delay(ada)).collect();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::choices;
 
-/// Room for most bodies, so that writing them seldom needs more.
+/// The initial capacity, which fits most bodies without reallocation.
 const BODY_SIZE_BYTES: usize = 4096;
 
 /// What a handler returns.
@@ -40,7 +40,7 @@ pub(super) struct Failure {
     message: String,
     fields: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// What went wrong underneath, for the log only.
+    /// The underlying error, for the log only: it may name paths of the host.
     pub(super) cause: Option<String>,
 }
 

@@ -12,13 +12,13 @@ use super::answer::Failure;
 /// Bodies up to this size are read before their sender is admitted. Most memories are smaller.
 const EARLY_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// How long to wait for such a body; most arrive together with the head of the request.
+/// How long to wait for such a body. Most arrive in the same packet as the head of the request.
 const EARLY_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How much of a refused body is read and thrown away.
+/// How much of a rejected body is read and discarded.
 const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long a refused body is read.
+/// How long a rejected body is read.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A body that is being read.
@@ -90,8 +90,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// Reads the rest of a body that nobody needs, within limits. A client that is cut off while it
-    /// still sends never sees the answer; it sees a broken connection.
+    /// Reads and discards the rest of a body, within limits. Closing the connection while the client
+    /// still sends would reset it, and the client would never see the answer.
     pub(super) async fn discard(&mut self) {
         self.frames.clear();
         let reading = async {
@@ -104,7 +104,7 @@ impl Incoming {
             }
         };
         if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
-            tracing::debug!("a refused client went on sending for too long");
+            tracing::debug!("a rejected body was cut off");
         }
     }
 

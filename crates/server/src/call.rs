@@ -93,7 +93,7 @@ struct Arrived {
     parameters: Vec<(String, String)>,
     query: Query,
     workspace: Option<WorkspaceSlot>,
-    /// Set once, although the work may run several times: the rate limit counts requests.
+    /// Set once, although the work may run several times: each request is charged once.
     admitted: OnceLock<Admitted>,
 }
 
@@ -125,8 +125,8 @@ impl Arrived {
         named.map_or("", |(_, value)| value.as_str())
     }
 
-    /// Authenticates the caller, applies the rate limit, and looks up the store in the path. What
-    /// else may be wrong with the request is nobody's business before that.
+    /// Authenticates the caller, applies the rate limit, and looks up the store in the path. Nothing
+    /// else about the request is checked first: an error would reveal it to a caller without a key.
     fn admit(&self, engine: &Knowledge) -> Result<&Admitted, Failure> {
         if let Some(admitted) = self.admitted.get() {
             return Ok(admitted);
@@ -169,12 +169,12 @@ impl<'a> Call<'a> {
         self.arrived.parameter(name)
     }
 
-    /// Returns the store in the path, if the caller has the access it needs.
+    /// Returns the store in the path, if the caller has this permission on it.
     pub(super) fn named_store(&self, need: Need) -> Result<Store, Failure> {
         self.store(self.parameter("store"), need)
     }
 
-    /// Returns a store of the caller's workspace in which it may do what it needs to.
+    /// Returns a store of the caller's workspace, if the caller has this permission on it.
     pub(super) fn store(&self, id: &str, need: Need) -> Result<Store, Failure> {
         let id: StoreId = parse_id(id, "memory store")?;
         let store = match self.named {

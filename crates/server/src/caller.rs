@@ -1,4 +1,4 @@
-//! Who calls, and what they may do.
+//! Authentication and authorization: who calls, and what they may do.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use quipu_knowledge::Knowledge;
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
 
-/// Whoever stands behind the credential of a request.
+/// The principal behind the credential of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) principal: Principal,
@@ -18,13 +18,13 @@ pub(super) struct Caller {
     pub(super) actor: Actor,
 }
 
-/// Where a request leaves its caller's workspace, for the header that every answer to a known
-/// caller has, also when the request fails later.
+/// The workspace of a request's caller, once it is known. It is for the header that every answer to
+/// a known caller carries, including errors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkspaceSlot(Arc<OnceLock<WorkspaceId>>);
 
 impl WorkspaceSlot {
-    /// Takes the workspace; a request has one caller, so a second one changes nothing.
+    /// Sets the workspace. A request has one caller, so later calls change nothing.
     pub(super) fn fill(&self, workspace: WorkspaceId) {
         self.0.get_or_init(|| workspace);
     }
@@ -34,19 +34,19 @@ impl WorkspaceSlot {
     }
 }
 
-/// What a request does to a store.
+/// The permission that a request needs on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
-    /// It reads.
+    /// To read.
     Read,
-    /// It changes memories.
+    /// To change memories.
     Write,
-    /// It changes the store itself, or takes text away for good.
+    /// To change the store itself, or to remove text permanently.
     Manage,
 }
 
 impl Caller {
-    /// Finds out who calls, and looks for the store that they name.
+    /// Authenticates the caller, and looks up the store that the request names.
     pub(super) fn authenticate(
         engine: &Knowledge,
         headers: &HeaderMap,
@@ -72,7 +72,7 @@ impl Caller {
         Ok((Self { principal, workspace, actor }, named))
     }
 
-    /// Tells whether the caller may do so much in some stores of its workspace at least.
+    /// Returns whether the caller has this permission on any store of its workspace.
     pub(super) fn may(&self, need: Need) -> bool {
         match &self.principal {
             Principal::Key(key) => role_allows(key.role, need),
@@ -80,12 +80,12 @@ impl Caller {
         }
     }
 
-    /// Fails if the caller may not do so much in the whole workspace.
+    /// Fails unless the caller has this permission on the whole workspace.
     pub(super) fn require_workspace(&self, need: Need) -> Result<(), Failure> {
         if self.is_unlimited() && self.may(need) { Ok(()) } else { Err(self.denied(need)) }
     }
 
-    /// Returns whether the caller reaches all stores of its workspace.
+    /// Returns whether the caller can reach all stores of its workspace.
     pub(super) fn is_unlimited(&self) -> bool {
         match &self.principal {
             Principal::Key(key) => key.stores.is_none(),
@@ -109,7 +109,7 @@ impl Caller {
         }
     }
 
-    /// Returns whether the caller may do so much with a session that it sees.
+    /// Returns whether the caller has this permission on a session that it sees.
     pub(super) fn may_with(&self, need: Need) -> bool {
         match &self.principal {
             Principal::Key(_) => self.may(need),
@@ -117,7 +117,7 @@ impl Caller {
         }
     }
 
-    /// Tells whether the caller may do so much in a store of its workspace.
+    /// Returns whether the caller has this permission on a store of its workspace.
     pub(super) fn may_in(&self, store: StoreId, need: Need) -> bool {
         match &self.principal {
             Principal::Key(key) => key.opens(store) && role_allows(key.role, need),
@@ -152,7 +152,7 @@ fn role_allows(role: Role, need: Need) -> bool {
     }
 }
 
-/// Returns the secret that a request carries, in either of the two ways.
+/// Returns the secret of a request, from either of the two headers.
 pub(super) fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
@@ -172,7 +172,7 @@ pub(super) fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
     }
 }
 
-/// Reads an id out of a path; one that is none is an id of nothing.
+/// Parses an id from a path. A malformed one is not found, like one that does not exist.
 pub(super) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Failure> {
     match text.parse() {
         Ok(id) => Ok(id),

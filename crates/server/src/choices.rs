@@ -1,36 +1,36 @@
 //! Quipu's choices where the contract is silent, in one place.
 //!
-//! If a fact becomes known that contradicts one of them, this is the file to change.
+//! When the contract turns out to say something else, this is the file to change.
 
 use axum::http::StatusCode;
 use quipu_core::ErrorKind;
 
-/// An id that is malformed or of another kind is an id of nothing.
+/// The status for an id that is malformed or of another kind: nothing has that id.
 pub(super) const MALFORMED_ID: StatusCode = StatusCode::NOT_FOUND;
 
-/// Two credentials in one request must be the same one.
+/// The status for two different credentials in one request.
 pub(super) const TWO_CREDENTIALS: StatusCode = StatusCode::UNAUTHORIZED;
 
-/// A workspace header that is not the credential's workspace.
+/// The status for a workspace header that is not the credential's workspace.
 pub(super) const FOREIGN_WORKSPACE: StatusCode = StatusCode::FORBIDDEN;
 
-/// More is asked for at once than there is room for.
+/// The status for a server without capacity.
 pub(super) const OVERLOADED: StatusCode = match StatusCode::from_u16(529) {
     Ok(status) => status,
     Err(_) => StatusCode::SERVICE_UNAVAILABLE,
 };
-/// When to ask again then.
+/// The `retry-after` of that answer.
 pub(super) const RETRY_AFTER_SECONDS: &str = "1";
 
-/// How many things a page has when nobody says.
+/// The default size of a page.
 pub(super) const PAGE_DEFAULT: usize = 20;
-/// How many things a page may have.
+/// The maximum size of a page.
 pub(super) const PAGE_MAX: usize = 100;
-/// How many things a page has at most when it holds texts.
+/// The maximum size of a page that contains texts.
 pub(super) const FULL_PAGE_MAX: usize = 20;
 
-/// How long the ids of things may be that Quipu only keeps and echoes: of agents, environments,
-/// models and vaults.
+/// The maximum length of ids that Quipu only stores and echoes: of agents, environments, models and
+/// vaults.
 pub(super) const FOREIGN_ID_CHARS_MAX: usize = 256;
 /// How many vaults a session may name.
 pub(super) const VAULT_IDS_MAX: usize = 50;
@@ -59,7 +59,7 @@ pub(super) fn status(kind: &ErrorKind) -> (StatusCode, &'static str) {
 }
 
 /// The SDKs retry every 409 and every 5xx; neither a conflict of memories nor a full disk goes away
-/// by itself, so they are told not to.
+/// by itself, so the answer forbids it.
 pub(super) fn forbids_retry(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_told_to_repeat_what_cannot_succeed() {
+    fn retries_that_cannot_succeed_are_forbidden() {
         let conflict = ErrorKind::PreconditionFailed;
         assert!(forbids_retry(&ErrorKind::StorageFull) && forbids_retry(&conflict));
         assert!(!forbids_retry(&ErrorKind::StorageBusy));

@@ -13,11 +13,11 @@ use super::query::Query;
 
 const PREFIX: &str = "page_";
 
-/// How many bytes of a digest are in a cursor. It protects from mistakes, not from forgery: what a
-/// cursor leads to is authorized like any other request.
+/// How many bytes of a digest are in a cursor. It detects mistakes, not forgery: a page is authorized
+/// like any other request.
 const DIGEST_SIZE_BYTES: usize = 9;
 
-/// The parameters that say which part of a list is asked for, and not which list.
+/// The parameters that select a page of a list, not the list.
 const PAGING: [&str; 2] = ["page", "limit"];
 
 /// The cursors of one list: of its kind, its store, and all other parameters of its query. A place in
@@ -26,7 +26,7 @@ const PAGING: [&str; 2] = ["page", "limit"];
 pub(super) struct Cursors(Sha256);
 
 impl Cursors {
-    /// Returns the cursors of the list of this kind that is asked for.
+    /// Returns the cursors of the list of this kind that the request selects.
     pub(super) fn new(call: &Call<'_>, kind: &str) -> Self {
         Self::of(kind, call.parameter("store"), call.query())
     }
@@ -50,7 +50,7 @@ impl Cursors {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.digest(&place))))
     }
 
-    /// Returns the place at which the caller wants to go on.
+    /// Returns the place at which the requested page starts.
     pub(super) fn place<T: FromStr>(&self, query: &Query) -> Result<Option<T>, Failure> {
         let Some(cursor) = query.get("page")? else { return Ok(None) };
         let decoded = cursor
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_leads_back_to_its_place_in_its_list_only() {
+    fn a_cursor_decodes_for_its_own_list_only() {
         let list = cursors("memories", "s", "path_prefix=/a/&limit=3");
         let cursor = list.encode("/a/ü b");
         assert!(cursor.starts_with("page_"));

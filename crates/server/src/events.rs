@@ -29,7 +29,7 @@ use super::call::{self, Call, Kind};
 use super::caller::{self, Caller, Need};
 use super::guard::guarded;
 
-/// A comment is sent when nothing else was for so long, so that both sides notice a dead line.
+/// The idle time after which a comment is sent, so that both sides notice a dead connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// One open stream.
@@ -47,14 +47,14 @@ struct Follower {
     keep_alive_at: Instant,
 }
 
-/// Who reads a stream, and what of it.
+/// The reader of a stream, and what it selects.
 struct Reader {
     caller: Caller,
     store: Option<StoreId>,
 }
 
-/// Streams changes. `after` or the header `Last-Event-ID` says where to go on; without either the
-/// stream begins now. `store` restricts it to one store.
+/// Streams changes. `after` or the header `Last-Event-ID` is the sequence to resume after; without
+/// either, earlier changes are not delivered. `store` restricts the stream to one store.
 pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
     // Subscribe before querying the engine, so that neither a change nor a revocation is missed.
     let tail = app.feed().tail();
@@ -131,7 +131,7 @@ impl Follower {
             self.seen = last.change.sequence;
         }
         self.tail.resume_after(self.seen);
-        let known = news.iter().filter(|news| self.reader.may_know(news));
+        let known = news.iter().filter(|news| self.reader.is_subscribed(news));
         text.extend(known.map(event));
         Some(text.into())
     }
@@ -143,7 +143,7 @@ impl Follower {
                 Received::Missed => self.is_behind = true,
                 Received::Changes(changes) => {
                     self.seen = changes.reached();
-                    return Some(changes.texts(|news| self.reader.may_know(news), event));
+                    return Some(changes.texts(|news| self.reader.is_subscribed(news), event));
                 }
             },
             () = self.stop.cancelled() => return None,
@@ -157,17 +157,17 @@ impl Follower {
 
 impl Reader {
     /// Returns whether a change is selected by the query and visible to the caller.
-    fn may_know(&self, news: &News) -> bool {
+    fn is_subscribed(&self, news: &News) -> bool {
         let store = news.change.store;
         let is_wanted = self.store.is_none_or(|wanted| wanted == store);
-        // A deleted store still has a workspace: its deletion is nobody else's business.
+        // A deleted store still has a workspace: other workspaces must not see its deletion.
         is_wanted
             && news.workspace == Some(self.caller.workspace)
             && self.caller.may_in(store, Need::Read)
     }
 }
 
-/// Writes a change as an event.
+/// Serializes a change as an event.
 fn event(news: &News) -> String {
     let mut body = ChangeBody::from(&news.change);
     body.memory_version = news.version.as_ref().map(VersionBody::from);

@@ -1,4 +1,6 @@
-//! Figures about the storage and the server for `/metrics`. No label here is a caller's choice.
+//! Gauges and counters of the storage and the server for `/metrics`.
+//!
+//! No label is taken from a request: each distinct value would be kept forever.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,12 +10,12 @@ use quipu_knowledge::Knowledge;
 
 use super::App;
 
-/// What is read from the engine.
+/// The figures that are read from the engine.
 #[derive(Debug)]
 pub(super) struct Figures {
     newest: Sequence,
     indexed: Sequence,
-    /// `None` if the storage is not well; the other figures are shown all the same.
+    /// `None` if it cannot be read; the other figures are shown nevertheless.
     condition: Option<Condition>,
 }
 
@@ -27,14 +29,14 @@ impl Figures {
     }
 }
 
-/// Writes everything that is counted, in the text format of Prometheus.
+/// Renders all metrics in the text format of Prometheus.
 pub(super) fn render(app: &App, figures: &Figures) -> String {
     let mut page = Page(app.0.metrics.render());
     page.counter("quipu_sequence", "The newest change of the data directory", figures.newest.0);
     let index_lag = figures.newest.0.saturating_sub(figures.indexed.0);
     page.gauge("quipu_index_lag", "Changes that are not in the index yet", index_lag);
     let feed_lag = app.feed().published().map_or(0, |at| figures.newest.0.saturating_sub(at.0));
-    page.gauge("quipu_feed_lag", "Changes that streams were not told of yet", feed_lag);
+    page.gauge("quipu_feed_lag", "Changes that were not delivered to streams yet", feed_lag);
     if let Some(condition) = &figures.condition {
         storage(&mut page, condition);
     }

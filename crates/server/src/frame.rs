@@ -1,4 +1,4 @@
-//! What is around every request: its id, its limits, its log line, and the answer when it fails.
+//! The middleware around every request: its id, timeout, log line, metrics, and error envelope.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
@@ -58,7 +58,7 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
-/// Returns the request's id. It looks like other ids, but names nothing that is kept.
+/// Returns a new request id. It looks like other ids, but nothing is stored under it.
 pub(super) fn new_request_id(app: &App) -> String {
     let number = app.0.requests_count.fetch_add(1, Ordering::Relaxed);
     let salt = app.0.request_salt.wrapping_add(u128::from(number));
@@ -80,7 +80,7 @@ async fn run(app: &App, request: Request, next: Next) -> Response {
     }
 }
 
-/// Returns the bytes that answer what is no request, or one with a head that is too long.
+/// Returns the answer, as bytes, to something that is not HTTP or has a head that is too long.
 pub(super) fn unreadable(app: &App, status: u16) -> Vec<u8> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     let message = match status {
@@ -100,12 +100,12 @@ pub(super) fn unreadable(app: &App, status: u16) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Answers for a path that leads nowhere.
+/// Answers for an unknown path.
 pub(super) async fn no_route(method: Method, uri: Uri) -> Failure {
     Failure::not_found(format!("{method} {} is not a route of this server", uri.path()))
 }
 
-/// Answers for a method that a path does not have.
+/// Answers for a method that the path does not support.
 pub(super) async fn no_method(method: Method, uri: Uri) -> Failure {
     Failure::new(
         StatusCode::METHOD_NOT_ALLOWED,

@@ -6,8 +6,10 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use quipu_service::credential::Credential;
 
-/// Ends a body as soon as the credential becomes invalid. No frame is delivered while its validity
-/// is in doubt.
+/// Ends a body as soon as the credential becomes invalid.
+///
+/// Whenever any credential is revoked, this one is checked again, and no frame is delivered until
+/// the check is done: a change made after the revocation must not slip through before it.
 pub(super) fn guarded(body: Body, credential: Credential) -> Body {
     let frames = stream::unfold((body, credential), async |(mut body, mut credential)| {
         let frame = next(&mut body, &mut credential).await?;

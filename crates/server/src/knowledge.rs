@@ -56,7 +56,7 @@ fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
     };
     Ok(SearchRequest {
         stores: stores(call, &query.all("store")?)?,
-        // No words select by the filters alone, so an empty value means something here.
+        // An empty query selects by the filters alone, so it is allowed here.
         text: query
             .get_or_empty("query")
             .or(query.get_or_empty("q"))
@@ -82,7 +82,7 @@ fn owned(query: &Query, name: &str) -> Result<Vec<String>, Failure> {
     Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
 }
 
-/// Returns a directory as people write it: `docs`, `/docs`, `/docs/`.
+/// Parses a directory as people write it: `docs`, `/docs`, `/docs/`.
 fn directory(text: &str) -> Result<Directory, Failure> {
     let text = text.trim_matches('/');
     let text = if text.is_empty() { "/".to_owned() } else { format!("/{text}/") };
@@ -182,8 +182,7 @@ pub(super) fn recent(call: &Call<'_>) -> Answer {
     }))
 }
 
-/// Returns the links of a memory, those that mean it, those that mean nothing, or the memories
-/// without any.
+/// Returns the links of a memory, its backlinks, the broken links, or the memories without links.
 pub(super) fn links(call: &Call<'_>) -> Answer {
     let scope = scope(call)?;
     let list = |links: Vec<NoteLink>| {

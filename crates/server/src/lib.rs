@@ -55,7 +55,7 @@ use ready::Readiness;
 pub use routes::routes;
 use webhooks::Deliveries;
 
-/// How the server behaves.
+/// The settings of the server.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
     /// Whether the version and beta headers are required, and doubled ones refused.
@@ -66,25 +66,26 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// How long a request may take altogether.
     pub request_timeout: Duration,
-    /// How long a client may take nothing of what is written to it.
+    /// How long a write may block because the client does not read.
     pub write_timeout: Duration,
-    /// If another process holds the write lock for longer, the server says that it is not ready.
+    /// The server reports that it is not ready while another process holds the write lock for longer
+    /// than this.
     pub lock_held_max: Duration,
-    /// With less room on the disk, the server says that it is not ready.
+    /// The server reports that it is not ready while the disk has less free space than this.
     pub disk_free_bytes_min: u64,
-    /// How many requests of valid callers are worked on at the same time.
+    /// How many requests of valid callers are processed concurrently.
     pub requests_max: usize,
-    /// How many connections are open at the same time.
+    /// How many connections are open concurrently.
     pub connections_max: usize,
     /// How many requests may block on the disk or on other writers concurrently.
     pub pool: PoolSettings,
-    /// How many requests each key may make in a minute; `None` means any number.
+    /// The rate limit of each key, in requests per minute; `None` is no limit.
     pub requests_per_minute_max: Option<u32>,
-    /// Where mounts are, for the paths that sessions show.
+    /// The directory of mounts, for the paths in the answers about sessions.
     pub mount_root: String,
-    /// How the memory tool behaves.
+    /// The settings of the memory tool.
     pub tool: ToolSettings,
-    /// Whether everybody may read the metrics, without a key.
+    /// Whether the metrics can be read without a key.
     pub metrics_open: bool,
 }
 
@@ -121,7 +122,7 @@ impl HttpSettings {
     }
 }
 
-/// What every request can use.
+/// The state that all requests share.
 #[derive(Clone, Debug)]
 pub struct App(Arc<Shared>);
 

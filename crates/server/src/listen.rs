@@ -1,4 +1,4 @@
-//! Connections: accepting, TLS, limits, and a graceful end.
+//! Connections: accepting, TLS, limits, and graceful shutdown.
 
 use std::fmt;
 use std::io;
@@ -32,21 +32,21 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// The size of a connection's buffer, and so of the longest head of a request.
 const BUFFER_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// The size of a connection's buffer in the kernel, which would otherwise grow to megabytes for
+/// The size of a connection's send buffer in the kernel, which would otherwise grow to megabytes for
 /// each client that does not read.
 const SEND_BUFFER_SIZE_BYTES: u32 = 256 * 1024;
 
 /// How many connections wait in the kernel to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// How long running requests may take after the server was told to stop.
+/// How long running requests may take after the shutdown has begun.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A certificate and its key.
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
-/// Says why a certificate or its key cannot be used.
+/// Why a certificate or its key cannot be used.
 #[derive(Debug)]
 pub struct TlsError(String);
 
@@ -82,7 +82,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// A socket that waits for connections.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -90,7 +90,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen; port 0 takes a free one. It must be called inside a runtime.
+    /// Starts to listen; port 0 picks a free one. Must be called inside a runtime.
     pub fn bind(address: SocketAddr, tls: Option<Tls>) -> io::Result<Self> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -110,7 +110,7 @@ impl Listener {
         Ok(format!("{scheme}://{}", self.socket.local_addr()?))
     }
 
-    /// Serves until `stop` is ready, then finishes what is running.
+    /// Serves until `stop` is ready, then finishes the running requests.
     pub async fn serve(self, app: &App, stop: impl Future<Output = ()>) {
         let router = app.router();
         let graceful = GracefulShutdown::new();
@@ -133,7 +133,8 @@ impl Listener {
                     tokio::spawn(connection.run(stream, self.tls.clone(), graceful.watcher()));
                 }
                 Err(error) => {
-                    // Out of file descriptors, most likely: others end soon.
+                    // Most likely out of file descriptors. Retrying at once would spin until one is
+                    // closed.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -147,7 +148,7 @@ impl Listener {
     }
 }
 
-/// One connection, however many requests it brings.
+/// One connection, with any number of requests.
 struct Connection {
     app: App,
     router: Router,
@@ -161,15 +162,15 @@ impl Connection {
         tokio::select! {
             () = self.serve(stream, tls, watcher) => {}
             () = slot.evicted() => {
-                tracing::debug!("a connection without a valid key gave way to another");
+                tracing::debug!("a connection without a valid key was evicted");
             }
         }
     }
 
     async fn serve(self, stream: TcpStream, tls: Option<Tls>, watcher: Watcher) {
-        // Answers are short and complete, so nothing is gained by waiting for more to send.
+        // Answers are written at once, so Nagle's algorithm would only add latency.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "the connection is gone already");
+            tracing::debug!(%error, "the connection was closed");
             return;
         }
         let Some(tls) = tls else {
@@ -198,7 +199,7 @@ impl Connection {
         let stream = Stream::new(stream, write_timeout, refuse);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // A client may close its side as soon as it has asked, and still gets its answer.
+            // A client may shut down its sending side after the request, and still gets its answer.
             .half_close(true)
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(BUFFER_SIZE_BYTES_MAX)

@@ -16,7 +16,7 @@ use super::body::Incoming;
 use super::caller::{self, Caller};
 use super::guard::guarded;
 
-/// Answers a request of whoever has a key or the token of a session.
+/// Answers a request that carries a key or the token of a session.
 pub(super) async fn answer(State(app): State<App>, request: Request) -> Answer {
     let visitor = Visitor::new(request.headers(), request.extensions());
     let admitted = admitted(&app, request.headers(), &visitor).await;

@@ -85,7 +85,7 @@ pub(super) fn update(call: &Call<'_>) -> Answer {
     };
     let id: MemoryId = match parse_id(call.parameter("memory"), "memory") {
         Ok(id) => id,
-        // That the store is archived comes first in the order of checks.
+        // In the contract's order of checks, an archived store comes first.
         Err(failure) if store.archived_at.is_none() => return Err(failure),
         Err(_) => quipu_core::model::Id::from_bits(0),
     };
@@ -104,7 +104,8 @@ pub(super) fn delete(call: &Call<'_>) -> Answer {
     Ok(json(&DeletedBody::memory(id)))
 }
 
-/// Says in a header which credentials were found in the text: the body is the contract's.
+/// Reports the credentials that were found in the text, in a header: the body belongs to the
+/// contract.
 pub(super) fn with_findings(mut response: Response, written: &Written) -> Response {
     let named = written.findings.iter().take(FINDINGS_NAMED_MAX);
     let found: Vec<_> =

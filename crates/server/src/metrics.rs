@@ -1,4 +1,4 @@
-//! Figures about requests, in the text format of Prometheus.
+//! Request metrics in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 
-/// Counts requests by route and status, and how long they took.
+/// Counts and latencies of requests by route, method and status.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     routes: Mutex<BTreeMap<String, Vec<Series>>>,
-    /// How many requests were refused or failed, by the type of the error.
+    /// The number of failed requests by error type.
     failures: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -27,7 +27,7 @@ struct Series {
 struct Figures {
     count: u64,
     seconds: f64,
-    /// How many took at most so long, for each of [`BUCKETS_SECONDS`].
+    /// How many took at most as long as each of [`BUCKETS_SECONDS`].
     within: [u64; BUCKETS_SECONDS.len()],
 }
 
@@ -69,13 +69,13 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that was refused or failed.
+    /// Counts a failed request.
     pub(super) fn count_failure(&self, error_type: &'static str) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         *failures.entry(error_type).or_default() += 1;
     }
 
-    /// Writes everything that was counted.
+    /// Renders all request metrics.
     pub(super) fn render(&self) -> String {
         let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let labelled: Vec<_> = routes
@@ -112,7 +112,7 @@ impl Metrics {
     }
 }
 
-/// Returns the label of a method. A client may invent methods, and each label is kept for good.
+/// Returns the label of a method. Clients may invent methods, and each label would be kept forever.
 fn label(method: &Method) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"];
     KNOWN.into_iter().find(|known| method == known).unwrap_or("other")

@@ -26,7 +26,7 @@ pub(super) fn tool_kind(body: &[u8]) -> Kind {
     }
     match serde_json::from_slice(body) {
         Ok(Input { command }) if tool::writes(&command) => Kind::Write,
-        // What is no command is refused, for which nothing is written.
+        // A malformed command is rejected without a write.
         Ok(_) | Err(_) => Kind::Read,
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn tool(call: &Call<'_>) -> Answer {
 }
 
 /// Starts a run of the memory tool: a session with a token that writes to this store and to no
-/// other. A caller that is a session already, or that may not write, goes on as it is.
+/// other. A caller that is a session already, or that may not write, keeps its credential.
 pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
     let store = named_store(call)?;
     let body: StartToolSession = call.body()?;
@@ -81,10 +81,10 @@ pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
     }))
 }
 
-/// Returns the store that the path calls by name, slug or id, if the caller may read it.
+/// Returns the store that the path names by name, slug or id, if the caller may read it.
 ///
-/// The memory tool's own store is made at its first use by a caller that may make stores. Any other
-/// name that is not there may be a mistake, so nothing is made.
+/// The memory tool's own store is created at its first use by a caller that may create stores. Any
+/// other missing name may be a typo, so nothing is created for it.
 fn named_store(call: &Call<'_>) -> Result<Store, Failure> {
     let name = call.parameter("store");
     if let Principal::Session(session) = &call.caller.principal {
@@ -108,12 +108,12 @@ fn named_store(call: &Call<'_>) -> Result<Store, Failure> {
     }
 }
 
-/// Returns what Quipu does by itself in a store.
+/// Returns the policy of a store.
 pub(super) fn policy(call: &Call<'_>) -> Answer {
     Ok(json(&PolicyBody::from(call.named_store(Need::Read)?.policy)))
 }
 
-/// Changes what Quipu does by itself in a store.
+/// Changes the policy of a store.
 pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Manage)?;
     let body: UpdatePolicy = call.body()?;
@@ -133,7 +133,7 @@ pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     Ok(json(&PolicyBody::from(updated.policy)))
 }
 
-/// Writes an old version again.
+/// Restores an old version as a new one.
 pub(super) fn restore(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Write)?;
     let body: RestoreVersion = call.body()?;
@@ -143,10 +143,10 @@ pub(super) fn restore(call: &Call<'_>) -> Answer {
     Ok(with_findings(json(&MemoryBody::from(&restored.memory)), &restored))
 }
 
-/// How many versions one request redacts at most.
+/// The maximum number of versions that one request redacts.
 const REDACTED_MAX: usize = 1_000;
 
-/// Takes the text out of several versions, all or none; the files are searched once for all of them.
+/// Redacts several versions, all or none. The files are scanned once for all of them.
 pub(super) fn redact(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Manage)?;
     let body: RedactVersions = call.body()?;
@@ -161,7 +161,7 @@ pub(super) fn redact(call: &Call<'_>) -> Answer {
     Ok(json(&ListBody::complete(redacted.iter().map(VersionBody::from).collect())))
 }
 
-/// Returns the text that tells the agent of a session how to use its memory.
+/// Returns the prompt that explains to a session's agent how to use its memory.
 pub(super) fn prompt(call: &Call<'_>) -> Answer {
     let session = session(call, Need::Read)?;
     let root = &call.settings().mount_root;
@@ -171,8 +171,8 @@ pub(super) fn prompt(call: &Call<'_>) -> Answer {
     Ok(json(&serde_json::json!({ "prompt": Prompt { stores, topic }.text() })))
 }
 
-/// Gives a session a new token; the old one stops to work. The token acts as the session, so it is
-/// for the key that made the session and for admins only.
+/// Issues a new token for a session and revokes the old one. The token acts as the session, so only
+/// the key that created the session and admins may have it.
 pub(super) fn new_token(call: &Call<'_>) -> Answer {
     let session = session(call, Need::Write)?;
     let is_allowed = match &call.caller.principal {

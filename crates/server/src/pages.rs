@@ -1,4 +1,4 @@
-//! What is not about memories: health, readiness, metrics, and the description of the API.
+//! Routes that are not about memories: health, metrics, and the description of the API.
 
 use std::sync::LazyLock;
 
@@ -19,13 +19,15 @@ use super::figures::{self, Figures};
 const OPENAPI: &str = include_str!("../openapi.json");
 const DOCS: &str = include_str!("docs.html");
 
-/// Says that the process lives.
+/// Reports that the process is alive.
 pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Returns the metrics to keys that are not limited to some stores. Where a request comes from says
-/// nothing: behind a proxy, and to other users of this host, every caller is a local one.
+/// Returns the metrics to keys that are not limited to some stores.
+///
+/// A loopback address is no authorization: behind a proxy every caller has one, and so have the
+/// other users of this host.
 pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer {
     if !app.settings().metrics_open {
         let visitor = Visitor::new(request.headers(), request.extensions());
@@ -50,7 +52,7 @@ pub(super) async fn openapi() -> Response {
     with_type("application/json", OPENAPI)
 }
 
-/// Returns a page to read that description.
+/// Returns a page that renders the description.
 pub(super) async fn docs() -> Response {
     let mut response = with_type("text/html; charset=utf-8", DOCS);
     if let Ok(policy) = HeaderValue::from_str(&DOCS_POLICY) {
@@ -59,7 +61,8 @@ pub(super) async fn docs() -> Response {
     response
 }
 
-/// Lets the page run its own script, use its own style, ask this server, and nothing else.
+/// The content security policy of the page: its own script, its own style, requests to this server,
+/// and nothing else.
 static DOCS_POLICY: LazyLock<String> = LazyLock::new(|| {
     let hash = |tag: &str| {
         let inside = DOCS.split_once(&format!("<{tag}>")).map(|(_, rest)| rest);

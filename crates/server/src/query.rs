@@ -8,8 +8,8 @@ use quipu_core::model::{Timestamp, View};
 use super::answer::Failure;
 use super::choices::{FULL_PAGE_MAX, PAGE_DEFAULT, PAGE_MAX};
 
-/// The pairs of a query string. Unknown names are ignored; a known name without a value is an
-/// error, since whoever sent `expected_content_sha256=` meant to restrict what happens.
+/// The pairs of a query string. Unknown names are ignored; a known name with an empty value is an
+/// error, since the sender of `expected_content_sha256=` meant to restrict what happens.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -23,7 +23,7 @@ impl Query {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns the value of a name. Of two values nobody knows which was meant.
+    /// Returns the value of a name. Two values are an error: either may be the intended one.
     pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Failure> {
         if self.0.iter().filter(|(key, _)| key == name).count() > 1 {
             return Err(Failure::invalid(format!("{name}: may be given once only")));
@@ -31,7 +31,7 @@ impl Query {
         self.get_or_empty(name).map(|value| not_empty(name, value)).transpose()
     }
 
-    /// Returns the value of a name for which an empty value means something.
+    /// Returns the value of a name for which an empty value is meaningful.
     pub(super) fn get_or_empty(&self, name: &str) -> Option<&str> {
         let named = self.0.iter().rfind(|(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
@@ -44,7 +44,7 @@ impl Query {
         named.map(|(_, value)| not_empty(name, value)).collect()
     }
 
-    /// Returns the value of a name in another type.
+    /// Parses the value of a name.
     pub(super) fn parse<T: FromStr<Err: std::fmt::Display>>(
         &self,
         name: &str,
@@ -70,7 +70,7 @@ impl Query {
         }
     }
 
-    /// Returns how many things a page has at most.
+    /// Returns the size of a page.
     pub(super) fn limit(&self, view: View) -> Result<usize, Failure> {
         let limit = match self.get("limit")? {
             None => PAGE_DEFAULT,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_to_write_a_space_and_brackets_are_read() {
+    fn both_encodings_of_a_space_and_of_brackets_are_decoded() {
         let query = Query::new("a=x+y&b=x%20y&created_at%5Bgte%5D=2026-01-01T00%3A00%3A00&c=");
         for (name, value) in [("a", Some("x y")), ("b", Some("x y")), ("d", None)] {
             assert_eq!(query.get(name).unwrap(), value, "{name}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_is_a_value() {
+    fn empty_and_repeated_values_are_rejected() {
         let query = Query::new("a=&b&c[]=x&c[]=&d=x&d=");
         for name in ["a", "b", "d"] {
             assert!(query.get(name).is_err(), "{name}");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_ends_are_a_microsecond_inside() {
+    fn exclusive_bounds_are_off_by_a_microsecond() {
         let span =
             Query::new("created_at[gt]=1970-01-01T00:00:01Z&created_at[lt]=1970-01-01T00:00:02Z")
                 .created()
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_outside_their_range_are_refused() {
+    fn limits_outside_their_range_are_rejected() {
         let limit = |text: &str, view| Query::new(text).limit(view).ok();
         assert_eq!(limit("", View::Basic), Some(20));
         assert_eq!(limit("limit=100", View::Basic), Some(100));

@@ -1,4 +1,4 @@
-//! How many requests each caller may make in a minute.
+//! The rate limit of each caller, as token buckets.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use quipu_core::model::Actor;
 
 use super::answer::Failure;
 
-/// Gives each caller a bucket of requests that fills up again with time.
+/// A token bucket per caller.
 #[derive(Debug)]
 pub(super) struct RateLimiter {
     per_minute: Option<f64>,
@@ -22,7 +22,7 @@ struct Bucket {
     counted_at: Instant,
 }
 
-/// When so many callers have a bucket, full ones are forgotten.
+/// When there are this many buckets, full ones are dropped: they are the same as new ones.
 const BUCKETS_MAX: usize = 10_000;
 
 impl RateLimiter {
@@ -30,13 +30,13 @@ impl RateLimiter {
         Self { per_minute: per_minute.map(f64::from), buckets: Mutex::default() }
     }
 
-    /// Counts a request, or fails with the time to wait.
+    /// Takes one token, or fails with the time to wait.
     pub(super) fn admit(&self, actor: &Actor) -> Result<(), Failure> {
         self.count(actor, 1.0)
     }
 
-    /// Counts the rest of so many requests that come as one, of which one is counted already: all
-    /// of them or none.
+    /// Takes the remaining tokens for a batch of `requests`, of which [`RateLimiter::admit`] has taken
+    /// the first: all of them or none.
     pub(super) fn admit_rest(&self, actor: &Actor, requests: u32) -> Result<(), Failure> {
         let requests = f64::from(requests);
         match self.per_minute {

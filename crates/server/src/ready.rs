@@ -15,15 +15,18 @@ use super::answer::{Answer, Failure};
 /// A server that cannot read its storage within this time is not ready.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What readiness depends on from one look to the next.
+/// What is remembered between two readiness checks.
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
-    /// The turn of the writer that held the lock at the last look, and when it was seen first.
+    /// The turn of the writer that held the lock at the last check, and when it was first seen.
     held: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Readiness {
-    /// Returns for how long the same writer has been seen to hold the lock.
+    /// Returns how long the same writer has been observed to hold the lock.
+    ///
+    /// A server under load sees the lock held at nearly every check, by ever different writers; only
+    /// one that keeps its turn is stuck.
     fn held_for(&self, held: Option<&LockHeld>, now: Instant) -> Duration {
         let mut seen = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = held.map(|held| match *seen {
@@ -34,10 +37,10 @@ impl Readiness {
     }
 }
 
-/// Reports whether the storage can be read and written, and what keeps it from that.
+/// Reports whether the storage can be read and written, and if not, why.
 pub(super) async fn ready(State(app): State<App>) -> Answer {
-    let look = app.pool().read(|knowledge| knowledge.condition());
-    let mut failure = match tokio::time::timeout(READ_TIMEOUT, look).await {
+    let reading = app.pool().read(|knowledge| knowledge.condition());
+    let mut failure = match tokio::time::timeout(READ_TIMEOUT, reading).await {
         Ok(Ok(Ok(condition))) => match problem(&app, &condition) {
             None => return Ok("ready\n".into_response()),
             Some(message) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", message),
@@ -75,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_turn_that_lasts_is_long() {
+    fn only_a_writer_that_keeps_its_turn_is_stuck() {
         let readiness = Readiness::default();
         let start = Instant::now();
         let held = |turn| LockHeld { turn, holder: String::new() };

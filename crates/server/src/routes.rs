@@ -1,4 +1,4 @@
-//! Every route, in one table: the router is made from it, and `openapi.json` is held against it.
+//! All routes in one table: the router is built from it, and `openapi.json` is tested against it.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -13,7 +13,7 @@ use super::{App, events, knowledge, memories, own, pages, ready, sessions, store
 /// The path of the health check.
 pub(super) const HEALTH: &str = "/healthz";
 
-/// What a method does on a path.
+/// The handler of a method on a path.
 struct Route {
     method: Method,
     path: &'static str,

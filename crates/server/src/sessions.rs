@@ -1,4 +1,4 @@
-//! `/v1/sessions`, as far as memory needs them.
+//! `/v1/sessions`, as far as memory needs it.
 
 use axum::http::HeaderValue;
 use axum::response::Response;
@@ -20,12 +20,12 @@ use super::query::Query;
 
 const LIST: &str = "sessions";
 
-/// The token is in no shape of the contract, so it comes in a header of the answer.
+/// No shape of the contract has a token, so it is in a header of the answer.
 pub(super) const TOKEN_HEADER: &str = "quipu-session-token";
-/// When the token stops to work.
+/// When the token expires.
 const TOKEN_EXPIRY_HEADER: &str = "quipu-session-token-expires-at";
 
-/// How many sessions are looked at at a time.
+/// How many sessions are read in one query.
 const SCAN: usize = 200;
 
 pub(super) fn create(call: &Call<'_>) -> Answer {
@@ -68,7 +68,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
     Ok(response)
 }
 
-/// Refuses what an agent's host would carry out: to accept it and do nothing would be a lie.
+/// Rejects what only a host of agents could carry out; accepting and ignoring it would be a lie.
 fn refuse_work_for_agents(body: &CreateSession) -> Result<(), Failure> {
     if body.initial_events.as_ref().is_some_and(|events| !events.is_empty()) {
         return Err(Failure::invalid(
@@ -83,7 +83,7 @@ fn refuse_work_for_agents(body: &CreateSession) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns what is kept and echoed.
+/// Returns what is stored and echoed.
 fn details(body: &CreateSession) -> Result<SessionDetails, Failure> {
     let vault_ids = body.vault_ids.clone().unwrap_or_default();
     if vault_ids.len() > VAULT_IDS_MAX {
@@ -125,8 +125,8 @@ fn attachment(call: &Call<'_>, resource: ResourceParam) -> Result<NewAttachment,
     })
 }
 
-/// Returns the session that the path names, if the caller may do so much with it. One that the
-/// caller may not know of looks absent: it would name stores and instructions of others.
+/// Returns the session that the path names, if the caller has this permission on it. One that the
+/// caller may not see is reported as missing: it would name stores and instructions of others.
 pub(super) fn session(call: &Call<'_>, need: Need) -> Result<Session, Failure> {
     let id: SessionId = parse_id(call.parameter("session"), "session")?;
     let session = call.engine.session(id)?;
@@ -182,7 +182,7 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
     Ok(json(&ListBody { data, next_page: next }))
 }
 
-/// The filters that look at what the engine does not know.
+/// The filters on fields that the engine does not know.
 struct DetailFilter<'q> {
     agent_id: Option<&'q str>,
     agent_version: Option<&'q str>,
@@ -204,7 +204,7 @@ impl<'q> DetailFilter<'q> {
         let details = SessionDetails::of(session);
         let status = if session.archived_at.is_some() { "terminated" } else { "idle" };
         let version = details.agent_version.to_string();
-        // A version means nothing without the agent that it is a version of.
+        // `agent_version` is meaningless without `agent_id`.
         self.agent_id.is_none_or(|id| {
             id == details.agent_id && self.agent_version.is_none_or(|wanted| wanted == version)
         }) && self.deployment_id.is_none()

@@ -1,11 +1,12 @@
-//! The slots for connections, and who loses one when all are taken.
+//! The slots for connections, and which connection is evicted when all are taken.
 //!
-//! Without a limit, idle connections use up the descriptors; with a plain limit, whoever holds all
-//! slots locks everybody out. So a newcomer always gets in: it takes the slot of the oldest
-//! connection without a valid credential, of the peer that holds most of those. An honest client
-//! has its answer long before it is the oldest of a thousand. Valid credentials protect three
-//! quarters of the slots at most: one key that opens streams without end, or leaves them open, must
-//! not lock out the others either.
+//! Without a limit, idle connections exhaust the file descriptors. With a plain limit, anyone who
+//! opens that many connections and sends nothing locks everyone else out. So a new connection is
+//! always accepted: it evicts the oldest connection without a valid credential, of the peer that has
+//! most of those. An honest client has its answer long before it is the oldest of a thousand.
+//!
+//! A valid credential protects a connection, but at most three quarters of the slots can be
+//! protected: a single key that opens streams without end must not lock out the other keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -34,7 +35,7 @@ struct Table {
     protected_count: usize,
     next: u64,
     /// The connections without a valid credential by peer, each peer's oldest first.
-    strangers: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
+    unprotected: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
 }
 
 /// A slot that is taken until this is dropped.
@@ -53,14 +54,14 @@ impl Slots {
         Self(Arc::new(Inner { count_max: count_max.max(1), table, freed: Notify::new() }))
     }
 
-    /// Waits until a newcomer can get a slot: at once, unless every slot belongs to a connection
-    /// with a valid credential.
+    /// Waits until a new connection can get a slot: immediately, unless all slots are protected.
     pub(super) async fn available(&self) {
         loop {
+            // Registered before the check, so that no release in between is missed.
             let freed = self.0.freed.notified();
             {
                 let table = self.table();
-                if table.taken_count < self.0.count_max || !table.strangers.is_empty() {
+                if table.taken_count < self.0.count_max || !table.unprotected.is_empty() {
                     return;
                 }
             }
@@ -68,7 +69,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot, if need be that of another connection.
+    /// Takes a slot, and evicts another connection if there is no free one.
     pub(super) fn take(&self, peer: IpAddr) -> Slot {
         let peer = network(peer);
         let mut table = self.table();
@@ -78,7 +79,7 @@ impl Slots {
         table.taken_count += 1;
         table.next += 1;
         let (number, evicted) = (table.next, CancellationToken::new());
-        table.strangers.entry(peer).or_default().insert(number, evicted.clone());
+        table.unprotected.entry(peer).or_default().insert(number, evicted.clone());
         Slot { slots: self.clone(), number, peer, evicted, is_protected: AtomicBool::new(false) }
     }
 
@@ -89,9 +90,9 @@ impl Slots {
 
 impl Table {
     fn evict(&mut self) {
-        let most = self.strangers.iter().max_by_key(|(_, connections)| connections.len());
+        let most = self.unprotected.iter().max_by_key(|(_, connections)| connections.len());
         let Some(peer) = most.map(|(peer, _)| *peer) else { return };
-        let oldest = self.strangers.get(&peer).and_then(BTreeMap::first_key_value);
+        let oldest = self.unprotected.get(&peer).and_then(BTreeMap::first_key_value);
         if let Some((&number, evicted)) = oldest {
             evicted.cancel();
             self.forget(peer, number);
@@ -99,18 +100,18 @@ impl Table {
     }
 
     fn forget(&mut self, peer: IpAddr, number: u64) {
-        if let Some(connections) = self.strangers.get_mut(&peer) {
+        if let Some(connections) = self.unprotected.get_mut(&peer) {
             connections.remove(&number);
             if connections.is_empty() {
-                self.strangers.remove(&peer);
+                self.unprotected.remove(&peer);
             }
         }
     }
 }
 
 impl Slot {
-    /// Protects the connection from eviction, if not too many are protected: it has presented a valid
-    /// credential.
+    /// Protects the connection from eviction, because it has presented a valid credential. Does
+    /// nothing if too many are protected already.
     pub(super) fn protect(&self) {
         let mut table = self.slots.table();
         let protected_max = self.slots.0.count_max * 3 / 4;
@@ -124,7 +125,7 @@ impl Slot {
         table.forget(self.peer, self.number);
     }
 
-    /// Is ready when the slot was given to another connection.
+    /// Waits until the connection is evicted.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
@@ -147,7 +148,8 @@ impl Drop for Slot {
     }
 }
 
-/// Returns what stands for a peer: one host has a whole /64 of IPv6 addresses.
+/// Returns the identity of a peer: the address, or the /64 network that an IPv6 host usually has for
+/// itself.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_takes_the_slot_of_the_oldest_stranger_of_the_busiest_peer() {
+    fn the_oldest_unprotected_connection_of_the_busiest_peer_is_evicted() {
         let slots = Slots::new(3);
         let ada = slots.take(ADA);
         let (first, second) = (slots.take(BOB), slots.take(BOB));
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_credential_protects() {
+    fn a_valid_credential_protects_from_eviction() {
         let slots = Slots::new(2);
         let (first, second) = (slots.take(ADA), slots.take(ADA));
         first.protect();
@@ -195,13 +197,13 @@ mod tests {
         all.iter().for_each(Slot::protect);
         all.iter().for_each(Slot::protect);
         assert!(slots.available().now_or_never().is_some());
-        let newcomer = slots.take(BOB);
+        let new = slots.take(BOB);
         let evicted: Vec<_> = all.iter().map(is_evicted).collect();
         assert_eq!(evicted, [false, false, false, true]);
         drop(all);
-        newcomer.protect();
+        new.protect();
         let _others = [slots.take(ADA), slots.take(ADA), slots.take(ADA), slots.take(ADA)];
-        assert!(!is_evicted(&newcomer));
+        assert!(!is_evicted(&new));
     }
 
     #[test]

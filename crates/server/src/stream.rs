@@ -1,4 +1,8 @@
-//! A connection's bytes: blocked writes end, and hyper's own refusals get our envelope.
+//! The byte stream of a connection: blocked writes time out, and hyper's own error answers get our
+//! envelope.
+//!
+//! hyper answers malformed requests itself and offers no hook for it, so its answers are recognized
+//! on the way out and replaced.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -9,21 +13,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// The longest refusal of hyper.
+/// The longest error answer of hyper.
 const REFUSAL_SIZE_BYTES_MAX: usize = 256;
 
-/// What writes the answer in place of a refusal of hyper, which has this status.
+/// Returns the answer that replaces one of hyper's with this status.
 pub(super) type Refuse = Box<dyn Fn(u16) -> Vec<u8> + Send>;
 
-/// A byte stream that fails when its peer takes nothing of what is written for too long.
+/// A byte stream whose writes fail when the peer reads nothing for too long.
 pub(super) struct Stream<S> {
     inner: S,
     write_timeout: Duration,
     /// Runs while a write is blocked.
     blocked: Option<Pin<Box<Sleep>>>,
     refuse: Refuse,
-    /// What is written in place of a refusal: how long that was, the answer, and how much of the
-    /// answer is written already.
+    /// The replacement that is being written: the length of hyper's answer, ours, and how much of
+    /// ours has been written.
     replaced: Option<(usize, Vec<u8>, usize)>,
 }
 
@@ -38,7 +42,7 @@ impl<S: AsyncWrite + Unpin> Stream<S> {
         Self { inner, write_timeout, blocked: None, refuse, replaced: None }
     }
 
-    /// Passes on what a write came to, and keeps the time while it is blocked.
+    /// Passes on the result of a write, and runs the timeout while it is blocked.
     fn timed<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -54,7 +58,7 @@ impl<S: AsyncWrite + Unpin> Stream<S> {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Writes the rest of an answer that replaces a refusal, and returns the refusal's length.
+    /// Writes the rest of the replacement, and returns the length of what it replaces.
     fn poll_replaced(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
             let Some((size, answer, written)) = &mut self.replaced else {
@@ -77,7 +81,7 @@ impl<S: AsyncWrite + Unpin> Stream<S> {
         }
     }
 
-    /// Replaces a refusal of hyper; `None` if the bytes are none.
+    /// Replaces an error answer of hyper; `None` if the bytes are something else.
     fn poll_refusal(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,8 +97,8 @@ impl<S: AsyncWrite + Unpin> Stream<S> {
 
 /// Returns the status of an answer that hyper has made itself, to a request that it cannot read.
 ///
-/// Such an answer is written by itself, with no headers but these and without a body. None of ours
-/// is: they all have a request id.
+/// Such an answer is written in one piece, with these headers only and without a body. None of ours
+/// looks like that: they all have a request id.
 fn refusal_status(bytes: &[u8]) -> Option<u16> {
     let rest = bytes.strip_prefix(b"HTTP/1.1 4")?;
     if bytes.len() > REFUSAL_SIZE_BYTES_MAX || !bytes.ends_with(b"\r\n\r\n") {
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_that_nobody_takes_fails_after_the_timeout() {
+    async fn a_write_that_is_never_read_times_out() {
         let (ours, _theirs) = duplex(8);
         let start = Instant::now();
         let error = stream(ours).write_all(&[0; 64]).await.unwrap_err();
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_of_hyper_are_replaced_and_nothing_else_is() {
+    async fn only_error_answers_of_hyper_are_replaced() {
         let refusal = "HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\
                        content-length: 0\r\ndate: Tue, 17 Nov 2026 00:00:00 GMT\r\n\r\n";
         let ours = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nrequest-id: req_1\r\n\r\n";

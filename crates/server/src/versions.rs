@@ -28,7 +28,7 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
     }))
 }
 
-/// Reads the filters; `None` if one of them names something that cannot exist.
+/// Parses the filters; `None` if one of them has a malformed id, which nothing can match.
 fn filter(query: &Query) -> Result<Option<VersionFilter>, Failure> {
     let (operation, created) = (query.parse("operation")?, query.created()?);
     let memory = match query.get("memory_id")?.map(str::parse::<MemoryId>) {

@@ -1,7 +1,8 @@
-//! Webhooks: tells other servers when a store is created, archived or deleted.
+//! Webhooks: notify other servers when a store is created, archived or deleted.
 //!
-//! Deliveries follow the change feed from where the last one has got, so a restart loses none; a
-//! receiver may get one twice and knows it by its id. They are signed as Standard Webhooks are.
+//! Each endpoint has a durable cursor in the change feed, so a restart loses no delivery. Deliveries
+//! are at least once; a receiver deduplicates them by id. They are signed as Standard Webhooks
+//! specify.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use ureq::http::Uri;
 
-/// A server that wants to be told.
+/// A receiver of webhooks.
 #[derive(Clone)]
 pub struct Endpoint {
     /// Where to post to.
@@ -65,7 +66,7 @@ impl Endpoint {
     }
 }
 
-/// Says why an endpoint cannot be used.
+/// Why an endpoint cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointError(String);
 
@@ -77,7 +78,7 @@ impl std::fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-/// How many deliveries there were.
+/// The counts of deliveries.
 #[derive(Debug, Default)]
 pub struct Deliveries {
     accepted_count: AtomicU64,
@@ -85,7 +86,7 @@ pub struct Deliveries {
 }
 
 impl Deliveries {
-    /// Returns how many were accepted, and how many were given up.
+    /// Returns how many deliveries were accepted, and how many were abandoned.
     pub fn counts(&self) -> (u64, u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (count(&self.accepted_count), count(&self.failed_count))
@@ -103,11 +104,12 @@ pub struct Delivering {
     pub deliveries: Arc<Deliveries>,
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 enum Delivery {
     Accepted,
     Failed(String),
-    /// The endpoint has moved, and whoever set it up must say where to.
+    /// The endpoint redirects. Following it would send the signed event to an address that nobody
+    /// configured.
     Moved,
 }
 
@@ -122,13 +124,13 @@ impl Default for Pauses {
 }
 
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How long to sleep before asking again whether to stop.
+/// The interval at which a pause polls `stop`.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long to wait for a change before asking the same.
+/// How long one wait for changes lasts; `stop` is polled in between.
 const QUIET: Duration = Duration::from_secs(10);
 const BATCH: usize = 100;
 
-/// Delivers to one endpoint until `stop` says so. Blocks its thread.
+/// Delivers to one endpoint until `stop` returns `true`. Blocks the calling thread.
 pub fn deliver(
     engine: &Engine,
     endpoint: &Endpoint,
@@ -138,7 +140,7 @@ pub fn deliver(
     let follower = format!("webhook {}", endpoint.url);
     let mut seen = match engine.cursor(&follower)? {
         Some(seen) => seen,
-        // What happened before anybody asked is not told.
+        // A new endpoint: earlier events are not delivered.
         None => engine.newest_sequence()?,
     };
     engine.keep_cursor(&follower, seen)?;
@@ -149,13 +151,13 @@ pub fn deliver(
             continue;
         }
         for change in &changes {
-            if let Some(name) = told(change.event) {
+            if let Some(name) = event_name(change.event) {
                 let message = message(change, name, how.workspace);
                 match attempt(engine, endpoint, how.pauses, &message, stop) {
                     Delivery::Accepted => {
                         how.deliveries.accepted_count.fetch_add(1, Ordering::Relaxed);
                     }
-                    // It is delivered after the next start.
+                    // The cursor stays before it, so it is delivered after the next start.
                     Delivery::Failed(_) if stop() => return Ok(()),
                     Delivery::Moved => {
                         how.deliveries.failed_count.fetch_add(1, Ordering::Relaxed);
@@ -167,10 +169,15 @@ pub fn deliver(
                     }
                     Delivery::Failed(reason) => {
                         how.deliveries.failed_count.fetch_add(1, Ordering::Relaxed);
-                        tracing::error!(url = endpoint.url, reason, "a webhook was given up");
+                        tracing::error!(
+                            url = endpoint.url,
+                            reason,
+                            "a webhook delivery was abandoned"
+                        );
                     }
                 }
-                // Kept after each: whoever takes over must not deliver it again.
+                // Stored after each delivery, not per batch: a server that takes over would repeat
+                // the whole batch.
                 engine.keep_cursor(&follower, change.sequence)?;
             }
             seen = change.sequence;
@@ -180,8 +187,8 @@ pub fn deliver(
     Ok(())
 }
 
-/// Returns the name of an event that is told.
-fn told(event: Event) -> Option<&'static str> {
+/// Returns the name of an event; `None` if webhooks are not notified of it.
+fn event_name(event: Event) -> Option<&'static str> {
     match event {
         Event::StoreCreated => Some("memory_store.created"),
         Event::StoreArchived => Some("memory_store.archived"),
@@ -190,7 +197,7 @@ fn told(event: Event) -> Option<&'static str> {
     }
 }
 
-/// One thing to tell.
+/// The message of one event.
 struct Message {
     id: String,
     body: String,
@@ -235,7 +242,7 @@ fn attempt(
     Delivery::Failed(reason)
 }
 
-/// Sleeps, but not longer than the server lives.
+/// Sleeps until the pause is over or `stop` returns `true`.
 fn wait(pause: Duration, stop: &dyn Fn() -> bool) {
     let mut left = pause;
     while !left.is_zero() && !stop() {
@@ -245,7 +252,7 @@ fn wait(pause: Duration, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// Posts once. Receivers refuse a signature that is minutes old, so each attempt has its own.
+/// Posts once. Receivers reject a signature that is minutes old, so every attempt is signed again.
 fn post(endpoint: &Endpoint, message: &Message, now: Timestamp) -> Delivery {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
@@ -275,7 +282,7 @@ mod tests {
 
     /// The example of the Standard Webhooks specification.
     #[test]
-    fn deliveries_are_signed_as_the_standard_says() {
+    fn deliveries_are_signed_as_the_standard_specifies() {
         let secret = ["whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"].concat();
         let endpoint = Endpoint::new("https://example.com", &secret).unwrap();
         let signature =

@@ -3,8 +3,8 @@
 //! One thread waits for commits of any process ([`Feed::follow`]) and broadcasts the changes to all
 //! [`Tail`]s. If every follower queried the feed itself, 300 followers would read each change 300
 //! times: that made durable creates 30 times slower. A tail that falls behind, or that resumes from
-//! an older position, is told that it missed changes and reads those from the engine, so the
-//! memory kept for slow followers is bounded.
+//! an older position, is notified that it missed changes and reads those from the engine,
+//! so the memory kept for slow followers is bounded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -46,7 +46,7 @@ pub struct Feed(Arc<Inner>);
 struct Inner {
     batches: broadcast::Sender<Arc<Batch>>,
     credentials_lost: watch::Sender<Sequence>,
-    /// How far [`Feed::follow`] has come; zero before it runs.
+    /// The last sequence that [`Feed::follow`] has published; zero before it runs.
     published: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ struct Batch {
 /// One change with its serialized form.
 #[derive(Debug)]
 pub struct Item {
-    /// The change, with what it is about.
+    /// The change and what it concerns.
     pub news: News,
     text: OnceLock<String>,
 }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tail_that_is_too_slow_missed_something_once() {
+    async fn a_tail_that_lags_is_notified_once() {
         let feed = Feed::new();
         let mut tail = feed.tail();
         tail.resume_after(Sequence(0));

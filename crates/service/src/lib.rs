@@ -1,10 +1,11 @@
 //! What Quipu's protocols share, below both HTTP and MCP.
 //!
-//! [`Service`] is one engine as the protocols of a process use it: the [`pool`] through which asynchronous code
-//! reaches the engine, and the change [`feed`]. [`tool`] is the memory tool and [`wire`] holds the JSON shapes, which
-//! nothing else in Quipu has. Nothing here speaks a protocol: `quipu-server` (HTTP) and `quipu-mcp` depend on this
-//! crate and not on each other, so they build side by side; what one needs of the other is an
-//! [`endpoint::Endpoint`].
+//! [`Service`] is one engine as the protocols of a process use it: the [`pool`] through which
+//! asynchronous code reaches the engine, and the change [`feed`]. [`tool`] is the memory tool, and
+//! [`wire`] has the JSON shapes, which are defined nowhere else in Quipu.
+//!
+//! Nothing here speaks a protocol. `quipu-server` (HTTP) and `quipu-mcp` depend on this crate and not
+//! on each other, so they build side by side; [`endpoint`] is the seam between them.
 
 mod author;
 pub mod credential;

@@ -46,14 +46,14 @@ pub struct MemoryTool {
     settings: ToolSettings,
 }
 
-/// How the tool behaves.
+/// The settings of the tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolSettings {
-    /// Whose texts it answers with.
+    /// The set of texts that it answers with.
     pub strings: Strings,
-    /// Whether commands that change something are refused.
+    /// `ReadOnly` rejects commands that write.
     pub access: Access,
-    /// How many characters a view has at most before it is cut.
+    /// The maximum number of characters of a view, which is truncated beyond.
     pub view_max_chars: usize,
 }
 
@@ -63,7 +63,7 @@ impl Default for ToolSettings {
     }
 }
 
-/// Returns whether a command changes something.
+/// Returns whether a command writes.
 pub fn writes(command: &str) -> bool {
     command != "view"
 }
@@ -74,7 +74,7 @@ const LINES_MAX: usize = 999_999;
 const LEVELS: NonZero<usize> = NonZero::new(2).expect("two is not zero");
 
 impl MemoryTool {
-    /// Makes a tool on a store.
+    /// Creates the tool for a store.
     pub fn new(
         engine: Knowledge,
         store: StoreId,
@@ -84,7 +84,7 @@ impl MemoryTool {
         Self { engine, store, author: author.into(), settings }
     }
 
-    /// Carries out one command, as the model sent it.
+    /// Runs one command as the model sent it.
     pub fn call(&self, input: &Value) -> Answer {
         let strings = self.settings.strings;
         match self.run(&Fields::new(input)) {
@@ -152,7 +152,7 @@ impl MemoryTool {
         let Place::Below(memory_path) = &place else { return Err(exists()) };
         let content = match fields.text("file_text") {
             Ok(text) => Content::new(text).map_err(Error::from)?,
-            // That the path is taken comes first in the order of checks.
+            // In the SDK's order of checks, a path that is taken comes first.
             Err(_) if self.is_taken(memory_path)? => return Err(exists()),
             Err(refusal) => return Err(refusal),
         };
@@ -189,7 +189,7 @@ impl MemoryTool {
         let path = fields.path("path")?;
         let place = Place::parse(path)?;
         let mut inserted = |_: &_, text: &str| {
-            // A line that is out of range is told before a missing text, as the SDK does.
+            // Like the SDK, report a line that is out of range before a missing text.
             let line = fields.insert_line(edit::lines_count(text))?;
             Ok(edit::insert(text, line, fields.insert_text()?).expect("the line is in range"))
         };
@@ -198,7 +198,7 @@ impl MemoryTool {
         Ok(noting(Text::Inserted { path: path.to_owned() }, &written))
     }
 
-    /// Edits the memory at a place in one transaction; `missing` answers if there is nothing.
+    /// Edits the memory at a place in one transaction; fails with `missing` if there is none.
     fn edit(
         &self,
         path: &str,
@@ -270,7 +270,7 @@ impl MemoryTool {
     }
 }
 
-/// Returns why nothing can be put at a path: it is taken, something above it is a file, or another
+/// Returns why nothing can be stored at a path: it is taken, a parent of it is a file, or another
 /// error.
 fn conflict(error: Error, wanted: (&str, &MemoryPath), exists: Refusal) -> Refusal {
     let (sent, wanted) = wanted;

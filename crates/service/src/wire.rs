@@ -1,7 +1,7 @@
 //! The JSON shapes of the Memory Stores contract, and a few of Quipu's own.
 //!
 //! Field names, types and nulls are part of the contract; `openapi.json` lists them. The core
-//! knows nothing of JSON, so the conversions stand here.
+//! knows nothing of JSON, so the conversions are here.
 
 mod knowledge;
 mod object;
@@ -30,23 +30,23 @@ pub use requests::{
 };
 pub use sessions::{SessionBody, SessionDetails};
 
-/// A list, with the place where it goes on.
+/// A page of a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListBody<T> {
-    /// The things.
+    /// The items.
     pub data: Vec<T>,
-    /// What to pass as `page` for the next part.
+    /// The value of `page` for the next page; null on the last one.
     pub next_page: Option<String>,
 }
 
 impl<T> ListBody<T> {
-    /// Returns a list that is complete.
+    /// Returns the only page of a list.
     pub fn complete(data: Vec<T>) -> Self {
         Self { data, next_page: None }
     }
 }
 
-/// What stands for something that was deleted.
+/// The answer to a deletion.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeletedBody {
     id: String,
@@ -55,17 +55,17 @@ pub struct DeletedBody {
 }
 
 impl DeletedBody {
-    /// Stands for a store.
+    /// For a store.
     pub fn store(id: model::StoreId) -> Self {
         Self { id: id.to_string(), kind: "memory_store_deleted" }
     }
 
-    /// Stands for a memory.
+    /// For a memory.
     pub fn memory(id: model::MemoryId) -> Self {
         Self { id: id.to_string(), kind: "memory_deleted" }
     }
 
-    /// Stands for a session.
+    /// For a session.
     pub fn session(id: model::SessionId) -> Self {
         Self { id: id.to_string(), kind: "session_deleted" }
     }
@@ -79,7 +79,7 @@ pub struct StoreBody {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it is for; empty when nobody said.
+    /// What it is for; may be empty.
     pub description: String,
     /// The owner's labels.
     pub metadata: BTreeMap<String, String>,
@@ -113,7 +113,7 @@ pub struct MemoryBody {
     pub id: String,
     /// Its store.
     pub memory_store_id: String,
-    /// Where it lives.
+    /// Its path.
     pub path: String,
     /// Its text, in the full view.
     #[serde(serialize_with = "text")]
@@ -165,7 +165,7 @@ pub enum ListingBody {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename = "memory_prefix")]
 pub struct PrefixBody {
-    /// Its path, with a slash at its end.
+    /// Its path, with a trailing slash.
     pub path: String,
 }
 
@@ -206,7 +206,7 @@ pub struct VersionBody {
     pub created_by: ActorBody,
     /// When it was redacted, if it was.
     pub redacted_at: Option<String>,
-    /// Who redacted it, if somebody did.
+    /// Who redacted it, if it was.
     pub redacted_by: Option<ActorBody>,
 }
 
@@ -230,7 +230,7 @@ impl From<&model::Version> for VersionBody {
     }
 }
 
-/// Who did it.
+/// The author of a change.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ActorBody {

@@ -1,7 +1,8 @@
-//! Messages as lines, one each or several in a list.
+//! Newline-delimited JSON-RPC: one message or one batch per line.
 //!
-//! What cannot be understood is answered, with the id of the request wherever that can be read. Lists
-//! (batches) are part of revision 2025-03-26 alone, and are taken from everybody.
+//! Malformed input is answered with an error, which carries the id of the request if that can be
+//! read. The SDK's own transport ignores a line that is not JSON, so its host would wait forever, and
+//! knows no batches. Those exist in revision 2025-03-26 only, but are accepted from every client.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -23,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::batch::{self, Refusal};
 use super::super::malformed;
 
-/// Longer lines are refused, whatever they say.
+/// Longer lines are rejected unread.
 const LINE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -34,16 +35,16 @@ type Outgoing = TxJsonRpcMessage<RoleServer>;
 /// A host at the other end of two pipes.
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
-    /// What has been read of the line that is not complete yet.
+    /// The part of the current line that has been read.
     line: Vec<u8>,
     is_too_long: bool,
     queued: VecDeque<Incoming>,
-    /// Whether the host has begun to talk, as its revision wants it.
+    /// Whether the host has opened the conversation in the way of its revision.
     is_begun: bool,
-    /// An answer that is given here, on its way.
+    /// An answer that is being written past the SDK.
     answering: Option<JoinHandle<io::Result<()>>>,
     output: Arc<Output<W>>,
-    /// Cancelled at the end of the input: subscriptions would go on for ever otherwise.
+    /// Cancelled at the end of the input; subscriptions would otherwise never end.
     ended: CancellationToken,
 }
 
@@ -85,7 +86,7 @@ where
         }
     }
 
-    /// Reads the next line; the last one needs no end. May be dropped at any time.
+    /// Reads the next line; the last one needs no newline. Cancel safe.
     async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let read = match self.input.fill_buf().await {
@@ -122,7 +123,7 @@ where
         }
     }
 
-    /// Puts the messages of a line into the queue, or answers it.
+    /// Queues the messages of a line, or answers it.
     fn take(&mut self, line: &[u8]) {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
         if text.is_empty() {
@@ -184,8 +185,11 @@ where
         }
     }
 
-    /// Returns the next message of the queue. A request is awaited until its cancellation is next.
-    /// What needs no answer is left out before the host has begun: serving would end with it.
+    /// Returns the next message of the queue.
+    ///
+    /// Notifications before the handshake are dropped, because the SDK would stop serving. A
+    /// cancelled request is forgotten only when its cancellation is dequeued: until then the SDK may
+    /// still answer it.
     fn dequeue(&mut self) -> Option<Incoming> {
         let is_begun = self.is_begun;
         let is_due = |it: &Incoming| is_begun || matches!(it, JsonRpcMessage::Request(_));
@@ -206,7 +210,7 @@ where
         Some(message)
     }
 
-    /// Answers without asking anybody, after what is answered so already.
+    /// Answers past the SDK, after the earlier answers of this kind.
     fn answer(&mut self, answer: &Value) {
         let (output, before) = (Arc::clone(&self.output), self.answering.take());
         let line = answer.to_string().into_bytes();
@@ -219,8 +223,8 @@ where
     }
 }
 
-/// Tells whether a host that asks this has begun, with a handshake or with a request that says all
-/// that a handshake would.
+/// Returns whether a request opens the conversation: a handshake, or a request whose metadata has
+/// everything that a handshake would.
 fn is_beginning(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     let is_known = |version| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
@@ -231,7 +235,8 @@ fn is_beginning(request: &ClientRequest) -> bool {
     matches!(request, ClientRequest::InitializeRequest(_)) || (says_all && !is_probe)
 }
 
-/// Reads one message; nothing if it is one that nobody answers. An error is an answer.
+/// Parses one message. `None` is a malformed notification, which gets no answer; an error is the
+/// answer to send.
 fn understood(message: &Value) -> Result<Option<Incoming>, Value> {
     let error = match Incoming::deserialize(message) {
         Ok(message) => return Ok(Some(message)),
@@ -239,13 +244,12 @@ fn understood(message: &Value) -> Result<Option<Incoming>, Value> {
     };
     let method = message.get("method").and_then(Value::as_str);
     if method.is_some() && message.get("id").is_none() {
-        tracing::debug!(%error, "a notification is not understood");
+        tracing::debug!(%error, "malformed notification");
         return Ok(None);
     }
     let reason = method.and_then(|method| malformed::reason(method, message.get("params")));
-    let reason = reason.unwrap_or_else(|| {
-        ErrorData::invalid_request("this is no message of JSON-RPC 2.0 and MCP", None)
-    });
+    let reason = reason
+        .unwrap_or_else(|| ErrorData::invalid_request("not a JSON-RPC 2.0 message of MCP", None));
     let id = message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
     Err(failure(id, &reason))
 }
@@ -253,7 +257,7 @@ fn understood(message: &Value) -> Result<Option<Incoming>, Value> {
 fn refused(list: &Refusal) -> ErrorData {
     let reason = list.to_string();
     match list {
-        Refusal::NoJson(_) => ErrorData::parse_error(reason, None),
+        Refusal::NotJson(_) => ErrorData::parse_error(reason, None),
         Refusal::Empty | Refusal::TooMany => ErrorData::invalid_request(reason, None),
     }
 }
@@ -281,8 +285,8 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         writer.flush().await
     }
 
-    /// Returns the line to write for a message; nothing if the rest of its batch is awaited, or
-    /// nobody waits for it.
+    /// Returns the line to write for a message; `None` if the rest of its batch is pending, or its
+    /// request was cancelled.
     fn line(&self, message: &Outgoing) -> Result<Option<Vec<u8>>, serde_json::Error> {
         let id = match message {
             JsonRpcMessage::Response(response) => Some(&response.id),
@@ -313,7 +317,7 @@ impl Waiting {
         self.alone.contains(id) || self.batch(id).is_some()
     }
 
-    /// Waits for the answer to a request that came alone, unless another one has its id.
+    /// Registers a request outside of a batch; `false` if its id is in use.
     fn begin(&mut self, id: &RequestId) -> bool {
         !self.has(id) && self.alone.insert(id.clone())
     }
@@ -322,7 +326,7 @@ impl Waiting {
         self.batches.iter_mut().find(|batch| batch.waiting.contains(id))
     }
 
-    /// Waits for this answer no more; returns its batch if that was the last one.
+    /// Unregisters a request; returns the answers of its batch if it was the last one.
     fn end(&mut self, id: &RequestId) -> Option<Value> {
         self.alone.remove(id);
         let index = self.batches.iter().position(|batch| batch.waiting.contains(id))?;

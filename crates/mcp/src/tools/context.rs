@@ -1,4 +1,4 @@
-//! `build_context`: a note, and what is around it.
+//! `build_context`: a note and its neighborhood in the graph of links.
 
 use quipu_core::model::Store;
 use quipu_core::{Error, ErrorKind};
@@ -34,7 +34,7 @@ pub(super) fn build_context(call: &Call, arguments: &Arguments) -> Result<Answer
     for scope in &scopes {
         call.require_wanted()?;
         match call.engine().context(scope, &url, &request) {
-            Ok(context) => return Ok(told(&url, &context, &call.client.stores()?, paging)),
+            Ok(context) => return Ok(answer(&url, &context, &call.client.stores()?, paging)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }
@@ -44,7 +44,7 @@ pub(super) fn build_context(call: &Call, arguments: &Arguments) -> Result<Answer
     Err(missing.unwrap_or_else(found::nothing_yet))
 }
 
-fn told(url: &str, context: &Context, stores: &[Store], paging: Paging) -> Answer {
+fn answer(url: &str, context: &Context, stores: &[Store], paging: Paging) -> Answer {
     let results: Vec<_> = context.items.iter().map(|item| result(item, stores)).collect();
     let related_count: usize = context.items.iter().map(|item| item.related.len()).sum();
     let mut parts: Vec<_> = context.items.iter().map(|item| part(item, stores)).collect();

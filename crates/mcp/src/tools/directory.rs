@@ -1,4 +1,4 @@
-//! `list_directory`: what is where.
+//! `list_directory`: the notes and directories below a path.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 10;
 #[derive(Debug, Default)]
 struct Contents {
     files: Vec<Memory>,
-    /// With how many memories are in each.
+    /// Each with the number of memories in it.
     directories: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! `edit_note`: a part of a note changed, or nothing.
+//! `edit_note`: changes a part of a note, or nothing.
 
 use quipu_core::engine::Effect;
 use quipu_core::model::Memory;

@@ -1,4 +1,4 @@
-//! Finding the note that an identifier means.
+//! Resolves identifiers to notes.
 
 use quipu_core::model::{ContentHash, Memory, MemoryId, MemoryPath, ParseHashError, Store, View};
 use quipu_core::{Error, ErrorKind};
@@ -31,13 +31,13 @@ impl<T> Hit<T> {
     }
 }
 
-/// Returns the one note that an identifier means.
+/// Resolves an identifier to exactly one note.
 pub(super) fn exact(call: &Call, identifier: &str, arguments: &Arguments) -> Result<Found, Error> {
     let found = one(call, arguments, identifier, |scope| living(call, scope, identifier))?;
     Ok(Found { store: found.store, memory: found.what })
 }
 
-/// Returns the one note that an identifier means and that is to be changed.
+/// Resolves an identifier to exactly one note, which is to be changed.
 pub(super) fn to_change(
     call: &Call,
     identifier: &str,
@@ -47,15 +47,15 @@ pub(super) fn to_change(
     exact(call, identifier, arguments)
 }
 
-/// Returns the living note that an identifier means, seen from a store.
+/// Resolves an identifier to a note that is not deleted, starting from the store of `scope`.
 pub(super) fn living(call: &Call, scope: &Scope, identifier: &str) -> Result<Hit<Memory>, Error> {
     let memory = call.engine().resolve(scope, identifier, View::Full)?;
     let store = call.engine().store(memory.store)?;
     Ok(Hit::new(store, memory.id, Some(memory.path.clone()), memory))
 }
 
-/// Looks in the store of `project` if that is given. Otherwise the default store comes first;
-/// without one, only one store may have what is looked for.
+/// Looks in the store of `project` if that is given, otherwise in the default store first. Without a
+/// default store, only one of the stores may have a match.
 pub(super) fn one<T>(
     call: &Call,
     arguments: &Arguments,
@@ -85,7 +85,7 @@ pub(super) fn one<T>(
     }
 }
 
-/// Fails for a pattern, which never means one note that is to be changed.
+/// Fails for a pattern: a change must name exactly one note.
 pub(super) fn refuse_pattern(identifier: &str) -> Result<(), Error> {
     let parsed = Identifier::parse(identifier);
     if parsed.is_url && matches!(parsed.reference, Reference::Glob(_)) {
@@ -105,7 +105,8 @@ fn ambiguous<'h, T: 'h>(identifier: &str, hits: impl Iterator<Item = &'h Hit<T>>
         .with_hint(format!("name the store as `project`: {}", places.join(" or ")))
 }
 
-/// Returns where names are looked for, one store after the other, and how far links may lead.
+/// Returns the stores in which names are resolved, in order, each with the stores that links may
+/// lead to.
 pub(super) fn scopes(call: &Call, arguments: &Arguments) -> Result<Vec<Scope>, Error> {
     let project = arguments.word("project")?;
     let homes = call.client.stores_to_read(project.as_deref())?;

@@ -1,4 +1,4 @@
-//! `note_history` and `restore_note`: who changed what, and undo.
+//! `note_history` and `restore_note`: who changed what, and how to undo it.
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::model::{
@@ -99,7 +99,7 @@ fn shape(version: &Version, actors: &Actors<'_>, diff: Option<&str>) -> Value {
     })
 }
 
-/// Returns what a version changed; `None` if a text that it takes is redacted or given up.
+/// Returns the diff of a version; `None` if a text that it needs was redacted or pruned.
 fn change(call: &Call, version: &Version) -> Result<Option<String>, Error> {
     let before = call.engine().previous_version(version, View::Full)?;
     let now = call.engine().version(version.store, version.id, View::Full)?;
@@ -161,7 +161,7 @@ pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer,
     Ok(Answer::new(text + &shown::findings(&written, &subject.store), data))
 }
 
-/// Finds a note that lives or, by its path, one that is deleted, in one store after the other.
+/// Resolves an identifier to a note or, by path, to a deleted one; store by store.
 fn subject(call: &Call, arguments: &Arguments) -> Result<Hit<()>, Error> {
     let identifier = arguments.required("identifier")?;
     found::refuse_pattern(&identifier)?;
@@ -180,7 +180,7 @@ fn subject(call: &Call, arguments: &Arguments) -> Result<Hit<()>, Error> {
     })
 }
 
-/// Returns the store that an identifier names, or else the one to begin with, and what is called.
+/// Splits an identifier into its store, or `home` if it names none, and the reference inside it.
 fn named(call: &Call, home: Store, identifier: &str) -> (Store, Reference) {
     let identifier = Identifier::parse(identifier);
     if let Some((name, rest)) = identifier.split_store()

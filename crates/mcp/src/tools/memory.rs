@@ -14,7 +14,7 @@ use crate::arguments::Arguments;
 const PATHS: [&str; 3] = ["path", "old_path", "new_path"];
 const ROOT: &str = "memories";
 
-/// Takes numbers that were written as texts; what is no number is left for the tool to refuse.
+/// Converts numbers that came as strings; anything else is left for the tool to reject.
 fn set_numbers(input: &mut Value, arguments: &Arguments) {
     let Value::Object(fields) = input else { return };
     if fields.get("insert_line").is_some_and(Value::is_string)
@@ -30,7 +30,7 @@ fn set_numbers(input: &mut Value, arguments: &Arguments) {
     }
 }
 
-/// Returns whether a command changes something.
+/// Returns whether a command writes.
 pub(super) fn writes(arguments: &Arguments) -> bool {
     arguments.as_value().get("command").and_then(Value::as_str).is_some_and(tool::writes)
 }
@@ -53,7 +53,8 @@ pub(super) fn run(call: &Call, arguments: &Arguments) -> Result<CallToolResult, 
     if is_change {
         require_open(&store)?;
     }
-    // Nothing is changed as the second, but something must stand there.
+    // A command that writes nothing needs no author, so no session is recorded for it; the tool
+    // wants an actor all the same.
     let is_author = is_change && access == Access::ReadWrite;
     let actor = if is_author { call.actor()? } else { Actor::expiry() };
     let settings = ToolSettings { access, ..identity.settings.tool };

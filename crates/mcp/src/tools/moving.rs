@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::arguments::Arguments;
 use crate::place;
 
-/// What is to be moved or deleted.
+/// The subject of a move or a deletion.
 enum Subject {
     Note(Found),
     Directory(Store, MemoryPath),
@@ -130,7 +130,7 @@ fn refuse_checksum(expected: Option<ContentHash>) -> Result<(), Error> {
     }
 }
 
-/// Finds what is meant: a note or, if so said or if nothing else fits, a directory.
+/// Returns the subject of a call: a note, or a directory if the arguments say so.
 fn subject(call: &Call, arguments: &Arguments) -> Result<Subject, Error> {
     if let Some(name) = arguments.first_word(&["directory", "dir_name"])? {
         return directory(call, arguments, &name);

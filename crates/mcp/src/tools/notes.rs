@@ -50,7 +50,7 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let mut text = part;
     if has_more {
         text.push_str(&format!(
-            "\n[lines {first} to {last} of {}; go on with start_line={}]",
+            "\n[lines {first} to {last} of {}; continue with start_line={}]",
             lines.len(),
             last + 1
         ));
@@ -109,7 +109,7 @@ pub(super) fn write_note(call: &Call, arguments: &Arguments) -> Result<Answer, E
     Ok(card(call, &store, &written, action))
 }
 
-/// Explains what to do about a note that is there already.
+/// Explains what to do about a note that already exists.
 fn taken(error: Error, wanted: &MemoryPath) -> Error {
     let ErrorKind::PathConflict { path, .. } = error.kind() else { return error };
     if path != wanted {
@@ -117,7 +117,7 @@ fn taken(error: Error, wanted: &MemoryPath) -> Error {
     }
     let message = format!("the note `{path}` exists already; nothing was written");
     Error::new(error.kind().clone(), message).with_hint(
-        "change it with edit_note (append, find_replace, replace_section), or write it anew with \
+        "change it with edit_note (append, find_replace, replace_section), or replace it with \
          overwrite=true; its versions are kept",
     )
 }
@@ -161,7 +161,7 @@ fn fields(arguments: &Arguments, title: &str) -> Result<Vec<(String, Option<Fiel
         fields.push(("tags".to_owned(), Some(Field::List(tags.collect()))));
     }
     for (key, value) in metadata(arguments)? {
-        // What has an argument of its own is told by that.
+        // An argument of its own takes precedence over `metadata`.
         if fields.iter().all(|(known, _)| *known != key) {
             fields.push((key, value));
         }
@@ -169,7 +169,7 @@ fn fields(arguments: &Arguments, title: &str) -> Result<Vec<(String, Option<Fiel
     Ok(fields)
 }
 
-/// Returns the argument `metadata` as frontmatter fields; `null` stands for a field to remove.
+/// Returns the argument `metadata` as frontmatter fields; `null` removes a field.
 pub(super) fn metadata(arguments: &Arguments) -> Result<Vec<(String, Option<Field>)>, Error> {
     let object = arguments.object("metadata")?;
     Ok(object.iter().map(|(key, value)| (key.clone(), field(value))).collect())
@@ -192,7 +192,7 @@ fn pairs(entries: &Map<String, Value>) -> Vec<(String, Field)> {
     entries.iter().map(pair).collect()
 }
 
-/// Sets what the text does not say by itself: a text that needs nothing stays as it is.
+/// Sets the fields that the text does not already have. A text that has them all is not touched.
 fn with_fields(
     text: &str,
     path: &MemoryPath,
@@ -215,13 +215,15 @@ fn with_fields(
     set_metadata(text, &changes).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// Returns what a note can be called. If the index cannot tell, it is what the note asks for: that a
-/// note was written is never an error.
+/// Returns the permalink of a note.
+///
+/// If the index cannot be read, this is the permalink that the note asks for: a write that succeeded
+/// must not be reported as an error.
 fn permalink(call: &Call, memory: &Memory, note: &Note) -> String {
     match call.engine().card(memory.store, memory.id) {
         Ok(card) => card.permalink,
         Err(error) => {
-            tracing::debug!(%error, "the index does not know a note");
+            tracing::debug!(%error, "the index has no entry for a note");
             note.permalink.clone().unwrap_or_else(|| quipu_notes::permalink(memory.path.as_str()))
         }
     }

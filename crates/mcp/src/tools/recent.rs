@@ -1,4 +1,4 @@
-//! `recent_activity`: what changed since.
+//! `recent_activity`: what changed, newest first.
 
 use quipu_core::model::{MemoryPath, Operation, Store};
 use quipu_core::{Error, timeframe};

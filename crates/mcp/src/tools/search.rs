@@ -41,10 +41,10 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         Some(true) => Detail::Compact,
         Some(false) | None => Detail::Full,
     };
-    Ok(told(call, &stores, &page, paging, detail))
+    Ok(answer(call, &stores, &page, paging, detail))
 }
 
-/// How much is told of each hit.
+/// How much of each hit is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Full,
@@ -104,7 +104,7 @@ fn filter(call: &Call, arguments: &Arguments) -> Result<SearchFilter, Error> {
     })
 }
 
-fn told(
+fn answer(
     call: &Call,
     stores: &[Store],
     page: &SearchPage,
@@ -191,7 +191,7 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     result
 }
 
-/// Returns what a note is called, as data.
+/// Returns the names of a note as data.
 pub(super) fn card(note: &NoteCard, stores: &[Store]) -> Value {
     json!({
         "title": note.title,

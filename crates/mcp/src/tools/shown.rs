@@ -1,4 +1,4 @@
-//! How things look in answers.
+//! Formatting of answers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use quipu_notes::Observation;
 use quipu_screen::Finding;
 use serde_json::{Value, json};
 
-/// How many lines of a diff are shown at most.
+/// The maximum number of lines of a diff.
 const DIFF_LINES_MAX: usize = 80;
 const DIFF_CONTEXT: usize = 2;
 
-/// Says who an actor is, in words: sessions by the name of their host.
+/// Names actors for people: a session by the name of its host.
 #[derive(Debug)]
 pub(super) struct Actors<'e> {
     engine: &'e Knowledge,
@@ -63,7 +63,7 @@ pub(super) fn observation(observation: &Observation) -> Value {
     })
 }
 
-/// Returns a number with what it counts.
+/// Returns a count with its noun.
 pub(super) fn counted(count: impl Into<u64>, what: &str) -> String {
     match count.into() {
         1 => format!("1 {what}"),

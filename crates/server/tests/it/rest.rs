@@ -168,7 +168,7 @@ impl Server {
             items.extend(data.clone());
             match body["next_page"].as_str() {
                 Some(next) => {
-                    assert!(!data.is_empty(), "an empty page goes on");
+                    assert!(!data.is_empty(), "an empty page has a next page");
                     page = format!("{uri}{separator}page={next}");
                 }
                 None => return items,

@@ -1,4 +1,4 @@
-//! What a model sends, read leniently where a slip is harmless.
+//! Parses what a model sends, leniently where a mistake is harmless.
 //!
 //! Fields are read when they are needed, in the order in which the SDK's own tool looks at them, so
 //! that a command with several mistakes gets the same answer.
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns what replaces `old_str`; leaving it out means to delete.
+    /// Returns the replacement for `old_str`; an absent one deletes it.
     pub(super) fn replacement(&self, strings: Strings) -> Result<&'a str, Refusal> {
         match (self.get("new_str"), strings) {
             (None, Strings::Doc) => Ok(""),
@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
     pub(super) fn insert_line(&self, lines_count: usize) -> Result<i64, Refusal> {
         let value = self.get("insert_line");
         let shown = match value {
-            // The SDK compares a broken number before it stumbles over it.
+            // The SDK compares a malformed number before it fails on it.
             Some(Value::Number(number)) if is_outside(number, lines_count) => {
                 WholeNumber::from_number(number)
                     .map_or_else(|| number.to_string(), |number| number.shown())
@@ -94,8 +94,8 @@ impl<'a> Fields<'a> {
         Err(Refusal::InsertLine { line: shown, lines_count })
     }
 
-    /// Returns which lines to show. Anything that is not a list of two is ignored, as the SDK does,
-    /// except what it cannot make sense of.
+    /// Returns the lines to show. Anything that is not a list of two is ignored, as in the SDK, except
+    /// for what the SDK rejects.
     pub(super) fn view_range(&self) -> Result<ViewRange, Refusal> {
         let wrong = || Refusal::Input {
             problem: "`view_range` must be two whole numbers, such as [1, 20], or [5, -1] for all \
@@ -146,12 +146,12 @@ fn is_outside(number: &Number, lines_count: usize) -> bool {
     number.as_f64().is_some_and(|number| !(0.0..=last).contains(&number))
 }
 
-/// A whole number, however it was written: `2`, `2.0`, `"2"` or `true`.
+/// A whole number in any notation: `2`, `2.0`, `"2"` or `true`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum WholeNumber {
     /// It fits.
     Fits(i64),
-    /// It is so large that only its sign matters.
+    /// Too large to fit; only its sign matters.
     Huge(f64),
 }
 
@@ -208,7 +208,7 @@ pub(super) enum ViewRange {
 }
 
 impl ViewRange {
-    /// Returns the lines of a file with so many lines, counted from 0. The range may be empty.
+    /// Returns the range of lines, counted from 0, in a file with `count` lines. It may be empty.
     pub(super) fn of(self, lines_count: usize) -> Range<usize> {
         let Self::Lines { first, last } = self else { return 0..lines_count };
         let start = usize::try_from(first.max(1) - 1).unwrap_or(usize::MAX);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_taken_in_every_form() {
+    fn whole_numbers_are_accepted_in_every_notation() {
         for value in [json!(2), json!(2.0), json!("2"), json!(" 2 ")] {
             assert_eq!(number(&value), Some(2), "{value}");
         }

@@ -1,4 +1,4 @@
-//! What a directory holds, two levels deep, in the order and with the sizes of the SDK's tool.
+//! Directory listings, two levels deep, in the order and with the sizes of the SDK's tool.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,11 @@ use quipu_core::model::Listing;
 
 use super::strings::{Strings, size};
 
-/// Directories are implied by the memories in them; this is what a fresh one takes on a disk.
+/// The size of a directory. Directories are implied by their memories; this is what an empty one
+/// takes on a disk.
 pub(super) const DIRECTORY_SIZE_BYTES: u64 = 4096;
 
-/// What has a name in a directory.
+/// An entry of a directory.
 enum Entry<'a> {
     File(u64),
     Directory(BTreeMap<&'a str, Entry<'a>>),

@@ -15,11 +15,11 @@ pub(super) enum Place {
 
 const ROOT: &str = "/memories";
 
-/// Longer names exist in no file system, where these memories may be mounted.
+/// File systems, on which these memories may be mounted, allow no longer names.
 const NAME_SIZE_BYTES_MAX: usize = 255;
 
 impl Place {
-    /// Reads a path. Repeated and final slashes and `.` are tolerated; nothing else is bent.
+    /// Parses a path. Repeated and trailing slashes and `.` are normalized; nothing else is.
     pub(super) fn parse(sent: &str) -> Result<Self, Refusal> {
         let path = || sent.to_owned();
         let Some(rest) = sent.strip_prefix(ROOT) else {
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-/// Returns the path of a memory as the model knows it.
+/// Returns the path of a memory as the model writes it.
 pub(super) fn shown(path: &MemoryPath) -> String {
     format!("{ROOT}{path}")
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_memory_is_refused() {
+    fn paths_outside_of_the_memory_are_rejected() {
         for sent in ["", "/", "memories/x", "/Memories", " /memories", "//memories", "/memoriesx"] {
             assert_eq!(place(sent), format!("Path must start with /memories, got: {sent}"));
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn suspicious_characters_are_refused() {
+    fn suspicious_characters_are_rejected() {
         for name in ["a\\b", "%2e%2E", "%5Cx", "x%2Fy", "a\0", "a\nb", "\u{7f}"] {
             let answer = place(&format!("/memories/{name}"));
             assert!(answer.contains("holds characters that are not allowed: a "), "{answer}");

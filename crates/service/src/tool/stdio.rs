@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{Answer, MemoryTool};
 
-/// A longer line cannot be a command; its content alone would be too large many times over.
+/// A longer line cannot be a valid command: its content alone would exceed the limit many times.
 const LINE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Answers commands until the input ends. A line that is no command gets an error, and the next one
-/// is read.
+/// Answers commands until the input ends. A line that is not a command gets an error, and the next
+/// one is read.
 pub fn serve(tool: &MemoryTool, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
@@ -32,7 +32,7 @@ fn answer(tool: &MemoryTool, line: &[u8]) -> Answer {
     }
 }
 
-/// Escapes what JSON may hold as it is, but what some readers of lines take for the end of one.
+/// Escapes characters that JSON allows unescaped but that some readers take for the end of a line.
 fn in_one_line(json: String) -> String {
     if json.is_ascii() {
         return json;
@@ -50,8 +50,8 @@ fn bad_line(problem: &str) -> Answer {
     Answer { content, is_error: true }
 }
 
-/// Reads a line without its end, at most a little more than is allowed of it; the rest of a longer
-/// one is skipped. Returns `false` at the end of the input.
+/// Reads a line without its newline. Of a line that is too long, slightly more than the limit is
+/// kept and the rest is skipped. Returns `false` at the end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let limit = u64::try_from(LINE_SIZE_BYTES_MAX + 2).unwrap_or(u64::MAX);

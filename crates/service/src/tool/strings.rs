@@ -12,7 +12,7 @@ use quipu_screen::Finding;
 
 use super::listing::DIRECTORY_SIZE_BYTES;
 
-/// Whose texts to answer with.
+/// The set of texts to answer with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strings {
     /// Those of the documentation.
@@ -22,7 +22,7 @@ pub enum Strings {
     Python,
 }
 
-/// What a command that succeeded answers.
+/// The answer to a command that succeeded.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
     Directory { path: String, lines: Vec<String> },
@@ -107,8 +107,8 @@ pub(super) fn size(bytes: u64, strings: Strings) -> String {
     format!("{units:.1}{unit}")
 }
 
-/// Returns the numbered lines of a file, given the number of the first one, cut at a line end if
-/// they have too many characters.
+/// Returns the numbered lines of a file, given the number of the first one, truncated at the end of a
+/// line if they have too many characters.
 pub(super) fn file(path: &str, lines: (usize, &[&str]), chars_max: usize) -> Text {
     let (first, lines) = lines;
     let mut text = format!("Here's the content of {path} with line numbers:\n");
@@ -116,7 +116,7 @@ pub(super) fn file(path: &str, lines: (usize, &[&str]), chars_max: usize) -> Tex
     text.reserve(size);
     let mut chars_left = chars_max;
     for (number, line) in (first..).zip(lines) {
-        // A text has at most as many characters as bytes, so most need not be counted.
+        // A text has at most as many characters as bytes, so most texts need not be counted.
         if size > chars_max {
             let chars_count = line.chars().count() + NUMBER_WIDTH + 2;
             if chars_count > chars_left && number > first {
@@ -159,7 +159,7 @@ pub(super) fn snippet(text: &str, line: usize) -> String {
     snippet
 }
 
-/// Replaces as the set of texts wants it: the SDK's tool finds an empty piece in an empty file.
+/// Replaces as the set of texts demands: the SDK's tool finds an empty string in an empty file.
 pub(super) fn replace<'a>(
     strings: Strings,
     text: &str,
@@ -180,7 +180,8 @@ pub(super) fn replace<'a>(
         let lines = lines.chain([last]).collect();
         return Err(ReplaceFailure::Edit(ReplaceError::Several { lines }));
     }
-    // What replaces it matters only if there is one place for it, so a wrong one is told last.
+    // The replacement matters only if there is exactly one match, so a malformed one is reported
+    // last.
     edit::replace(text, old, "").map_err(ReplaceFailure::Edit)?;
     let new = new().map_err(ReplaceFailure::Input)?;
     edit::replace(text, old, new).map_err(ReplaceFailure::Edit)
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_view_is_cut_at_a_line_end_and_says_how_to_go_on() {
+    fn a_long_view_is_truncated_at_a_line_end_and_says_how_to_continue() {
         let lines = ["aaaa"; 10];
         let Text::File { text } = file("/memories/f", (5, &lines), 40) else { panic!("a file") };
         let expected = "     7\taaaa\n[Lines 5-7 of 5-14 are shown. To see the rest, view it again \

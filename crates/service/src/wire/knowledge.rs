@@ -1,4 +1,4 @@
-//! What was found: search, context, recent activity, links.
+//! The results of search, context, recent activity and links.
 
 use quipu_knowledge::{
     Context, ContextItem, Direction, Found, LinkRow, NoteCard, NoteLink, Orphans, RecentChange,
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{ActorBody, VersionBody};
 
-/// What a search found.
+/// A page of search results.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchBody {
     /// The hits, the best first.
@@ -34,7 +34,7 @@ impl From<&SearchPage> for SearchBody {
     }
 }
 
-/// What a memory is called.
+/// The names of a memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct NoteBody {
     /// Its store.
@@ -43,7 +43,7 @@ pub struct NoteBody {
     pub memory_id: String,
     /// The version that was read.
     pub memory_version_id: String,
-    /// Where it lives.
+    /// Its path.
     pub path: String,
     /// Its title.
     pub title: String,
@@ -73,7 +73,7 @@ impl From<&NoteCard> for NoteBody {
     }
 }
 
-/// Something that was found.
+/// A hit.
 #[derive(Clone, Debug, Serialize)]
 pub struct HitBody {
     /// `memory`, `observation` or `relation`.
@@ -82,11 +82,11 @@ pub struct HitBody {
     /// The memory that it is or is in.
     #[serde(flatten)]
     pub note: NoteBody,
-    /// How well it fits; more is better.
+    /// Its score; higher is better.
     pub score: f64,
-    /// The part that shows why it was found.
+    /// An excerpt that shows the match.
     pub snippet: String,
-    /// Where the matches begin and end in the snippet, in bytes.
+    /// The byte ranges of the matches in the snippet.
     pub matches: Vec<[usize; 2]>,
     /// Who made the version that was found.
     pub created_by: ActorBody,
@@ -145,7 +145,7 @@ pub struct ObservationBody {
     pub text: String,
     /// Its tags.
     pub tags: Vec<String>,
-    /// What stood in the parentheses at its end.
+    /// The text in the parentheses at its end.
     pub context: Option<String>,
     /// When it holds, as it is written: `@due:2026-07-27`.
     pub times: Vec<String>,
@@ -177,7 +177,7 @@ pub struct LinkBody {
     pub target_store: Option<String>,
     /// The section that it names.
     pub section: Option<String>,
-    /// What stood in the parentheses at its end.
+    /// The text in the parentheses at its end.
     pub context: Option<String>,
     /// The line.
     pub line: usize,
@@ -202,9 +202,9 @@ pub struct NoteLinkBody {
     /// The link.
     #[serde(flatten)]
     pub link: LinkBody,
-    /// The memory that it stands in.
+    /// The memory that contains it.
     pub from: NoteBody,
-    /// The memory that it means; null if there is none.
+    /// The memory that it leads to; null if it is broken.
     pub to: Option<NoteBody>,
 }
 
@@ -234,12 +234,12 @@ impl From<&Orphans> for OrphansBody {
     }
 }
 
-/// Memories with what is around them.
+/// Memories with their neighborhood.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContextBody {
     /// The memories.
     pub results: Vec<ContextItemBody>,
-    /// How many the identifier means.
+    /// How many memories the identifier matches.
     pub total: usize,
     /// Whether the next page holds more.
     pub has_more: bool,
@@ -255,16 +255,16 @@ impl From<&Context> for ContextBody {
     }
 }
 
-/// A memory with what is around it.
+/// A memory with its neighborhood.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContextItemBody {
     /// The memory.
     pub primary_result: NoteBody,
     /// Its observations.
     pub observations: Vec<ObservationBody>,
-    /// What is linked with it, the nearest first.
+    /// The memories linked with it, nearest first.
     pub related_results: Vec<RelatedBody>,
-    /// Whether there is more than was asked for.
+    /// Whether there are more than were requested.
     pub is_cut: bool,
 }
 
@@ -282,7 +282,7 @@ impl From<&ContextItem> for ContextItemBody {
 /// A memory that was reached by a link.
 #[derive(Clone, Debug, Serialize)]
 pub struct RelatedBody {
-    /// The memory; null if the link means none.
+    /// The memory; null if the link is broken.
     pub note: Option<NoteBody>,
     /// The memory from which it was reached.
     pub via_memory_id: String,
@@ -319,7 +319,7 @@ pub struct RecentBody {
     pub title: String,
     /// The memory's type; null if it was deleted.
     pub note_type: Option<String>,
-    /// How many changes of the memory fall into the time.
+    /// How many changes of the memory are in the time span.
     pub changes_count: usize,
 }
 
@@ -334,10 +334,10 @@ impl From<&RecentChange> for RecentBody {
     }
 }
 
-/// Reads conditions on fields: `{"status": "open", "priority": {"$gt": 1}, "tags": ["a", "b"]}`.
+/// Parses conditions on fields: `{"status": "open", "priority": {"$gt": 1}, "tags": ["a", "b"]}`.
 ///
-/// A plain value must be equal, and each value of a list must be one of the field's. The error is a sentence that says what
-/// is allowed.
+/// A plain value must equal the field, and each value of a list must be one of the field's values.
+/// The error describes what is allowed.
 pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
     let Value::Object(fields) = value else {
         return Err("metadata filters are an object of fields and conditions".to_owned());
@@ -396,7 +396,7 @@ fn predicate(operator: &str, operand: &Value) -> Result<Predicate, String> {
     }
 }
 
-/// Returns a JSON value as frontmatter would have it.
+/// Returns a JSON value as it is written in frontmatter.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_observation_tells_when_it_holds() {
+    fn an_observation_has_the_times_when_it_holds() {
         let note = quipu_notes::Note::parse("/a.md", "- [task] @due:2026-07-27 buy tea");
         let body = serde_json::to_value(ObservationBody::from(&note.observations[0])).unwrap();
         assert_eq!(
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_read() {
+    fn conditions_are_parsed() {
         let filters = field_filters(&json!({
             "status": "open",
             "tags": ["a", "b"],
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_condition_is_answered_with_what_is_allowed() {
+    fn an_invalid_condition_names_what_is_allowed() {
         for (wrong, part) in [
             (json!("x"), "an object"),
             (json!({"a": {"$near": 1}}), "$gte"),

@@ -1,4 +1,4 @@
-//! Objects that are written as objects.
+//! Values that must be JSON objects.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// A value that is read from a JSON object only; without it, a list of the fields would do too.
+/// A value that is deserialized from a JSON object only. A derived `Deserialize` would also accept an
+/// array of the fields in their order.
 #[derive(Clone, Debug)]
 pub struct Object<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! Shapes that the hosted service does not have.
+//! Quipu's own shapes, which the hosted service does not have.
 
 use quipu_core::backend::{Change, Event, Usage};
 use quipu_core::diff::{Diff, Line};
@@ -21,7 +21,7 @@ pub struct StoreDetails {
     pub expire_after_days: Option<u32>,
     /// How many memories it holds.
     pub memories_count: u64,
-    /// How long their texts are together.
+    /// The total length of their texts.
     pub size_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl From<(&model::Store, Usage)> for StoreDetails {
 pub struct TokenBody {
     /// The token.
     pub token: String,
-    /// When it stops to work.
+    /// When it expires.
     pub token_expires_at: Option<String>,
 }
 
@@ -51,13 +51,13 @@ pub struct TokenBody {
 pub struct ToolSessionBody {
     /// The session that its writes will name, if it can write.
     pub session_id: Option<String>,
-    /// What to send in place of the key from now on, if anything.
+    /// The token to send in place of the key from now on, if any.
     pub token: Option<String>,
-    /// When the session's token stops to work, if the session has one.
+    /// When the session's token expires, if the session has one.
     pub token_expires_at: Option<String>,
 }
 
-/// What Quipu does by itself in a store.
+/// The policy of a store.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PolicyBody {
     /// What happens to writes that hold credentials.
@@ -115,7 +115,7 @@ impl From<&model::Workspace> for WorkspaceBody {
 pub struct KeyBody {
     /// Its id.
     pub id: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// What its holder may do.
     pub role: &'static str,
@@ -123,7 +123,7 @@ pub struct KeyBody {
     pub memory_store_ids: Option<Vec<String>>,
     /// When it was created.
     pub created_at: String,
-    /// When it stops to work, if ever.
+    /// When it expires, if ever.
     pub expires_at: Option<String>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<String>,
@@ -150,7 +150,7 @@ impl From<&model::Key> for KeyBody {
 pub struct SessionSummary {
     /// Its id.
     pub id: String,
-    /// What people call it.
+    /// Its name for people.
     pub title: String,
     /// The attached stores.
     pub resources: Vec<AttachmentBody>,
@@ -212,7 +212,7 @@ impl SessionSummary {
 /// One entry of the change feed.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangeBody {
-    /// Its place in the order of all changes.
+    /// Its sequence number in the feed.
     pub sequence: u64,
     /// When it was made.
     pub created_at: String,
@@ -269,7 +269,7 @@ pub struct HunkBody {
 }
 
 impl DiffBody {
-    /// Returns the shape of a difference with so many unchanged lines around each change.
+    /// Returns the shape of a diff with `context` unchanged lines around each change.
     pub fn new(diff: &Diff, context: usize) -> Self {
         let hunk = |hunk: &quipu_core::diff::Hunk<'_>| HunkBody {
             header: hunk.header(),
@@ -283,7 +283,7 @@ impl DiffBody {
     }
 }
 
-/// What a check looked at and found.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckBody {
     /// How many stores there are.
@@ -300,12 +300,12 @@ pub struct CheckBody {
     pub problems: Vec<ProblemBody>,
 }
 
-/// Something that should not be.
+/// A problem that a check found.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProblemBody {
     /// What is wrong.
     pub message: String,
-    /// Whether `quipu check --rebuild` mends it.
+    /// Whether `quipu check --rebuild` repairs it.
     pub can_be_rebuilt: bool,
 }
 
@@ -326,16 +326,16 @@ impl From<&CheckReport> for CheckBody {
     }
 }
 
-/// What a pruning removed.
+/// The result of pruning.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PrunedBody {
-    /// How many versions were given up.
+    /// How many versions were removed.
     pub versions_count: usize,
     /// How many memories had expired and were deleted.
     pub memories_count: usize,
     /// How many deleted stores were erased.
     pub stores_count: usize,
-    /// How many sessions were over and were given up.
+    /// How many finished sessions were removed.
     pub sessions_count: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What clients send. Unknown keys are refused, and null means the same as left out where the
-//! contract allows null at all.
+//! The bodies of requests. Unknown fields are rejected. Where the contract allows null, it is the
+//! same as an absent field.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct UpdateStore {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateMemory {
-    /// Where.
+    /// Its path.
     pub path: String,
     /// Its text.
     pub content: String,
@@ -50,11 +50,11 @@ pub struct UpdateMemory {
     pub content: Option<String>,
     /// The new path.
     pub path: Option<String>,
-    /// What must hold before.
+    /// The precondition.
     pub precondition: Option<Object<PreconditionBody>>,
 }
 
-/// What must hold for a change to be made.
+/// The precondition of a change.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PreconditionBody {
@@ -74,17 +74,17 @@ pub struct CreateSession {
     pub agent: AgentParam,
     /// The environment.
     pub environment_id: String,
-    /// What people call it.
+    /// Its title.
     pub title: Option<String>,
     /// The owner's labels.
     pub metadata: Option<BTreeMap<String, String>>,
     /// What to attach.
     pub resources: Option<Vec<Object<ResourceParam>>>,
-    /// The ids of vaults, which are kept and echoed.
+    /// The ids of vaults, which are stored and echoed.
     pub vault_ids: Option<Vec<String>>,
-    /// What the agent should see first; there is no agent.
+    /// Not supported: Quipu runs no agents.
     pub initial_events: Option<Vec<Value>>,
-    /// How much the agent may spend; there is no agent.
+    /// Not supported: Quipu runs no agents.
     pub budget: Option<Value>,
 }
 
@@ -141,11 +141,11 @@ pub struct UpdateSession {
     pub title: Option<String>,
     /// Labels to set or, with null, to remove.
     pub metadata: Option<BTreeMap<String, Option<String>>>,
-    /// Another agent; it stays what it is.
+    /// Not supported: the agent cannot be changed.
     pub agent: Option<Value>,
-    /// Another budget; there is none.
+    /// Not supported: Quipu runs no agents.
     pub budget: Option<Value>,
-    /// Other vaults; they stay what they are.
+    /// Not supported: the vaults cannot be changed.
     pub vault_ids: Option<Value>,
 }
 
@@ -153,7 +153,7 @@ pub struct UpdateSession {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartToolSession {
-    /// What people call it.
+    /// Its title.
     pub title: Option<String>,
 }
 
@@ -167,7 +167,7 @@ pub struct UpdatePolicy {
     pub expire_after_days: Option<u32>,
 }
 
-/// The body of a request to take the text out of several versions.
+/// The body of a request to redact several versions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedactVersions {
@@ -175,7 +175,7 @@ pub struct RedactVersions {
     pub memory_version_ids: Vec<String>,
 }
 
-/// The body of a request to write an old version again.
+/// The body of a request to restore an old version.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreVersion {

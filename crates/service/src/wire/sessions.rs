@@ -1,4 +1,4 @@
-//! Sessions, in the shape that the SDKs' models read. Quipu runs no agents, so most of it is fixed.
+//! Sessions in the shape that the SDKs expect. Quipu runs no agents, so most fields are constant.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct SessionBody {
     pub agent: AgentBody,
     /// Where it runs.
     pub environment_id: String,
-    /// What people call it.
+    /// Its title.
     pub title: Option<String>,
     /// The owner's labels.
     pub metadata: BTreeMap<String, String>,
@@ -25,17 +25,17 @@ pub struct SessionBody {
     pub resources: Vec<AttachmentBody>,
     /// `idle`, or `terminated` once archived.
     pub status: &'static str,
-    /// Nothing is measured.
+    /// Empty: nothing is measured.
     pub stats: Empty,
-    /// Nothing is measured.
+    /// Empty: nothing is measured.
     pub usage: Empty,
     /// The vaults that were named at the start.
     pub vault_ids: Vec<String>,
-    /// There are none.
+    /// Always empty.
     pub outcome_evaluations: [&'static str; 0],
-    /// There is none.
+    /// Always null.
     pub budget: Option<Empty>,
-    /// There is none.
+    /// Always null.
     pub deployment_id: Option<String>,
     /// When it was created.
     pub created_at: String,
@@ -57,23 +57,23 @@ pub struct AgentBody {
     pub id: String,
     /// Its version.
     pub version: u32,
-    /// Its id once more; Quipu keeps no agents.
+    /// Its id again: Quipu stores no agents.
     pub name: String,
     /// The model.
     pub model: ModelBody,
-    /// Nobody said.
+    /// Always null.
     pub description: Option<String>,
-    /// Nobody said.
+    /// Always null.
     pub system: Option<String>,
-    /// There is none.
+    /// Always null.
     pub multiagent: Option<Empty>,
     /// Who it runs as.
     pub execution_identity: IdentityBody,
-    /// There are none.
+    /// Always empty.
     pub mcp_servers: [&'static str; 0],
-    /// There are none.
+    /// Always empty.
     pub skills: [&'static str; 0],
-    /// There are none.
+    /// Always empty.
     pub tools: [&'static str; 0],
 }
 
@@ -89,7 +89,7 @@ pub struct ModelBody {
 #[serde(tag = "type", rename = "service_account")]
 pub struct IdentityBody {}
 
-/// What is kept about a session that the engine does not need.
+/// What is stored about a session for its answers only.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SessionDetails {
@@ -106,7 +106,7 @@ pub struct SessionDetails {
 }
 
 impl SessionDetails {
-    /// Takes over what a client said.
+    /// Takes the details from a request.
     pub fn new(agent: &AgentParam, environment_id: &str, vault_ids: Vec<String>) -> Self {
         let (agent_id, version, model) = match agent {
             AgentParam::Id(id) => (id, None, None),
@@ -125,7 +125,7 @@ impl SessionDetails {
         }
     }
 
-    /// Reads what was kept; a session of another door has nothing.
+    /// Parses the stored details; a session of another protocol has none.
     pub fn of(session: &model::Session) -> Self {
         serde_json::from_str(&session.details).unwrap_or_else(|_| Self {
             agent_id: session.title.clone(),
@@ -136,7 +136,7 @@ impl SessionDetails {
         })
     }
 
-    /// Returns the text to keep.
+    /// Returns the text to store.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("texts and numbers can be written as JSON")
     }

@@ -57,7 +57,7 @@ fn refused(tool: &MemoryTool, input: &Value) -> String {
 
 /// Every path that must never be taken, in every command and both path arguments.
 #[test]
-fn no_command_takes_a_path_that_leads_elsewhere() {
+fn no_command_accepts_a_path_outside_of_the_memory() {
     let paths = [
         "",
         "/",
@@ -137,7 +137,7 @@ fn listings_are_sorted_by_name_at_each_level() {
 }
 
 #[test]
-fn what_is_moved_into_itself_is_named_as_it_was_sent() {
+fn a_move_into_itself_names_the_path_as_it_was_sent() {
     let tool = tool();
     ok(&tool, &create("/memories/d/f", "x"));
     let rename = |old: &str, new: &str| {
@@ -150,7 +150,7 @@ fn what_is_moved_into_itself_is_named_as_it_was_sent() {
 }
 
 #[test]
-fn a_directory_goes_with_its_last_memory() {
+fn a_directory_disappears_with_its_last_memory() {
     let tool = tool();
     ok(&tool, &create("/memories/d/f", "x"));
     ok(&tool, &json!({"command": "delete", "path": "/memories/d/f"}));
@@ -159,7 +159,7 @@ fn a_directory_goes_with_its_last_memory() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_explained_and_changes_nothing() {
+fn a_rejected_write_is_explained_and_changes_nothing() {
     let tool = tool();
     let long = "x".repeat(102_401);
     let answer = refused(&tool, &create("/memories/f", &long));
@@ -185,7 +185,7 @@ fn a_file_of_one_letter_is_searched_in_linear_time() {
 }
 
 #[test]
-fn a_long_view_is_cut_unless_the_texts_are_those_of_python() {
+fn a_long_view_is_truncated_unless_the_texts_are_those_of_python() {
     let text = "line\n".repeat(10_000);
     let settings = ToolSettings { view_max_chars: 1000, ..ToolSettings::default() };
     let tool = tool_with(settings);
@@ -201,7 +201,7 @@ fn a_long_view_is_cut_unless_the_texts_are_those_of_python() {
 }
 
 #[test]
-fn a_read_only_tool_only_views() {
+fn a_read_only_tool_rejects_everything_but_views() {
     let settings = ToolSettings { access: Access::ReadOnly, ..ToolSettings::default() };
     let tool = tool_with(settings);
     ok(&tool, &view("/memories"));
@@ -213,7 +213,7 @@ fn a_read_only_tool_only_views() {
 }
 
 #[test]
-fn slips_that_models_make_are_forgiven_or_explained() {
+fn common_mistakes_of_models_are_accepted_or_explained() {
     let tool = tool();
     ok(&tool, &create("/memories/f", "a\nb\n"));
     let line = |line: Value| json!({"command": "insert", "path": "/memories/f", "insert_line": line, "insert_text": "x"});
@@ -241,7 +241,7 @@ fn slips_that_models_make_are_forgiven_or_explained() {
 }
 
 #[test]
-fn credentials_are_pointed_out_as_the_store_wants() {
+fn credentials_are_reported_according_to_the_policy() {
     let token: String = (0..36_u32).filter_map(|n| char::from_digit(n * 7 % 36, 36)).collect();
     let text = format!("ghp_{token}\n");
     for (secrets, is_error, part) in [
@@ -267,7 +267,7 @@ fn credentials_are_pointed_out_as_the_store_wants() {
 }
 
 #[test]
-fn a_failing_storage_is_an_error_and_not_the_end() {
+fn a_storage_error_does_not_end_the_tool() {
     let faulty = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
     let (engine, store) = engine(Arc::clone(&faulty) as _);
     let tool = MemoryTool::new(engine, store, actor(), ToolSettings::default());

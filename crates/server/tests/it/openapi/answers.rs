@@ -17,7 +17,7 @@ use crate::rest::{Reply, Server, server, server_with};
 struct Witness {
     document: Document,
     server: Server,
-    /// What stands for the names in the paths.
+    /// The values of the parameters in the paths.
     ids: Vec<(&'static str, String)>,
     seen: BTreeSet<(String, String, bool)>,
 }
