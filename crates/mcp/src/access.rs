@@ -308,9 +308,9 @@ impl Client {
         if !self.identity.makes_first_store() {
             let is_limited =
                 matches!(&self.identity.grant, Grant::Key(key) if key.stores.is_some());
-            let message = if is_limited { "you reach no store" } else { "there is no store" };
+            let message = if is_limited { "you cannot reach a store" } else { "there is no store" };
             return Err(Error::not_found(format!("{message} `{name}`")).with_hint(
-                "name another one as `project`, or ask somebody who may make stores for this one",
+                "name another one as `project`, or ask somebody who may create stores for this one",
             ));
         }
         let description = Description::new(description)?;

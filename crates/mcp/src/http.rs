@@ -73,7 +73,7 @@ impl fmt::Debug for HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// Makes the endpoint. `body_size_bytes_max` must not be less than the HTTP server's own limit.
+    /// Creates the endpoint. `body_size_bytes_max` must not be less than the HTTP server's own limit.
     pub fn new(
         service: Service,
         settings: McpSettings,
@@ -141,7 +141,8 @@ impl HttpEndpoint {
                 Answers::new(self.protocol.clone(), parts, messages).response().await
             }
         };
-        // The SDK says that the connection will be closed when it already is; clients complain.
+        // The SDK answers that the connection will be closed, when it already is. Some clients log
+        // that as an error.
         let is_closed = is_end && response.status() == StatusCode::ACCEPTED;
         let response = if is_closed { status(StatusCode::NO_CONTENT) } else { response };
         Ok(match in_use {
@@ -296,8 +297,8 @@ fn status(status: StatusCode) -> Response<ResponseBody> {
     response
 }
 
-/// The same answer for a connection that does not exist and for one of somebody else: which of the
-/// two it is, is none of the caller's business.
+/// The same answer for a connection that does not exist and for one of another caller: a caller must
+/// not be able to probe for the connections of others.
 fn no_connection() -> Refusal {
     Refusal::NotFound("there is no such MCP session; begin one with `initialize`".to_owned())
 }
@@ -401,6 +402,16 @@ mod tests {
 
     fn ready() -> Value {
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    }
+
+    #[tokio::test]
+    async fn a_batch_counts_each_of_its_messages() {
+        let (server, hosts) = (Server::new(), Hosts::default());
+        let service = server.mcp.0.service.clone();
+        let endpoint = HttpEndpoint::new(service, McpSettings::default(), &hosts, 1024);
+        for (body, count) in [(" [1, 2, 3]", 3), ("{}", 1), ("", 1), ("[]", 1), ("[1, 2", 1)] {
+            assert_eq!(endpoint.requests_count(body.as_bytes()), count, "{body}");
+        }
     }
 
     #[tokio::test]

@@ -143,7 +143,7 @@ struct Shared {
 }
 
 impl App {
-    /// Makes the application over an engine whose pool has [`HttpSettings::pool_limits`]; `mcp`
+    /// Creates the application over an engine whose pool has [`HttpSettings::pool_limits`]; `mcp`
     /// answers at `/mcp`.
     pub fn new(service: Service, settings: HttpSettings, mcp: Arc<dyn Endpoint>) -> Self {
         Self(Arc::new(Shared {

@@ -133,8 +133,8 @@ impl Listener {
                     tokio::spawn(connection.run(stream, self.tls.clone(), graceful.watcher()));
                 }
                 Err(error) => {
-                    // Most likely out of file descriptors. Retrying at once would spin until one is
-                    // closed.
+                    // Most likely out of file descriptors. Retrying immediately would spin until
+                    // one is closed.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

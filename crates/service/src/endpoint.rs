@@ -57,7 +57,7 @@ pub struct Admitted {
 pub enum Refusal {
     /// The request does not make sense.
     Invalid(String),
-    /// The connection that the request names does not exist, or belongs to somebody else.
+    /// The connection that the request names does not exist, or belongs to another caller.
     NotFound(String),
     /// The caller uses too much already.
     TooMany(String),

@@ -88,7 +88,7 @@ impl Item {
 }
 
 impl Feed {
-    /// Makes a feed that is silent until [`Feed::follow`] runs.
+    /// Creates a feed that is silent until [`Feed::follow`] runs.
     #[expect(clippy::new_without_default, reason = "a feed is shared, never made in passing")]
     pub fn new() -> Self {
         Self(Arc::new(Inner {

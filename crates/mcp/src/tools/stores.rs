@@ -46,7 +46,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Error> {
         (true, true) => {
             "There are no stores yet; the first note that you write makes one.".to_owned()
         }
-        (true, false) => "There are no stores that you reach.".to_owned(),
+        (true, false) => "There are no stores that you can reach.".to_owned(),
     };
     Ok(Answer::new(text, json!({ "projects": projects })))
 }
@@ -84,8 +84,8 @@ pub(super) fn delete(call: &Call, arguments: &Arguments) -> Result<Answer, Error
     let deleted = call.engine().delete_store(store.id)?;
     let notes = counted(deleted.memories_count, "note");
     let text = format!(
-        "Deleted the store `{}` with {notes}. Nobody sees it any more, but until it is erased its \
-         owner can bring it back with `quipu store restore {}`.",
+        "Deleted the store `{}` with {notes}. It is no longer visible, but until it is erased its \
+         owner can restore it with `quipu store restore {}`.",
         store.name, store.id
     );
     Ok(Answer::new(text, shown(&store, "deleted")))

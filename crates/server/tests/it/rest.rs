@@ -2,6 +2,8 @@
 
 #[path = "rest/access.rs"]
 mod access;
+#[path = "rest/endpoint.rs"]
+mod endpoint;
 #[path = "rest/errors.rs"]
 mod errors;
 #[path = "rest/events.rs"]
