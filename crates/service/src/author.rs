@@ -1,4 +1,4 @@
-//! The authors of changes, for doors whose sessions are recorded lazily.
+//! The authors of changes, for protocols whose sessions are recorded lazily.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ pub struct DraftedSession {
 }
 
 impl DraftedSession {
-    /// Takes a session that [`Knowledge::draft_session`] has made.
+    /// Takes a session from [`draft_session`](quipu_core::Engine::draft_session).
     pub fn new(session: Session) -> Self {
         Self { session, is_recorded: AtomicBool::new(false) }
     }
