@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use quipu_server::log::{self, LogGuard};
+use quipu_service::log::{self, LogGuard};
 use tracing::Level;
 
 /// The format of log lines.

@@ -1,108 +1,90 @@
-//! The MCP server: memories for every host that speaks the Model Context Protocol.
-//!
-//! `docs/mcp.md` describes it. The protocol itself is the official SDK's work; here are the tools
-//! ([`tools`], listed in [`catalog`]), the prompts, the resources with their notifications, and who
-//! may do what ([`access`]). A connection is a [`handler::Handler`]; the same one serves stdio and HTTP.
+//! `/mcp`: admits the caller of a request and passes both on to the MCP endpoint.
 
-mod access;
-mod answer;
-mod arguments;
-mod catalog;
-mod changes;
-mod completion;
-mod connections;
-mod handler;
-mod http;
-mod instructions;
-mod log;
-mod malformed;
-mod place;
-mod prompts;
-mod resources;
-mod sessions;
-mod several;
-mod stdio;
-mod tools;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{self, HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use quipu_core::engine::Principal;
+use quipu_knowledge::Knowledge;
+use quipu_service::credential::Credential;
+use quipu_service::endpoint::{Admitted, Refusal, payer};
 
-use std::sync::Arc;
+use super::App;
+use super::admission::Visitor;
+use super::answer::{Answer, Failure};
+use super::body::Incoming;
+use super::caller::{self, Caller};
+use super::guard::guarded;
 
-use quipu_core::model::Access;
-use tokio_util::sync::CancellationToken;
-
-pub use catalog::{ToolSet, UnknownTool};
-pub(crate) use connections::{InUse, PER_CALLER_MAX, TOTAL_MAX};
-pub use http::Hosts;
-pub(crate) use http::service;
-pub(crate) use several::messages;
-pub use stdio::{Reach, StdioError, serve};
-
-use crate::feed::Feed;
-use crate::pool::Pool;
-use crate::tool::ToolSettings;
-use connections::Connections;
-use sessions::Sessions;
-
-/// How the server behaves.
-#[derive(Clone, Debug, Default)]
-pub struct McpSettings {
-    /// Which tools are offered.
-    pub tools: ToolSet,
-    /// Whether everything that changes something is refused.
-    pub access: Access,
-    /// What models are told about their memory, in place of Quipu's own short protocol.
-    pub instructions: Option<String>,
-    /// The store that tools use when none is named, by name or id.
-    pub store: Option<String>,
-    /// How the memory tool behaves.
-    pub tool: ToolSettings,
+/// Answers a request that carries a key or the token of a session.
+pub(super) async fn answer(State(app): State<App>, request: Request) -> Answer {
+    let visitor = Visitor::new(request.headers(), request.extensions());
+    let admitted = admitted(&app, request.headers(), &visitor).await;
+    let (principal, credential) = admitted
+        .map_err(|failure| failure.with_header("www-authenticate", "Bearer realm=\"quipu\""))?;
+    let request = arrived(&app, request).await?;
+    let endpoint = &app.0.mcp;
+    // The first request was counted when its caller was admitted.
+    let requests_count = endpoint.requests_count(request.body());
+    if requests_count > 1 {
+        app.0.rate.admit_rest(&payer(&principal), requests_count)?;
+    }
+    let permit = app.admission().permit()?;
+    let caller = Admitted { principal, credential: credential.clone(), permit };
+    let response = endpoint.answer(caller, request).await?.map(Body::new);
+    if is_stream(&response) {
+        return Ok(response.map(|body| guarded(body, credential)));
+    }
+    Ok(response)
 }
 
-/// The store of the `memory` tool.
-pub const MEMORY_STORE: &str = "memories";
-
-/// What all connections share.
-#[derive(Clone, Debug)]
-pub(crate) struct Mcp(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    pool: Pool,
-    settings: McpSettings,
-    sessions: Sessions,
-    connections: Connections,
-    feed: Feed,
-    /// When this is cancelled, subscriptions end.
-    stop: CancellationToken,
+async fn admitted(
+    app: &App,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+) -> Result<(Principal, Credential), Failure> {
+    let secret = caller::credential(headers)?;
+    let mut credential = Credential::new(app.pool(), app.feed(), secret);
+    let headers = headers.clone();
+    let authenticate = move |engine: &Knowledge| Caller::authenticate(engine, &headers, None);
+    let (caller, _) = if app.admission().is_proven(visitor) {
+        let result = app.pool().read(authenticate).await?;
+        app.admission().note(visitor, &result);
+        result?
+    } else {
+        app.prove(visitor, authenticate).await?
+    };
+    credential.expires_with(&caller.principal);
+    app.0.rate.admit(&payer(&caller.principal))?;
+    Ok((caller.principal, credential))
 }
 
-impl Mcp {
-    /// Makes a server; clients are told what `feed` tells, and `stop` ends subscriptions.
-    pub(crate) fn new(
-        pool: Pool,
-        settings: McpSettings,
-        feed: Feed,
-        stop: CancellationToken,
-    ) -> Self {
-        Self(Arc::new(Shared {
-            feed,
-            connections: Connections::new(pool.clone()),
-            pool,
-            settings,
-            sessions: Sessions::default(),
-            stop,
-        }))
+/// Reads the body of a request within the limits; only a POST has one.
+async fn arrived(app: &App, request: Request) -> Result<http::Request<Bytes>, Failure> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return Ok(http::Request::from_parts(parts, Bytes::new()));
     }
+    let mut body = Incoming::new(body);
+    body.read_rest(app.settings()).await?;
+    Ok(http::Request::from_parts(parts, body.into_bytes()))
+}
 
-    /// Returns the connections over HTTP.
-    pub(crate) fn connections(&self) -> &Connections {
-        &self.0.connections
-    }
+/// Returns whether a response is a stream of events.
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
+}
 
-    fn pool(&self) -> &Pool {
-        &self.0.pool
-    }
-
-    fn settings(&self) -> &McpSettings {
-        &self.0.settings
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid(message) => Self::invalid(message),
+            Refusal::NotFound(message) => Self::not_found(message),
+            Refusal::TooMany(message) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
+            }
+            Refusal::Failed(error) => error.into(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `quipu mcp`, as it is typed.
 
 use clap::{Args, Subcommand, ValueEnum};
-use quipu_server::mcp::ToolSet;
+use quipu_mcp::ToolSet;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -13,7 +13,7 @@ use quipu_core::model::{
     VersionId, View,
 };
 use quipu_core::timeframe;
-use quipu_server::wire::{DiffBody, ListBody, VersionBody};
+use quipu_service::wire::{DiffBody, ListBody, VersionBody};
 use serde::Serialize;
 
 use super::memories::{print_text, report};

@@ -4,7 +4,7 @@ use quipu_core::Error;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{Key, Name, Timestamp};
 use quipu_core::timeframe;
-use quipu_server::wire::{KeyBody, ListBody};
+use quipu_service::wire::{KeyBody, ListBody};
 use serde::Serialize;
 
 use crate::args::{KeyCommand, KeyCreateArguments};

@@ -15,7 +15,7 @@ use quipu_knowledge::{
     SearchHit, SearchMode, SearchRequest, SearchTarget,
 };
 use quipu_notes::{Comparison, FieldFilter, Predicate, Snippet};
-use quipu_server::wire::{
+use quipu_service::wire::{
     ContextBody, ListBody, NoteBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody,
 };
 use serde::Serialize;

@@ -6,8 +6,8 @@ mod install;
 use quipu_core::Error;
 use quipu_core::engine::NewAttachment;
 use quipu_core::model::{Access, Instructions};
-use quipu_server::mcp::{self, McpSettings, Reach, ToolSet};
-use quipu_server::tool::ToolSettings;
+use quipu_mcp::{McpSettings, Reach, ToolSet};
+use quipu_service::tool::ToolSettings;
 
 use crate::args::{McpArguments, McpCommand, McpOffer};
 use crate::context::{Context, Data};
@@ -37,7 +37,7 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
     };
     uses::keep_written(&data.engine);
-    let served = mcp::serve(&data.engine, settings, reach);
+    let served = quipu_mcp::serve(&data.engine, settings, reach);
     served.map_err(|error| Failure::other(error.to_string()))
 }
 

@@ -12,7 +12,7 @@ use quipu_core::model::{
     Content, Directory, Listing, Memory, MemoryId, MemoryPath, SecretPolicy, Store, Version, View,
 };
 use quipu_core::{Error, ErrorKind};
-use quipu_server::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
+use quipu_service::wire::{FindingBody, ListBody, ListingBody, MemoryBody, VersionBody};
 use serde::Serialize;
 
 use crate::args::{

@@ -3,7 +3,7 @@
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Content, Directory, Listing, MemoryPath, Store, View};
 use quipu_core::{Error, ErrorKind};
-use quipu_server::wire::{ListBody, MemoryBody};
+use quipu_service::wire::{ListBody, MemoryBody};
 
 use super::tool::DEFAULT_STORE;
 use crate::args::InitProjectArguments;

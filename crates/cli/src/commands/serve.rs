@@ -6,11 +6,13 @@ mod first_key;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_server::http::webhooks::Endpoint;
-use quipu_server::http::{App, HttpSettings, Listener, Tls};
-use quipu_server::mcp::Hosts;
+use quipu_mcp::{Hosts, HttpEndpoint};
+use quipu_server::webhooks::Endpoint;
+use quipu_server::{App, HttpSettings, Listener, Tls};
+use quipu_service::Service;
 use tokio::runtime::Builder;
 use tokio::signal;
 
@@ -37,7 +39,9 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         warn_of_plain_http(arguments, table)?;
     }
     let endpoints = endpoints(&context.settings)?;
-    let mut http = http_settings(arguments, &context.settings, address)?;
+    let mcp = mcp::settings(&context.settings, None)?;
+    let mut http = http_settings(arguments, &context.settings);
+    http.tool = mcp.tool;
     descriptors::fit(&mut http);
     let data = context.open_or_create()?;
     log_start(context, &http, &endpoints);
@@ -45,7 +49,10 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         .enable_all()
         .max_blocking_threads(http.pool.blocking_threads_max())
         .build()?;
-    let app = App::new(data.engine.clone(), http);
+    let service = Service::new(data.engine.clone(), http.pool_limits());
+    let hosts = hosts(table, address);
+    let mcp = HttpEndpoint::new(service.clone(), mcp, &hosts, http.body_size_bytes_max);
+    let app = App::new(service, http, Arc::new(mcp));
     runtime.block_on(async {
         // Handled before anybody can know that the server runs: whoever ends it as soon as it
         // answers must not kill it in the middle of something.
@@ -132,21 +139,20 @@ fn warn_of_plain_http(arguments: &ServeArguments, table: &ServeTable) -> Result<
     Ok(())
 }
 
-fn http_settings(
-    arguments: &ServeArguments,
-    settings: &Settings,
-    address: SocketAddr,
-) -> Result<HttpSettings, Failure> {
-    let table = &settings.serve;
-    let default = HttpSettings::default();
-    let mcp = mcp::settings(settings, None)?;
+/// Returns the names under which MCP clients may address the server.
+fn hosts(table: &ServeTable, address: SocketAddr) -> Hosts {
     // A server for other hosts is asked under names that only its owner knows.
-    let hosts = if table.hosts.is_empty() && !address.ip().is_loopback() {
+    if table.hosts.is_empty() && !address.ip().is_loopback() {
         Hosts::Any
     } else {
         Hosts::Only(table.hosts.clone())
-    };
-    Ok(HttpSettings {
+    }
+}
+
+fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSettings {
+    let table = &settings.serve;
+    let default = HttpSettings::default();
+    HttpSettings {
         strict_headers: arguments.strict_headers || table.strict_headers,
         body_size_bytes_max: table.body_size_bytes_max.unwrap_or(default.body_size_bytes_max),
         request_timeout: table
@@ -164,11 +170,8 @@ fn http_settings(
         requests_per_minute_max: table.requests_per_minute_max,
         metrics_open: table.metrics_open,
         mount_root: settings.mount_root.clone(),
-        tool: mcp.tool,
-        mcp,
-        hosts,
         ..default
-    })
+    }
 }
 
 /// Tells whoever started the server that it is ready.

@@ -7,7 +7,7 @@ use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, Ve
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, View};
 use quipu_core::prompt::{Prompt, PromptStore};
-use quipu_server::wire::{DeletedBody, ListBody, SessionSummary, VersionBody};
+use quipu_service::wire::{DeletedBody, ListBody, SessionSummary, VersionBody};
 use serde::Serialize;
 
 use super::history::Shown;

@@ -7,7 +7,7 @@ use quipu_core::Error;
 use quipu_core::backend::Archived;
 use quipu_core::engine::{NewStore, StoreUpdate};
 use quipu_core::model::{DeletedStore, Description, Metadata, Name, Store, StorePolicy, Timestamp};
-use quipu_server::wire::{DeletedBody, ListBody, StoreDetails};
+use quipu_service::wire::{DeletedBody, ListBody, StoreDetails};
 use serde::Serialize;
 
 use crate::args::{

@@ -4,8 +4,8 @@ use std::io::{BufReader, BufWriter};
 
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Instructions};
-use quipu_server::DraftedSession;
-use quipu_server::tool::{MemoryTool, Strings, ToolSettings, stdio};
+use quipu_service::DraftedSession;
+use quipu_service::tool::{MemoryTool, Strings, ToolSettings, stdio};
 
 use crate::args::{ToolArguments, ToolStrings};
 use crate::context::Context;

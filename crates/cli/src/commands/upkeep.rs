@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu_core::engine::{CheckReport, Remedy};
-use quipu_server::wire::{CheckBody, PrunedBody};
+use quipu_service::wire::{CheckBody, PrunedBody};
 
 use crate::args::{
     Arguments, BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,

@@ -83,6 +83,16 @@ fn pure_crates_depend_on_none_of_ours() {
     }
 }
 
+#[test]
+fn http_and_mcp_do_not_depend_on_each_other() {
+    for (name, other) in [("server", "quipu-mcp"), ("mcp", "quipu-server"), ("mcp", "axum")] {
+        assert!(!dependencies(name).iter().any(|it| it == other), "{name} depends on `{other}`");
+    }
+    for (name, protocol) in [("server", "rmcp"), ("service", "axum"), ("service", "rmcp")] {
+        assert!(!dependencies(name).iter().any(|it| it == protocol), "{name} knows `{protocol}`");
+    }
+}
+
 /// Returns the names of what a crate depends on outside of its tests.
 fn dependencies(name: &str) -> Vec<String> {
     let path = root().join("crates").join(name).join("Cargo.toml");

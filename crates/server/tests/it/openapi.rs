@@ -10,7 +10,7 @@ mod empty;
 use std::collections::BTreeSet;
 
 use document::{Document, list, object};
-use quipu_server::http::routes;
+use quipu_server::routes;
 use serde_json::{Value, json};
 
 #[test]
@@ -105,7 +105,7 @@ fn every_parameter_of_a_path_is_described() {
 }
 
 #[test]
-fn every_example_is_as_its_schema_says() {
+fn every_example_matches_its_schema() {
     let document = Document::load();
     let mut count = 0;
     let mut check = |schema: &Value, example: &Value| {

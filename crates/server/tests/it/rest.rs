@@ -2,6 +2,8 @@
 
 #[path = "rest/access.rs"]
 mod access;
+#[path = "rest/endpoint.rs"]
+mod endpoint;
 #[path = "rest/errors.rs"]
 mod errors;
 #[path = "rest/events.rs"]
@@ -41,7 +43,9 @@ use quipu_core::engine::NewKey;
 use quipu_core::model::{Name, Role, StoreId, WorkspaceId};
 use quipu_core::settings::Limits;
 use quipu_knowledge::Knowledge;
-use quipu_server::http::{App, HttpSettings};
+use quipu_mcp::{Hosts, HttpEndpoint, McpSettings};
+use quipu_server::{App, HttpSettings};
+use quipu_service::Service;
 use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_with};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -67,14 +71,27 @@ pub(crate) fn server() -> Server {
 }
 
 pub(crate) fn server_with(settings: HttpSettings, limits: Limits) -> Server {
+    server_at(&Hosts::default(), settings, limits)
+}
+
+/// Makes a server that MCP clients may address by these names.
+pub(crate) fn server_at(hosts: &Hosts, settings: HttpSettings, limits: Limits) -> Server {
     let clock = Arc::new(ManualClock::default());
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
     let engine = knowledge_with(Arc::new(InMemoryBackend::default()), shared, limits);
     let workspace = engine.default_workspace().expect("a workspace").id;
-    let app = App::new(engine.clone(), settings);
+    let app = app(&engine, hosts, settings);
     let mut server = Server { engine, clock, workspace, app, key: String::new() };
     server.key = server.new_key(Role::Admin, None);
     server
+}
+
+/// Puts the parts together as the CLI does.
+pub(crate) fn app(engine: &Knowledge, hosts: &Hosts, settings: HttpSettings) -> App {
+    let service = Service::new(engine.clone(), settings.pool_limits());
+    let (mcp, size_max) = (McpSettings::default(), settings.body_size_bytes_max);
+    let endpoint = HttpEndpoint::new(service.clone(), mcp, hosts, size_max);
+    App::new(service, settings, Arc::new(endpoint))
 }
 
 impl Server {
@@ -153,7 +170,7 @@ impl Server {
             items.extend(data.clone());
             match body["next_page"].as_str() {
                 Some(next) => {
-                    assert!(!data.is_empty(), "an empty page goes on");
+                    assert!(!data.is_empty(), "an empty page has a next page");
                     page = format!("{uri}{separator}page={next}");
                 }
                 None => return items,

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Name, StoreId};
-use quipu_server::http::webhooks::{Delivering, Endpoint, Pauses, deliver};
+use quipu_server::webhooks::{Delivering, Endpoint, Pauses, deliver};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -104,7 +104,7 @@ fn next(deliveries: &Receiver<Delivery>) -> Delivery {
 }
 
 #[test]
-fn stores_made_archived_and_deleted_are_told_and_signed() {
+fn created_archived_and_deleted_stores_are_delivered_and_signed() {
     let server = server();
     let (url, deliveries) = receiver(&["200 OK", "204 No Content", "200 OK"]);
     while_delivering(&server, &url, || {
@@ -131,7 +131,7 @@ fn stores_made_archived_and_deleted_are_told_and_signed() {
 }
 
 #[test]
-fn a_failed_delivery_is_tried_three_times_and_signed_anew() {
+fn a_failed_delivery_is_tried_three_times_and_signed_each_time() {
     let server = server();
     let (url, deliveries) = receiver(&["500 Oh", "503 No", "200 OK", "200 OK"]);
     while_delivering(&server, &url, || {
@@ -147,7 +147,7 @@ fn a_failed_delivery_is_tried_three_times_and_signed_anew() {
 }
 
 #[test]
-fn an_endpoint_that_has_moved_is_told_nothing_more() {
+fn an_endpoint_that_redirects_is_disabled() {
     let server = server();
     let (url, deliveries) = receiver(&["301 Moved\r\nlocation: http://127.0.0.1:9/", "200 OK"]);
     while_delivering(&server, &url, || {
@@ -160,7 +160,7 @@ fn an_endpoint_that_has_moved_is_told_nothing_more() {
 }
 
 #[test]
-fn what_happened_while_nobody_delivered_is_told_later() {
+fn events_of_a_downtime_are_delivered_later() {
     let server = server();
     let (url, deliveries) = receiver(&["200 OK"; 4]);
     while_delivering(&server, &url, || {

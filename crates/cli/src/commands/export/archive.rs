@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use quipu_server::wire::VersionBody;
+use quipu_service::wire::VersionBody;
 use serde::Serialize;
 
 use crate::commands::import::{ARCHIVE_FORMAT, ARCHIVE_VERSION};

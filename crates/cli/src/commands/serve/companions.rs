@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use quipu_core::Engine;
-use quipu_server::http::App;
-use quipu_server::http::webhooks::{self, Delivering, Endpoint, Pauses};
+use quipu_server::App;
+use quipu_server::webhooks::{self, Delivering, Endpoint, Pauses};
 
 use crate::context::Data;
 use crate::settings::Settings;
@@ -43,7 +43,7 @@ impl Companions {
         let follower = app.clone();
         companions.spawn(move |stop| follower.follow(|| stop.is_set()));
         let engine = data.engine.clone();
-        companions.spawn(move |stop| quipu_server::follow_index(&engine, || stop.is_set()));
+        companions.spawn(move |stop| quipu_service::follow_index(&engine, || stop.is_set()));
         let engine = data.engine.clone();
         companions.spawn(move |stop| uses::write_until(&engine, stop));
         let every = settings.serve.prune_every_minutes;

@@ -1,6 +1,6 @@
 //! File descriptors: as many as needed, and never the database's for connections.
 
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 
 /// What the process needs beside connections and the threads of requests: standard streams, the
 /// runtime, the listener, the write connection, lock files, companions that read.

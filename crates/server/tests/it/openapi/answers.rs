@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use http_body_util::BodyExt as _;
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -17,7 +17,7 @@ use crate::rest::{Reply, Server, server, server_with};
 struct Witness {
     document: Document,
     server: Server,
-    /// What stands for the names in the paths.
+    /// The values of the parameters in the paths.
     ids: Vec<(&'static str, String)>,
     seen: BTreeSet<(String, String, bool)>,
 }

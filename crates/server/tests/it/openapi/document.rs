@@ -37,7 +37,7 @@ impl Document {
         operations
     }
 
-    /// Returns what a reference leads to, or the value itself if it is none.
+    /// Resolves a reference; returns any other value as it is.
     pub(super) fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value.get("$ref").and_then(Value::as_str) {
             Some(reference) => {

@@ -7,7 +7,7 @@ use super::document::{Document, list};
 use crate::rest::server;
 
 #[tokio::test]
-async fn an_empty_value_of_a_parameter_is_refused_or_has_a_meaning() {
+async fn an_empty_parameter_is_rejected_unless_it_is_meaningful() {
     let server = server();
     let store = server.store("s").await;
     let memory = server.memory(&store, "/a", "x").await;

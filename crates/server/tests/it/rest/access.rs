@@ -11,8 +11,8 @@ use futures_util::{StreamExt as _, stream};
 use quipu_core::engine::{NewKey, NewStore};
 use quipu_core::model::{Name, Role, StoreId};
 use quipu_core::settings::Limits;
-use quipu_server::PoolSettings;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
+use quipu_service::pool::PoolSettings;
 use serde_json::{Value, json};
 
 use super::{Server, server, server_with};
@@ -28,7 +28,7 @@ async fn with_headers(server: &Server, uri: &str, headers: &[(&str, &str)]) -> s
 }
 
 #[tokio::test]
-async fn both_forms_of_a_key_are_taken_and_nothing_else() {
+async fn both_headers_for_a_key_are_accepted_and_no_others() {
     let server = server();
     let (key, bearer) = (server.key.clone(), format!("Bearer {}", server.key));
     for headers in [
@@ -54,7 +54,7 @@ async fn both_forms_of_a_key_are_taken_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn revoked_and_expired_keys_stop_at_once() {
+async fn revoked_and_expired_keys_are_rejected_immediately() {
     let server = server();
     let name = Name::new("short").unwrap();
     let expires_at = Some("2026-01-01T01:00:00Z".parse().unwrap());
@@ -72,7 +72,7 @@ async fn revoked_and_expired_keys_stop_at_once() {
 }
 
 #[tokio::test]
-async fn another_workspace_looks_absent() {
+async fn another_workspace_is_not_found() {
     let server = server();
     let store = server.store("mine").await;
     let memory = server.memory(&store, "/a", "x").await;
@@ -116,8 +116,8 @@ async fn every_answer_to_a_known_caller_names_its_workspace() {
     for uri in [STORES, "/v1/memory_stores/nothing", "/v1/memory_stores?limit=0"] {
         assert_eq!(server.get(uri).await.headers["anthropic-workspace-id"], own, "{uri}");
     }
-    let stranger = with_headers(&server, STORES, &[("x-api-key", "sk-quipu-wrong")]).await;
-    assert!(!stranger.headers.contains_key("anthropic-workspace-id"));
+    let unknown = with_headers(&server, STORES, &[("x-api-key", "sk-quipu-wrong")]).await;
+    assert!(!unknown.headers.contains_key("anthropic-workspace-id"));
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn a_key_for_some_stores_sees_only_those() {
 }
 
 #[tokio::test]
-async fn strict_headers_ask_for_what_the_contract_asks_for() {
+async fn strict_headers_require_what_the_contract_requires() {
     let settings = HttpSettings { strict_headers: true, ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
     let key = server.key.clone();
@@ -224,7 +224,7 @@ async fn strict_headers_ask_for_what_the_contract_asks_for() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_told_with_the_time_to_wait() {
+async fn a_rate_limit_names_the_time_to_wait() {
     let settings = HttpSettings { requests_per_minute_max: Some(3), ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
     for _ in 0..3 {
@@ -267,7 +267,7 @@ async fn sessions_share_the_rate_limit_of_their_key() {
 }
 
 #[tokio::test]
-async fn bodies_over_the_limit_are_refused() {
+async fn bodies_over_the_limit_are_rejected() {
     let settings = HttpSettings { body_size_bytes_max: 1000, ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
     let body = json!({"name": "x", "description": "d".repeat(1000)});
@@ -276,7 +276,7 @@ async fn bodies_over_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_refused_body_is_read_to_its_end_so_that_the_client_sees_the_answer() {
+async fn a_rejected_body_is_drained_so_that_the_client_sees_the_answer() {
     const CHUNKS: usize = 50;
     let settings = HttpSettings { body_size_bytes_max: 1000, ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
@@ -297,7 +297,7 @@ async fn a_refused_body_is_read_to_its_end_so_that_the_client_sees_the_answer() 
 }
 
 #[tokio::test]
-async fn too_many_requests_at_once_are_told_to_come_back() {
+async fn too_many_concurrent_requests_are_rejected_with_retry_after() {
     let settings = HttpSettings { requests_max: 0, ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
     let reply = server.get(STORES).await;
@@ -307,7 +307,7 @@ async fn too_many_requests_at_once_are_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn writers_that_get_no_thread_are_told_to_come_back_and_readers_are_answered() {
+async fn writers_without_a_thread_are_rejected_with_retry_after_and_readers_are_answered() {
     let queue_timeout = Duration::from_millis(10);
     let pool = PoolSettings { writers_max: 0, queue_timeout, ..PoolSettings::default() };
     let settings = HttpSettings { pool, ..HttpSettings::default() };

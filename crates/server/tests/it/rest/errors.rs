@@ -6,11 +6,12 @@ use axum::http::Method;
 use quipu_core::clock::SystemClock;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{Name, Role};
-use quipu_server::http::{App, HttpSettings};
+use quipu_mcp::Hosts;
+use quipu_server::HttpSettings;
 use quipu_testkit::{FaultyBackend, InMemoryBackend, knowledge_over};
 use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, app};
 
 #[tokio::test]
 async fn a_fault_at_any_step_is_a_500_and_changes_nothing() {
@@ -21,7 +22,7 @@ async fn a_fault_at_any_step_is_a_500_and_changes_nothing() {
     let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
     let (_, key) = engine.create_key(workspace, &new).unwrap();
     let server = Server {
-        app: App::new(engine.clone(), HttpSettings::default()),
+        app: app(&engine, &Hosts::default(), HttpSettings::default()),
         engine,
         clock: Arc::default(),
         workspace,

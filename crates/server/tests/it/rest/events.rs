@@ -28,7 +28,7 @@ async fn events(server: &Server, uri: &str, headers: &[(&str, &str)]) -> Body {
 
 /// Waits for the next piece of a stream.
 pub(super) async fn next(body: &mut Body) -> String {
-    piece(body).await.expect("the stream goes on")
+    piece(body).await.expect("the stream continues")
 }
 
 /// Waits for the next piece of a stream, or for its end.
@@ -49,7 +49,7 @@ fn ids(text: &str) -> Vec<u64> {
     ids.map(|id| id.parse().expect("a number")).collect()
 }
 
-/// Reads a stream until it has told of a change.
+/// Reads a stream until it has delivered a change.
 async fn ids_until(body: &mut Body, last: u64) -> Vec<u64> {
     let mut all = Vec::new();
     while all.last() != Some(&last) {
@@ -99,7 +99,7 @@ async fn events_of_one_store_and_of_allowed_stores_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_resumed_while_others_write_has_no_gap_and_nothing_twice() {
+async fn a_stream_resumed_during_writes_has_no_gaps_and_no_duplicates() {
     const LAST: u64 = 301;
     let server = server();
     follow(&server);
@@ -121,8 +121,8 @@ async fn a_stream_that_is_resumed_while_others_write_has_no_gap_and_nothing_twic
         tokio::task::yield_now().await;
     }
     for (after, mut stream) in streams {
-        let told = ids_until(&mut stream, LAST).await;
-        assert_eq!(told, (after + 1..=LAST).collect::<Vec<_>>(), "after {after}");
+        let delivered = ids_until(&mut stream, LAST).await;
+        assert_eq!(delivered, (after + 1..=LAST).collect::<Vec<_>>(), "after {after}");
     }
     writer.join().unwrap();
 }
@@ -146,19 +146,19 @@ async fn a_client_that_reads_too_slowly_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_stream_says_that_it_lives_whatever_others_do() {
+async fn a_quiet_stream_is_kept_alive_whatever_others_do() {
     let server = server();
     follow(&server);
     let store = server.store("other").await;
     let mine = server.store("mine").await;
     let uri = format!("/quipu/events?store={}", mine.rsplit('/').next().unwrap());
     let mut stream = events(&server, &uri, &[]).await;
-    let told = tokio::spawn(async move { next(&mut stream).await });
+    let comment = tokio::spawn(async move { next(&mut stream).await });
     for number in 0..30 {
         server.memory(&store, &format!("/{number}"), "x").await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(told.await.unwrap(), ": still here\n\n");
+    assert_eq!(comment.await.unwrap(), ": still here\n\n");
 }
 
 /// Opens a stream with a credential of its own.
@@ -183,7 +183,7 @@ fn started(server: &Server, store: &str) -> (SessionId, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_ends_at_once_when_its_credential_stops_to_work() {
+async fn a_stream_ends_as_soon_as_its_credential_is_invalid() {
     let server = server();
     follow(&server);
     let store = server.store("s").await;
@@ -212,7 +212,7 @@ async fn a_stream_ends_at_once_when_its_credential_stops_to_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_after_a_revocation_is_not_told() {
+async fn a_change_after_a_revocation_is_not_delivered() {
     let server = server();
     let store = server.store("s").await;
     let key = server.new_key(Role::ReadOnly, None);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use quipu_core::model::Actor;
-use quipu_server::tool::{MemoryTool, ToolSettings, stdio};
+use quipu_service::tool::{MemoryTool, ToolSettings, stdio};
 use serde_json::{Value, json};
 
 use super::mcp::Client;

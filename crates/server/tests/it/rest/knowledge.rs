@@ -81,7 +81,7 @@ async fn context_recent_and_links_are_answered() {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_they_may_not_read() {
+async fn a_search_finds_only_what_the_caller_may_read() {
     let server = server();
     let (open, open_id) = store(&server, "open").await;
     let (closed, _) = store(&server, "closed").await;

@@ -11,7 +11,7 @@ use quipu_core::model::{
     Access, Actor, Content, Instructions, KeyId, MemoryPath, Name, Role, SessionId, StoreId,
 };
 use quipu_core::settings::Limits;
-use quipu_server::http::{HttpSettings, routes};
+use quipu_server::{HttpSettings, routes};
 use tower::ServiceExt as _;
 
 use super::{Server, server_with};
@@ -178,7 +178,7 @@ const ROWS: [Row; 44] = [
     row("POST /v1/sessions/{session}/archive", "", WRITE_SESSION),
     // A command that the caller may not carry out is an answer of the tool.
     row("POST /quipu/stores/{store}/tool", r#"{"command": "view", "path": "/memories"}"#, READ),
-    // A caller that may not write gets no session, and goes on as it is.
+    // A caller that may not write gets no session, and keeps its credential.
     row("POST /quipu/stores/{store}/tool/session", "{}", READ),
     row("GET /quipu/stores/{store}/policy", "", READ),
     row("POST /quipu/stores/{store}/policy", r#"{"secrets": "off"}"#, MANAGE),
@@ -375,15 +375,15 @@ async fn every_caller_gets_what_its_rights_allow_on_every_route() {
 }
 
 #[tokio::test]
-async fn without_a_valid_credential_nothing_else_is_told() {
+async fn without_a_valid_credential_nothing_else_is_revealed() {
     let settings = HttpSettings { strict_headers: true, ..HttpSettings::default() };
     let mut world = World::new(Caller::Nobody);
     world.server = server_with(settings, Limits::default());
     for row in ROWS.iter().filter(|row| row.expected.invalid == 401) {
         let (method, path) = row.route.split_once(' ').expect("a method and a path");
-        let strange = [format!("{path}?limit=x&page=&view="), path.replace("{store}", "%ff")];
-        let strange = strange.map(|uri| uri.replace(['{', '}'], ""));
-        for uri in strange {
+        let malformed = [format!("{path}?limit=x&page=&view="), path.replace("{store}", "%ff")];
+        let malformed = malformed.map(|uri| uri.replace(['{', '}'], ""));
+        for uri in malformed {
             let method: Method = method.parse().expect("a method");
             let request = Request::builder()
                 .method(method)

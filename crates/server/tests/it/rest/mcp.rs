@@ -8,16 +8,16 @@ use http_body_util::BodyExt as _;
 use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
 use quipu_core::model::{Access, Actor, Instructions, Name, Role, View};
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
-use quipu_server::mcp::Hosts;
+use quipu_mcp::Hosts;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::{Reply, Server, server, server_with};
+use super::{Reply, Server, server, server_at, server_with};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A client that has shaken hands.
+/// A client after its handshake.
 pub(super) struct Client<'s> {
     server: &'s Server,
     key: String,
@@ -126,7 +126,7 @@ async fn a_client_with_a_key_writes_as_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn nobody_comes_in_without_a_credential() {
+async fn requests_without_a_credential_are_rejected() {
     let server = server();
     for key in ["", "wrong"] {
         let reply = server.send(request(key, &[], &greeting())).await;
@@ -136,7 +136,7 @@ async fn nobody_comes_in_without_a_credential() {
 }
 
 #[tokio::test]
-async fn a_session_of_one_key_is_closed_to_another() {
+async fn a_connection_of_one_key_is_not_found_by_another() {
     let server = server();
     let client = Client::new(&server, &server.key).await;
     let other = server.new_key(Role::Admin, None);
@@ -164,7 +164,7 @@ async fn a_session_of_one_key_is_closed_to_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_nobody_uses_ends() {
+async fn an_idle_connection_expires() {
     let server = server();
     let pass = async |hours: u64| {
         server.clock.advance(Duration::from_hours(hours));
@@ -188,7 +188,7 @@ async fn a_session_that_nobody_uses_ends() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_stops_at_once() {
+async fn a_revoked_key_is_rejected_immediately() {
     let server = server();
     let key = server.new_key(Role::ReadWrite, None);
     let client = Client::new(&server, &key).await;
@@ -226,8 +226,8 @@ async fn the_stream_of_a_revoked_key_ends_at_once() {
     // Asked once more, so that it is certain that the client follows the changes already.
     client.tools().await;
     server.store("first").await;
-    let told = next_event(&mut stream).await.expect("an event");
-    assert_eq!(told["method"], "notifications/resources/list_changed");
+    let notified = next_event(&mut stream).await.expect("an event");
+    assert_eq!(notified["method"], "notifications/resources/list_changed");
 
     let keys = server.engine.keys(server.workspace).expect("keys");
     let id = keys.iter().find(|key| key.role == Role::ReadWrite).expect("the key").id;
@@ -237,7 +237,7 @@ async fn the_stream_of_a_revoked_key_ends_at_once() {
 }
 
 #[tokio::test]
-async fn a_stream_of_a_client_that_never_said_that_it_is_ready_ends_too() {
+async fn a_stream_of_a_client_that_never_finished_its_handshake_ends_too() {
     let server = server();
     let app = server.app.clone();
     std::thread::spawn(move || app.follow(|| false));
@@ -254,7 +254,7 @@ async fn a_stream_of_a_client_that_never_said_that_it_is_ready_ends_too() {
 }
 
 #[tokio::test]
-async fn a_reading_key_is_offered_no_writing_tools() {
+async fn a_read_only_key_is_offered_no_writing_tools() {
     let server = server();
     Client::new(&server, &server.key).await.call("write_note", tea()).await;
     let key = server.new_key(Role::ReadOnly, None);
@@ -270,7 +270,7 @@ async fn a_reading_key_is_offered_no_writing_tools() {
 }
 
 #[tokio::test]
-async fn the_first_use_makes_the_two_stores_and_no_others() {
+async fn the_first_use_creates_the_two_stores_and_no_others() {
     let server = server();
     let view = json!({"command": "view", "path": "/memories"});
     let elsewhere = server.new_key(Role::ReadWrite, Some(Vec::new()));
@@ -295,7 +295,7 @@ async fn the_first_use_makes_the_two_stores_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_key_of_some_stores_knows_of_no_other() {
+async fn a_limited_key_learns_nothing_of_other_stores() {
     let server = server();
     let admin = Client::new(&server, &server.key).await;
     admin.call("create_memory_project", json!({"project_name": "open"})).await;
@@ -395,7 +395,7 @@ async fn the_newest_revision_needs_no_connection() {
 }
 
 #[tokio::test]
-async fn a_list_of_messages_is_answered_one_by_one() {
+async fn the_messages_of_a_batch_are_answered_one_by_one() {
     let server = server();
     let client = Client::new(&server, &server.key).await;
     let reply = client
@@ -421,7 +421,7 @@ async fn a_list_of_messages_is_answered_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_list_of_messages_runs_only_while_somebody_reads_the_answers() {
+async fn a_batch_runs_only_while_its_answers_are_read() {
     let server = server();
     let client = Client::new(&server, &server.key).await;
     let write = |title: &str| {
@@ -440,7 +440,7 @@ async fn a_list_of_messages_runs_only_while_somebody_reads_the_answers() {
 }
 
 #[tokio::test]
-async fn a_list_has_a_hundred_messages_at_most() {
+async fn a_batch_has_at_most_a_hundred_messages() {
     let server = server();
     let client = Client::new(&server, &server.key).await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
@@ -451,7 +451,7 @@ async fn a_list_has_a_hundred_messages_at_most() {
 }
 
 #[tokio::test]
-async fn a_list_of_messages_counts_as_a_whole_or_not_at_all() {
+async fn a_batch_is_charged_as_a_whole_or_not_at_all() {
     let settings = HttpSettings { requests_per_minute_max: Some(5), ..HttpSettings::default() };
     let server = server_with(settings, Limits::default());
     let client = Client::new(&server, &server.key).await;
@@ -464,7 +464,7 @@ async fn a_list_of_messages_counts_as_a_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn strange_hosts_and_origins_are_refused() {
+async fn unknown_hosts_and_origins_are_rejected() {
     let refused = |reply: &Reply| (400..500).contains(&reply.status);
     let loopback = server();
     for header in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")]
@@ -481,7 +481,7 @@ async fn strange_hosts_and_origins_are_refused() {
     let list = json!([message("ping", &json!({})), message("ping", &json!({}))]);
     assert_eq!(loopback.send(request(&loopback.key, &headers, &list)).await.status, 403);
     let hosts = Hosts::Only(vec!["memory.example".to_owned()]);
-    let public = server_with(HttpSettings { hosts, ..HttpSettings::default() }, Limits::default());
+    let public = server_at(&hosts, HttpSettings::default(), Limits::default());
     let named = [("host", "memory.example"), ("origin", "https://memory.example")];
     assert_eq!(public.send(request(&public.key, &named, &greeting())).await.status, 200);
     let strange = [("host", "evil.example")];

@@ -37,7 +37,7 @@ async fn listen(server: &Server, session: &str) -> axum::response::Response {
 }
 
 #[tokio::test]
-async fn beyond_the_limit_the_session_of_the_same_key_that_was_idle_for_longest_ends() {
+async fn beyond_the_limit_the_least_recently_used_idle_connection_of_the_key_is_closed() {
     let server = server();
     let other = server.new_key(Role::ReadWrite, None);
     let (_, others) = begin(&server, &other).await;
@@ -54,7 +54,7 @@ async fn beyond_the_limit_the_session_of_the_same_key_that_was_idle_for_longest_
 }
 
 #[tokio::test]
-async fn sessions_that_are_in_use_are_not_ended_and_the_next_is_refused() {
+async fn connections_in_use_are_kept_and_the_next_one_is_rejected() {
     let server = server();
     let mut streams = Vec::new();
     for _ in 0..PER_KEY_MAX {
@@ -69,7 +69,7 @@ async fn sessions_that_are_in_use_are_not_ended_and_the_next_is_refused() {
 }
 
 #[tokio::test]
-async fn methods_that_a_revision_has_no_more_are_not_found() {
+async fn methods_that_a_revision_removed_are_not_found() {
     let server = server();
     let headers = [("mcp-protocol-version", "2026-07-28")];
     for method in

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 
 use super::{Server, server, server_with, texts};
@@ -19,7 +19,7 @@ async fn an_empty_precondition_deletes_nothing() {
     let uri = format!("{store}/memories/{}", memory["id"].as_str().unwrap());
     let reply = server.delete(&format!("{uri}?expected_content_sha256=")).await;
     assert!(reply.invalid().starts_with("expected_content_sha256: must not be empty"));
-    // Of two preconditions, nobody knows which was meant.
+    // Of two preconditions, either may be the intended one.
     let hash = memory["content_sha256"].as_str().unwrap();
     let both =
         format!("{uri}?expected_content_sha256={}&expected_content_sha256={hash}", "0".repeat(64));
@@ -52,7 +52,7 @@ async fn a_memory_has_every_field_of_the_contract() {
 }
 
 #[tokio::test]
-async fn creating_never_overwrites_and_names_what_is_in_the_way() {
+async fn creating_never_overwrites_and_names_the_conflict() {
     let server = server();
     let store = server.store("s").await;
     let first = server.memory(&store, "/a/b", "x").await;
@@ -90,7 +90,7 @@ async fn creating_checks_every_rule() {
 }
 
 #[tokio::test]
-async fn lone_surrogates_and_broken_json_are_refused() {
+async fn lone_surrogates_and_malformed_json_are_rejected() {
     let server = server();
     let store = server.store("s").await;
     for body in
@@ -244,7 +244,7 @@ async fn deleting_can_be_conditional() {
 }
 
 #[tokio::test]
-async fn an_archived_store_takes_no_text_but_lets_go_of_it() {
+async fn an_archived_store_rejects_writes_but_not_deletions() {
     let server = server();
     let store = server.store("s").await;
     let memory = server.memory(&store, "/a", "one").await;

@@ -70,7 +70,7 @@ async fn a_run_of_the_memory_tool_is_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_memory_tool_can_be_asked_to_only_read() {
+async fn the_memory_tool_can_be_restricted_to_reading() {
     let server = server();
     let create = json!({"command": "create", "path": "/memories/a.md", "file_text": "x"});
     let uri = "/quipu/stores/memories/tool?access=read_only";

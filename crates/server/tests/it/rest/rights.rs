@@ -6,7 +6,7 @@ use axum::http::Method;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{KeyId, Name, Role, StoreId};
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 
 use super::{Reply, Server, server, server_with, texts};
@@ -47,13 +47,13 @@ async fn listed(server: &Server, key: &str, query: &str) -> Vec<String> {
         let data = page["data"].as_array().expect("a list");
         ids.extend(texts(data, "id"));
         let Some(next) = page["next_page"].as_str() else { return ids };
-        assert!(!data.is_empty(), "an empty page goes on");
+        assert!(!data.is_empty(), "an empty page has a next page");
         uri = format!("/v1/sessions?{query}&page={next}");
     }
 }
 
 #[tokio::test]
-async fn a_session_of_other_stores_looks_absent() {
+async fn a_session_of_other_stores_is_not_found() {
     let server = server();
     let (alpha, beta) = (server.store("alpha").await, server.store("beta").await);
     let admin = server.key.clone();
@@ -146,7 +146,7 @@ async fn pages_of_a_limited_key_are_full_and_end_without_an_empty_one() {
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_by_the_maker_or_by_an_admin() {
+async fn a_token_is_renewed_by_its_creator_or_an_admin() {
     let server = server();
     let alpha = server.store("alpha").await;
     let maker = limited(&server, Role::ReadWrite, &[&alpha]);
@@ -209,7 +209,7 @@ async fn a_token_ends_with_its_key_and_after_its_time() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_refused_and_what_is_kept_is_echoed() {
+async fn invalid_session_fields_are_rejected_and_others_are_echoed() {
     let server = server();
     let with = |field: &str, value: Value| {
         let mut body = json!({"agent": "a", "environment_id": "e"});
@@ -264,7 +264,7 @@ async fn what_is_too_long_is_refused_and_what_is_kept_is_echoed() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_full_of_sessions_says_what_to_do() {
+async fn a_workspace_with_too_many_sessions_explains_what_to_do() {
     let limits = Limits { sessions_per_workspace_max: 1, ..Limits::default() };
     let server = server_with(HttpSettings::default(), limits);
     let admin = server.key.clone();
@@ -276,7 +276,7 @@ async fn a_workspace_that_is_full_of_sessions_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_there_makes_no_store_and_tells_nothing() {
+async fn an_unknown_name_creates_no_store_and_reveals_nothing() {
     let server = server();
     let alpha = server.store("alpha").await;
     server.store("beta").await;
@@ -324,7 +324,7 @@ async fn metrics_need_a_key_unless_they_are_open() {
 }
 
 #[tokio::test]
-async fn a_cursor_goes_on_with_its_own_list_only() {
+async fn a_cursor_is_valid_for_its_own_list_only() {
     let server = server();
     let (alpha, beta) = (server.store("alpha").await, server.store("beta").await);
     for store in [&alpha, &beta] {

@@ -22,7 +22,7 @@ fn attach(store: &str, access: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_has_the_shape_that_the_sdks_read() {
+async fn a_session_has_the_shape_that_the_sdks_expect() {
     let server = server();
     let store = server.store("Shopper Preferences").await;
     let session = start(&server, json!([attach(&store, "read_only")])).await.ok();
@@ -55,7 +55,7 @@ async fn a_session_has_the_shape_that_the_sdks_read() {
 }
 
 #[tokio::test]
-async fn access_is_read_write_unless_said_otherwise() {
+async fn access_defaults_to_read_write() {
     let server = server();
     let store = server.store("s").await;
     for resource in [
@@ -68,7 +68,7 @@ async fn access_is_read_write_unless_said_otherwise() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_attached_is_refused() {
+async fn invalid_attachments_are_rejected() {
     let server = server();
     let store = server.store("s").await;
     let archived = server.store("old").await;

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 
 use super::{server, server_with, texts};
@@ -91,7 +91,7 @@ async fn an_update_changes_what_is_given_by_post_and_by_patch() {
 }
 
 #[tokio::test]
-async fn archiving_is_one_way_and_hides() {
+async fn archiving_is_permanent_and_hides_the_store() {
     let server = server();
     let uri = server.store("old").await;
     let archived = server.post(&format!("{uri}/archive"), Value::Null).await.ok();
@@ -118,7 +118,7 @@ async fn a_deleted_store_is_gone() {
 }
 
 #[tokio::test]
-async fn ids_that_are_none_are_not_found() {
+async fn malformed_ids_are_not_found() {
     let server = server();
     for id in ["x", "memstore_", "mem_01111111111111111111111", "memstore_01%00", "%2e%2e"] {
         server.get(&format!("/v1/memory_stores/{id}")).await.error(404, "not_found_error");

@@ -1,4 +1,4 @@
-//! Streams end with the token that opened them, and tell nobody of what is not theirs.
+//! Streams end with the token that opened them, and deliver only what their reader may see.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use axum::http::Method;
 use quipu_core::engine::{NewAttachment, NewKey, NewSession, TokenWish};
 use quipu_core::model::{Access, Instructions, KeyId, Name, Role};
 use quipu_core::settings::Limits;
-use quipu_server::http::HttpSettings;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -79,7 +79,7 @@ async fn a_stream_ends_when_its_token_or_the_key_of_it_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_deletion_of_a_store_is_told_to_those_who_could_see_it() {
+async fn the_deletion_of_a_store_is_delivered_to_those_who_could_see_it() {
     let server = server();
     follow(&server);
     let (gone, stays) = (server.store("gone").await, server.store("stays").await);
@@ -97,19 +97,19 @@ async fn the_deletion_of_a_store_is_told_to_those_who_could_see_it() {
         streams.push(opened_with(&server, key).await);
     }
     server.delete(&gone).await.ok();
-    // So that every stream has something to tell.
+    // So that every stream has something to deliver.
     server.memory(&stays, "/a", "x").await;
     let foreign = Server { key: keys[3].clone(), ..server };
     foreign.store("foreign").await;
-    let mut told = Vec::new();
+    let mut deletions = Vec::new();
     for stream in &mut streams {
-        told.push(next(stream).await.contains("memory_store.deleted"));
-        if told.len() == 2 {
+        deletions.push(next(stream).await.contains("memory_store.deleted"));
+        if deletions.len() == 2 {
             // The key that was limited to the store has nothing else.
-            assert_eq!(told, [true, true]);
+            assert_eq!(deletions, [true, true]);
         }
     }
-    assert_eq!(told, [true, true, false, false]);
+    assert_eq!(deletions, [true, true, false, false]);
     // The same holds for those who come back later.
     let uri = "/quipu/events?after=0";
     let later = |key: &str| {
@@ -124,7 +124,7 @@ async fn the_deletion_of_a_store_is_told_to_those_who_could_see_it() {
 }
 
 #[tokio::test]
-async fn an_mcp_client_with_a_long_name_is_refused_with_words() {
+async fn an_mcp_client_with_a_long_name_is_rejected_with_an_explanation() {
     let server = server();
     for field in ["name", "version", "title"] {
         let mut about = json!({"name": "web", "version": "3"});

@@ -1,0 +1,117 @@
+//! All routes in one table: the router is built from it, and `openapi.json` is tested against it.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+use super::answer::Answer;
+use super::call::{self, Call, Kind};
+use super::{App, events, knowledge, memories, own, pages, ready, sessions, stores, versions};
+
+/// The path of the health check.
+pub(super) const HEALTH: &str = "/healthz";
+
+/// The handler of a method on a path.
+struct Route {
+    method: Method,
+    path: &'static str,
+    handler: MethodRouter<App>,
+}
+
+fn route<H, T>(method: Method, path: &'static str, handler: H) -> Route
+where
+    H: Handler<T, App>,
+    T: 'static,
+{
+    let filter = MethodFilter::try_from(method.clone()).expect("every method here has a filter");
+    Route { method, path, handler: on(filter, handler) }
+}
+
+/// Returns a route whose handler reads.
+fn read(method: Method, path: &'static str, work: fn(&Call<'_>) -> Answer) -> Route {
+    handled(method, path, Kind::Read, work)
+}
+
+/// Returns a route whose handler writes.
+fn write(method: Method, path: &'static str, work: fn(&Call<'_>) -> Answer) -> Route {
+    handled(method, path, Kind::Write, work)
+}
+
+fn handled(method: Method, path: &'static str, kind: Kind, work: fn(&Call<'_>) -> Answer) -> Route {
+    let handler = move |State(app): State<App>, request: Request| async move {
+        call::answer(app, request, kind, work).await
+    };
+    route(method, path, handler)
+}
+
+/// Returns the method and the path of every route.
+pub fn routes() -> Vec<(Method, &'static str)> {
+    table().into_iter().map(|route| (route.method, route.path)).collect()
+}
+
+/// Returns the router of all routes.
+pub(super) fn router() -> Router<App> {
+    let add = |router: Router<App>, route: Route| router.route(route.path, route.handler);
+    table().into_iter().fold(Router::new(), add)
+}
+
+fn table() -> Vec<Route> {
+    vec![
+        read(Method::GET, "/v1/memory_stores", stores::list),
+        write(Method::POST, "/v1/memory_stores", stores::create),
+        read(Method::GET, "/v1/memory_stores/{store}", stores::retrieve),
+        write(Method::POST, "/v1/memory_stores/{store}", stores::update),
+        write(Method::PATCH, "/v1/memory_stores/{store}", stores::update),
+        write(Method::DELETE, "/v1/memory_stores/{store}", stores::delete),
+        write(Method::POST, "/v1/memory_stores/{store}/archive", stores::archive),
+        read(Method::GET, "/v1/memory_stores/{store}/memories", memories::list),
+        write(Method::POST, "/v1/memory_stores/{store}/memories", memories::create),
+        read(Method::GET, "/v1/memory_stores/{store}/memories/{memory}", memories::retrieve),
+        write(Method::POST, "/v1/memory_stores/{store}/memories/{memory}", memories::update),
+        write(Method::PATCH, "/v1/memory_stores/{store}/memories/{memory}", memories::update),
+        write(Method::DELETE, "/v1/memory_stores/{store}/memories/{memory}", memories::delete),
+        read(Method::GET, "/v1/memory_stores/{store}/memory_versions", versions::list),
+        read(
+            Method::GET,
+            "/v1/memory_stores/{store}/memory_versions/{version}",
+            versions::retrieve,
+        ),
+        write(
+            Method::POST,
+            "/v1/memory_stores/{store}/memory_versions/{version}/redact",
+            versions::redact,
+        ),
+        read(Method::GET, "/v1/sessions", sessions::list),
+        write(Method::POST, "/v1/sessions", sessions::create),
+        read(Method::GET, "/v1/sessions/{session}", sessions::retrieve),
+        write(Method::POST, "/v1/sessions/{session}", sessions::update),
+        write(Method::PATCH, "/v1/sessions/{session}", sessions::update),
+        write(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
+        write(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/tool",
+            Kind::ByBody(own::tool_kind),
+            own::tool,
+        ),
+        write(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
+        read(Method::GET, "/quipu/stores/{store}/policy", own::policy),
+        write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
+        write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
+        write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
+        read(Method::GET, "/quipu/search", knowledge::search),
+        read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
+        read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
+        read(Method::GET, "/quipu/stores/{store}/links", knowledge::links),
+        read(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
+        write(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
+        route(Method::GET, "/quipu/events", events::stream),
+        route(Method::GET, "/quipu/docs", pages::docs),
+        route(Method::GET, HEALTH, pages::health),
+        route(Method::GET, "/readyz", ready::ready),
+        route(Method::GET, "/metrics", pages::metrics),
+        route(Method::GET, "/openapi.json", pages::openapi),
+    ]
+}

@@ -1,0 +1,186 @@
+//! The bodies of requests. Unknown fields are rejected. Where the contract allows null, it is the
+//! same as an absent field.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Object;
+
+/// The body of a request to create a store.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateStore {
+    /// The name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The owner's labels.
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+/// The body of a request to change a store.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateStore {
+    /// The new name.
+    pub name: Option<String>,
+    /// The new description.
+    pub description: Option<String>,
+    /// Labels to set or, with null, to remove.
+    pub metadata: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// The body of a request to create a memory.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateMemory {
+    /// Its path.
+    pub path: String,
+    /// Its text.
+    pub content: String,
+}
+
+/// The body of a request to change a memory.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateMemory {
+    /// The new text.
+    pub content: Option<String>,
+    /// The new path.
+    pub path: Option<String>,
+    /// The precondition.
+    pub precondition: Option<Object<PreconditionBody>>,
+}
+
+/// The precondition of a change.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PreconditionBody {
+    /// The text has this hash.
+    #[serde(rename = "content_sha256")]
+    ContentSha256 {
+        /// 64 lower-case hex digits.
+        content_sha256: Option<String>,
+    },
+}
+
+/// The body of a request to start a session.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSession {
+    /// The agent: an id, or an object with one.
+    pub agent: AgentParam,
+    /// The environment.
+    pub environment_id: String,
+    /// Its title.
+    pub title: Option<String>,
+    /// The owner's labels.
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// What to attach.
+    pub resources: Option<Vec<Object<ResourceParam>>>,
+    /// The ids of vaults, which are stored and echoed.
+    pub vault_ids: Option<Vec<String>>,
+    /// Not supported: Quipu runs no agents.
+    pub initial_events: Option<Vec<Value>>,
+    /// Not supported: Quipu runs no agents.
+    pub budget: Option<Value>,
+}
+
+/// An agent, by its id or with its version.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum AgentParam {
+    /// Its id.
+    Id(String),
+    /// Its id and more.
+    Object {
+        /// Its id.
+        id: String,
+        /// Its version.
+        version: Option<u32>,
+        /// The model to use in place of its own.
+        model: Option<ModelParam>,
+    },
+}
+
+/// A model, by its id or as an object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum ModelParam {
+    /// Its id.
+    Id(String),
+    /// Its id and more.
+    Object {
+        /// Its id.
+        id: String,
+    },
+}
+
+/// Something to attach to a session.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ResourceParam {
+    /// A store.
+    MemoryStore {
+        /// Its id.
+        memory_store_id: String,
+        /// `read_write` or `read_only`.
+        access: Option<String>,
+        /// What the agent should do with it.
+        instructions: Option<String>,
+    },
+}
+
+/// The body of a request to change a session.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateSession {
+    /// The new title.
+    pub title: Option<String>,
+    /// Labels to set or, with null, to remove.
+    pub metadata: Option<BTreeMap<String, Option<String>>>,
+    /// Not supported: the agent cannot be changed.
+    pub agent: Option<Value>,
+    /// Not supported: Quipu runs no agents.
+    pub budget: Option<Value>,
+    /// Not supported: the vaults cannot be changed.
+    pub vault_ids: Option<Value>,
+}
+
+/// The body of a request to start a run of the memory tool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartToolSession {
+    /// Its title.
+    pub title: Option<String>,
+}
+
+/// The body of a request to change a store's policy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdatePolicy {
+    /// `off`, `warn`, `redact` or `reject`.
+    pub secrets: Option<String>,
+    /// After how many days unused memories are deleted; 0 means never.
+    pub expire_after_days: Option<u32>,
+}
+
+/// The body of a request to redact several versions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedactVersions {
+    /// The versions.
+    pub memory_version_ids: Vec<String>,
+}
+
+/// The body of a request to restore an old version.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreVersion {
+    /// The version.
+    pub memory_version_id: String,
+    /// Another path to restore to.
+    pub path: Option<String>,
+}
