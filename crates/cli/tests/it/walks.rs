@@ -1,6 +1,7 @@
 //! ARCHITECTURE.md walks through the code. A walk that names what is gone is worse than none.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::root;
 
@@ -35,7 +36,8 @@ fn steps(walk: &str) -> Vec<&str> {
 fn named(text: &str) -> Vec<Named<'_>> {
     let quoted = text.split('`').skip(1).step_by(2);
     let split = quoted.filter_map(|name| name.rsplit_once("::"));
-    split.filter(|(file, _)| file.ends_with(".rs")).collect()
+    let is_file = |file: &str| Path::new(file).extension().is_some_and(|it| it == "rs");
+    split.filter(|(file, _)| is_file(file)).collect()
 }
 
 /// Returns what is wrong with a name.
