@@ -38,5 +38,7 @@ mod tidy;
 mod tool;
 #[path = "it/transfer.rs"]
 mod transfer;
+#[path = "it/walks.rs"]
+mod walks;
 #[path = "it/webhooks.rs"]
 mod webhooks;

@@ -53,6 +53,23 @@ fn links_between_documents_lead_somewhere() {
 }
 
 #[test]
+fn decisions_are_numbered_without_gaps_and_listed() {
+    let directory = root().join("docs/decisions");
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut names: Vec<_> = files(&directory, ".md").iter().map(name).collect();
+    names.retain(|name| name != "README.md");
+    names.sort_unstable();
+    let list = fs::read_to_string(directory.join("README.md")).expect("it can be read");
+    for (number, name) in (1..).zip(&names) {
+        assert!(name.starts_with(&format!("{number:04}-")), "{name} is number {number}");
+        let page = fs::read_to_string(directory.join(name)).expect("it can be read");
+        let title = page.lines().next().and_then(|line| line.strip_prefix("# "));
+        let entry = format!("\n{number}. [{}]({name})\n", title.expect("a title"));
+        assert!(list.contains(&entry), "the list lacks {entry}");
+    }
+}
+
+#[test]
 fn the_lock_file_stays_small() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).expect("it can be read");
     let packages_count = lock.matches("\n[[package]]").count();

@@ -278,7 +278,8 @@ fn what_was_installed_can_be_removed_again() {
 
 #[test]
 fn the_checklist_names_tests_that_exist() {
-    let list = fs::read_to_string(root().join("docs/spec-18.md")).expect("it can be read");
+    let list =
+        fs::read_to_string(root().join("docs/internals/spec-18.md")).expect("it can be read");
     let rows = list.lines().filter(|line| line.starts_with("| ") && !line.contains("shown by"));
     let code = crate::tidy::files(root(), ".rs")
         .iter()
@@ -288,7 +289,7 @@ fn the_checklist_names_tests_that_exist() {
     for row in rows {
         let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().expect("a last column");
         let names: Vec<_> = shown_by.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty() || shown_by.contains("](../tests/"), "{row}");
+        assert!(!names.is_empty() || shown_by.contains("](../../tests/"), "{row}");
         for name in names {
             assert!(code.contains(&format!("fn {name}()")), "{name} is no test");
             names_count += 1;
