@@ -186,7 +186,7 @@ fn whoever_works_alone_finds_no_transaction() {
                         numbers.add(30);
                         Ok(())
                     };
-                    if world.group.run_apart(Purpose::Derived, World::deadline(), &mut add).is_ok() {
+                    if world.group.run_apart(Purpose::Removal, World::deadline(), &mut add).is_ok() {
                         assert_eq!(world.holds(30), 1);
                     }
                 },
