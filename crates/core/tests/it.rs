@@ -8,6 +8,8 @@ mod check;
 mod clock;
 #[path = "it/conformance.rs"]
 mod conformance;
+#[path = "it/erasing.rs"]
+mod erasing;
 #[path = "it/faults.rs"]
 mod faults;
 #[path = "it/feed.rs"]

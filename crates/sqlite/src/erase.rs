@@ -123,7 +123,7 @@ impl Eraser {
             let erased = self.erase_all(parts, deadline)?;
             turn.keep(erased);
         }
-        Ok(Erasure { scanned: vec![scanned(&self.database)] })
+        Ok(Erasure { scanned: vec![scanned(&self.database)], ..Erasure::default() })
     }
 
     /// Returns what is erased now.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use quipu_core::Error;
-use quipu_core::backend::LookWork;
+use quipu_core::backend::WatchWork;
 
 pub(crate) struct Feed {
     bell: PathBuf,
@@ -45,7 +45,7 @@ impl Feed {
 
     /// Looks now and after every commit, until `look` says that it has seen what it waits for, or
     /// until `patience` ends.
-    pub(crate) fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+    pub(crate) fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
         // A span too long to add means to wait for ever.
         let deadline = Instant::now().checked_add(patience);
         let is_watched = self.watcher.get_or_init(|| watch(&self.bell, &self.wakes)).is_some();

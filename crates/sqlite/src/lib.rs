@@ -26,12 +26,13 @@ mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
 
 use erase::{Eraser, Parts};
@@ -68,6 +69,7 @@ pub struct SqliteBackend {
     eraser: Eraser,
     gate: Option<Arc<Gate>>,
     totals: Mutex<Option<(Instant, Totals)>>,
+    is_closed: AtomicBool,
 }
 
 impl SqliteBackend {
@@ -96,15 +98,11 @@ impl SqliteBackend {
             recall: Recall::new(gate.as_ref().map(|gate| gate.turns()), Arc::clone(&files)),
             gate,
             totals: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             files,
             feed,
             eraser: Eraser::new(&database),
         })
-    }
-
-    /// Returns how many bytes the database and its log take on disk.
-    pub fn size_bytes(&self) -> u64 {
-        self.file_size_bytes(DATABASE_FILE) + self.file_size_bytes(open::LOG_FILE)
     }
 
     fn file_size_bytes(&self, name: &str) -> u64 {
@@ -118,6 +116,12 @@ impl SqliteBackend {
     fn parts(&self) -> Result<Parts<'_>, Error> {
         let (writer, lock_timeout) = (self.writer()?, self.lock_timeout);
         Ok(Parts { writer, readers: &self.readers, lock_timeout })
+    }
+
+    /// Fails after [`close`](Backend::close). What needs a connection fails by itself; this is for what is
+    /// answered from memory.
+    fn require_open(&self) -> Result<(), Error> {
+        if self.is_closed.load(Ordering::Acquire) { Err(error::closed()) } else { Ok(()) }
     }
 
     fn deadline(&self) -> Instant {
@@ -150,6 +154,9 @@ fn hooks(gate: &Arc<Gate>, feed: &Arc<Feed>) -> Hooks {
 
 impl Backend for SqliteBackend {
     fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        if let Err(closed) = self.require_open() {
+            return Some(Err(closed));
+        }
         self.recall.try_without_database(work)
     }
 
@@ -179,7 +186,7 @@ impl Backend for SqliteBackend {
         Ok(newest)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
         self.feed.watch(patience, look)
     }
 
@@ -192,6 +199,7 @@ impl Backend for SqliteBackend {
     }
 
     fn condition(&self) -> Result<Condition, Error> {
+        self.require_open()?;
         self.files.require_same()?;
         let figures = self.writer()?.figures();
         let totals = self.totals()?;
@@ -239,6 +247,7 @@ impl Backend for SqliteBackend {
 
     /// Moves the log into the database too, so that a copy of the file alone is complete.
     fn close(&self) -> Result<(), Error> {
+        self.is_closed.store(true, Ordering::Release);
         self.readers.close();
         let closed = match &self.writer {
             Some(writer) => writer.alone(Instant::now() + CLOSE_TIMEOUT, |writer| {

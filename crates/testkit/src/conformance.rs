@@ -28,11 +28,18 @@ macro_rules! conformance_tests {
             a_write_is_seen_through_every_handle,
             writers_of_many_handles_lose_no_update,
             waiting_returns_at_once_when_there_is_a_change_already,
-            waiting_ends_with_its_patience,
+            waiting_ends_with_its_timeout,
             waiting_ends_with_a_change_of_the_same_handle,
             waiting_ends_with_a_change_of_another_handle,
-            a_watch_looks_after_commits_without_a_change,
-            a_watch_ends_with_its_patience_or_an_error,
+            a_watch_is_called_after_commits_without_a_change,
+            a_watch_ends_with_its_timeout_or_an_error,
+            reading_without_waiting_is_never_stale,
+            reading_ahead_changes_no_answer,
+            stamps_of_one_transaction_follow_each_other,
+            a_stamp_of_a_failed_write_is_given_out_again,
+            no_two_writers_get_the_same_stamp,
+            a_closed_handle_fails_and_others_do_not,
+            closing_ends_a_wait,
         );
         $crate::conformance_tests!(@module $open, reading:
             workspaces_come_oldest_first,
@@ -86,6 +93,8 @@ macro_rules! conformance_tests {
             rebuilding_keeps_the_usage_right,
             erasing_can_be_repeated_and_keeps_what_is_there,
             an_erasure_is_pending_until_it_is_done,
+            the_condition_counts_rows_and_bytes,
+            compacting_changes_no_row,
         );
     };
     (@module $open:ident, $module:ident: $($name:ident,)*) => {

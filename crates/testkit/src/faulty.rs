@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, Condition, Erasure, LookWork, MemoryQuery, PendingErasure, PruneRule,
-    Purpose, ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery,
-    WriteWork, Writer,
+    Backend, Change, Commit, Condition, Erasure, MemoryQuery, PendingErasure, PruneRule, Purpose,
+    ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery,
+    WatchWork, WriteWork, Writer,
 };
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
@@ -22,6 +22,10 @@ use quipu_core::{Error, ErrorKind};
 /// A step is one call of a reader or writer method, one commit, or one call of another backend
 /// method. A test runs an operation with the fault at step 1, 2, 3, … until it passes without
 /// meeting the fault.
+///
+/// It also panics if the engine breaks its side of [`Writer::next_stamp`]: between taking a stamp and
+/// recording the change it must read nothing, since on a database server other writers wait meanwhile,
+/// and every stamp must be used.
 #[derive(Debug)]
 pub struct FaultyBackend {
     inner: Arc<dyn Backend>,
@@ -29,15 +33,39 @@ pub struct FaultyBackend {
 }
 
 #[derive(Debug, Default)]
-struct Countdown(AtomicU64);
+struct Countdown {
+    remaining: AtomicU64,
+    /// Whether the transaction has a stamp and has not recorded its change yet.
+    is_stamped: AtomicBool,
+}
 
 impl Countdown {
     /// Takes one step; fails if it is the chosen one.
     fn step(&self) -> Result<(), Error> {
-        let counted = |left: u64| left.checked_sub(1);
-        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted) {
+        let counted = |remaining: u64| remaining.checked_sub(1);
+        match self.remaining.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted) {
             Ok(1) => Err(Error::new(ErrorKind::StorageUnavailable, "an injected fault")),
             Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    fn require_unstamped(&self) {
+        let is_stamped = self.is_stamped.load(Ordering::SeqCst);
+        assert!(
+            !is_stamped,
+            "everything is read before the stamp is taken, and every stamp is used"
+        );
+    }
+
+    /// Keeps track of whether a stamp is outstanding.
+    fn called(&self, method: &str) {
+        match method {
+            "next_stamp" => {
+                self.require_unstamped();
+                self.is_stamped.store(true, Ordering::SeqCst);
+            }
+            "commit" | "record" => self.is_stamped.store(false, Ordering::SeqCst),
+            _ => {}
         }
     }
 }
@@ -50,16 +78,18 @@ impl FaultyBackend {
 
     /// Makes the `step`-th step from now fail; 0 means none.
     pub fn fail_at(&self, step: u64) {
-        self.countdown.0.store(step, Ordering::SeqCst);
+        self.countdown.remaining.store(step, Ordering::SeqCst);
     }
 
-    /// Tells whether the fault is still ahead; if so, takes it away.
+    /// Returns whether the fault has not occurred yet, and removes it.
     pub fn disarm(&self) -> bool {
-        self.countdown.0.swap(0, Ordering::SeqCst) > 0
+        self.countdown.remaining.swap(0, Ordering::SeqCst) > 0
     }
 
     fn run(&self, work: &mut WriteWork<'_>, writer: &mut dyn Writer) -> Result<(), Error> {
+        self.countdown.is_stamped.store(false, Ordering::SeqCst);
         work(&mut FaultyWriter { inner: writer, countdown: &self.countdown })?;
+        self.countdown.require_unstamped();
         // The last step is the commit.
         self.countdown.step()
     }
@@ -67,6 +97,7 @@ impl FaultyBackend {
 
 impl Backend for FaultyBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
+        self.countdown.is_stamped.store(false, Ordering::SeqCst);
         self.inner
             .read(&mut |reader| work(&FaultyReader { inner: reader, countdown: &self.countdown }))
     }
@@ -81,14 +112,14 @@ impl Backend for FaultyBackend {
         self.inner.write(purpose, &mut |writer| self.run(work, writer))
     }
 
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
         self.countdown.step()?;
-        self.inner.wait(seen, patience)
+        self.inner.wait(seen, timeout)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error> {
         self.countdown.step()?;
-        self.inner.watch(patience, look)
+        self.inner.watch(timeout, is_done)
     }
 
     fn erase(&self) -> Result<Erasure, Error> {
@@ -149,12 +180,14 @@ macro_rules! stepping {
     )*};
     (@method read, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
         fn $name(&self $(, $argument: $type)*) -> Result<$answer, Error> {
+            self.countdown.require_unstamped();
             self.countdown.step()?;
             self.inner.$name($($argument),*)
         }
     };
     (@method write, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
         fn $name(&mut self $(, $argument: $type)*) -> Result<$answer, Error> {
+            self.countdown.called(stringify!($name));
             self.countdown.step()?;
             self.inner.$name($($argument),*)
         }
@@ -207,6 +240,7 @@ stepping_reader!(FaultyWriter);
 
 impl Writer for FaultyWriter<'_> {
     stepping! {
+        fn read_ahead(write, store: StoreId, subject: Subject<'_>) -> ();
         fn next_stamp(write, now: Timestamp) -> Stamp;
         fn put_workspace(write, workspace: &Workspace) -> ();
         fn put_store(write, store: &Store) -> ();

@@ -7,12 +7,12 @@ mod sessions;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Change, Commit, Event, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
-    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
+    Archived, Change, Commit, Condition, Event, MemoryQuery, PendingErasure, PruneRule, Reader,
+    Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
@@ -20,11 +20,20 @@ use quipu_core::model::{
     WorkspaceId,
 };
 
+use quipu_core::{Error, ErrorKind};
+
 use deleted::Deleted;
 
-/// A backend that forgets everything when it is dropped.
+/// A backend that forgets everything when its last handle is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryBackend {
+    shared: Arc<Shared>,
+    is_closed: AtomicBool,
+}
+
+/// What all handles have in common.
+#[derive(Debug, Default)]
+struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -48,8 +57,17 @@ struct State {
 }
 
 impl InMemoryBackend {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns another handle to the same data, as another process would have.
+    #[must_use]
+    pub fn reopened(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), is_closed: AtomicBool::new(false) }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(Error::new(ErrorKind::StorageUnavailable, "the backend is closed"));
+        }
+        Ok(self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -70,6 +88,20 @@ impl State {
 }
 
 impl State {
+    /// Counts everything; a byte of text is a byte of storage.
+    fn condition(&self) -> Condition {
+        let count = |count: usize| u64::try_from(count).expect("a count fits");
+        Condition {
+            stores_count: count(self.stores.len()),
+            memories_count: count(self.memories.len()),
+            versions_count: count(self.versions.len()),
+            database_size_bytes: self.versions.values().filter_map(|it| it.size_bytes).sum(),
+            writes_count: self.commits,
+            groups_count: self.commits,
+            ..Condition::default()
+        }
+    }
+
     fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
         let count = self.commits + 1;
         self.pending_erasures.retain(|it| (it.store, it.memory) != (store, memory));

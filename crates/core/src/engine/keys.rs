@@ -145,7 +145,7 @@ fn added_key(
         return Err(Error::invalid("another key has this secret")
             .with_hint("choose another secret, or let Quipu make one"));
     }
-    let created_at = ledger.stamp()?.at;
+    let created_at = ledger.moment()?;
     let key = Key {
         id: KeyId::new(created_at, ledger.random()),
         workspace,

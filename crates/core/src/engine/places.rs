@@ -50,7 +50,7 @@ impl Engine {
         (moved, target): (MemoryId, MemoryId),
         survivor: Survivor,
     ) -> Result<Replaced, Error> {
-        self.change(actor, (store, Subject::Store), |transaction| {
+        self.change(actor, (store, Subject::Memories([moved, target])), |transaction| {
             transaction.require_open()?;
             if moved == target {
                 return Err(Error::new(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::{Archived, PruneRule, Reader, Subject};
+use crate::backend::{Archived, Erasure, PruneRule, Reader, Subject};
 use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -98,9 +98,9 @@ impl Engine {
         }
     }
 
-    /// Takes everything that was removed out of every file, if an earlier call could not.
-    pub fn finish_erasing(&self) -> Result<(), Error> {
-        self.erase().map(drop)
+    /// Completes the erasures that an earlier call could not complete, and reports what was erased.
+    pub fn finish_erasing(&self) -> Result<Erasure, Error> {
+        self.erase()
     }
 
     /// Returns how far the clock is beyond the newest change, if that is more than a day: then the

@@ -110,13 +110,13 @@ impl Engine {
         self.require_possible(new)?;
         self.write(|ledger| {
             self.require_room(ledger.reader(), workspace)?;
+            let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
             let token = match new.token {
                 TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
                 TokenWish::None => None,
             };
-            let created_at = ledger.stamp()?.at;
+            let created_at = ledger.moment()?;
             let id = SessionId::new(created_at, ledger.random());
-            let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
             let mut session = new.session(id, workspace, attachments, created_at);
             if let Some(token) = &token {
                 session.token = Some(token.hash());

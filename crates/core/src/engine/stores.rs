@@ -357,7 +357,7 @@ impl Engine {
         let mut erasure = erased?;
         if let Some(derived) = derived {
             let derived = derived.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            erasure.scanned.extend(derived.scanned);
+            erasure.extend(derived);
         }
         // Until here it is known what is pending, also after a crash.
         self.backend.note_erased(&pending)?;
@@ -376,7 +376,7 @@ impl<T, C> Page<T, C> {
 }
 
 fn new_workspace(ledger: &mut Ledger<'_>, name: Name) -> Result<Workspace, Error> {
-    let created_at = ledger.stamp()?.at;
+    let created_at = ledger.moment()?;
     let id = WorkspaceId::new(created_at, ledger.random());
     let workspace = Workspace { id, name, created_at, default_store: None };
     ledger.writer.put_workspace(&workspace)?;

@@ -38,14 +38,34 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns the stamp of the next change; fails if the clock is implausibly far ahead.
+    ///
+    /// Every stamp must be used by a change. On a database server, other writers wait for each other
+    /// from here on, so everything that can fail comes first.
     pub(super) fn stamp(&mut self) -> Result<Stamp, Error> {
         let now = self.clock.now();
         let stamp = self.writer.next_stamp(now)?;
+        self.require_plausible(now, &stamp)?;
+        Ok(stamp)
+    }
+
+    /// Returns the moment of a row that is not in the feed, such as a key.
+    ///
+    /// A [`stamp`](Self::stamp) would do, but it takes the counter that all writers share, for a row
+    /// that has no place in their order.
+    pub(super) fn moment(&self) -> Result<Timestamp, Error> {
+        let now = self.clock.now();
+        let (sequence, at) = self.reader().newest_change()?;
+        let stamp = Stamp::after((sequence.0 > 0).then_some((sequence, at)), now);
+        self.require_plausible(now, &stamp)?;
+        Ok(stamp.at)
+    }
+
+    fn require_plausible(&self, now: Timestamp, stamp: &Stamp) -> Result<(), Error> {
         match stamp.previous {
             Some(previous) if now > previous.plus(self.clock_ahead_max) => {
                 Err(clock_ahead(now, previous))
             }
-            Some(_) | None => Ok(stamp),
+            Some(_) | None => Ok(()),
         }
     }
 

@@ -67,7 +67,7 @@ impl Engine {
         id: VersionId,
         to: Option<&MemoryPath>,
     ) -> Result<Written, Error> {
-        self.change(actor, (store, Subject::Store), |transaction| {
+        self.change(actor, (store, Subject::Version(id)), |transaction| {
             transaction.require_open()?;
             let version = existing_version(transaction.reader(), store, id, View::Full)?;
             let live = transaction.reader().memory(store, version.memory, View::Basic)?;

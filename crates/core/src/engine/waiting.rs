@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
 use crate::{Error, ErrorKind};
 
@@ -126,7 +126,7 @@ impl Backend for Restricted {
         self.refused()
     }
 
-    fn watch(&self, _: Duration, _: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, _: Duration, _: &mut WatchWork<'_>) -> Result<(), Error> {
         self.refused()
     }
 

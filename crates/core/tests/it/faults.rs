@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use quipu_core::engine::{NewStore, Precondition};
-use quipu_core::model::{Memory, StorePolicy, View};
+use quipu_core::backend::{Archived, Order, SessionQuery, Span};
+use quipu_core::engine::{
+    NewAttachment, NewSession, NewStore, Precondition, StoreUpdate, Survivor, TokenWish,
+};
+use quipu_core::model::{Access, Instructions, Memory, StorePolicy, View};
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
 use quipu_testkit::{FaultyBackend, InMemoryBackend};
@@ -11,8 +14,16 @@ use quipu_testkit::{FaultyBackend, InMemoryBackend};
 use crate::support::{Bench, actor, bench_over, content, name, path};
 
 /// Runs an operation with the fault at its first step, its second, and so on, until it gets
-/// through. Before that, each failure must be told and must have changed nothing.
+/// through. Before that, each failure must be reported and must have changed nothing.
 fn sweep<T>(operation: impl Fn(&Bench, &Memory) -> Result<T, Error>) {
+    sweep_after(|_| (), operation);
+}
+
+/// Like [`sweep`], with something that happens before the fault.
+fn sweep_after<T>(
+    prepare: impl Fn(&Bench),
+    operation: impl Fn(&Bench, &Memory) -> Result<T, Error>,
+) {
     for step in 1.. {
         let faulty = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
         let bench = bench_over(Arc::clone(&faulty) as _, Limits::default());
@@ -20,6 +31,7 @@ fn sweep<T>(operation: impl Fn(&Bench, &Memory) -> Result<T, Error>) {
         bench.put("/a/2", "two");
         bench.put("/a/2", "deux");
         bench.clock.advance(std::time::Duration::from_hours(24 * 40));
+        prepare(&bench);
         let before = fingerprint(&bench);
         faulty.fail_at(step);
         let result = operation(&bench, &memory);
@@ -46,8 +58,22 @@ fn fingerprint(bench: &Bench) -> String {
     let stores = bench.engine.find_store(bench.workspace, "tests").map(|store| store.name);
     let texts = ["/a/1", "/a/2", "/b/1", "/b/2", "/c"].map(|at| bench.text(at));
     let keys = bench.engine.keys(bench.workspace).expect("they are read");
+    let sessions = bench.engine.sessions(&all_sessions(bench)).expect("they are read").items;
     let history = stores.is_ok().then(|| bench.history());
-    format!("{changes:?} {stores:?} {texts:?} {keys:?} {history:?}")
+    format!("{changes:?} {stores:?} {texts:?} {keys:?} {sessions:?} {history:?}")
+}
+
+fn all_sessions(bench: &Bench) -> SessionQuery {
+    SessionQuery {
+        workspace: bench.workspace,
+        store: None,
+        archived: Archived::Show,
+        created: Span::default(),
+        viewer: None,
+        order: Order::NewestFirst,
+        after: None,
+        limit: 100,
+    }
 }
 
 #[test]
@@ -118,7 +144,7 @@ fn archiving_a_store() {
 }
 
 #[test]
-fn deleting_a_store() {
+fn erasing_a_store() {
     sweep(|bench, _| bench.engine.erase_store(bench.store));
 }
 
@@ -137,11 +163,61 @@ fn making_a_key() {
 }
 
 #[test]
+fn starting_a_session() {
+    sweep(|bench, _| {
+        let attachment = NewAttachment {
+            store: bench.store,
+            access: Access::ReadWrite,
+            instructions: Instructions::default(),
+        };
+        let new = NewSession::titled("agent", vec![attachment], TokenWish::Issue);
+        bench.engine.create_session(bench.workspace, &new)
+    });
+}
+
+#[test]
+fn replacing_a_memory() {
+    sweep(|bench, moved| {
+        let target = bench.engine.memory_at(bench.store, &path("/a/2"), View::Basic)?;
+        bench.engine.replace(&actor(), bench.store, (moved.id, target.id), Survivor::Moved)
+    });
+}
+
+#[test]
+fn undoing_a_change() {
+    sweep(|bench, _| {
+        let memory = bench.engine.memory_at(bench.store, &path("/a/2"), View::Basic)?;
+        bench.engine.undo(&actor(), bench.store, memory.id, None)
+    });
+}
+
+#[test]
+fn updating_a_store() {
+    sweep(|bench, _| {
+        let update = StoreUpdate { name: Some(name("renamed")), ..StoreUpdate::default() };
+        bench.engine.update_store(bench.store, &update)
+    });
+}
+
+#[test]
+fn deleting_a_store_for_a_while() {
+    sweep(|bench, _| bench.engine.delete_store(bench.store));
+}
+
+#[test]
+fn restoring_a_store() {
+    let delete = |bench: &Bench| drop(bench.engine.delete_store(bench.store).unwrap());
+    sweep_after(delete, |bench, _| {
+        bench.engine.restore_store(bench.workspace, "tests", Some(&name("back")))
+    });
+}
+
+#[test]
 fn expiring_memories() {
     let expiring = |bench: &Bench, _: &Memory| {
-        let update = quipu_core::engine::StoreUpdate {
+        let update = StoreUpdate {
             policy: Some(StorePolicy { expire_after_days: Some(1), ..StorePolicy::default() }),
-            ..quipu_core::engine::StoreUpdate::default()
+            ..StoreUpdate::default()
         };
         bench.engine.update_store(bench.store, &update)
     };

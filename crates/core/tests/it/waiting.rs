@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
 use quipu_core::model::View;
 use quipu_core::settings::Limits;
@@ -37,7 +37,7 @@ impl Backend for OnDisk {
         self.inner.wait(seen, patience)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
         self.inner.watch(patience, look)
     }
 
