@@ -9,7 +9,7 @@ use quipu_core::model::{Memory, Operation, Version, View};
 use quipu_core::settings::Limits;
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{Bench, bench_over, content, path};
+use crate::support::{Fixture, content, fixture_over, path};
 
 /// Changes rows behind the engine's back.
 type Damage = dyn Fn(&mut dyn Writer, &Memory, &Version);
@@ -17,25 +17,25 @@ type Damage = dyn Fn(&mut dyn Writer, &Memory, &Version);
 /// Returns the problems with canonical rows that the check finds after `damage`.
 fn problems(damage: &Damage) -> Vec<String> {
     let backend = Arc::new(InMemoryBackend::default());
-    let bench = bench_over(Arc::clone(&backend) as _, Limits::default());
-    bench.put("/a", "one");
-    let memory = bench.put("/a", "two");
+    let fixture = fixture_over(Arc::clone(&backend) as _, Limits::default());
+    fixture.put("/a", "one");
+    let memory = fixture.put("/a", "two");
     let version =
-        bench.engine.version(bench.store, memory.version, View::Full).expect("it is there");
-    assert_eq!(report(&bench).problems, []);
+        fixture.engine.version(fixture.store, memory.version, View::Full).expect("it is there");
+    assert_eq!(report(&fixture).problems, []);
     backend
         .write(Purpose::Change, &mut |writer| {
             damage(writer, &memory, &version);
             Ok(())
         })
         .expect("the damage is done");
-    let problems = report(&bench).problems.into_iter();
+    let problems = report(&fixture).problems.into_iter();
     let canonical = problems.filter(|problem| problem.remedy == Remedy::None);
     canonical.map(|problem| problem.message).collect()
 }
 
-fn report(bench: &Bench) -> CheckReport {
-    bench.engine.check().expect("the check runs")
+fn report(fixture: &Fixture) -> CheckReport {
+    fixture.engine.check().expect("the check runs")
 }
 
 /// Makes a commit that claims to follow the newest one.

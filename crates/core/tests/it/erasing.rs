@@ -6,7 +6,7 @@ use quipu_core::backend::{Erasure, PendingErasure, ScannedFile};
 use quipu_core::model::VersionId;
 use quipu_core::{Derived, Engine, Error, ErrorKind};
 
-use crate::support::{Bench, actor, bench, kind};
+use crate::support::{Fixture, actor, fixture, kind};
 
 /// Something derived, which remembers what it was asked to erase and can fail.
 #[derive(Debug, Default)]
@@ -29,15 +29,15 @@ impl Derived for Index {
     }
 }
 
-fn indexed(bench: &Bench, failures_left: u32) -> (Engine, Arc<Index>) {
+fn indexed(fixture: &Fixture, failures_left: u32) -> (Engine, Arc<Index>) {
     let index = Arc::new(Index { failures_left: failures_left.into(), ..Index::default() });
-    (bench.engine.clone().with_derived(Arc::clone(&index) as _), index)
+    (fixture.engine.clone().with_derived(Arc::clone(&index) as _), index)
 }
 
 /// Writes a memory twice and returns its first version, which can be redacted.
-fn old_version(bench: &Bench, at: &str) -> VersionId {
-    let old = bench.put(at, "secret").version;
-    bench.put(at, "public");
+fn old_version(fixture: &Fixture, at: &str) -> VersionId {
+    let old = fixture.put(at, "secret").version;
+    fixture.put(at, "public");
     old
 }
 
@@ -47,31 +47,31 @@ fn pending(engine: &Engine) -> Vec<PendingErasure> {
 
 #[test]
 fn nothing_is_erased_while_nothing_is_pending() {
-    let bench = bench();
-    let (engine, index) = indexed(&bench, 0);
+    let fixture = fixture();
+    let (engine, index) = indexed(&fixture, 0);
     assert_eq!(engine.finish_erasing().unwrap(), Erasure::default());
     assert_eq!(*index.asked.lock().unwrap(), []);
 }
 
 #[test]
 fn what_is_derived_is_told_what_was_redacted() {
-    let bench = bench();
-    let (engine, index) = indexed(&bench, 0);
-    let memory = bench.put("/a", "secret");
-    bench.put("/a", "public");
-    engine.redact(&actor(), bench.store, &[memory.version]).unwrap();
+    let fixture = fixture();
+    let (engine, index) = indexed(&fixture, 0);
+    let memory = fixture.put("/a", "secret");
+    fixture.put("/a", "public");
+    engine.redact(&actor(), fixture.store, &[memory.version]).unwrap();
     let asked = index.asked.lock().unwrap();
     assert_eq!(asked.len(), 1);
-    assert_eq!((asked[0].store, asked[0].memory), (bench.store, Some(memory.id)));
+    assert_eq!((asked[0].store, asked[0].memory), (fixture.store, Some(memory.id)));
     assert_eq!(pending(&engine), []);
 }
 
 #[test]
 fn an_erasure_that_fails_stays_pending_until_it_is_finished() {
-    let bench = bench();
-    let (engine, index) = indexed(&bench, 1);
-    let version = old_version(&bench, "/a");
-    let redacted = engine.redact(&actor(), bench.store, &[version]);
+    let fixture = fixture();
+    let (engine, index) = indexed(&fixture, 1);
+    let version = old_version(&fixture, "/a");
+    let redacted = engine.redact(&actor(), fixture.store, &[version]);
     assert_eq!(kind(redacted), ErrorKind::EraseIncomplete);
     let left = pending(&engine);
     assert_eq!(left.len(), 1);
@@ -107,12 +107,12 @@ fn what_is_redacted_during_an_erasure_stays_pending() {
             Ok(Erasure::default())
         }
     }
-    let bench = bench();
-    let (first, second) = (old_version(&bench, "/a"), old_version(&bench, "/b"));
-    let meddler = Meddler { engine: bench.engine.clone(), store: bench.store, version: second };
-    let engine = bench.engine.clone().with_derived(Arc::new(meddler));
-    engine.redact(&actor(), bench.store, &[first]).unwrap();
+    let fixture = fixture();
+    let (first, second) = (old_version(&fixture, "/a"), old_version(&fixture, "/b"));
+    let meddler = Meddler { engine: fixture.engine.clone(), store: fixture.store, version: second };
+    let engine = fixture.engine.clone().with_derived(Arc::new(meddler));
+    engine.redact(&actor(), fixture.store, &[first]).unwrap();
     assert_eq!(pending(&engine).len(), 1, "the second redaction is still to be erased");
-    bench.engine.finish_erasing().unwrap();
+    fixture.engine.finish_erasing().unwrap();
     assert_eq!(pending(&engine), []);
 }

@@ -12,7 +12,7 @@ use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{actor, bench, bench_over, content, path};
+use crate::support::{actor, content, fixture, fixture_over, path};
 
 /// A backend that answers nothing without its disk.
 #[derive(Debug, Default)]
@@ -76,29 +76,29 @@ impl Backend for OnDisk {
 
 #[test]
 fn what_needs_the_disk_is_not_answered_without_waiting() {
-    let bench = bench_over(Arc::new(OnDisk::default()), Limits::default());
-    bench.put("/a", "green");
-    let read = |engine: &Engine| engine.memory_at(bench.store, &path("/a"), View::Full);
-    assert!(bench.engine.without_waiting(read).is_none());
-    assert!(bench.engine.without_writing(read).unwrap().is_ok());
+    let fixture = fixture_over(Arc::new(OnDisk::default()), Limits::default());
+    fixture.put("/a", "green");
+    let read = |engine: &Engine| engine.memory_at(fixture.store, &path("/a"), View::Full);
+    assert!(fixture.engine.without_waiting(read).is_none());
+    assert!(fixture.engine.without_writing(read).unwrap().is_ok());
 }
 
 #[test]
 fn a_change_is_refused_by_an_engine_that_cannot_write() {
-    let bench = bench();
+    let fixture = fixture();
     let create =
-        |engine: &Engine| engine.create(&actor(), bench.store, &path("/a"), &content("green"));
-    assert!(bench.engine.without_waiting(create).is_none());
-    assert!(bench.engine.without_writing(create).is_none());
-    assert_eq!(bench.text("/a"), None);
+        |engine: &Engine| engine.create(&actor(), fixture.store, &path("/a"), &content("green"));
+    assert!(fixture.engine.without_waiting(create).is_none());
+    assert!(fixture.engine.without_writing(create).is_none());
+    assert_eq!(fixture.text("/a"), None);
 }
 
 #[test]
 fn a_refusal_counts_even_if_the_work_swallows_it() {
-    let bench = bench();
+    let fixture = fixture();
     let swallow = |engine: &Engine| {
-        drop(engine.create(&actor(), bench.store, &path("/a"), &content("green")));
+        drop(engine.create(&actor(), fixture.store, &path("/a"), &content("green")));
         Ok(())
     };
-    assert!(bench.engine.without_writing(swallow).is_none());
+    assert!(fixture.engine.without_writing(swallow).is_none());
 }
