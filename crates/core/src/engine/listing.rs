@@ -10,15 +10,15 @@ use crate::model::{Directory, Listing, Memory, MemoryPath, StoreId, View};
 use super::intact::Intact as _;
 use super::{Engine, Page, existing_store};
 
-/// Which memories of a store to list.
+/// Selects memories and directories to list.
 #[derive(Clone, Debug)]
 pub struct ListQuery {
-    /// Where to look.
+    /// The directory to list.
     pub directory: Directory,
-    /// How many levels to go down; what lies deeper is listed as directories. `None` lists every
+    /// How many levels to descend; deeper memories are rolled up into directories. `None` lists every
     /// memory.
     pub depth: Option<NonZero<usize>>,
-    /// The [`Listing::sort_key`] after which to go on.
+    /// The [`Listing::sort_key`] after which to continue.
     pub after: Option<String>,
     /// How many lines at most.
     pub limit: usize,
@@ -35,14 +35,16 @@ pub enum Seen {
     Directory(Vec<Listing>),
 }
 
-/// How many memories are asked for at first, when a directory may follow at once.
+/// How many memories are read at first. A directory may follow that is skipped as a whole, so a large
+/// first chunk would be read in vain; as long as there are only memories, chunks double.
 const CHUNK_MIN: usize = 4;
 const CHUNK_MAX: usize = 1024;
 
 impl Engine {
     /// Lists memories and directories in byte order of their paths.
     ///
-    /// The cost depends on the number of lines, not on the size of the store or its directories.
+    /// The cost depends on the number of entries listed, not on the size of the store or of its
+    /// directories: a directory that is rolled up is skipped by a range query.
     pub fn list(&self, store: StoreId, query: &ListQuery) -> Result<Page<Listing, String>, Error> {
         self.read(|reader| {
             existing_store(reader, store)?;
@@ -97,7 +99,7 @@ impl Engine {
     }
 }
 
-/// Returns one line more than asked for, if there is one.
+/// Returns one entry more than asked for, if there is one.
 fn listed(reader: &dyn Reader, store: StoreId, query: &ListQuery) -> Result<Vec<Listing>, Error> {
     let wanted = query.limit.saturating_add(1);
     let mut items = Vec::new();
@@ -130,7 +132,7 @@ fn listed(reader: &dyn Reader, store: StoreId, query: &ListQuery) -> Result<Vec<
     }
 }
 
-/// Returns the place after a line: after a memory's path, or after all that a directory holds.
+/// Returns where to continue after an entry: after a memory's path, or after everything in a directory.
 fn after(sort_key: &str) -> Bound<String> {
     match sort_key.strip_suffix('/') {
         // `0` is the character after `/`, so this is the first path behind the directory.

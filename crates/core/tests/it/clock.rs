@@ -34,7 +34,7 @@ fn a_year_without_a_change_is_plausible() {
 }
 
 #[test]
-fn a_longer_time_can_be_allowed() {
+fn the_limit_of_the_clock_is_configurable() {
     let fixture = fixture_with(Limits { clock_ahead_max: 10_000 * DAY, ..Limits::default() });
     fixture.put("/a", "x");
     fixture.clock.advance(3650 * DAY);
@@ -42,7 +42,7 @@ fn a_longer_time_can_be_allowed() {
 }
 
 #[test]
-fn a_gap_since_the_newest_change_is_known() {
+fn a_gap_since_the_newest_change_is_reported() {
     let fixture = fixture();
     fixture.put("/a", "x");
     fixture.clock.advance(DAY / 2);

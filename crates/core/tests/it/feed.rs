@@ -48,7 +48,7 @@ fn a_refused_change_is_not_in_the_feed() {
 }
 
 #[test]
-fn news_say_whose_a_change_is_and_where_a_memory_was() {
+fn feed_entries_have_the_workspace_and_the_old_path() {
     let fixture = fixture();
     fixture.put("/a", "1");
     fixture.put("/a", "2");
@@ -72,7 +72,7 @@ fn position(fixture: &Fixture) -> Position {
 }
 
 #[test]
-fn a_credential_that_stops_to_work_ends_a_wait_and_is_no_change() {
+fn a_revocation_ends_a_wait_and_is_not_a_change() {
     let fixture = fixture();
     let engine = &fixture.engine;
     let new = NewKey {

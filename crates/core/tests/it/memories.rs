@@ -96,7 +96,7 @@ fn a_stale_precondition_changes_nothing() {
 }
 
 #[test]
-fn a_change_that_is_made_already_succeeds_despite_a_stale_precondition() {
+fn a_no_op_succeeds_despite_a_stale_precondition() {
     let fixture = fixture();
     let memory = fixture.put("/a", "one");
     fixture.put("/a", "two");
@@ -161,7 +161,7 @@ fn an_edit_sees_the_text_and_replaces_it() {
 }
 
 #[test]
-fn an_edit_that_refuses_changes_nothing_and_its_own_error_comes_back() {
+fn a_failed_edit_changes_nothing_and_returns_its_own_error() {
     #[derive(Debug, PartialEq)]
     enum Mine {
         Refused,
@@ -284,7 +284,7 @@ fn a_full_store_still_takes_texts_that_do_not_grow() {
 }
 
 #[test]
-fn an_archived_store_takes_no_text_but_lets_go_of_it() {
+fn an_archived_store_refuses_writes_but_allows_deletion() {
     let fixture = fixture();
     let memory = fixture.put("/a", "1");
     fixture.engine.archive_store(fixture.store).unwrap();
@@ -298,7 +298,7 @@ fn an_archived_store_takes_no_text_but_lets_go_of_it() {
 }
 
 #[test]
-fn an_unknown_store_is_said_to_be_unknown() {
+fn writing_to_an_unknown_store_is_not_found() {
     let fixture = fixture();
     let memory = fixture.put("/a", "1");
     let absent = StoreId::from_bits(1);

@@ -7,7 +7,7 @@ use quipu_core::model::Listing;
 use crate::support::{actor, fixture, kind, path};
 
 #[test]
-fn a_place_holds_a_memory_a_directory_or_nothing() {
+fn a_path_has_a_memory_a_directory_or_nothing() {
     let fixture = fixture();
     let memory = fixture.put("/a/b.md", "text");
     let at = |place: &str| fixture.engine.entry(fixture.store, &path(place)).unwrap();
@@ -20,7 +20,7 @@ fn a_place_holds_a_memory_a_directory_or_nothing() {
 }
 
 #[test]
-fn a_place_in_no_store_is_an_error() {
+fn a_path_in_an_unknown_store_is_not_found() {
     let fixture = fixture();
     fixture.engine.delete_store(fixture.store).unwrap();
     assert_eq!(kind(fixture.engine.entry(fixture.store, &path("/a"))), ErrorKind::NotFound);
@@ -39,7 +39,7 @@ fn a_memory_moved_onto_another_keeps_its_id() {
 }
 
 #[test]
-fn a_text_moved_onto_a_memory_continues_it() {
+fn the_target_can_survive_with_the_moved_text() {
     let fixture = fixture();
     let (old, new) = (fixture.put("/old", "old"), fixture.put("/new", "new"));
     let pair = (new.id, old.id);

@@ -1,4 +1,4 @@
-//! What is given up with time.
+//! Retention.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{Fixture, actor, content, fixture, fixture_with, path};
 const DAY: Duration = Duration::from_hours(24);
 
 #[test]
-fn versions_are_kept_for_30_days_and_the_newest_10_for_ever() {
+fn versions_are_kept_for_30_days_and_the_newest_10_forever() {
     let fixture = fixture();
     for number in 0..15 {
         fixture.put("/a", &number.to_string());
@@ -35,7 +35,7 @@ fn versions_of_a_deleted_memory_all_go() {
 }
 
 #[test]
-fn what_a_memory_holds_is_kept_whatever_the_settings_say() {
+fn the_current_version_is_kept_whatever_the_settings() {
     let limits =
         Limits { versions_kept_for: Duration::ZERO, versions_kept_min: 0, ..Limits::default() };
     let fixture = fixture_with(limits);
@@ -93,7 +93,7 @@ fn expiring(fixture: &Fixture) -> StoreId {
 }
 
 #[test]
-fn a_memory_that_nobody_uses_expires_and_can_be_brought_back() {
+fn an_unused_memory_expires_and_can_be_restored() {
     let fixture = fixture();
     let store = expiring(&fixture);
     fixture.put("/elsewhere", "never expires");

@@ -27,7 +27,7 @@ fn text(written: &Written) -> &str {
 }
 
 #[test]
-fn off_looks_for_nothing() {
+fn off_screens_nothing() {
     let written = write(SecretPolicy::Off, &leaky()).unwrap();
     assert_eq!((text(&written), written.findings.len()), (leaky().as_str(), 0));
 }

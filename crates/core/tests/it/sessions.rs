@@ -217,7 +217,7 @@ fn both_sides_of_the_limit_of_titles_and_details() {
 }
 
 #[test]
-fn a_workspace_holds_so_many_sessions_and_says_what_to_do() {
+fn the_limit_of_sessions_is_reported_with_a_way_out() {
     let fixture = fixture_with(Limits { sessions_per_workspace_max: 2, ..Limits::default() });
     let first = start(&fixture, &[]).unwrap();
     start(&fixture, &[]).unwrap();
@@ -232,7 +232,7 @@ fn a_workspace_holds_so_many_sessions_and_says_what_to_do() {
 }
 
 #[test]
-fn pruning_gives_up_sessions_that_are_over_and_keeps_authors() {
+fn pruning_removes_ended_sessions_and_keeps_authors() {
     let fixture = fixture();
     let quiet = NewSession { token: TokenWish::None, ..new(&[fixture.store]) };
     let quiet = || fixture.engine.create_session(fixture.workspace, &quiet).unwrap().0.id;

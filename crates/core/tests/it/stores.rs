@@ -20,7 +20,7 @@ fn find(fixture: &Fixture, wanted: &str) -> Result<StoreId, quipu_core::Error> {
 }
 
 #[test]
-fn the_default_workspace_is_made_once() {
+fn the_default_workspace_is_created_once() {
     let fixture = fixture();
     assert_eq!(fixture.engine.default_workspace().unwrap().id, fixture.workspace);
     assert_eq!(fixture.engine.workspaces().unwrap().len(), 1);
@@ -36,7 +36,7 @@ fn stores_of_another_workspace_are_not_found() {
 }
 
 #[test]
-fn many_that_ask_for_the_same_new_store_get_one() {
+fn concurrent_callers_get_the_same_new_store() {
     let fixture = fixture();
     let ask = || fixture.engine.find_or_create_store(fixture.workspace, "fresh").unwrap().id;
     let ids: Vec<_> = std::thread::scope(|scope| {
@@ -55,7 +55,7 @@ fn many_that_ask_for_the_same_new_store_get_one() {
 }
 
 #[test]
-fn a_store_that_is_needed_is_made_once() {
+fn ensuring_a_store_twice_creates_it_once() {
     let fixture = fixture();
     let wanted = NewStore::named(name("memories"));
     let first = fixture.engine.ensure_store(fixture.workspace, &wanted).unwrap();
@@ -72,7 +72,7 @@ fn a_store_is_found_by_name_and_by_id() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_near_ones() {
+fn an_unknown_name_suggests_similar_ones() {
     let fixture = fixture();
     store(&fixture, "Shopping List");
     let hint = |wanted: &str| find(&fixture, wanted).unwrap_err().hint().unwrap().to_owned();
@@ -130,7 +130,7 @@ fn an_update_changes_what_is_given_and_its_time() {
 }
 
 #[test]
-fn archiving_is_for_good_and_can_be_repeated() {
+fn archiving_is_permanent_and_idempotent() {
     let fixture = fixture();
     let archived = fixture.engine.archive_store(fixture.store).unwrap();
     assert_eq!(archived.archived_at, Some(archived.updated_at));
@@ -149,7 +149,7 @@ fn memory_writes_do_not_change_the_store() {
 }
 
 #[test]
-fn a_deleted_store_is_gone_with_its_memories() {
+fn deleting_a_store_hides_its_memories() {
     let fixture = fixture();
     fixture.put("/a", "text");
     fixture.engine.archive_store(fixture.store).unwrap();
@@ -161,7 +161,7 @@ fn a_deleted_store_is_gone_with_its_memories() {
 }
 
 #[test]
-fn a_deleted_store_comes_back_as_it_was() {
+fn a_deleted_store_is_restored_as_it_was() {
     let fixture = fixture();
     let memory = fixture.put("/a", "zebra");
     let deleted = fixture.engine.delete_store(fixture.store).unwrap();
@@ -200,7 +200,7 @@ fn a_store_is_not_restored_beside_one_of_the_same_name() {
 }
 
 #[test]
-fn a_deleted_store_is_erased_when_its_time_is_over() {
+fn a_deleted_store_is_erased_after_its_retention() {
     let fixture = fixture();
     fixture.put("/a", "text");
     fixture.engine.delete_store(fixture.store).unwrap();

@@ -111,7 +111,7 @@ fn restoring_what_is_there_makes_no_version() {
 }
 
 #[test]
-fn a_deleted_memory_comes_back_with_its_id() {
+fn a_deleted_memory_is_restored_with_its_id() {
     let fixture = fixture();
     let memory = fixture.put("/a", "one");
     fixture.engine.delete(&actor(), fixture.store, memory.id, Precondition::None).unwrap();
@@ -121,7 +121,7 @@ fn a_deleted_memory_comes_back_with_its_id() {
 }
 
 #[test]
-fn a_deleted_memory_whose_place_is_taken_comes_back_elsewhere() {
+fn a_deleted_memory_whose_path_is_taken_is_restored_elsewhere() {
     let fixture = fixture();
     let memory = fixture.put("/a", "one");
     fixture.engine.delete(&actor(), fixture.store, memory.id, Precondition::None).unwrap();
@@ -145,7 +145,7 @@ fn a_deletion_cannot_be_restored_but_names_the_version_before_it() {
 }
 
 #[test]
-fn what_a_memory_holds_now_cannot_be_redacted() {
+fn the_current_version_cannot_be_redacted() {
     let fixture = fixture();
     let first = fixture.put("/a", "one");
     let redact = |version| fixture.engine.redact(&actor(), fixture.store, &[version]);
@@ -211,7 +211,7 @@ fn versions_are_compared_by_lines() {
 }
 
 #[test]
-fn an_unknown_version_is_said_to_be_unknown() {
+fn an_unknown_version_is_not_found() {
     let fixture = fixture();
     let absent = VersionId::from_bits(1);
     assert_eq!(

@@ -75,7 +75,7 @@ impl Backend for OnDisk {
 }
 
 #[test]
-fn what_needs_the_disk_is_not_answered_without_waiting() {
+fn reads_that_need_the_disk_do_not_run_without_waiting() {
     let fixture = fixture_over(Arc::new(OnDisk::default()), Limits::default());
     fixture.put("/a", "green");
     let read = |engine: &Engine| engine.memory_at(fixture.store, &path("/a"), View::Full);
