@@ -1,4 +1,4 @@
-//! Rows in, rows out: the [`Reader`] and [`Writer`] of this backend.
+//! The [`Reader`] and [`Writer`] of this backend.
 //!
 //! One type serves both, since a connection inside a transaction can do either. Each noun has its
 //! own file with its SQL.
@@ -33,7 +33,7 @@ pub(crate) use changes::newest_sequence;
 pub(crate) use stores::remove_deleted;
 pub(crate) use upkeep::{Totals, rebuild, totals, verify};
 
-/// The rows as one transaction sees them.
+/// The rows that one transaction sees.
 pub(crate) struct Rows<'c> {
     source: Source<'c>,
 }

@@ -1,4 +1,4 @@
-//! The simplest backend: everything in maps, copied for every write.
+//! The simplest backend: everything in maps, cloned for every write.
 
 mod backend;
 mod deleted;

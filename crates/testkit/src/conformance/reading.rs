@@ -1,4 +1,4 @@
-//! What each question is answered with.
+//! What each read method returns.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -400,7 +400,7 @@ pub fn cursors_are_kept_under_their_names(fixture: &Fixture) {
     }
 }
 
-/// "Returns up to `limit` changes after a sequence, in their order."
+/// "Returns at most `limit` changes after a sequence, in order."
 pub fn changes_come_in_order_after_a_sequence(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);
