@@ -263,7 +263,7 @@ impl<D: Database> GroupCommit<D> {
                 group.has_lingerer = true;
                 drop(guard);
                 thread::sleep(commit_time.min(LINGER_MAX));
-                // Without a deadline: giving up here would leave the group open for good. It is short
+                // Without a deadline: giving up here would leave the group open forever. It is short
                 // anyhow, since nobody holds the slot for longer than one run and one commit.
                 let Ok(again) = self.acquire(None) else { return };
                 guard = again;
@@ -281,7 +281,7 @@ impl<D: Database> GroupCommit<D> {
         let ticket = state.tickets_count;
         state.waiting.push((ticket, Instant::now()));
         loop {
-            // Before the deadline is looked at: whoever handed the slot over to this thread relies on it
+            // Before the deadline is checked: whoever handed the slot over to this thread relies on it
             // to commit the open group.
             if state.may_take_slot(ticket) {
                 if let Some(slot) = state.slot.take() {

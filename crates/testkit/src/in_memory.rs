@@ -387,7 +387,7 @@ impl Writer for State {
     }
 
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        let is_given_up = |version: &Version| {
+        let is_pruned = |version: &Version| {
             let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
             let of_memory =
                 || self.versions.values().filter(|other| other.memory == version.memory);
@@ -396,19 +396,19 @@ impl Writer for State {
             let is_long_gone = !is_alive && of_memory().all(|other| other.created_at < rule.before);
             version.created_at < rule.before && (is_long_gone || newer_count >= rule.keep_newest)
         };
-        let given_up: Vec<_> = self
+        let pruned: Vec<_> = self
             .versions
             .values()
-            .filter(|version| is_given_up(version))
+            .filter(|version| is_pruned(version))
             .take(limit)
             .map(|version| version.id)
             .collect();
-        for id in &given_up {
+        for id in &pruned {
             self.versions.remove(id);
         }
         let newest = self.newest_change()?.0;
         self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
-        Ok(given_up.len())
+        Ok(pruned.len())
     }
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {

@@ -54,7 +54,7 @@ fn nothing_is_erased_while_nothing_is_pending() {
 }
 
 #[test]
-fn what_is_derived_is_told_what_was_redacted() {
+fn derived_data_is_erased_for_what_was_redacted() {
     let fixture = fixture();
     let (engine, index) = indexed(&fixture, 0);
     let memory = fixture.put("/a", "secret");

@@ -236,7 +236,7 @@ fn no_copy_is_left_where_pages_were_split_or_merged() {
         .iter()
         .flat_map(|leak| [&leak.path_token, &leak.text_token])
         .filter(|token| !files.with(token).is_empty());
-    assert_eq!(left.count(), 0, "so many redacted paths and texts are left");
+    assert_eq!(left.count(), 0, "redacted paths and texts are left");
     assert!(alive.iter().all(|leak| !files.with(&leak.text_token).is_empty()));
 }
 

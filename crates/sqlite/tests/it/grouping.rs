@@ -9,7 +9,7 @@ use quipu_core::model::View;
 
 use crate::support::{Fixture, actor, content, engine, fixture, path};
 
-/// Runs `work` so often in each of so many threads; it gets the thread's and the turn's number.
+/// Runs `work` `turns_count` times in each of `threads_count` threads; it gets the thread's and the turn's number.
 fn in_threads(threads_count: usize, turns_count: usize, work: impl Fn(usize, usize) + Sync) {
     let work = &work;
     thread::scope(|scope| {

@@ -40,7 +40,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("`kill` runs").success());
 }
 
-/// Ctrl-Z on an import stopped every writer for good, and said nothing.
+/// Ctrl-Z on an import blocked every writer forever, without an error.
 pub(crate) fn a_stopped_writer_is_named_and_reading_goes_on() {
     let fixture = fixture();
     fixture.put("/a", "text");
