@@ -218,7 +218,7 @@ pub trait Reader {
 
     /// Returns when a memory was last written or touched, if its store deletes unused memories;
     /// otherwise `None`.
-    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error>;
+    fn last_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error>;
 
     /// Returns a version of the store.
     fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Option<Version>, Error>;

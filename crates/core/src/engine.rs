@@ -29,15 +29,15 @@ use crate::{Error, ErrorKind};
 use quipu_screen::Finding;
 
 pub use check::{CheckReport, Problem, Remedy};
-pub use feed::{News, Position};
+pub use feed::{FeedEntry, Position};
 pub use keys::{NewKey, Principal};
-pub use listing::{ListQuery, Seen};
+pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
 pub use places::{Replaced, Survivor};
 pub use retention::Pruned;
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
-    SessionUpdate, TokenWish,
+    SessionToken, SessionUpdate,
 };
 pub use stores::{NewStore, StoreUpdate};
 

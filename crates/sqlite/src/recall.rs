@@ -61,7 +61,7 @@ pub(crate) enum Lookup {
     Store(StoreId),
     Memory(StoreId, MemoryId, View),
     MemoryAt(StoreId, MemoryPath, View),
-    NotedUse(StoreId, MemoryId),
+    LastUse(StoreId, MemoryId),
     NewestChange,
     ChangedAt(StoreId),
 }

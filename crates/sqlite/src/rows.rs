@@ -132,9 +132,9 @@ impl Reader for Rows<'_> {
         memories::unused(self.connection()?, store, since, limit).or_storage_error()
     }
 
-    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
-        self.lookup(Lookup::NotedUse(store, memory), |connection| {
-            memories::noted_use(connection, store, memory)
+    fn last_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
+        self.lookup(Lookup::LastUse(store, memory), |connection| {
+            memories::last_use(connection, store, memory)
         })
     }
 

@@ -213,7 +213,7 @@ macro_rules! stepping_reader {
                 fn memories(read, store: StoreId, query: &MemoryQuery) -> Vec<Memory>;
                 fn unused_memories(read, store: StoreId, since: Timestamp, limit: usize)
                     -> Vec<Memory>;
-                fn noted_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
+                fn last_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
                 fn version(read, store: StoreId, id: VersionId, view: View) -> Option<Version>;
                 fn versions(read, store: StoreId, query: &VersionQuery) -> Vec<Version>;
                 fn refusals(read, store: StoreId, limit: usize) -> Vec<Refusal>;

@@ -208,7 +208,7 @@ impl Reader for State {
         Ok(unused.take(limit).map(basic).collect())
     }
 
-    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
+    fn last_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
         let expires =
             self.stores.get(&store).is_some_and(|store| store.policy.expire_after_days.is_some());
         let memory = self.memory(store, memory, View::Basic)?.filter(|_| expires);

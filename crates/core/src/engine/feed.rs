@@ -17,7 +17,7 @@ const CREDENTIALS_CURSOR: &str = "credentials";
 
 /// A change with the rows it refers to.
 #[derive(Clone, Debug)]
-pub struct News {
+pub struct FeedEntry {
     /// The change.
     pub change: Change,
     /// The workspace of the store, even if that has been deleted since; `None` if it is no longer known.
@@ -50,10 +50,10 @@ impl Engine {
     }
 
     /// Returns what [`changes`](Self::changes) returns, with the rows each change refers to.
-    pub fn news(&self, after: Sequence, limit: usize) -> Result<Vec<News>, Error> {
+    pub fn feed_entries(&self, after: Sequence, limit: usize) -> Result<Vec<FeedEntry>, Error> {
         self.read(|reader| {
             let changes = reader.changes(after, limit)?;
-            changes.into_iter().map(|change| news(reader, change)).collect()
+            changes.into_iter().map(|change| feed_entry(reader, change)).collect()
         })
     }
 
@@ -105,7 +105,7 @@ fn position_of(reader: &dyn Reader) -> Result<Position, Error> {
     })
 }
 
-fn news(reader: &dyn Reader, change: Change) -> Result<News, Error> {
+fn feed_entry(reader: &dyn Reader, change: Change) -> Result<FeedEntry, Error> {
     let workspace = match reader.store(change.store)? {
         Some(store) => Some(store.workspace),
         None => reader.removed_store(change.store)?,
@@ -128,5 +128,5 @@ fn news(reader: &dyn Reader, change: Change) -> Result<News, Error> {
     let is_now_at = version.as_ref().and_then(|version| version.path.as_ref());
     let was_at = before.and_then(|before| before.path);
     let moved_from = was_at.filter(|was_at| Some(was_at) != is_now_at);
-    Ok(News { change, workspace, version, moved_from })
+    Ok(FeedEntry { change, workspace, version, moved_from })
 }

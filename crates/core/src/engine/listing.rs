@@ -26,12 +26,12 @@ pub struct ListQuery {
     pub view: View,
 }
 
-/// What is at a place.
+/// What is at a path.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum PathContents {
     /// A memory, with its text.
     Memory(Memory),
-    /// A directory: what it holds.
+    /// A directory: the entries in it.
     Directory(Vec<Listing>),
 }
 
@@ -61,24 +61,23 @@ impl Engine {
 }
 
 impl Engine {
-    /// Returns what is at a path, in one look: a memory, or a directory with what it holds down to
-    /// `depth`. `None` for the path is the root, which is always there; texts of listed memories are
-    /// left out.
-    pub fn look(
+    /// Returns what is at a path, from one snapshot: a memory, or a directory with its entries down to
+    /// `depth`. `None` for the path means the root, which always exists. Listed memories have no text.
+    pub fn contents_at(
         &self,
         store: StoreId,
         path: Option<&MemoryPath>,
         depth: NonZero<usize>,
-    ) -> Result<Option<Seen>, Error> {
-        let (seen, noted) = self.read(|reader| {
+    ) -> Result<Option<PathContents>, Error> {
+        let (contents, noted) = self.read(|reader| {
             let memory = match path {
                 Some(path) => reader.memory_at(store, path, View::Full)?,
                 None => None,
             };
             if let Some(memory) = memory {
                 let memory = memory.intact()?;
-                let noted = reader.noted_use(store, memory.id)?;
-                return Ok((Some(Seen::Memory(memory)), noted));
+                let noted = reader.last_use(store, memory.id)?;
+                return Ok((Some(PathContents::Memory(memory)), noted));
             }
             existing_store(reader, store)?;
             let query = ListQuery {
@@ -90,12 +89,12 @@ impl Engine {
             };
             let items = listed(reader, store, &query)?;
             let is_there = path.is_none() || !items.is_empty();
-            Ok((is_there.then_some(Seen::Directory(items)), None))
+            Ok((is_there.then_some(PathContents::Directory(items)), None))
         })?;
-        if let Some(Seen::Memory(memory)) = &seen {
+        if let Some(PathContents::Memory(memory)) = &contents {
             self.note_use(memory, noted);
         }
-        Ok(seen)
+        Ok(contents)
     }
 }
 

@@ -29,14 +29,14 @@ pub struct NewSession {
     /// The stores to attach.
     pub attachments: Vec<NewAttachment>,
     /// Whether it gets a token, so that another process can act as the session.
-    pub token: TokenWish,
+    pub token: SessionToken,
     /// The key that creates it, if one does.
     pub key: Option<KeyId>,
 }
 
 impl NewSession {
     /// Returns a new session with a title, stores and defaults.
-    pub fn titled(title: &str, attachments: Vec<NewAttachment>, token: TokenWish) -> Self {
+    pub fn titled(title: &str, attachments: Vec<NewAttachment>, token: SessionToken) -> Self {
         Self {
             title: title.to_owned(),
             metadata: Metadata::default(),
@@ -93,10 +93,10 @@ pub struct NewAttachment {
 
 /// Whether a session gets a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenWish {
-    /// It does.
+pub enum SessionToken {
+    /// A token is issued.
     Issue,
-    /// It does not: the session runs inside this process.
+    /// None is needed: the session runs inside this process.
     None,
 }
 
@@ -112,8 +112,8 @@ impl Engine {
             self.require_room(ledger.reader(), workspace)?;
             let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
             let token = match new.token {
-                TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
-                TokenWish::None => None,
+                SessionToken::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
+                SessionToken::None => None,
             };
             let created_at = ledger.moment()?;
             let id = SessionId::new(created_at, ledger.random());

@@ -55,7 +55,7 @@ impl Engine {
     ) -> Result<Memory, Error> {
         let (memory, noted) = self.read(|reader| {
             let memory = find(reader)?;
-            let noted = reader.noted_use(memory.store, memory.id)?;
+            let noted = reader.last_use(memory.store, memory.id)?;
             Ok((memory, noted))
         })?;
         self.note_use(&memory, noted);
@@ -92,7 +92,7 @@ impl Engine {
         let due = self.read(|reader| {
             let mut due = Vec::new();
             for &((store, memory), at) in &uses {
-                if reader.noted_use(store, memory)?.is_some_and(|noted| is_due(noted, at)) {
+                if reader.last_use(store, memory)?.is_some_and(|noted| is_due(noted, at)) {
                     due.push((store, memory, at));
                 }
             }

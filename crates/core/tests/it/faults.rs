@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{
-    NewAttachment, NewSession, NewStore, Precondition, StoreUpdate, Survivor, TokenWish,
+    NewAttachment, NewSession, NewStore, Precondition, SessionToken, StoreUpdate, Survivor,
 };
 use quipu_core::model::{Access, Instructions, Memory, StorePolicy, View};
 use quipu_core::settings::Limits;
@@ -171,7 +171,7 @@ fn starting_a_session() {
             access: Access::ReadWrite,
             instructions: Instructions::default(),
         };
-        let new = NewSession::titled("agent", vec![attachment], TokenWish::Issue);
+        let new = NewSession::titled("agent", vec![attachment], SessionToken::Issue);
         fixture.engine.create_session(fixture.workspace, &new)
     });
 }

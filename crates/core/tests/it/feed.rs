@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quipu_core::backend::{Event, Sequence};
-use quipu_core::engine::{NewKey, NewSession, Position, SessionUpdate, TokenWish};
+use quipu_core::engine::{NewKey, NewSession, Position, SessionToken, SessionUpdate};
 use quipu_core::model::Role;
 
 use crate::support::{Fixture, actor, fixture, name, path};
@@ -53,7 +53,7 @@ fn feed_entries_have_the_workspace_and_the_old_path() {
     fixture.put("/a", "1");
     fixture.put("/a", "2");
     fixture.engine.rename(&actor(), fixture.store, &path("/a"), &path("/b")).unwrap();
-    let news = fixture.engine.news(Sequence(1), 100).unwrap();
+    let news = fixture.engine.feed_entries(Sequence(1), 100).unwrap();
     assert!(news.iter().all(|news| news.workspace == Some(fixture.workspace)));
     let places: Vec<_> = news
         .iter()
@@ -62,7 +62,7 @@ fn feed_entries_have_the_workspace_and_the_old_path() {
     let (old, new) = (Some(path("/a")), Some(path("/b")));
     assert_eq!(places, [(old.clone(), None), (old.clone(), None), (new, old)]);
     fixture.engine.delete_store(fixture.store).unwrap();
-    let news = fixture.engine.news(Sequence(1), 100).unwrap();
+    let news = fixture.engine.feed_entries(Sequence(1), 100).unwrap();
     assert!(news.iter().all(|news| news.workspace == Some(fixture.workspace)));
     assert!(news.iter().all(|news| news.version.is_none()));
 }
@@ -83,7 +83,7 @@ fn a_revocation_ends_a_wait_and_is_not_a_change() {
         secret: None,
     };
     let (key, _) = engine.create_key(fixture.workspace, &new).unwrap();
-    let new = NewSession::titled("agent", Vec::new(), TokenWish::Issue);
+    let new = NewSession::titled("agent", Vec::new(), SessionToken::Issue);
     let session = || engine.create_session(fixture.workspace, &new).unwrap().0.id;
     let (archived, deleted, renewed) = (session(), session(), session());
     let update = SessionUpdate { title: Some("other".to_owned()), ..SessionUpdate::default() };

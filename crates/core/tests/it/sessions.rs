@@ -2,8 +2,8 @@
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{
-    NewAttachment, NewKey, NewSession, NewStore, Principal, SESSION_TITLE_CHARS_MAX, SessionUpdate,
-    TokenWish,
+    NewAttachment, NewKey, NewSession, NewStore, Principal, SESSION_TITLE_CHARS_MAX, SessionToken,
+    SessionUpdate,
 };
 use quipu_core::model::{
     Access, Actor, Content, Id as _, Instructions, Key, KeySecret, MemoryPath, Role, Session,
@@ -21,7 +21,7 @@ fn attach(store: StoreId) -> NewAttachment {
 
 fn new(stores: &[StoreId]) -> NewSession {
     let attachments = stores.iter().copied().map(attach).collect();
-    NewSession::titled("an agent", attachments, TokenWish::Issue)
+    NewSession::titled("an agent", attachments, SessionToken::Issue)
 }
 
 fn start(fixture: &Fixture, stores: &[StoreId]) -> Result<SessionId, Error> {
@@ -96,7 +96,7 @@ fn a_token_opens_its_session_until_it_is_archived() {
 #[test]
 fn a_session_inside_the_process_has_no_token() {
     let fixture = fixture();
-    let quiet = NewSession { token: TokenWish::None, ..new(&[fixture.store]) };
+    let quiet = NewSession { token: SessionToken::None, ..new(&[fixture.store]) };
     let (session, token) = fixture.engine.create_session(fixture.workspace, &quiet).unwrap();
     assert_eq!((token, session.token), (None, None));
 }
@@ -234,7 +234,7 @@ fn the_limit_of_sessions_is_reported_with_a_way_out() {
 #[test]
 fn pruning_removes_ended_sessions_and_keeps_authors() {
     let fixture = fixture();
-    let quiet = NewSession { token: TokenWish::None, ..new(&[fixture.store]) };
+    let quiet = NewSession { token: SessionToken::None, ..new(&[fixture.store]) };
     let quiet = || fixture.engine.create_session(fixture.workspace, &quiet).unwrap().0.id;
     let (idle, author) = (quiet(), quiet());
     let archived = start(&fixture, &[]).unwrap();

@@ -135,7 +135,7 @@ pub(super) fn unused(
         .collect()
 }
 
-pub(super) fn noted_use(
+pub(super) fn last_use(
     connection: &Connection,
     store: StoreId,
     memory: MemoryId,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use quipu_core::Engine;
-use quipu_core::engine::{NewKey, NewSession, Precondition, TokenWish};
+use quipu_core::engine::{NewKey, NewSession, Precondition, SessionToken};
 use quipu_core::model::{Name, Role, StoreId, View};
 
 use crate::support::{actor, content, engine, fixture, new_store, path};
@@ -58,7 +58,7 @@ fn keys_sessions_and_stores_end_at_once() {
     let name = Name::new("test").expect("a name");
     let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
     let (key, secret) = fixture.engine.create_key(workspace, &new).expect("a key");
-    let new = NewSession::titled("a run", Vec::new(), TokenWish::Issue);
+    let new = NewSession::titled("a run", Vec::new(), SessionToken::Issue);
     let (session, token) = fixture.engine.create_session(workspace, &new).expect("a session");
     let token = token.expect("it was wished for");
     let store = new_store(&fixture.engine, "more");
@@ -138,7 +138,7 @@ fn credentials_that_are_wrong_are_not_kept_and_those_of_sessions_are() {
     let name = Name::new("test").expect("a name");
     let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
     let (_, secret) = fixture.engine.create_key(workspace, &new).expect("a key");
-    let new = NewSession::titled("test", Vec::new(), TokenWish::Issue);
+    let new = NewSession::titled("test", Vec::new(), SessionToken::Issue);
     let (_, token) = fixture.engine.create_session(workspace, &new).expect("a session");
     let token = token.expect("it was wished for");
     let recalled = |presented: &str| {
