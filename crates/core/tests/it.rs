@@ -14,6 +14,8 @@ mod erasing;
 mod faults;
 #[path = "it/feed.rs"]
 mod feed;
+#[path = "it/interleaving.rs"]
+mod interleaving;
 #[path = "it/keys.rs"]
 mod keys;
 #[path = "it/listing.rs"]
@@ -26,6 +28,8 @@ mod merging;
 mod model;
 #[path = "it/places.rs"]
 mod places;
+#[path = "it/quirks.rs"]
+mod quirks;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/screening.rs"]

@@ -1,82 +1,21 @@
 //! Engines that wait for nothing, or for no writer.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quipu_core::backend::{
-    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
-};
 use quipu_core::model::View;
 use quipu_core::settings::Limits;
-use quipu_core::{Engine, Error};
+use quipu_core::{Engine, Error, ErrorKind};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{actor, content, fixture, fixture_over, path};
-
-/// A backend that answers nothing without its disk.
-#[derive(Debug, Default)]
-struct OnDisk {
-    inner: InMemoryBackend,
-}
-
-impl Backend for OnDisk {
-    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        self.inner.read(work)
-    }
-
-    fn read_now(&self, _: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
-        None
-    }
-
-    fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.inner.write(purpose, work)
-    }
-
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        self.inner.wait(seen, patience)
-    }
-
-    fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
-        self.inner.watch(patience, look)
-    }
-
-    fn erase(&self) -> Result<Erasure, Error> {
-        self.inner.erase()
-    }
-
-    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
-        self.inner.note_erased(erased)
-    }
-
-    fn condition(&self) -> Result<Condition, Error> {
-        self.inner.condition()
-    }
-
-    fn verify(&self) -> Result<Vec<String>, Error> {
-        self.inner.verify()
-    }
-
-    fn rebuild(&self) -> Result<(), Error> {
-        self.inner.rebuild()
-    }
-
-    fn backup(&self, target: &Path) -> Result<(), Error> {
-        self.inner.backup(target)
-    }
-
-    fn compact(&self) -> Result<(), Error> {
-        self.inner.compact()
-    }
-
-    fn close(&self) -> Result<(), Error> {
-        self.inner.close()
-    }
-}
+use crate::quirks::{Quirk, QuirkyBackend};
+use crate::support::{actor, content, fixture, fixture_over, kind, path};
 
 #[test]
 fn reads_that_need_the_disk_do_not_run_without_waiting() {
-    let fixture = fixture_over(Arc::new(OnDisk::default()), Limits::default());
+    let fixture = fixture_over(
+        QuirkyBackend::new(Arc::new(InMemoryBackend::default()), Quirk::NeedsDisk),
+        Limits::default(),
+    );
     fixture.put("/a", "green");
     let read = |engine: &Engine| engine.memory_at(fixture.store, &path("/a"), View::Full);
     assert!(fixture.engine.without_waiting(read).is_none());
@@ -101,4 +40,43 @@ fn a_refusal_counts_even_if_the_work_swallows_it() {
         Ok(())
     };
     assert!(fixture.engine.without_writing(swallow).is_none());
+}
+
+#[test]
+fn a_call_that_never_blocks_does_no_other_io_either() {
+    let fixture = fixture();
+    fixture.engine.require_blocking().unwrap();
+    let blocking = |engine: &Engine| engine.require_blocking();
+    assert!(fixture.engine.without_waiting(blocking).is_none());
+    assert!(fixture.engine.without_writing(blocking).unwrap().is_ok());
+    let condition = |engine: &Engine| engine.condition();
+    assert!(fixture.engine.without_waiting(condition).is_none());
+    assert!(fixture.engine.without_writing(condition).unwrap().is_ok());
+}
+
+type Call = fn(&Engine) -> Result<(), Error>;
+
+#[test]
+fn maintenance_is_refused_by_an_engine_that_cannot_write() {
+    let fixture = fixture();
+    let calls: [Call; 6] = [
+        |engine| engine.backend().erase().map(drop),
+        |engine| engine.backend().note_erased(&[]),
+        |engine| engine.backend().verify().map(drop),
+        |engine| engine.rebuild(),
+        |engine| engine.backend().compact(),
+        |engine| engine.backend().close(),
+    ];
+    for call in calls {
+        assert!(fixture.engine.without_writing(call).is_none());
+    }
+    assert!(fixture.create("/a", "the backend is still open").is_ok());
+}
+
+#[test]
+fn errors_of_allowed_reads_are_answers() {
+    let fixture = fixture();
+    let missing = |engine: &Engine| engine.memory_at(fixture.store, &path("/none"), View::Full);
+    let answer = fixture.engine.without_waiting(missing).unwrap();
+    assert_eq!(kind(answer), ErrorKind::NotFound);
 }
