@@ -28,6 +28,8 @@ mod merging;
 mod model;
 #[path = "it/places.rs"]
 mod places;
+#[path = "it/properties.rs"]
+mod properties;
 #[path = "it/quirks.rs"]
 mod quirks;
 #[path = "it/retention.rs"]
