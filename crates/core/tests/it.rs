@@ -8,6 +8,8 @@ mod check;
 mod clock;
 #[path = "it/conformance.rs"]
 mod conformance;
+#[path = "it/contents.rs"]
+mod contents;
 #[path = "it/erasing.rs"]
 mod erasing;
 #[path = "it/faults.rs"]

@@ -149,3 +149,77 @@ fn a_version_that_the_feed_does_not_know() {
     });
     assert_one(&found, "is not in the change feed");
 }
+
+/// Replaces a version, and its memory with it, in place of the newest change.
+fn replace(writer: &mut dyn Writer, version: Version, memory: Option<&Memory>) {
+    let mut commit = next(writer, version, memory.cloned());
+    commit.sequence = writer.newest_change().unwrap().0;
+    writer.commit(&commit).unwrap();
+}
+
+#[test]
+fn a_text_that_does_not_have_its_size() {
+    let found = problems(&|writer, memory, version| {
+        let changed = Version { size_bytes: Some(99), ..version.clone() };
+        replace(writer, changed, Some(&Memory { size_bytes: 99, ..memory.clone() }));
+    });
+    assert_one(&found, "does not have its size");
+}
+
+#[test]
+fn a_text_that_is_missing_and_one_that_should_not_be_there() {
+    let found = problems(&|writer, memory, version| {
+        replace(writer, Version { content: None, ..version.clone() }, Some(memory));
+    });
+    assert_one(&found, "is missing");
+    let found = problems(&|writer, memory, version| {
+        let deleted = Version { operation: Operation::Deleted, ..version.clone() };
+        let mut commit = next(writer, deleted, None);
+        commit.before = Some(memory.clone());
+        commit.sequence = writer.newest_change().unwrap().0;
+        writer.commit(&commit).unwrap();
+    });
+    assert_one(&found, "has a text, but should have none");
+}
+
+#[test]
+fn a_path_that_is_missing_without_a_redaction() {
+    let found = problems(&|writer, memory, version| {
+        replace(writer, Version { path: None, ..version.clone() }, Some(memory));
+    });
+    assert!(
+        found.iter().any(|problem| problem.contains("does not fit its redaction")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_memory_without_any_version() {
+    let found = problems(&|writer, memory, version| {
+        let stranger = Memory {
+            id: quipu_core::model::Id::new(version.created_at, 77),
+            path: path("/stranger"),
+            ..memory.clone()
+        };
+        replace(writer, version.clone(), Some(&stranger));
+    });
+    assert_one(&found, "has no version");
+}
+
+#[test]
+fn progress_is_reported_and_counts_everything() {
+    let fixture = fixture_over(Arc::new(InMemoryBackend::default()), Limits::default());
+    for number in 0..600 {
+        fixture.put(&format!("/{number}"), "text");
+    }
+    let calls = std::cell::RefCell::new(Vec::new());
+    let progress = |report: &CheckReport| {
+        calls.borrow_mut().push((report.changes_count, report.versions_count));
+    };
+    let report = fixture.engine.check_with(&progress).unwrap();
+    assert_eq!((report.stores_count, report.memories_count), (1, 600));
+    assert_eq!((report.changes_count, report.versions_count), (601, 600));
+    let calls = calls.into_inner();
+    assert!(calls.len() >= 5, "{calls:?}");
+    assert!(calls.is_sorted());
+}

@@ -107,3 +107,50 @@ fn a_revocation_ends_a_wait_and_is_not_a_change() {
     engine.update_session(renewed, &update).unwrap();
     assert_eq!(engine.wait_beyond(before, Duration::ZERO).unwrap(), before);
 }
+
+#[test]
+fn a_follower_that_was_away_too_long_finds_a_gap() {
+    let fixture = fixture();
+    for number in 0..5 {
+        fixture.put("/a", &number.to_string());
+    }
+    fixture.clock.advance(Duration::from_hours(24 * 31));
+    fixture.put("/a", "new");
+    fixture.engine.prune().unwrap();
+    let newest = fixture.engine.newest_sequence().unwrap();
+    let oldest = fixture.engine.read(|reader| reader.oldest_change()).unwrap().unwrap().0;
+    assert_eq!((oldest, newest), (Sequence(7), Sequence(7)));
+    for (seen, has_gap) in [(0, true), (5, true), (6, false)] {
+        let first = fixture.engine.changes(Sequence(seen), 10).unwrap()[0].sequence;
+        assert_eq!(first.0 != seen + 1, has_gap);
+        assert_eq!(oldest.0 > seen + 1, has_gap, "the backend says the same");
+    }
+    assert_eq!(fixture.engine.changes(newest, 10).unwrap(), []);
+}
+
+#[test]
+fn followers_keep_their_place_under_their_names() {
+    let fixture = fixture();
+    let before = fixture.engine.newest_sequence().unwrap();
+    assert_eq!(fixture.engine.cursor("mirror").unwrap(), None);
+    for reached in [3, 9, 4] {
+        fixture.engine.keep_cursor("mirror", Sequence(reached)).unwrap();
+        assert_eq!(fixture.engine.cursor("mirror").unwrap(), Some(Sequence(reached)));
+    }
+    assert_eq!(fixture.engine.cursor("other").unwrap(), None);
+    assert_eq!(fixture.engine.newest_sequence().unwrap(), before, "a place is not a change");
+}
+
+#[test]
+fn entries_of_pruned_and_redacted_versions_are_still_delivered() {
+    let fixture = fixture();
+    let first = fixture.put("/a", "1");
+    fixture.put("/a", "2");
+    fixture.engine.redact(&actor(), fixture.store, &[first.version]).unwrap();
+    let entries = fixture.engine.feed_entries(Sequence(1), 10).unwrap();
+    assert_eq!(entries.len(), 3);
+    let redacted = entries[0].version.as_ref().unwrap();
+    assert_eq!((redacted.path.as_ref(), redacted.redaction.is_some()), (None, true));
+    assert_eq!(entries[1].moved_from, None, "a path that is not known any more is no move");
+    assert!(entries[2].version.is_none() && entries[2].workspace.is_some());
+}

@@ -76,3 +76,76 @@ fn a_chosen_secret_can_be_used_once() {
     assert_eq!(kind(create(&fixture, &chosen)), ErrorKind::InvalidInput);
     assert_eq!(fixture.engine.keys(fixture.workspace).unwrap().len(), 1);
 }
+
+#[test]
+fn only_the_first_key_is_created_without_another() {
+    let fixture = fixture();
+    let (first, secret) =
+        fixture.engine.create_first_key(fixture.workspace, &new()).unwrap().unwrap();
+    assert_eq!(holder(&fixture, &secret), Some(first.id));
+    assert!(fixture.engine.create_first_key(fixture.workspace, &new()).unwrap().is_none());
+    fixture.engine.revoke_key(first.id).unwrap();
+    let again = fixture.engine.create_first_key(fixture.workspace, &new()).unwrap();
+    assert!(again.is_none(), "a revoked key is still a key");
+}
+
+#[test]
+fn a_key_that_must_exist_is_created_once() {
+    let fixture = fixture();
+    let chosen = NewKey { secret: KeySecret::chosen("correct horse battery"), ..new() };
+    for _ in 0..2 {
+        fixture.engine.ensure_key(fixture.workspace, &chosen).unwrap();
+    }
+    assert_eq!(fixture.engine.keys(fixture.workspace).unwrap().len(), 1);
+    // Without a chosen secret there is nothing to recognize it by.
+    fixture.engine.ensure_key(fixture.workspace, &new()).unwrap();
+    assert_eq!(fixture.engine.keys(fixture.workspace).unwrap().len(), 2);
+}
+
+#[test]
+fn a_request_is_authorized_from_one_snapshot() {
+    let fixture = fixture();
+    let (key, secret) = create(&fixture, &new()).unwrap();
+    let admit = |secret: &str, store| fixture.engine.admit(secret, store).unwrap();
+    let (principal, store) = admit(secret.reveal(), Some(fixture.store));
+    assert!(matches!(principal, Some(Principal::Key(found)) if found.id == key.id));
+    assert_eq!(store.map(|store| store.id), Some(fixture.store));
+    let (principal, store) = admit("a wrong secret", Some(fixture.store));
+    assert!(principal.is_none() && store.is_some());
+    let (principal, store) = admit(secret.reveal(), Some(StoreId::from_bits(1)));
+    assert!(principal.is_some() && store.is_none());
+    assert!(admit(secret.reveal(), None).1.is_none());
+}
+
+#[test]
+fn a_principal_expires_with_its_secret() {
+    let fixture = fixture();
+    let expires_at = Some(fixture.clock.now().plus(Duration::from_secs(10)));
+    let (_, secret) = create(&fixture, &NewKey { expires_at, ..new() }).unwrap();
+    let principal = fixture.engine.principal(secret.reveal()).unwrap().unwrap();
+    assert_eq!(principal.expires_at(), expires_at);
+    let (_, secret) = create(&fixture, &new()).unwrap();
+    let principal = fixture.engine.principal(secret.reveal()).unwrap().unwrap();
+    assert_eq!(principal.expires_at(), None);
+}
+
+/// A stamp would take a number of the feed that no change uses.
+#[test]
+fn keys_and_sessions_take_no_place_in_the_feed() {
+    let fixture = fixture();
+    let before = fixture.engine.newest_sequence().unwrap();
+    create(&fixture, &new()).unwrap();
+    fixture.engine.create_workspace(&name("another")).unwrap();
+    assert_eq!(fixture.engine.newest_sequence().unwrap(), before);
+    fixture.put("/a", "text");
+    assert_eq!(fixture.engine.newest_sequence().unwrap().0, before.0 + 1);
+    assert_eq!(fixture.engine.check().unwrap().problems, []);
+}
+
+#[test]
+fn a_clock_far_ahead_creates_no_keys_either() {
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    fixture.clock.advance(Duration::from_hours(24 * 3650));
+    assert_eq!(kind(create(&fixture, &new())), ErrorKind::StorageUnavailable);
+}

@@ -3,7 +3,7 @@
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition};
 use quipu_core::model::{Id as _, MemoryId, StoreId, View};
 use quipu_core::settings::Limits;
-use quipu_core::{Error, ErrorKind};
+use quipu_core::{Engine, Error, ErrorKind};
 
 use crate::support::{Fixture, actor, content, fixture, fixture_with, kind, path};
 
@@ -317,4 +317,68 @@ fn a_clock_that_goes_back_does_not_reorder_history() {
     assert!(second.updated_at > first.updated_at);
     assert!(second.version > first.version);
     assert_eq!(fixture.history(), ["created /a", "modified /a"]);
+}
+
+#[test]
+fn the_effect_tells_created_from_changed_and_unchanged() {
+    let fixture = fixture();
+    let put = |text: &str| {
+        let target = (&path("/a"), &content(text));
+        fixture.engine.put(&actor(), fixture.store, target, Precondition::None).unwrap().effect
+    };
+    assert_eq!(fixture.create("/b", "one").unwrap().effect, Effect::Created);
+    assert_eq!(
+        [put("one"), put("two"), put("two")],
+        [Effect::Created, Effect::Changed, Effect::Unchanged,]
+    );
+    let head = fixture.engine.memory_at(fixture.store, &path("/a"), View::Basic).unwrap();
+    let restore =
+        |version| fixture.engine.restore(&actor(), fixture.store, version, None).unwrap().effect;
+    assert_eq!(restore(head.version), Effect::Unchanged);
+    fixture.engine.delete(&actor(), fixture.store, head.id, Precondition::None).unwrap();
+    assert_eq!(restore(head.version), Effect::Created, "a deleted memory is created again");
+    let moved = fixture.engine.rename(&actor(), fixture.store, &path("/a"), &path("/c")).unwrap();
+    assert_eq!(moved[0].effect, Effect::Changed);
+    let same = fixture.engine.rename(&actor(), fixture.store, &path("/c"), &path("/c")).unwrap();
+    assert_eq!(same[0].effect, Effect::Unchanged);
+    assert!(Effect::Created.has_changed() && Effect::Changed.has_changed());
+    assert!(!Effect::Unchanged.has_changed());
+}
+
+#[test]
+fn a_precondition_needs_a_memory() {
+    let fixture = fixture();
+    let target = (&path("/none"), &content("text"));
+    let expected = Precondition::ContentIs(content("text").hash());
+    let put = fixture.engine.put(&actor(), fixture.store, target, expected);
+    assert_eq!(kind(put), ErrorKind::NotFound);
+    assert_eq!(fixture.text("/none"), None);
+}
+
+#[test]
+fn a_store_over_a_lowered_limit_can_be_cleaned_up() {
+    let generous = fixture();
+    for at in ["/1", "/2", "/3"] {
+        generous.put(at, "0123456789");
+    }
+    let limits = Limits {
+        memories_per_store_max: 1,
+        store_size_bytes_max: 10,
+        content_size_bytes_max: 8,
+        ..Limits::default()
+    };
+    let backend = std::sync::Arc::clone(generous.engine.backend());
+    let strict = Engine::new(backend, std::sync::Arc::clone(&generous.clock) as _, limits);
+    let put = |at: &str, text: &str| {
+        let target = (&path(at), &content(text));
+        strict.put(&actor(), generous.store, target, Precondition::None).map(drop)
+    };
+    assert_eq!(kind(put("/4", "new")), ErrorKind::LimitReached);
+    assert_eq!(kind(put("/1", "9876543210")), ErrorKind::ContentTooLarge);
+    put("/1", "shorter").unwrap();
+    assert_eq!(kind(put("/1", "longer!!")), ErrorKind::LimitReached);
+    strict.rename(&actor(), generous.store, &path("/2"), &path("/moved")).unwrap();
+    strict.delete_at(&actor(), generous.store, &path("/moved")).unwrap();
+    strict.delete_at(&actor(), generous.store, &path("/3")).unwrap();
+    put("/1", "longer!!").unwrap();
 }

@@ -251,3 +251,69 @@ fn pruning_removes_ended_sessions_and_keeps_authors() {
         assert_eq!(fixture.engine.session(id).is_ok(), is_kept, "{id}");
     }
 }
+
+#[test]
+fn a_draft_is_stored_once_and_only_when_it_is_needed() {
+    let fixture = fixture();
+    let draft = fixture.engine.draft_session(fixture.workspace, &new(&[fixture.store])).unwrap();
+    assert_eq!(draft.token, None);
+    assert_eq!(kind(fixture.engine.session(draft.id)), ErrorKind::NotFound);
+    for _ in 0..2 {
+        fixture.engine.record_session(&draft).unwrap();
+        assert_eq!(fixture.engine.session(draft.id).unwrap(), draft);
+    }
+    let archived = fixture.engine.archive_session(draft.id).unwrap();
+    fixture.engine.record_session(&draft).unwrap();
+    assert_eq!(
+        fixture.engine.session(draft.id).unwrap(),
+        archived,
+        "recording again changes nothing"
+    );
+    let unknown = fixture.engine.draft_session(fixture.workspace, &new(&[StoreId::from_bits(1)]));
+    assert_eq!(kind(unknown), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_limit_of_sessions_holds_for_drafts_too() {
+    let fixture = fixture_with(Limits { sessions_per_workspace_max: 1, ..Limits::default() });
+    let draft = fixture.engine.draft_session(fixture.workspace, &new(&[])).unwrap();
+    start(&fixture, &[]).unwrap();
+    assert_eq!(kind(fixture.engine.record_session(&draft)), ErrorKind::LimitReached);
+}
+
+#[test]
+fn an_archived_session_gets_no_new_token() {
+    let fixture = fixture();
+    let id = start(&fixture, &[]).unwrap();
+    let archived = fixture.engine.archive_session(id).unwrap();
+    fixture.clock.advance(DAY);
+    assert_eq!(fixture.engine.archive_session(id).unwrap(), archived);
+    assert_eq!(kind(fixture.engine.renew_token(id, None)), ErrorKind::InvalidInput);
+    let unknown = SessionId::from_bits(1);
+    assert_eq!(kind(fixture.engine.renew_token(unknown, None)), ErrorKind::NotFound);
+    assert_eq!(kind(fixture.engine.archive_session(unknown)), ErrorKind::NotFound);
+}
+
+#[test]
+fn an_update_without_a_change_does_not_touch_the_session() {
+    let fixture = fixture();
+    let id = start(&fixture, &[]).unwrap();
+    let before = fixture.engine.session(id).unwrap();
+    fixture.clock.advance(DAY);
+    let same = SessionUpdate { title: Some(before.title.clone()), ..SessionUpdate::default() };
+    assert_eq!(fixture.engine.update_session(id, &same).unwrap(), before);
+    let too_long = SessionUpdate { title: Some("x".repeat(501)), ..SessionUpdate::default() };
+    assert_eq!(kind(fixture.engine.update_session(id, &too_long)), ErrorKind::InvalidInput);
+    assert_eq!(fixture.engine.session(id).unwrap(), before);
+}
+
+#[test]
+fn a_clock_that_goes_back_does_not_date_a_session_before_itself() {
+    let fixture = fixture();
+    let id = start(&fixture, &[]).unwrap();
+    let before = fixture.engine.session(id).unwrap();
+    fixture.clock.set(before.updated_at.minus(DAY));
+    let update = SessionUpdate { title: Some("later".to_owned()), ..SessionUpdate::default() };
+    let after = fixture.engine.update_session(id, &update).unwrap();
+    assert_eq!(after.updated_at, before.updated_at);
+}

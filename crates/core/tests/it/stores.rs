@@ -244,3 +244,63 @@ fn an_unknown_store_is_not_found() {
     let update = StoreUpdate::default();
     assert_eq!(kind(fixture.engine.update_store(absent, &update)), ErrorKind::NotFound);
 }
+
+#[test]
+fn the_default_store_must_exist() {
+    let fixture = fixture();
+    let (engine, workspace) = (&fixture.engine, fixture.workspace);
+    let default = || engine.default_workspace().unwrap().default_store;
+    engine.set_default_store(workspace, Some(fixture.store)).unwrap();
+    assert_eq!(default(), Some(fixture.store));
+    let unknown = engine.set_default_store(workspace, Some(StoreId::from_bits(1)));
+    assert_eq!(kind(unknown), ErrorKind::NotFound);
+    assert_eq!(default(), Some(fixture.store));
+    engine.set_default_store(workspace, None).unwrap();
+    assert_eq!(default(), None);
+    let nowhere = engine.set_default_store(quipu_core::model::Id::from_bits(1), None);
+    assert_eq!(kind(nowhere), ErrorKind::NotFound);
+}
+
+#[test]
+fn an_archived_store_cannot_be_changed_and_an_update_to_the_same_is_a_no_op() {
+    let fixture = fixture();
+    let engine = &fixture.engine;
+    let before = engine.store(fixture.store).unwrap();
+    let sequence = engine.newest_sequence().unwrap();
+    let same = StoreUpdate { name: Some(before.name.clone()), ..StoreUpdate::default() };
+    assert_eq!(engine.update_store(fixture.store, &same).unwrap(), before);
+    assert_eq!(engine.newest_sequence().unwrap(), sequence);
+    engine.archive_store(fixture.store).unwrap();
+    assert_eq!(kind(engine.update_store(fixture.store, &same)), ErrorKind::StoreArchived);
+}
+
+#[test]
+fn the_last_deleted_store_of_a_name_is_the_one_that_is_restored() {
+    let fixture = fixture();
+    let (engine, workspace) = (&fixture.engine, fixture.workspace);
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let id = store(&fixture, "twice").id;
+        fixture.clock.advance(Duration::from_secs(1));
+        engine.delete_store(id).unwrap();
+        ids.push(id);
+    }
+    assert_eq!(engine.find_deleted_store(workspace, "twice").unwrap().store.id, ids[1]);
+    let by_id = engine.find_deleted_store(workspace, &ids[0].to_string()).unwrap();
+    assert_eq!(by_id.store.id, ids[0]);
+    let restored = engine.restore_store(workspace, &ids[0].to_string(), None).unwrap();
+    assert_eq!(restored.id, ids[0]);
+    assert_eq!(kind(engine.restore_store(workspace, "never", None)), ErrorKind::NotFound);
+}
+
+#[test]
+fn erasing_an_unknown_store_is_not_found_and_erasing_twice_neither() {
+    let fixture = fixture();
+    let engine = &fixture.engine;
+    assert_eq!(kind(engine.erase_store(StoreId::from_bits(1))), ErrorKind::NotFound);
+    fixture.put("/a", "text");
+    engine.erase_store(fixture.store).unwrap();
+    assert_eq!(kind(engine.erase_store(fixture.store)), ErrorKind::NotFound);
+    assert_eq!(engine.deleted_stores(fixture.workspace).unwrap(), []);
+    assert_eq!(engine.check().unwrap().problems, []);
+}

@@ -2,7 +2,7 @@
 
 use quipu_core::ErrorKind;
 use quipu_core::engine::Precondition;
-use quipu_core::model::{Id as _, VersionId, View};
+use quipu_core::model::{Content, Id as _, VersionId, View};
 
 use crate::support::{Fixture, actor, fixture, kind, path};
 
@@ -220,4 +220,98 @@ fn an_unknown_version_is_not_found() {
     );
     let redacted = fixture.engine.redact(&actor(), fixture.store, &[absent]);
     assert_eq!(kind(redacted), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_version_before_is_found_across_other_memories() {
+    let fixture = fixture();
+    let first = fixture.put("/a", "one");
+    fixture.put("/b", "between");
+    let second = fixture.put("/a", "two");
+    let version = |id| fixture.engine.version(fixture.store, id, View::Basic).unwrap();
+    let before = |id| fixture.engine.previous_version(&version(id), View::Full).unwrap();
+    let found = before(second.version).unwrap();
+    assert_eq!((found.id, found.content), (first.version, first.content));
+    assert!(before(first.version).is_none());
+}
+
+#[test]
+fn a_redacted_text_is_neither_compared_nor_restored() {
+    let fixture = fixture();
+    let (first, second) = (fixture.put("/a", "one\n"), fixture.put("/a", "two\n"));
+    fixture.engine.redact(&actor(), fixture.store, &[first.version]).unwrap();
+    let diff = |old, new| fixture.engine.diff(fixture.store, old, new);
+    assert_eq!(kind(diff(Some(first.version), second.version)), ErrorKind::InvalidInput);
+    assert_eq!(kind(diff(None, first.version)), ErrorKind::InvalidInput);
+    assert_eq!(diff(None, second.version).unwrap().added_count(), 1);
+    assert_eq!(kind(restore(&fixture, first.version)), ErrorKind::InvalidInput);
+    assert_eq!(kind(undo(&fixture, "/a")), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn an_undo_stops_where_retention_has_removed_versions() {
+    let fixture = fixture();
+    for number in 0..12 {
+        fixture.put("/a", &number.to_string());
+    }
+    fixture.clock.advance(std::time::Duration::from_hours(24 * 31));
+    assert_eq!(fixture.engine.prune().unwrap().versions_count, 2);
+    for expected in (2..=10).rev() {
+        undo(&fixture, "/a").unwrap();
+        assert_eq!(fixture.text("/a"), Some(expected.to_string()));
+    }
+    let refused = undo(&fixture, "/a").unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::NotFound);
+    assert!(refused.message().contains("no longer kept"), "{refused}");
+}
+
+#[test]
+fn undoing_nothing_is_refused() {
+    let fixture = fixture();
+    let only = fixture.put("/a", "one");
+    assert!(undo(&fixture, "/a").unwrap_err().message().contains("no change before"));
+    let unknown = quipu_core::model::MemoryId::from_bits(1);
+    let refused = fixture.engine.undo(&actor(), fixture.store, unknown, None);
+    assert_eq!(kind(refused), ErrorKind::NotFound);
+    assert_eq!(fixture.text("/a").as_deref(), only.content.as_ref().map(Content::as_str));
+}
+
+#[test]
+fn history_has_a_limit_and_names_the_last_memory_at_a_path() {
+    let fixture = fixture();
+    let old = fixture.put("/a", "one");
+    fixture.engine.delete_at(&actor(), fixture.store, &path("/a")).unwrap();
+    let history = |limit| fixture.engine.history(fixture.store, &path("/a"), limit).unwrap();
+    assert_eq!(history(10).len(), 2);
+    assert!(history(10).iter().all(|version| version.memory == old.id));
+    let new = fixture.put("/a", "two");
+    assert_eq!(history(10).iter().map(|version| version.memory).collect::<Vec<_>>(), [new.id]);
+    fixture.put("/a", "three");
+    assert_eq!(history(1).len(), 1);
+    let none = fixture.engine.history(fixture.store, &path("/none"), 1);
+    assert_eq!(kind(none), ErrorKind::NotFound);
+}
+
+#[test]
+fn refusals_are_listed_newest_first_for_stores_that_exist() {
+    let fixture = fixture();
+    let refusal = |store, path: &str| quipu_core::model::Refusal {
+        store,
+        at: quipu_core::Clock::now(&*fixture.clock),
+        path: path.to_owned(),
+        actor: actor(),
+        reason: "the text is too long".to_owned(),
+    };
+    for at in ["/1", "/2", "/3"] {
+        fixture.engine.note_refusal(&refusal(fixture.store, at)).unwrap();
+    }
+    let paths = |limit| -> Vec<_> {
+        let refusals = fixture.engine.refusals(fixture.store, limit).unwrap();
+        refusals.into_iter().map(|refusal| refusal.path).collect()
+    };
+    assert_eq!(paths(10), ["/3", "/2", "/1"]);
+    assert_eq!(paths(1), ["/3"]);
+    let unknown = quipu_core::model::StoreId::from_bits(1);
+    assert_eq!(kind(fixture.engine.note_refusal(&refusal(unknown, "/1"))), ErrorKind::NotFound);
+    assert_eq!(kind(fixture.engine.refusals(unknown, 1)), ErrorKind::NotFound);
 }
