@@ -1,8 +1,9 @@
 //! A backend that fails at a chosen step.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
@@ -33,39 +34,15 @@ pub struct FaultyBackend {
 }
 
 #[derive(Debug, Default)]
-struct Countdown {
-    remaining: AtomicU64,
-    /// Whether the transaction has a stamp and has not recorded its change yet.
-    is_stamped: AtomicBool,
-}
+struct Countdown(AtomicU64);
 
 impl Countdown {
     /// Takes one step; fails if it is the chosen one.
     fn step(&self) -> Result<(), Error> {
         let counted = |remaining: u64| remaining.checked_sub(1);
-        match self.remaining.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted) {
+        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted) {
             Ok(1) => Err(Error::new(ErrorKind::StorageUnavailable, "an injected fault")),
             Ok(_) | Err(_) => Ok(()),
-        }
-    }
-
-    fn require_unstamped(&self) {
-        let is_stamped = self.is_stamped.load(Ordering::SeqCst);
-        assert!(
-            !is_stamped,
-            "everything is read before the stamp is taken, and every stamp is used"
-        );
-    }
-
-    /// Keeps track of whether a stamp is outstanding.
-    fn called(&self, method: &str) {
-        match method {
-            "next_stamp" => {
-                self.require_unstamped();
-                self.is_stamped.store(true, Ordering::SeqCst);
-            }
-            "commit" | "record" => self.is_stamped.store(false, Ordering::SeqCst),
-            _ => {}
         }
     }
 }
@@ -78,18 +55,19 @@ impl FaultyBackend {
 
     /// Makes the `step`-th step from now fail; 0 means none.
     pub fn fail_at(&self, step: u64) {
-        self.countdown.remaining.store(step, Ordering::SeqCst);
+        self.countdown.0.store(step, Ordering::SeqCst);
     }
 
     /// Returns whether the fault has not occurred yet, and removes it.
     pub fn disarm(&self) -> bool {
-        self.countdown.remaining.swap(0, Ordering::SeqCst) > 0
+        self.countdown.0.swap(0, Ordering::SeqCst) > 0
     }
 
     fn run(&self, work: &mut WriteWork<'_>, writer: &mut dyn Writer) -> Result<(), Error> {
-        self.countdown.is_stamped.store(false, Ordering::SeqCst);
-        work(&mut FaultyWriter { inner: writer, countdown: &self.countdown })?;
-        self.countdown.require_unstamped();
+        let is_stamped = Cell::new(false);
+        let mut writer = FaultyWriter { inner: writer, countdown: &self.countdown, is_stamped };
+        work(&mut writer)?;
+        writer.before_read();
         // The last step is the commit.
         self.countdown.step()
     }
@@ -97,7 +75,6 @@ impl FaultyBackend {
 
 impl Backend for FaultyBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        self.countdown.is_stamped.store(false, Ordering::SeqCst);
         self.inner
             .read(&mut |reader| work(&FaultyReader { inner: reader, countdown: &self.countdown }))
     }
@@ -171,6 +148,35 @@ struct FaultyReader<'a> {
 struct FaultyWriter<'a> {
     inner: &'a mut dyn Writer,
     countdown: &'a Countdown,
+    /// Whether the transaction has a stamp and has not recorded its change yet.
+    is_stamped: Cell<bool>,
+}
+
+impl FaultyReader<'_> {
+    #[expect(clippy::unused_self, reason = "it stands where a writer checks")]
+    fn before_read(&self) {}
+}
+
+impl FaultyWriter<'_> {
+    fn before_read(&self) {
+        let is_stamped = self.is_stamped.get();
+        assert!(
+            !is_stamped,
+            "everything is read before the stamp is taken, and every stamp is used"
+        );
+    }
+
+    /// Keeps track of whether a stamp is outstanding.
+    fn before_write(&self, method: &str) {
+        match method {
+            "next_stamp" => {
+                self.before_read();
+                self.is_stamped.set(true);
+            }
+            "commit" | "record" => self.is_stamped.set(false),
+            _ => {}
+        }
+    }
 }
 
 /// Passes methods on to the inner reader or writer, each after one step.
@@ -180,14 +186,14 @@ macro_rules! stepping {
     )*};
     (@method read, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
         fn $name(&self $(, $argument: $type)*) -> Result<$answer, Error> {
-            self.countdown.require_unstamped();
+            self.before_read();
             self.countdown.step()?;
             self.inner.$name($($argument),*)
         }
     };
     (@method write, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
         fn $name(&mut self $(, $argument: $type)*) -> Result<$answer, Error> {
-            self.countdown.called(stringify!($name));
+            self.before_write(stringify!($name));
             self.countdown.step()?;
             self.inner.$name($($argument),*)
         }
