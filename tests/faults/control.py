@@ -1,4 +1,4 @@
-"""Lets calls of running processes fail: the other end of the control file of `shim.c`."""
+"""Injects failures into running processes, through the control file of `shim.c`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS_AT = LEFT_AT + LEFT.size
 
 @dataclass(frozen=True)
 class Fault:
-    """The n-th call of a kind fails, alone or with all that follow."""
+    """Makes the n-th call of a kind fail, alone or with all that follow."""
 
     kind: str
     nth: int
@@ -55,7 +55,7 @@ class Control:
         return COUNTS.unpack_from(self._memory, COUNTS_AT)[0]
 
     def counts(self) -> dict[str, int]:
-        """Returns how many calls of each kind there were since the last arming."""
+        """Returns the number of calls of each kind since a fault was last armed."""
         return dict(zip(KINDS, COUNTS.unpack_from(self._memory, COUNTS_AT)[1:]))
 
     def variables(self, shim: Path, root: Path) -> dict[str, str]:

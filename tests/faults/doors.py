@@ -1,4 +1,4 @@
-"""The doors of Quipu with one face: each makes one change of one memory and returns when it is acknowledged.
+"""The doors of Quipu behind one interface: each makes one change of one memory and returns when it is acknowledged.
 
 A door returns the id of the version, where it tells one. It raises `Refused` and `Down` as `live.py` says.
 """
@@ -57,7 +57,7 @@ class Rest(Door):
         return f"/v1/memory_stores/{self.store}"
 
     def _id(self, path: str) -> str:
-        # Another door may have made it, or a server that was killed before it told the id.
+        # Another door may have made it, or a server that was killed before it returned the id.
         if path not in self._ids:
             query = f"{self._base()}/memories?path_prefix={path.rsplit('/', 1)[0]}/&limit=100"
             listed = self.server.call("GET", query)["data"]
@@ -96,7 +96,7 @@ class Rest(Door):
 
 
 class SharedServer:
-    """A server for many threads. Whoever finds it dead starts it again."""
+    """A server for many threads. A thread that finds it dead restarts it."""
 
     def __init__(self, quipu: Quipu) -> None:
         self.quipu = quipu

@@ -54,7 +54,7 @@ class Round:
         return f"{chance.getrandbits(128):032x} {words}\n"
 
     def change(self, effects: dict[str, Optional[str]], operation: str, *arguments: str) -> Optional[str]:
-        """Tries one change; returns its version, or an empty one if the door tells none, if it was acknowledged."""
+        """Tries one change; returns its version, or an empty one if the door returns none, if it was acknowledged."""
         change = self.group.begin(effects)
         try:
             change.version = getattr(self.subject.door, operation)(*arguments)
@@ -102,7 +102,7 @@ class Round:
 
 
 class Subject:
-    """Somebody who works while calls fail."""
+    """A client that works while calls fail."""
 
     store = "notes"
     door: Door
@@ -121,7 +121,7 @@ class Subject:
 
 
 class OneServer:
-    """A server that is never started again: whoever lets it die has failed."""
+    """A server that is never restarted: its death is a failure."""
 
     def __init__(self, quipu: Quipu) -> None:
         self.server = Server(quipu)
@@ -203,7 +203,7 @@ class Commanding(Subject):
 
 
 def is_honest(refused: Refused) -> bool:
-    """Returns whether a command has told that it failed because of the disk."""
+    """Returns whether a command has reported that the disk failed."""
     return refused.code == STORAGE_EXIT_CODE or "the settings file" in str(refused)
 
 
@@ -339,7 +339,7 @@ class Others:
 
 
 class Sweep:
-    """All subjects and all faults. After a failure the subject begins anew, with other data."""
+    """All subjects and all faults. After a failure the subject starts over, with other data."""
 
     subjects: dict[str, Callable[[Trial], Subject]] = {
         "server": Serving,
@@ -364,7 +364,7 @@ class Sweep:
         return trial
 
     def note(self, trial: Trial, problems: list[str]) -> bool:
-        """Keeps what is no known defect; returns whether anything was wrong."""
+        """Records what is not a known defect; returns whether anything was wrong."""
         self.failures += [f"{problem} (in {trial.data})" for problem in unknown(problems)]
         return bool(problems)
 
@@ -389,7 +389,7 @@ class Sweep:
 
 
 def run(seed: str, count: Optional[int], work: Path, shim: Path) -> str:
-    """Lets `count` calls of each kind fail for each subject, or all of them, and returns a line of figures."""
+    """Lets `count` calls of each kind fail for each subject, or all of them, and returns a summary line."""
     sweep = Sweep(seed, count, work, shim)
     sweep.go_through_subjects()
     sweep.go_through_others()

@@ -35,7 +35,7 @@ DELAY_SECONDS_MAX = {"serve": 0.06, "mcp": 0.06, "tool": 0.06, "mount": 0.06, "s
 
 
 class Floor:
-    """Lets many work at once, or one alone."""
+    """A lock for many workers at once, or for one alone."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -82,7 +82,7 @@ class SharedMemory:
         quipu.run("put", self.path, "--new", "--store", "notes", text="begin\n", kind="renew")
 
     def append(self, door: Door) -> None:
-        """Appends one line; somebody else's change in between is no failure."""
+        """Appends one line; a conflict with another writer is not a failure."""
         with self._lock:
             token = f"{self._chance.getrandbits(128):032x}"
             self.begun.add(token)
@@ -103,7 +103,7 @@ class SharedMemory:
 
 
 class Run:
-    """The data directory, everybody who works on it, and the one who kills."""
+    """The data directory, its workers, and the killer."""
 
     def __init__(self, seed: str, work: Path) -> None:
         self.chance = random.Random(f"{seed} kills")
@@ -234,7 +234,7 @@ class Run:
 
 
 def run(seed: str, kills_count: int, work: Path) -> str:
-    """Kills so often and returns a line of figures."""
+    """Kills `kills_count` processes and returns a summary line."""
     everything = Run(seed, work)
     steps = [everything.step_of(writer) for writer in everything.writers] + [everything.upkeep]
     threads = [threading.Thread(target=everything.work_on, args=(step,)) for step in steps]

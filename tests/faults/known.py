@@ -1,4 +1,4 @@
-"""Defects that these tests have found and that are not mended yet.
+"""Known defects that these tests have found and that are not fixed yet.
 
 They are reported in a loud line and do not fail the stage. Whoever mends one removes its entry.
 """
@@ -19,7 +19,7 @@ seen: Counter[str] = Counter()
 
 
 def unknown(problems: list[str]) -> list[str]:
-    """Returns the problems that are no known defects, and counts the others."""
+    """Returns the problems that are not known defects, and counts the others."""
     found = []
     for problem in problems:
         for pattern, defect in KNOWN.items():

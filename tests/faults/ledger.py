@@ -1,4 +1,4 @@
-"""What was asked for and what was acknowledged, and whether a data directory agrees with it.
+"""What was requested and what was acknowledged, and whether a data directory agrees with it.
 
 Everything has two times: when it was begun, and when it was acknowledged, if it was. A data directory is
 compared with the ledger as of two times, too: what was acknowledged until `sure` must be there, and only what
@@ -22,7 +22,7 @@ FOREVER = float("inf")
 
 @dataclass
 class Attempt:
-    """Something that was asked for. Until it is acknowledged or refused, nobody knows."""
+    """A request. Until it is acknowledged or refused, its outcome is unknown."""
 
     begun: float
     clock: Callable[[], float]
@@ -93,7 +93,7 @@ class Group:
         return states
 
     def observe(self, actual: Texts) -> None:
-        """Takes what is there as the state of the group; fails if it cannot be."""
+        """Accepts what is there as the state of the group; fails if it is impossible."""
         states = self.states()
         assert present(actual) in states, explain(self, actual, states)
         gone: Texts = {path: None for state in states for path in state}
@@ -103,7 +103,7 @@ class Group:
 
 
 class Ledger:
-    """All that writers asked for."""
+    """All requests of all writers."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock

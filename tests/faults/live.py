@@ -82,7 +82,7 @@ class Running:
 
     @staticmethod
     def kill_leftovers() -> None:
-        """Ends what a failure has left running."""
+        """Stops what a failure has left running."""
         for running in Running.everywhere:
             running.kill_all()
         Running.everywhere.clear()

@@ -169,7 +169,7 @@ class Examiner:
         self._sound_backups: set[tuple[str, bytes]] = set()
 
     def problems(self, disk: Path, opened: Path, moment: float) -> list[str]:
-        """Examines a copy, so that the disk can be looked at again."""
+        """Examines a copy, so that the disk can be examined again."""
         shutil.copytree(disk, opened)
         data = opened / "data"
         tokens = self.ledger.erased_tokens(moment)

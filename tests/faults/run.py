@@ -6,7 +6,7 @@
 QUIPU_BINARY names the binary. Longer runs:
 
     QUIPU_FAULT_KILLS=1500    how often a process is killed (25)
-    QUIPU_FAULT_MOMENTS=200   at how many moments the power goes (20)
+    QUIPU_FAULT_MOMENTS=200   at how many moments the power is cut (20)
     QUIPU_FAULT_SWEEP=8       how many calls of each kind fail for each subject (1); `all` for all of them
     QUIPU_FAULT_SEED=…        repeats the choices of a run, which prints its seed. How processes and threads
                               take turns is up to the system, so the same seed makes a similar run, not the same one.

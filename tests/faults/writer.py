@@ -48,7 +48,7 @@ class Writer:
             change.refuse()
             raise
         except Down:
-            # There may be a version with this text whose id nobody told.
+            # There may be a version with this text whose id was never returned.
             self.unredactable.update(self._tokens(effects))
             raise
         self._acknowledge(change)

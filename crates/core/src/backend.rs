@@ -1,9 +1,14 @@
-//! What keeps the data.
+//! The contract of storage.
 //!
-//! A backend keeps rows and guarantees snapshots, atomicity and durability. It decides nothing:
-//! which change is allowed is the engine's business, and all of a write's reading, checking and
-//! changing happens in one run of [`Backend::write`], so no rule can be broken by two writers at
-//! once.
+//! A backend keeps rows and guarantees snapshot isolation, atomicity and durability. It decides
+//! nothing: which change is allowed is the engine's business. All of a write's reading, checking and
+//! changing happens in one run of [`Backend::write`], so two concurrent writers cannot break a rule
+//! together that each of them has checked alone.
+//!
+//! The trait is written for two kinds of backend, an embedded file and a database server. That is why
+//! order and time come from the backend, inside the transaction ([`Writer::next_stamp`]): a server's
+//! clients share no memory in which to count. It is why a write announces what it will read
+//! ([`Writer::read_ahead`]), and why erasing reports what it could not reach ([`Erasure`]).
 //!
 //! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
 
@@ -36,10 +41,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// time on one snapshot; the last run counts.
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error>;
 
-    /// Runs `work` on one snapshot if that needs neither a lock nor the disk, and returns `None`
-    /// otherwise; what `work` did until then does not count.
+    /// Runs `work` on one snapshot if that needs neither a lock nor I/O, and returns `None` otherwise;
+    /// what `work` did until then does not count.
     ///
-    /// It never waits, so it may be called where waiting would hold up others.
+    /// The snapshot holds every write that has returned, as that of [`read`](Self::read) does. This never
+    /// blocks, so it may be called on an async worker.
     fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>>;
 
     /// Runs `work` in a transaction that no other write of any process overlaps.
@@ -52,71 +58,83 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// transaction must be repeated, so it must not keep anything from an earlier run.
     fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error>;
 
-    /// Waits until a change with a higher sequence than `seen` is committed by any process, or
-    /// until `patience` ends, and returns the highest sequence.
+    /// Blocks until any process commits a change with a higher sequence than `seen`, or until the
+    /// timeout, and returns the highest sequence.
     ///
-    /// It returns at once if there is such a change already. Waiting uses no processor time.
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error>;
+    /// It returns immediately if there is such a change already. Waiting uses no processor time.
+    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error>;
 
-    /// Calls `look` now and after every commit of any process, whether or not it has a change, until
-    /// `look` returns `true` or `patience` ends.
+    /// Calls `is_done` now and after every commit of any process, whether or not it has a change, until
+    /// `is_done` returns `true` or the timeout passes.
     ///
-    /// A commit that completes while `look` runs is followed by another call. There may be more calls
-    /// than commits. An error of `look` is returned as it is. Waiting uses no processor time.
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error>;
+    /// A commit that completes while `is_done` runs is followed by another call. There may be more calls
+    /// than commits. An error of `is_done` is returned as it is. Waiting uses no processor time.
+    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error>;
 
-    /// Takes everything that was removed or redacted out of every file, and says what it looked at.
+    /// Takes everything that was removed or redacted out of all storage that the backend can reach, and
+    /// reports what it scanned and what is out of its reach.
     ///
-    /// When this returns `Ok`, no file of the backend holds a byte of text that no row holds, whatever
-    /// other processes have open. What was [pending](Reader::pending_erasures) stays so until
+    /// When this returns `Ok`, nothing that it scanned holds a byte of text that no row holds, whatever
+    /// other processes have open. What was [pending](Reader::pending_erasures) stays pending until
     /// [`note_erased`](Self::note_erased).
     fn erase(&self) -> Result<Erasure, Error>;
 
-    /// Notes that erasures are done, here and wherever something was derived from the text. What was
-    /// removed since stays pending.
+    /// Records that erasures are complete, here and in everything derived from the text. What was removed
+    /// since stays pending.
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error>;
 
-    /// Returns how the storage is doing; fails if it cannot be written now.
+    /// Returns the health and the size of the storage; fails if it cannot be written now.
     fn condition(&self) -> Result<Condition, Error>;
 
-    /// Looks for damage that the engine cannot see through the other methods, such as a broken
+    /// Looks for damage that the engine cannot see through the other methods, such as a corrupt
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;
 
-    /// Computes the [`Usage`] of every store again.
+    /// Recomputes the [`Usage`] of every store.
     fn rebuild(&self) -> Result<(), Error>;
 
-    /// Writes a consistent copy of everything to a new file while others go on writing.
+    /// Writes a consistent copy of everything to a new file while others keep writing.
     fn backup(&self, target: &Path) -> Result<(), Error>;
 
-    /// Gives back the room that removed rows have left. Writers may have to wait meanwhile.
+    /// Returns the space of removed rows to the system and changes no row. Writers may have to wait
+    /// meanwhile.
     fn compact(&self) -> Result<(), Error>;
 
-    /// Finishes what is under way and closes everything. Whatever still uses the backend gets an
-    /// error from then on, and whoever waits for changes learns that there will be none. Other
-    /// processes go on.
+    /// Finishes what is under way and closes this handle. Every later call on it fails, and so does a
+    /// wait for changes that is under way. Other handles and other processes are not affected.
     fn close(&self) -> Result<(), Error>;
 }
 
-/// Text was removed and may still be in a file.
+/// A removal of text that may still be in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingErasure {
     /// The store.
     pub store: StoreId,
     /// The memory of which a version was redacted; `None` if the whole store was removed.
     pub memory: Option<MemoryId>,
-    /// How often that has happened, so that what is removed meanwhile is not taken for erased.
+    /// Grows with each removal, so that one that happens during an erasure is not taken for erased.
     pub count: u64,
 }
 
-/// What erasing looked at.
+/// What an erasure achieved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erasure {
     /// Every file that may have held the text, and holds nothing of it now.
     pub scanned: Vec<ScannedFile>,
+    /// Copies that are out of reach, such as the log of a replica: for each, a sentence that says where
+    /// it is and how to get rid of it. Empty if every copy is in [`scanned`](Self::scanned).
+    pub unreachable: Vec<String>,
 }
 
-/// A file that was looked at from its first byte to its last.
+impl Erasure {
+    /// Adds what another part has erased.
+    pub fn extend(&mut self, other: Self) {
+        self.scanned.extend(other.scanned);
+        self.unreachable.extend(other.unreachable);
+    }
+}
+
+/// A file that was scanned from its first byte to its last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedFile {
     /// Its name.
@@ -141,7 +159,7 @@ pub type ReadWork<'a> = dyn FnMut(&dyn Reader) -> Result<(), Error> + 'a;
 pub type WriteWork<'a> = dyn FnMut(&mut dyn Writer) -> Result<(), Error> + 'a;
 
 /// What [`Backend::watch`] calls; returns whether the watch is over.
-pub type LookWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
+pub type WatchWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
 
 /// Reads a snapshot.
 ///
@@ -189,7 +207,7 @@ pub trait Reader {
     /// Returns the memories that the query selects, in byte order of their paths.
     fn memories(&self, store: StoreId, query: &MemoryQuery) -> Result<Vec<Memory>, Error>;
 
-    /// Returns up to `limit` memories that were neither written nor touched after `since`. Their
+    /// Returns at most `limit` memories that were neither written nor touched after `since`. Their
     /// texts are left out.
     fn unused_memories(
         &self,
@@ -200,7 +218,7 @@ pub trait Reader {
 
     /// Returns when a memory was last written or touched, if its store deletes unused memories;
     /// otherwise `None`.
-    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error>;
+    fn last_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error>;
 
     /// Returns a version of the store.
     fn version(&self, store: StoreId, id: VersionId, view: View) -> Result<Option<Version>, Error>;
@@ -208,7 +226,7 @@ pub trait Reader {
     /// Returns the versions that the query selects, the newest first.
     fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error>;
 
-    /// Returns up to `limit` refusals of a store, the newest first.
+    /// Returns at most `limit` refusals of a store, the newest first.
     fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error>;
 
     /// Returns a session.
@@ -232,7 +250,9 @@ pub trait Reader {
     /// Returns all keys of a workspace, the oldest first.
     fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error>;
 
-    /// Returns up to `limit` changes after a sequence, in their order.
+    /// Returns at most `limit` changes after a sequence, in order.
+    ///
+    /// Whether changes have been pruned in between is for [`oldest_change`](Self::oldest_change) to say.
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error>;
 
     /// Returns the cursor that was put under a name.
@@ -242,21 +262,25 @@ pub trait Reader {
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error>;
 
     /// Returns the sequence and the moment of the oldest change that is still in the feed; `None` if
-    /// there has been no change. Whoever has seen less must look at everything again.
+    /// there has been no change. A follower whose next sequence is lower has missed changes and must
+    /// start over.
     fn oldest_change(&self) -> Result<Option<(Sequence, Timestamp)>, Error>;
 
-    /// Returns when a memory of a store last changed, as far as versions that are kept tell; 1970 if
-    /// none ever did.
+    /// Returns when a memory of a store last changed, according to the versions that are kept; 1970 if
+    /// there are none.
     fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error>;
 
-    /// Returns of what text was removed that may still be in a file, in no particular order.
+    /// Returns the removals whose text may still be in a file, in no particular order.
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error>;
 }
 
 /// Changes what a [`Reader`] reads, inside one transaction. It reads its own changes.
 pub trait Writer: Reader {
-    /// Announces what the transaction is about to read, so that a backend over a network can read all of
-    /// it in one round trip. It changes nothing, and nothing depends on it but speed.
+    /// Announces what the transaction is about to read and change, so that a backend over a network can
+    /// lock the store and read all of it in one round trip.
+    ///
+    /// It changes no answer, neither before nor after the transaction's own changes: an embedded backend
+    /// does nothing here.
     fn read_ahead(&mut self, _: StoreId, _: Subject<'_>) -> Result<(), Error> {
         Ok(())
     }
@@ -265,8 +289,11 @@ pub trait Writer: Reader {
     ///
     /// The sequence is the one after the newest change. The moment is `now`, or the next one after the
     /// newest change if that is later, so moments never repeat and never go back. Until the
-    /// transaction ends, no other writer of any process gets the same. A backend may make other
-    /// writers wait from here on, so the engine calls this when everything has been checked.
+    /// transaction ends, no other writer of any process gets the same; a stamp whose transaction fails is
+    /// given out again, so the sequence has no gaps.
+    ///
+    /// On a server this takes the one counter that all writers share. So the engine calls it as late as
+    /// it can, when everything has been checked, and records the change before it asks for another stamp.
     fn next_stamp(&mut self, now: Timestamp) -> Result<Stamp, Error>;
 
     /// Adds or replaces a workspace.
@@ -291,7 +318,7 @@ pub trait Writer: Reader {
     /// The change feed gets an [`Event::Version`] and the store's usage follows.
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
-    /// Takes path, text, hash and size out of a version and notes who did it. Refusals that name the
+    /// Takes path, text, hash and size out of a version and records who did it. Refusals that name the
     /// path go with them. Erasing is pending from then on.
     fn redact(
         &mut self,
@@ -300,10 +327,10 @@ pub trait Writer: Reader {
         redaction: &Redaction,
     ) -> Result<(), Error>;
 
-    /// Notes that a memory was read at a moment. No version is made.
+    /// Records that a memory was read at a moment. No version is made.
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
 
-    /// Removes at most `limit` versions that the rule gives up, and returns how many there were.
+    /// Removes at most `limit` versions that the rule gives up, and returns how many it removed.
     /// Changes made before the same moment leave the feed, except the newest.
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
 
@@ -316,31 +343,35 @@ pub trait Writer: Reader {
     /// Removes a session. Versions keep it as their actor.
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error>;
 
-    /// Removes up to `limit` sessions that have been over since before a moment, and returns how many
-    /// there were. Over is a session that was archived, and one that has not changed and whose
-    /// token, if it has one, has expired or lost its key by revocation. Sessions that a version
-    /// names, as its author or as who redacted it, stay.
+    /// Removes at most `limit` sessions that ended before a moment, and returns how many it removed. A
+    /// session has ended when it was archived, or when it has not changed and its token, if it has one,
+    /// has expired or lost its key by revocation. Sessions that a version names, as its author or as who
+    /// redacted it, stay.
     fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error>;
 
     /// Adds or replaces a key.
     fn put_key(&mut self, key: &Key) -> Result<(), Error>;
 
-    /// Keeps a place in the feed under a name, in place of the one that was there.
+    /// Stores a place in the feed under a name, and replaces the one that was there.
     fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error>;
 
     /// Adds a change to the feed.
     fn record(&mut self, change: &Change) -> Result<(), Error>;
 }
 
-/// What a transaction on a store is about.
+/// What a transaction on a store is about, beside the store's row and its usage.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// The store itself.
+    /// Nothing that is known in advance.
     Store,
-    /// The memory at a path, or a new one there.
+    /// The memory at a path, and what overlaps it.
     At(&'a MemoryPath, View),
     /// A memory, by its id.
     Memory(MemoryId, View),
+    /// Two memories with their texts, by their ids.
+    Memories([MemoryId; 2]),
+    /// A version with its text, and its memory.
+    Version(VersionId),
 }
 
 /// The place and the moment of one change.

@@ -1,19 +1,19 @@
 //! The one source of time and randomness.
 //!
-//! Everything that depends on the moment or on chance goes through a [`Clock`], so that tests
-//! can say what time it is and what the next id will be.
+//! Everything that depends on time or chance goes through a [`Clock`], so that tests can set the time
+//! and know the next id.
 
 use std::fmt;
 use std::time::UNIX_EPOCH;
 
 use crate::model::Timestamp;
 
-/// Tells the time and gives random bytes.
+/// Provides the time and random bytes.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Returns the present moment. It may stand still or go back; the engine copes.
+    /// Returns the current time. It may stand still or go back; the engine copes.
     fn now(&self) -> Timestamp;
 
-    /// Fills the bytes with randomness that nobody can guess.
+    /// Fills the bytes with cryptographically secure randomness.
     fn fill_random(&self, bytes: &mut [u8]);
 
     /// Returns 128 random bits.
@@ -29,7 +29,10 @@ pub trait Clock: fmt::Debug + Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that the rule speaks of")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that everything else must use"
+    )]
     fn now(&self) -> Timestamp {
         // A clock before 1970 reads as 1970.
         let since_epoch = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
@@ -37,6 +40,6 @@ impl Clock for SystemClock {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("the operating system gives random bytes");
+        getrandom::fill(bytes).expect("the operating system provides random bytes");
     }
 }

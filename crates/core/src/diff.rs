@@ -40,14 +40,14 @@ pub enum Line<'a> {
 impl Diff {
     /// Compares two texts.
     ///
-    /// Where more than about 16,000 lines became about as many others, which no written text does,
-    /// they are one change: comparing them would take seconds if they repeat each other.
+    /// Where more than about 16,000 lines were replaced by about as many others, which does not happen to
+    /// text that people write, they are one change: comparing them would take seconds if lines repeat.
     pub fn new(old: &str, new: &str) -> Self {
         let lines = |text: &str| text.split_inclusive('\n').map(str::to_owned).collect();
         Self { old: lines(old), new: lines(new), changes: changes(old, new) }
     }
 
-    /// Tells whether the texts are equal.
+    /// Returns whether the texts are equal.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -77,7 +77,7 @@ impl Diff {
         lines_in(&self.new, range.start..range.end.min(self.new.len()))
     }
 
-    /// Returns the changes with up to `context` unchanged lines around each.
+    /// Returns the changes with at most `context` unchanged lines around each.
     pub fn hunks(&self, context: usize) -> Vec<Hunk<'_>> {
         let mut groups: Vec<Vec<&(Range<usize>, Range<usize>)>> = Vec::new();
         for change in &self.changes {
@@ -114,7 +114,7 @@ impl Diff {
     }
 }
 
-/// How many pairs of lines are compared at most, apart from equal beginnings and endings.
+/// The maximum number of pairs of lines to compare, after a common prefix and suffix are stripped.
 const COMPARED_PAIRS_MAX: usize = 16_384 * 16_384;
 
 fn changes(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_line_break_at_the_end_is_said() {
+    fn a_missing_newline_at_the_end_is_marked() {
         let expected = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n";
         assert_eq!(unified("a", "a\n"), expected);
     }

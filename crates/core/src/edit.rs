@@ -1,24 +1,24 @@
-//! Edits of a text as pure functions: replacing a piece that must be unique, inserting lines.
+//! Edits of a text as pure functions: replacing a unique substring, inserting lines.
 //!
-//! All take time linear in the size of the text, whatever it holds. Lines end with LF only.
+//! All take linear time, whatever the text is. Lines end with LF only.
 
-/// What a replacement made.
+/// The result of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     /// The new text.
     pub text: String,
-    /// The line, counted from 1, on which the replaced piece began.
+    /// The line, counted from 1, on which the replacement begins.
     pub line: usize,
 }
 
 /// Why nothing was replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplaceError {
-    /// The piece to replace is empty, so it is everywhere.
+    /// The text to replace is empty, so it is everywhere.
     Empty,
-    /// The piece is not in the text.
+    /// It does not occur.
     Missing,
-    /// The piece is in the text more than once, also overlapping itself.
+    /// It occurs more than once; overlapping occurrences count.
     Several {
         /// The line of each occurrence, counted from 1.
         lines: Vec<usize>,
@@ -26,6 +26,9 @@ pub enum ReplaceError {
 }
 
 /// Replaces the only occurrence of `old` by `new`.
+///
+/// Overlapping occurrences count as several, which `str::matches` does not see: replacing `aa` in `aaa`
+/// has two possible results, and the caller must say which is meant.
 pub fn replace(text: &str, old: &str, new: &str) -> Result<Replaced, ReplaceError> {
     if old.is_empty() {
         return Err(ReplaceError::Empty);
@@ -43,7 +46,7 @@ pub fn replace(text: &str, old: &str, new: &str) -> Result<Replaced, ReplaceErro
     }
 }
 
-/// Returns the line, counted from 1, of each offset; the offsets grow.
+/// Returns the line, counted from 1, of each offset; the offsets are sorted.
 fn lines_of(text: &str, offsets: &[usize]) -> Vec<usize> {
     let mut line = 1;
     let mut counted = 0;
@@ -55,10 +58,10 @@ fn lines_of(text: &str, offsets: &[usize]) -> Vec<usize> {
     offsets.iter().map(line_at).collect()
 }
 
-/// Returns where `pattern` begins in `text`, overlapping occurrences among them.
+/// Returns where `pattern` begins in `text`, including overlapping occurrences.
 ///
-/// This is the algorithm of Knuth, Morris and Pratt: it never looks back in the text, so even a text
-/// of one letter and a pattern of the same letter take linear time.
+/// This is the algorithm of Knuth, Morris and Pratt. Repeating `str::find` from the next character would
+/// be quadratic for a text and a pattern of a single repeated letter.
 fn occurrences(text: &[u8], pattern: &[u8]) -> Vec<usize> {
     let borders = borders(pattern);
     let mut found = Vec::new();
@@ -72,8 +75,8 @@ fn occurrences(text: &[u8], pattern: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Returns, for each length of a beginning of the pattern, the length of its longest shorter
-/// beginning that is also its end.
+/// Returns, for each prefix of the pattern by its length, the length of its longest proper prefix that is
+/// also its suffix.
 fn borders(pattern: &[u8]) -> Vec<usize> {
     let mut borders = vec![0, 0];
     let mut matched = 0;
@@ -97,14 +100,14 @@ fn advance(pattern: &[u8], borders: &[usize], mut matched: usize, byte: u8) -> u
     }
 }
 
-/// Says that a line to insert after does not exist.
+/// The error for a line number that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertError {
-    /// How many lines the text has; the empty one after a final line break does not count.
+    /// How many lines the text has; the empty one after a final newline does not count.
     pub lines_count: usize,
 }
 
-/// Returns how many lines a text has; the empty one after a final line break does not count.
+/// Returns how many lines a text has; the empty one after a final newline does not count.
 pub fn lines_count(text: &str) -> usize {
     let body = text.strip_suffix('\n').unwrap_or(text);
     if text.is_empty() { 0 } else { body.matches('\n').count() + 1 }
@@ -112,7 +115,7 @@ pub fn lines_count(text: &str) -> usize {
 
 /// Inserts lines after line number `after`; 0 means before the first.
 ///
-/// Line breaks at the end of `addition` are dropped, and the result always ends with one.
+/// Newlines at the end of `addition` are dropped, and the result always ends with one.
 pub fn insert(text: &str, after: i64, addition: &str) -> Result<String, InsertError> {
     let lines_count = lines_count(text);
     let after = usize::try_from(after).ok().filter(|after| *after <= lines_count);

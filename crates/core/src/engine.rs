@@ -1,6 +1,6 @@
 //! The engine: every door ends here.
 //!
-//! Its methods are plain calls that either do all of what they say or nothing, and report why.
+//! Its methods are plain synchronous calls that are atomic: they do everything, or nothing and say why.
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
 mod check;
@@ -29,15 +29,15 @@ use crate::{Error, ErrorKind};
 use quipu_screen::Finding;
 
 pub use check::{CheckReport, Problem, Remedy};
-pub use feed::{News, Position};
+pub use feed::{FeedEntry, Position};
 pub use keys::{NewKey, Principal};
-pub use listing::{ListQuery, Seen};
+pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
 pub use places::{Replaced, Survivor};
 pub use retention::Pruned;
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
-    SessionUpdate, TokenWish,
+    SessionToken, SessionUpdate,
 };
 pub use stores::{NewStore, StoreUpdate};
 
@@ -45,39 +45,39 @@ use transaction::{Ledger, Transaction};
 use uses::Uses;
 use waiting::Restriction;
 
-/// The one way to read and change what Quipu keeps.
+/// The only way to read and change stored data.
 #[derive(Clone, Debug)]
 pub struct Engine {
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    /// What must forget redacted text too.
+    /// What must be erased along with redacted text.
     derived: Option<Arc<dyn Derived>>,
-    /// Readings that are not written down yet.
+    /// Reads that have not been recorded yet.
     uses: Arc<Uses>,
     /// Set if this engine must not block; see [`waiting`].
     restriction: Option<Restriction>,
 }
 
-/// A part of a longer list.
+/// A page of a longer list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T, C> {
-    /// The things of this part.
+    /// The items of this page.
     pub items: Vec<T>,
-    /// Where the next part begins; `None` at the end.
+    /// Where the next page begins; `None` on the last one.
     pub next: Option<C>,
 }
 
-/// What a write left behind.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The memory as it is now, with its text.
     pub memory: Memory,
     /// Whether a version was made.
     pub effect: Effect,
-    /// The credentials that screening found in the text, whatever the store does with them.
+    /// The credentials that were found in the text, whatever the store does about them.
     pub findings: Vec<Finding>,
-    /// What the store does with them.
+    /// What the store does about them.
     pub policy: SecretPolicy,
 }
 
@@ -94,8 +94,7 @@ impl Effect {
 /// Whether a write changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The memory is new, or was brought back: its first version was made, or its first after a
-    /// deletion.
+    /// The memory is new or was restored: this is its first version, or its first after a deletion.
     Created,
     /// One version of an existing memory was made.
     Changed,
@@ -104,35 +103,35 @@ pub enum Effect {
 }
 
 impl Engine {
-    /// Makes an engine over a backend.
+    /// Creates an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let uses = Arc::default();
         Self { backend, clock, limits, derived: None, uses, restriction: None }
     }
 
-    /// Returns the same engine, which from now on has something derived forget redacted text too.
+    /// Returns the same engine, which from now on also erases redacted text from `derived`.
     #[must_use]
     pub fn with_derived(self, derived: Arc<dyn Derived>) -> Self {
         Self { derived: Some(derived), ..self }
     }
 
-    /// Returns the backend, for what is no business of the rules.
+    /// Returns the backend, for administration that no rule applies to.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
 
-    /// Returns the limits that writes are held to.
+    /// Returns the limits that apply to writes.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Returns how the storage is doing; fails if it cannot be read or written now.
+    /// Returns the health of the storage; fails if it cannot be read or written now.
     pub fn condition(&self) -> Result<Condition, Error> {
         self.newest_sequence()?;
         self.backend.condition()
     }
 
-    /// Returns the present moment.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -156,7 +155,7 @@ impl Engine {
         self.write_for(Purpose::Change, work)
     }
 
-    /// Removes something, which must be possible on a full disk too.
+    /// Like [`write`](Self::write), for work that removes something and must be possible on a full disk.
     fn remove<T>(&self, work: impl FnMut(&mut Ledger<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.write_for(Purpose::Removal, work)
     }
@@ -220,7 +219,8 @@ fn no_store(id: StoreId) -> Error {
         .with_hint("list the stores to see which exist")
 }
 
-/// Lets a caller's own error pass through a transaction, which it ends.
+/// Returns the error that rolls back a transaction when a caller's closure has failed with an error of
+/// its own type.
 fn aborted() -> Error {
     Error::new(ErrorKind::InvalidInput, "the caller refused the change")
 }

@@ -1,6 +1,6 @@
 //! The one error type, named by what the caller can do about it.
 //!
-//! A message and a hint may be shown to anybody, a model among them: they hold no host path, no
+//! A message and a hint may be shown to anybody, including a model: they contain no host path, no
 //! SQL and no secret. What went wrong underneath is the source, for logs.
 
 use std::fmt;
@@ -51,7 +51,7 @@ pub enum ErrorKind {
     HeadNotRedactable,
     /// The caller may not do this.
     AccessDenied,
-    /// The version is redacted, but its text may still be in a file; the erasing must be repeated.
+    /// The version is redacted, but its text may still be in a file; the erasure must be repeated.
     EraseIncomplete,
     /// The disk is full; free some space.
     StorageFull,
@@ -88,7 +88,7 @@ impl ErrorKind {
         ]
     }
 
-    /// Returns the word for it that programs may rely on.
+    /// Returns its stable name, for programs.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::InvalidInput => "invalid_input",
@@ -112,17 +112,17 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// Makes an error with a message that is lower case and has no full stop.
+    /// Creates an error with a message that is lower case and has no full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Parts { kind, message: message.into(), hint: None, source: None }))
     }
 
-    /// Makes the error for a request that breaks a rule.
+    /// Creates the error for a request that breaks a rule.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidInput, message)
     }
 
-    /// Makes the error for a thing that does not exist.
+    /// Creates the error for something that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }

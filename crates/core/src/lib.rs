@@ -1,8 +1,8 @@
 //! Quipu's model, rules and engine.
 //!
 //! This crate knows what a store, a memory and a version are and which changes are allowed. It
-//! does no I/O of its own: a [`Backend`] keeps the data, a [`Clock`] gives time and randomness,
-//! and the doors (REST, MCP, mount, CLI) live in other crates and end in [`Engine`]'s methods.
+//! does no I/O of its own: a [`Backend`] stores the data, a [`Clock`] provides time and randomness,
+//! and the doors (REST, MCP, mount, CLI) live in other crates and call [`Engine`]'s methods.
 //!
 //! Reading order: [`model`], [`backend`], [`engine`].
 

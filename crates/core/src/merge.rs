@@ -1,23 +1,26 @@
 //! Three-way merge of texts, line by line.
 //!
-//! Two texts that come from the same base are joined: what only one of them changed is taken from
-//! it. Where both changed the same lines, or lines that touch, in different ways, no rule can know
-//! what is meant, and the caller decides.
+//! Merges two texts that were derived from the same base: what only one of them changed is taken from
+//! it. Where both changed the same or adjacent lines in different ways, no rule can know what is meant,
+//! and the caller decides.
+//!
+//! Adjacent changes conflict, as in git: of two neighboring lines that were edited by two people, each
+//! was written with the old text of the other in view.
 
 use std::ops::Range;
 
 use crate::diff::Diff;
 
-/// What became of a merge.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// The text with the changes of both sides.
     Clean(String),
-    /// Where the sides contradict each other, in order; there is at least one place.
+    /// The conflicts, in order; there is at least one.
     Conflicted(Vec<Conflict>),
 }
 
-/// A place that both sides changed in different ways, as lines counted from 0.
+/// A region that both sides changed in different ways, as lines counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// Which lines of the base it covers.
@@ -28,7 +31,7 @@ pub struct Conflict {
     pub theirs: Range<usize>,
 }
 
-/// Joins the changes that two texts made to a base.
+/// Merges the changes that two texts made to a base.
 ///
 /// Lines keep their line breaks, whatever kind, and a missing one at the end is a change like any
 /// other. The result does not depend on which side is called ours.
@@ -61,7 +64,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str) -> Merged {
     Merged::Clean(text)
 }
 
-/// Returns the places that any side changed; changes that overlap or touch are one place.
+/// Returns the regions that either side changed; changes that overlap or touch are one region.
 fn regions(ours: &Diff, theirs: &Diff) -> Vec<Conflict> {
     let mut sides = [Side::new(ours), Side::new(theirs)];
     let mut regions = Vec::new();
@@ -78,9 +81,9 @@ fn regions(ours: &Diff, theirs: &Diff) -> Vec<Conflict> {
 /// A walk along the changes of one side.
 struct Side<'a> {
     rest: &'a [(Range<usize>, Range<usize>)],
-    /// How far the walk has come, in the base and in the side's text.
+    /// The end of the last change that was taken, in the base and in the side's text.
     reached: (usize, usize),
-    /// The same where the place that is open now began to be looked for.
+    /// The end of the last region, likewise. From here to the next region both texts are equal.
     closed: (usize, usize),
 }
 
@@ -106,7 +109,8 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Returns what the side has in place of `base`, which holds all changes since the last call.
+    /// Ends a region and returns the lines of this side that correspond to `base`, which covers all
+    /// changes since the last call.
     fn close(&mut self, base: &Range<usize>) -> Range<usize> {
         let start = self.closed.1 + (base.start - self.closed.0);
         let end = self.reached.1 + (base.end - self.reached.0);
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_different_lines_are_joined() {
+    fn changes_of_different_lines_are_merged() {
         assert_eq!(clean("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n"), "A\nb\nC\n");
         assert_eq!(clean("a\nb\nc\n", "b\nc\n", "a\nb\nc\nd\n"), "b\nc\nd\n");
     }
@@ -191,10 +195,7 @@ mod tests {
         assert_eq!(clean(&empty_lines, &base, &empty_lines), base);
         let squares = |modulus: u32| -> String {
             let lines: Vec<_> = (0..15_000_u32).map(|n| (n * n % modulus).to_string()).collect();
-            lines.join(
-                "
-",
-            )
+            lines.join("\n")
         };
         let (scattered, shuffled) = (squares(97), squares(89));
         assert_eq!(clean(&scattered, &scattered, &shuffled), shuffled);

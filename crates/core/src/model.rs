@@ -1,7 +1,7 @@
-//! The nouns: values that are valid once they are built.
+//! The nouns: values that are valid by construction.
 //!
 //! `docs/model.md` explains them to users. Nothing here decides what may change; that is the
-//! engine's work.
+//! engine's job.
 
 mod actor;
 mod content;

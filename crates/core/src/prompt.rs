@@ -1,15 +1,15 @@
-//! The text that tells an agent how to use its memory.
+//! Instructions for an agent on how to use its memory.
 //!
 //! It goes into a system prompt: a short protocol, then what is attached and where.
 
 use crate::model::{Access, Attachment, Description, Instructions, Name, Store};
 
-/// What an agent is told.
+/// What goes into an agent's system prompt.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     /// The stores that it can use.
     pub stores: Vec<PromptStore>,
-    /// The only thing that it should remember, if that is restricted.
+    /// The only subject that it should remember, if there is one.
     pub topic: Option<String>,
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_said_is_left_out() {
+    fn unspecified_parts_are_left_out() {
         let stores = vec![store(Access::ReadWrite, "", " ")];
         let prompt = Prompt { stores, topic: None };
         let expected = "- `/mnt/memory/team-notes`: Team notes (you may read and write).";

@@ -1,23 +1,23 @@
-//! Limits and periods. Every one can be set; the defaults are those of the hosted service.
+//! Limits and retention periods. All are configurable; the defaults are those of the hosted service.
 
 use std::time::Duration;
 
-/// How much fits, and how long things are kept.
+/// Size limits and retention periods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long the text of a memory may be.
+    /// The largest text of a memory.
     pub content_size_bytes_max: u64,
     /// How many memories a store may hold.
     pub memories_per_store_max: u64,
-    /// How long all texts of a store's memories may be together.
+    /// The largest sum of the texts of a store's memories.
     pub store_size_bytes_max: u64,
-    /// How many stores a workspace may hold, archived and deleted ones among them.
+    /// How many stores a workspace may hold, including archived and deleted ones.
     pub stores_per_workspace_max: u64,
     /// How many stores may be attached to a session.
     pub stores_per_session_max: usize,
-    /// How many sessions a workspace may hold, archived ones among them.
+    /// How many sessions a workspace may hold, including archived ones.
     pub sessions_per_workspace_max: u64,
-    /// How long a session is kept that is over and that no version names.
+    /// How long a session is kept after it has ended, if no version names it.
     pub sessions_kept_for: Duration,
     /// How long the token of a session is valid.
     pub session_token_valid_for: Duration,
@@ -27,8 +27,8 @@ pub struct Limits {
     pub deleted_stores_kept_for: Duration,
     /// How many versions of a live memory are kept however old they are.
     pub versions_kept_min: u64,
-    /// How far the clock may be beyond the newest change. Changes cannot be dated back, so one that is
-    /// dated into the future by mistake would take all later ones along.
+    /// How far the clock may be ahead of the newest change. Moments never go back, so one write with a
+    /// wrong clock would drag all later ones into the future with it.
     pub clock_ahead_max: Duration,
 }
 

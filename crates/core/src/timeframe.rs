@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Returns the moment that a text means, looking back from `now`; `None` if it means none.
+/// Returns the moment that a text means, looking back from `now`; `None` if it is malformed.
 ///
 /// Days begin at midnight UTC and weeks on Monday. A span without `ago` means the same as with it.
 pub fn since(text: &str, now: Timestamp) -> Option<Timestamp> {
@@ -17,30 +17,30 @@ pub fn since(text: &str, now: Timestamp) -> Option<Timestamp> {
         "today" => return Some(midnight(now)),
         "yesterday" => return Some(midnight(now).minus(DAY)),
         "this week" => return Some(monday(now)),
-        "this month" => return beginning(now.to_string().get(..7)?),
-        "this year" => return beginning(&format!("{}-01", now.to_string().get(..4)?)),
+        "this month" => return month_start(now.to_string().get(..7)?),
+        "this year" => return month_start(&format!("{}-01", now.to_string().get(..4)?)),
         _ => {}
     }
     match span(text.strip_suffix("ago").unwrap_or(&text)) {
         Some(span) => Some(now.minus(span)),
-        None => text.to_uppercase().parse().ok().or_else(|| beginning(&text)),
+        None => text.to_uppercase().parse().ok().or_else(|| month_start(&text)),
     }
 }
 
 /// Returns when a month such as `2026-11` begins.
-fn beginning(month: &str) -> Option<Timestamp> {
+fn month_start(month: &str) -> Option<Timestamp> {
     format!("{month}-01").parse().ok()
 }
 
 fn monday(now: Timestamp) -> Timestamp {
     let midnight = midnight(now);
     let day_micros = i64::try_from(DAY.as_micros()).expect("a day is short");
-    // The first day of all was a Thursday.
+    // The epoch, 1970-01-01, was a Thursday.
     let days_since_monday = (midnight.as_micros().div_euclid(day_micros) + 3).rem_euclid(7);
     midnight.minus(DAY * u32::try_from(days_since_monday).unwrap_or_default())
 }
 
-/// Returns the length of time that a text means, such as `90d`, `3 hours` or `1 month`.
+/// Returns the duration that a text means, such as `90d`, `3 hours` or `1 month`.
 pub fn span(text: &str) -> Option<Duration> {
     let text = text.trim().trim_start_matches("last ").trim();
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn weeks_and_months_begin() {
+    fn weeks_months_and_years_have_a_start() {
         assert_eq!(check("this week").as_deref(), Some("2026-11-09T00:00:00Z"));
         assert_eq!(check("This month").as_deref(), Some("2026-11-01T00:00:00Z"));
         assert_eq!(check("this year").as_deref(), Some("2026-01-01T00:00:00Z"));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_mean_nothing() {
+    fn malformed_texts_are_refused() {
         for text in
             ["", "soon", "7", "d7", "7 moons", "99999999999d", "日本", "2026-13", "a", "b week"]
         {

@@ -8,10 +8,16 @@ mod check;
 mod clock;
 #[path = "it/conformance.rs"]
 mod conformance;
+#[path = "it/contents.rs"]
+mod contents;
+#[path = "it/erasing.rs"]
+mod erasing;
 #[path = "it/faults.rs"]
 mod faults;
 #[path = "it/feed.rs"]
 mod feed;
+#[path = "it/interleaving.rs"]
+mod interleaving;
 #[path = "it/keys.rs"]
 mod keys;
 #[path = "it/listing.rs"]
@@ -24,6 +30,10 @@ mod merging;
 mod model;
 #[path = "it/places.rs"]
 mod places;
+#[path = "it/properties.rs"]
+mod properties;
+#[path = "it/quirks.rs"]
+mod quirks;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/screening.rs"]

@@ -8,7 +8,7 @@ use std::future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_core::backend::Event;
-use quipu_core::engine::News;
+use quipu_core::engine::FeedEntry;
 use quipu_core::model::{MemoryPath, Operation, StoreId, View, WorkspaceId};
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
@@ -68,8 +68,8 @@ struct Touch<'n> {
     paths: [Option<&'n MemoryPath>; 2],
 }
 
-impl<'n> From<&'n News> for Touch<'n> {
-    fn from(news: &'n News) -> Self {
+impl<'n> From<&'n FeedEntry> for Touch<'n> {
+    fn from(news: &'n FeedEntry) -> Self {
         let is_list_changed = match news.change.event {
             Event::StoreDeleted => true,
             Event::StoreCreated | Event::StoreUpdated | Event::StoreArchived => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::request::Parts;
-use quipu_core::engine::{NewAttachment, NewSession, Principal, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken};
 use quipu_core::model::{Actor, KeyId, WorkspaceId};
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
@@ -120,7 +120,7 @@ impl Handler {
     ) -> Result<&Arc<DraftedSession>, ErrorData> {
         let draft = async || {
             let title = sessions::title(named);
-            let titled = NewSession::titled(&title, stores.to_vec(), TokenWish::None);
+            let titled = NewSession::titled(&title, stores.to_vec(), SessionToken::None);
             let new = NewSession { key, ..titled };
             let draft = move |engine: &Knowledge| engine.draft_session(workspace, &new);
             let drafted = self.mcp.pool().read(draft).await.map_err(interrupted)?;

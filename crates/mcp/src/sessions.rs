@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use quipu_core::Error;
-use quipu_core::engine::{NewSession, TokenWish};
+use quipu_core::engine::{NewSession, SessionToken};
 use quipu_core::model::{Actor, KeyId, SessionId, WorkspaceId};
 use rmcp::model::{ErrorData, Implementation};
 
@@ -51,7 +51,7 @@ impl Sessions {
         let session = match known.and_then(|place| sessions.remove(place)) {
             Some((_, session)) => session,
             None => {
-                let titled = NewSession::titled(title, Vec::new(), TokenWish::None);
+                let titled = NewSession::titled(title, Vec::new(), SessionToken::None);
                 let new = NewSession { key, ..titled };
                 client.engine.create_session(workspace, &new)?.0.id
             }

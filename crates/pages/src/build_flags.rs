@@ -9,7 +9,7 @@ const _: () = assert!(
      LIBSQLITE3_FLAGS=\"-DHAVE_FDATASYNC=1 -DSQLITE_ENABLE_DBPAGE_VTAB=1\""
 );
 
-/// Returns whether the flags for SQLite's build hold this one.
+/// Returns whether SQLite was built with this flag.
 const fn has(flag: &str) -> bool {
     let Some(flags) = option_env!("LIBSQLITE3_FLAGS") else { return false };
     let mut rest = flags.as_bytes();

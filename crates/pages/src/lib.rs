@@ -1,13 +1,14 @@
 //! Finds and clears the bytes of an SQLite file that belong to no row.
 //!
 //! `secure_delete` overwrites what is deleted, but when SQLite moves rows between pages, copies of them
-//! can stay in the unused room of a page. Redaction promises that no byte is left, so both files of
-//! Quipu, the database and the index, are looked at page by page. [`scan`] says what is left, which is
-//! also the proof that nothing is; [`clear`] clears it.
+//! can stay in the unallocated space of a page. Redaction promises that no byte is left, so both files of
+//! Quipu, the database and the index, are scanned page by page. [`scan`] reports what is left, which is
+//! also the proof that nothing is; [`clear`] zeroes it.
 //!
-//! Pages are read and written through SQLite's `sqlite_dbpage`. Opening the file a second time would not
-//! do: closing it again would drop this process's POSIX locks on it, and another process might then
-//! remove the log under us.
+//! Pages are read and written through SQLite's virtual table `sqlite_dbpage`. Opening the file a second
+//! time is the obvious way and a trap: POSIX locks belong to the process, so closing that second
+//! descriptor would drop SQLite's locks on the file, and another process might then reset the log under
+//! us.
 
 mod build_flags;
 mod log;
@@ -28,12 +29,12 @@ pub use walk::Remains;
 use page::Tree;
 use walk::Walk;
 
-/// Looks at every page that a connection sees.
+/// Scans every page of the snapshot that a connection sees.
 pub fn scan(connection: &Connection) -> Result<Remains> {
     let mut roots = connection.prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")?;
     let roots = roots.query_map([], |row| row.get(0).map(PageNumber))?;
     let roots = roots.collect::<Result<Vec<_>>>()?;
-    // Without `sqlite_dbpage`, nothing can be said about the pages.
+    // Without `sqlite_dbpage`, nothing can be proved about the pages.
     let Ok(mut pages) = connection.prepare("SELECT data FROM sqlite_dbpage") else {
         return Ok(Remains::Elsewhere);
     };
@@ -45,7 +46,7 @@ pub fn scan(connection: &Connection) -> Result<Remains> {
     Ok(walk.remains(&roots))
 }
 
-/// Clears the unused room of pages, where it holds anything.
+/// Zeroes the unallocated space of pages, where it holds anything.
 pub fn clear(connection: &Connection, pages: &BTreeSet<PageNumber>) -> Result<()> {
     let mut read = connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
     let mut write =
@@ -53,7 +54,7 @@ pub fn clear(connection: &Connection, pages: &BTreeSet<PageNumber>) -> Result<()
     for &number in pages {
         let page = read.query_row([number.0], |row| row.get::<_, Vec<u8>>(0)).optional()?;
         let Some(mut page) = page else { continue };
-        // What is no B-tree page any more was freed, and with that cleared.
+        // A page that is no longer part of a B-tree was freed, and `secure_delete` has zeroed it.
         if let Ok(tree) = Tree::read(number, &page)
             && tree.has_remains(&page)
         {
@@ -64,9 +65,10 @@ pub fn clear(connection: &Connection, pages: &BTreeSet<PageNumber>) -> Result<()
     Ok(())
 }
 
-/// Writes a database again from its rows, with its temporary copy beside it.
+/// Rewrites a database from its rows, with the temporary copy beside it.
 pub fn rebuild(connection: &Connection, database: &Path) -> Result<()> {
-    // The copy holds live rows only and has no name, but it may be too large for the memory.
+    // In a file, because the copy may not fit into memory. It is unlinked as soon as it is open and holds
+    // live rows only, so it leaves no removed text behind.
     if let Some(directory) = database.parent().and_then(Path::to_str) {
         connection.pragma_update(None, "temp_store_directory", directory)?;
     }

@@ -1,4 +1,4 @@
-//! Which pages a write-ahead log holds.
+//! Which pages are in a write-ahead log.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,8 +10,11 @@ use crate::page::PageNumber;
 const HEADER_SIZE: usize = 32;
 const FRAME_HEADER_SIZE: usize = 24;
 
-/// Returns the numbers of all pages that have a frame in a log, those of unfinished or outdated
-/// transactions among them. Whoever calls this keeps writers away.
+/// Returns the numbers of all pages that have a frame in a log.
+///
+/// Frames of uncommitted transactions and of earlier generations of the log count too: telling them apart
+/// takes salts and checksums, and clearing a page that needs no clearing is harmless. The caller keeps
+/// writers away.
 pub fn logged_pages(log: &Path, page_size: usize) -> io::Result<BTreeSet<PageNumber>> {
     let mut pages = BTreeSet::new();
     let file = File::open(log)?;

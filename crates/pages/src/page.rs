@@ -1,22 +1,25 @@
-//! The pages of SQLite's file format, as far as erasing needs them.
+//! The B-tree pages of SQLite's file format, as far as erasing needs them.
 //!
-//! A page of a B-tree has room that no cell uses: a gap between the cell pointers and the cells, free
-//! blocks, and fragments of up to three bytes. SQLite never reads that room, and `secure_delete` clears
+//! A B-tree page has space that no cell uses: the gap between the cell pointers and the cells, free
+//! blocks, and fragments of at most three bytes. SQLite never reads it, and `secure_delete` zeroes
 //! it when a cell is deleted, but moving cells between pages leaves copies there. This module finds
-//! such room in one page, and [`walk`](crate::walk) finds it in a whole file.
+//! such space in one page, and [`walk`](crate::walk) in a whole file.
+//!
+//! The space is what remains when everything that is used is subtracted. Collecting the free space that a
+//! page declares would miss the fragments, of which it has only the total size.
 //!
 //! The format is described at <https://www.sqlite.org/fileformat2.html>.
 
 use std::ops::Range;
 
-/// Where the header of the file ends, which only the first page has.
+/// The size of the file header, which only the first page has.
 const FILE_HEADER_SIZE: usize = 100;
 
-/// A page that is not what the format says it must be.
+/// A page that violates the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The place of a page in its file; the first is 1.
+/// The number of a page in its file; the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageNumber(pub u32);
 
@@ -36,14 +39,14 @@ enum Kind {
     LeafTable,
 }
 
-/// A B-tree page, read.
+/// A parsed B-tree page.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// The pages below it.
+    /// Its child pages.
     pub(crate) children: Vec<PageNumber>,
-    /// The chains of pages on which long rows of it go on.
+    /// The overflow chains of its long rows.
     pub(crate) overflows: Vec<Overflow>,
-    /// The bytes that belong to nothing.
+    /// The unallocated bytes.
     slack: Vec<Range<usize>>,
 }
 
@@ -57,7 +60,7 @@ pub(crate) struct Overflow {
 }
 
 impl Tree {
-    /// Reads a B-tree page.
+    /// Parses a B-tree page.
     pub(crate) fn read(number: PageNumber, page: &[u8]) -> Result<Self, Malformed> {
         let header = Header::read(number, page)?;
         let mut tree = Self { children: Vec::new(), overflows: Vec::new(), slack: Vec::new() };
@@ -79,7 +82,7 @@ impl Tree {
         }
         tree.slack.push(pointers_end..header.cells_start);
         let mut free = free_blocks(page, &header)?;
-        // A free block's own header says where the next one is, and how long this one is.
+        // The first four bytes of a free block are the offset of the next one and its own size.
         tree.slack.extend(free.iter().map(|block| block.start + 4..block.end));
         used.append(&mut free);
         used.sort_by_key(|range| range.start);
@@ -95,12 +98,12 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns whether bytes that belong to nothing hold something.
+    /// Returns whether any unallocated byte is not zero.
     pub(crate) fn has_remains(&self, page: &[u8]) -> bool {
         self.slack.iter().any(|range| !is_clear(page, range.clone()))
     }
 
-    /// Clears the bytes that belong to nothing.
+    /// Zeroes the unallocated bytes.
     pub(crate) fn clear(&self, page: &mut [u8]) {
         for range in &self.slack {
             if let Some(bytes) = page.get_mut(range.clone()) {
@@ -110,7 +113,7 @@ impl Tree {
     }
 }
 
-/// Returns whether a part of a page holds zeros only; a part that is not there does.
+/// Returns whether a range of a page is all zeros; a range outside of the page is.
 pub(crate) fn is_clear(page: &[u8], range: Range<usize>) -> bool {
     page.get(range).unwrap_or_default().iter().all(|byte| *byte == 0)
 }
@@ -139,7 +142,7 @@ impl Header {
         };
         let is_interior = matches!(kind, Kind::InteriorIndex | Kind::InteriorTable);
         let cells_start = match big_endian_16(page, start + 5)? {
-            // A page of 65,536 bytes is too long for the field.
+            // 65,536 does not fit into the field and is written as zero.
             0 => 65_536,
             offset => offset,
         };
@@ -168,7 +171,7 @@ struct Cell {
     overflow: Option<Overflow>,
 }
 
-/// No cell takes less room, so that it can become a free block.
+/// A cell is at least as large as the header of a free block, which it may become.
 const CELL_SIZE_BYTES_MIN: usize = 4;
 
 impl Cell {
@@ -203,8 +206,8 @@ impl Cell {
     }
 }
 
-/// Returns how many bytes of a row stand on its B-tree page. Quipu reserves no bytes of a page, so
-/// all of it is usable.
+/// Returns how many bytes of a row are stored on its B-tree page. Quipu reserves no bytes at the end of
+/// a page, so all of it is usable.
 fn local_size(kind: Kind, page_size: usize, payload: usize) -> Result<usize, Malformed> {
     let usable = page_size.checked_sub(35).ok_or(Malformed)?;
     let least = (page_size - 12) * 32 / 255 - 23;
@@ -226,7 +229,7 @@ fn free_blocks(page: &[u8], header: &Header) -> Result<Vec<Range<usize>>, Malfor
     let mut end = header.cells_start;
     while start != 0 {
         let size = big_endian_16(page, start + 2)?;
-        // They are in order, so the chain cannot go round in circles.
+        // Offsets must increase, so the chain cannot be a cycle.
         if start < end || size < 4 || start + size > page.len() {
             return Err(Malformed);
         }
@@ -237,7 +240,7 @@ fn free_blocks(page: &[u8], header: &Header) -> Result<Vec<Range<usize>>, Malfor
     Ok(blocks)
 }
 
-/// Reads a number of up to nine bytes, and returns how many it has.
+/// Reads a varint of at most nine bytes, and returns its value and its size.
 fn varint(page: &[u8], at: usize) -> Result<(u64, usize), Malformed> {
     let mut number = 0;
     for (index, byte) in page.get(at..).unwrap_or_default().iter().take(9).enumerate() {

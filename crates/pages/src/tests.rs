@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::*;
 
-/// What a random database goes through.
+/// A random change of a database.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u16, usize),
@@ -34,9 +34,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Clearing what belongs to nothing changes nothing, and leaves nothing.
+    /// Clearing changes no row and leaves no remains.
     #[test]
-    fn only_unused_room_is_cleared(steps in vec(step(), 1..300), bits in 9..14_u32) {
+    fn only_unallocated_space_is_cleared(steps in vec(step(), 1..300), bits in 9..14_u32) {
         let directory = tempfile::tempdir().unwrap();
         let connection = Connection::open(directory.path().join("random.db")).unwrap();
         connection.pragma_update(None, "page_size", 1 << bits).unwrap();

@@ -1,8 +1,8 @@
-//! The texts at which a credential may be found, and a quick way to find them all.
+//! The strings at which a credential may begin, and a fast way to find them all.
 //!
-//! There are some two hundred anchors. Whether one begins at a place is nearly always answered,
-//! with no, by looking up the two bytes there in a table. An automaton over all anchors, where each
-//! step waits for the one before, was measured at half the speed and a millisecond to build.
+//! There are about two hundred anchors. Whether one begins at an offset is nearly always answered with
+//! no by looking up the two bytes there in a table. An automaton over all anchors, in which each step
+//! depends on the one before, was measured at half the speed, and took a millisecond to build.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use crate::{SecretKind, assignments, blocks, connections, headers};
 pub(super) enum Rule {
     /// A token of the family may begin here.
     Token(&'static Family),
-    /// The function knows.
+    /// The function decides.
     Spot(Spot),
     /// A private key may begin here.
     Block,

@@ -2,7 +2,7 @@
 //! `export TOKEN=…`, `--secret …`, `<token>…</token>`.
 //!
 //! The name makes the claim and the value must bear it out; neither alone is enough. Values
-//! contain no operators, so every value belongs to one name and no text is read again and again.
+//! contain no operators, so every value belongs to one name and no text is read twice.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Private keys in armor: `-----BEGIN … PRIVATE KEY-----` to its end.
 //!
-//! Certificates and public keys wear the same armor and are no secrets. Neither is the first line
+//! Certificates and public keys have the same armor and are not secret. Neither is the first line
 //! alone, which documents quote: key material must follow it.
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Class {
     }
 }
 
-/// Returns the end of the one or two `=` that may be at `start` to fill up base64.
+/// Returns the end of the base64 padding at `start`: at most two `=`.
 pub(super) fn padding_end(bytes: &[u8], start: usize) -> usize {
     let rest = bytes.get(start..).unwrap_or_default();
     start + rest.iter().take(2).take_while(|byte| **byte == b'=').count()

@@ -1,5 +1,5 @@
 //! Credentials as requests carry them: bearer tokens, basic authentication, JSON web tokens,
-//! signed URLs, and the tokens of Telegram's bots, which have no prefix to tell them by.
+//! signed URLs, and the tokens of Telegram's bots, which have no prefix.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use crate::characters::{Class, before, begins_token, ends_token, is_word, paddin
 use crate::connections::is_real_password;
 use crate::randomness::{is_random, is_random_value};
 
-/// The base64url digits of the 32 bytes of a signature, without the `=` that fills them up.
+/// The base64url digits of the 32 bytes of a signature, without the padding.
 const SAS_DIGITS: usize = 43;
 const BASIC_SIZE_BYTES_MIN: usize = 8;
 const JWT_SIGNATURE_SIZE_BYTES_MIN: usize = 16;

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// What a credential opens.
 ///
-/// Ordered by how much the kind says: where two rules find the same text, the lesser kind, such
-/// as a GitHub token, is told rather than the greater, such as a value assigned to `token`.
+/// Ordered from specific to general: where two rules find the same text, the smaller kind, such as a
+/// GitHub token, is reported rather than the larger, such as a value assigned to `token`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SecretKind {
     /// A PEM, OpenSSH or PGP private key, from its first line to its last.
@@ -129,12 +129,12 @@ pub enum SecretKind {
 }
 
 impl SecretKind {
-    /// Returns the kind as a machine word, such as `aws-access-key`.
+    /// Returns the stable name of the kind, such as `aws-access-key`.
     pub fn as_str(self) -> &'static str {
         self.names().0
     }
 
-    /// The machine word and the words for people.
+    /// The stable name and the display name.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::PrivateKey => ("private-key", "private key"),
@@ -200,7 +200,7 @@ impl SecretKind {
     }
 }
 
-/// Writes the words for people, such as `AWS access key`, without an article.
+/// Writes the display name, such as `AWS access key`, without an article.
 impl fmt::Display for SecretKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.names().1)

@@ -3,8 +3,8 @@
 //! One pass looks for anchors: prefixes such as `ghp_`, names such as `password`, marks such as
 //! `://`. At each anchor a rule decides whether a credential is there. Rules read on from their
 //! anchor, stop at the first byte that does not fit, and are such that few of them read the same
-//! byte, so the whole takes time linear in the size of the text. What to do about a finding is
-//! left to the caller.
+//! byte, so the whole takes time linear in the size of the text. What to do about a finding is left
+//! to the caller.
 //!
 //! Texts are screened when they are written, by agents that write about credentials all the time.
 //! So a false alarm is as bad as a miss: placeholders, documented examples, hashes and ids pass.
@@ -28,7 +28,7 @@ use anchors::{ANCHORS, Rule};
 use characters::Class;
 pub use kind::SecretKind;
 
-/// A credential in a text. It says where, and never holds the credential itself.
+/// The position of a credential in a text; never the credential itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What it opens.
@@ -43,7 +43,8 @@ pub struct Finding {
 pub fn findings(text: &str) -> Vec<Finding> {
     let bytes = text.as_bytes();
     let mut spotted = Vec::new();
-    // What is before this is read: a private key, or an image that may hold anything by chance.
+    // Anchors before this are skipped: they are inside a private key, or inside an image, which may
+    // contain anything by chance.
     let mut read_until = 0;
     for (anchor, rule) in ANCHORS.in_text(bytes) {
         if anchor.start < read_until {
@@ -80,7 +81,7 @@ pub fn redacted(text: &str, findings: &[Finding]) -> String {
     result
 }
 
-/// Puts what the rules spotted in order, and joins what overlaps under the kind that says most.
+/// Sorts what the rules found, and merges overlaps under the most specific kind.
 fn merged(text: &str, mut spotted: Vec<(SecretKind, Range<usize>)>) -> Vec<Finding> {
     spotted.sort_by_key(|(_, span)| span.start);
     let mut findings: Vec<Finding> = Vec::new();

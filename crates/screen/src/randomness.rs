@@ -1,4 +1,4 @@
-//! Tells random text from words, patterns and placeholders.
+//! Distinguishes random text from words, patterns and placeholders.
 //!
 //! The shape of a token or the name in front of a value says that a credential could stand here;
 //! these tests say that one does, and not `your-api-key-here`, `xxxxxxxx` or `get_token_v2`.
@@ -12,7 +12,7 @@ const DISTINCT_MIN: usize = 8;
 const TELLING_PREFIX_SIZE_BYTES_MIN: usize = 4;
 /// Nor need a body this long.
 const TELLING_BODY_SIZE_BYTES_MIN: usize = 32;
-/// Values are shorter than this only if people made them up.
+/// Generated values are at least this long.
 const VALUE_SIZE_BYTES_MIN: usize = 16;
 /// The least Shannon entropy of a random value, in bits per character. Sixteen random hex digits
 /// have about 3.2, English text of the same length is not far below: see [`is_wordy`].
@@ -81,7 +81,7 @@ pub(super) fn is_random(body: &[u8]) -> bool {
 
 /// Returns whether a value that was assigned to the name of a credential is random.
 ///
-/// Stricter than [`is_random`], because nothing about the value itself gives it away.
+/// Stricter than [`is_random`], because nothing about the value itself marks it as a credential.
 pub(super) fn is_random_value(value: &[u8]) -> bool {
     let has = |class: fn(&u8) -> bool| value.iter().any(class);
     let is_mixed = if has(u8::is_ascii_digit) {

@@ -1,4 +1,4 @@
-//! The credentials that can be told by their own shape: a prefix, then runs of known characters.
+//! Credentials that are recognized by their own shape: a prefix, then runs of known characters.
 //!
 //! To add a provider, add a row to [`FAMILIES`]. Sizes are those that the provider documents or
 //! that its tokens are seen to have, with room upward where it says that they may grow.
@@ -15,9 +15,9 @@ use crate::randomness::is_body;
 /// Tokens of one shape.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// What they are.
+    /// The kind of credential.
     pub(super) kind: SecretKind,
-    /// How they begin: one prefix each.
+    /// The prefixes; a token begins with one of them.
     pub(super) prefixes: &'static [&'static str],
     /// What follows the prefix.
     body: &'static [Part],
@@ -27,14 +27,14 @@ pub(super) struct Family {
 
 /// A piece of a token's body.
 ///
-/// A run is read as far as it goes, so a byte that follows one is never of its class.
+/// A run is greedy, so the byte that follows one is never of its class.
 #[derive(Debug)]
 enum Part {
-    /// From so many to so many characters of a class.
+    /// Between a minimum and a maximum number of characters of a class.
     Run(Class, usize, usize),
     /// Exactly this text.
     Text(&'static str),
-    /// What fills up base64, if anything does.
+    /// The padding of base64, if there is any.
     Padding,
 }
 
@@ -43,7 +43,7 @@ enum Part {
 enum Secret {
     /// The prefix is part of the token.
     Whole,
-    /// The prefix only says what follows, as in a URL.
+    /// The prefix only announces the token, as in a URL.
     Body,
 }
 
@@ -74,7 +74,7 @@ impl Family {
         if !bytes.get(start).is_some_and(|byte| is_word(*byte)) {
             return true;
         }
-        // A run of base64 goes on over these, although they are no word characters.
+        // A run of base64 continues over these, although they are not word characters.
         let is_in_base64 = matches!(before(bytes, start, 1), Some(b'+' | b'/'))
             && matches!(self.body.first(), Some(Part::Run(Class::Base64, _, _)));
         begins_token(bytes, start) && !is_in_base64

@@ -14,7 +14,7 @@ use axum::response::Response;
 use futures_util::stream;
 use quipu_core::Error;
 use quipu_core::backend::Sequence;
-use quipu_core::engine::News;
+use quipu_core::engine::FeedEntry;
 use quipu_core::model::StoreId;
 use quipu_knowledge::Knowledge;
 use quipu_service::credential::Credential;
@@ -118,7 +118,7 @@ impl Follower {
     async fn missed(&mut self) -> Option<Bytes> {
         let (seen, credential) = (self.seen, self.credential.clone());
         let read = move |engine: &Knowledge| {
-            let news = engine.news(seen, BATCH)?;
+            let news = engine.feed_entries(seen, BATCH)?;
             // Checked after reading: a change that follows a revocation is then never delivered.
             Ok::<_, Error>(credential.is_valid(engine)?.then_some(news))
         };
@@ -157,7 +157,7 @@ impl Follower {
 
 impl Reader {
     /// Returns whether a change is selected by the query and visible to the caller.
-    fn is_subscribed(&self, news: &News) -> bool {
+    fn is_subscribed(&self, news: &FeedEntry) -> bool {
         let store = news.change.store;
         let is_wanted = self.store.is_none_or(|wanted| wanted == store);
         // A deleted store still has a workspace: other workspaces must not see its deletion.
@@ -168,7 +168,7 @@ impl Reader {
 }
 
 /// Serializes a change as an event.
-fn event(news: &News) -> String {
+fn event(news: &FeedEntry) -> String {
     let mut body = ChangeBody::from(&news.change);
     body.memory_version = news.version.as_ref().map(VersionBody::from);
     let data = serde_json::to_string(&body).expect("our shapes can be written as JSON");

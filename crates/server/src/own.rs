@@ -1,7 +1,7 @@
 //! Quipu's own routes below `/quipu`: the memory tool, store policies, undo, prompts, tokens.
 
 use quipu_core::Error;
-use quipu_core::engine::{NewAttachment, NewSession, Principal, StoreUpdate, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, StoreUpdate};
 use quipu_core::model::{Access, Instructions, MemoryPath, Role, Store, StorePolicy, VersionId};
 use quipu_core::prompt::{Prompt, PromptStore};
 use quipu_service::tool::{self, MEMORY_STORE, MemoryTool, Strings, ToolSettings};
@@ -71,7 +71,7 @@ pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
     let title = body.title.unwrap_or_else(|| "memory tool".to_owned());
     let new = NewSession {
         key: call.caller.key(),
-        ..NewSession::titled(&title, vec![attachment], TokenWish::Issue)
+        ..NewSession::titled(&title, vec![attachment], SessionToken::Issue)
     };
     let (session, token) = call.engine.create_session(call.caller.workspace, &new)?;
     Ok(json(&ToolSessionBody {

@@ -4,7 +4,7 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use quipu_core::Error;
 use quipu_core::backend::{Order, SessionQuery};
-use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionUpdate, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, SessionUpdate};
 use quipu_core::model::{Access, Instructions, Metadata, Session, SessionId, StoreId, View};
 use quipu_service::wire::{
     CreateSession, DeletedBody, ListBody, Object, ResourceParam, SessionBody, SessionDetails,
@@ -51,7 +51,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
         metadata: Metadata::new(body.metadata.unwrap_or_default()).map_err(Error::from)?,
         details: details.to_text(),
         attachments,
-        token: TokenWish::Issue,
+        token: SessionToken::Issue,
         key: call.caller.key(),
     };
     let (session, token) = call.engine.create_session(call.caller.workspace, &new)?;

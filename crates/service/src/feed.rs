@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quipu_core::Error;
 use quipu_core::backend::Sequence;
-use quipu_core::engine::{News, Position};
+use quipu_core::engine::{FeedEntry, Position};
 use quipu_knowledge::Knowledge;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
@@ -66,12 +66,12 @@ struct Batch {
 #[derive(Debug)]
 pub struct Item {
     /// The change and what it concerns.
-    pub news: News,
+    pub news: FeedEntry,
     text: OnceLock<String>,
 }
 
-impl From<News> for Item {
-    fn from(news: News) -> Self {
+impl From<FeedEntry> for Item {
+    fn from(news: FeedEntry) -> Self {
         Self { news, text: OnceLock::new() }
     }
 }
@@ -82,7 +82,7 @@ impl Item {
     }
 
     /// Returns the change as `write` serializes it, which happens once for all followers.
-    fn text(&self, write: fn(&News) -> String) -> &str {
+    fn text(&self, write: fn(&FeedEntry) -> String) -> &str {
         self.text.get_or_init(|| write(&self.news))
     }
 }
@@ -164,7 +164,7 @@ impl Feed {
             // A later subscriber starts at a later position.
             return Ok(newest.max(published));
         }
-        let news = engine.news(published, BATCH)?;
+        let news = engine.feed_entries(published, BATCH)?;
         let (Some(first), Some(last)) = (news.first(), news.last()) else {
             // Retention has removed them already.
             self.send(newest, newest, Vec::new());
@@ -226,7 +226,11 @@ impl Changes {
 
     /// Returns the concatenated texts of the changes that are wanted. Followers that want all of
     /// them share one buffer.
-    pub fn texts(&self, wants: impl Fn(&News) -> bool, write: fn(&News) -> String) -> Bytes {
+    pub fn texts(
+        &self,
+        wants: impl Fn(&FeedEntry) -> bool,
+        write: fn(&FeedEntry) -> String,
+    ) -> Bytes {
         let is_wanted = |item: &&Item| wants(&item.news);
         let wanted: Vec<_> = self.items().filter(is_wanted).map(|item| item.text(write)).collect();
         if wanted.len() < self.batch.items.len() {

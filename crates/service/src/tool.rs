@@ -12,7 +12,7 @@ mod strings;
 
 use std::num::NonZero;
 
-use quipu_core::engine::{Seen, Written};
+use quipu_core::engine::{PathContents, Written};
 use quipu_core::model::{Access, Actor, Content, Memory, MemoryPath, StoreId};
 use quipu_core::{Error, ErrorKind, edit};
 use quipu_knowledge::Knowledge;
@@ -117,13 +117,13 @@ impl MemoryTool {
     fn view(&self, fields: &Fields<'_>) -> Result<Text, Refusal> {
         let path = fields.path("path")?;
         let place = Place::parse(path)?;
-        match self.engine.look(self.store, place.memory_path(), LEVELS)? {
+        match self.engine.contents_at(self.store, place.memory_path(), LEVELS)? {
             None => Err(Refusal::ViewMissing { path: path.to_owned() }),
-            Some(Seen::Memory(memory)) => {
+            Some(PathContents::Memory(memory)) => {
                 let content = memory.content.expect("a look reads the text");
                 self.view_file(path, content.as_str(), fields.view_range()?)
             }
-            Some(Seen::Directory(items)) => {
+            Some(PathContents::Directory(items)) => {
                 let lines = listing::lines(&items, place.depth(), self.settings.strings);
                 Ok(Text::Directory { path: path.to_owned(), lines })
             }
@@ -163,7 +163,7 @@ impl MemoryTool {
     }
 
     fn is_taken(&self, path: &MemoryPath) -> Result<bool, Refusal> {
-        Ok(self.engine.look(self.store, Some(path), LEVELS)?.is_some())
+        Ok(self.engine.contents_at(self.store, Some(path), LEVELS)?.is_some())
     }
 
     fn str_replace(&self, fields: &Fields<'_>) -> Result<Text, Refusal> {

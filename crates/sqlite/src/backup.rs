@@ -1,4 +1,4 @@
-//! Copies of a database, and putting one in its place.
+//! Backups of a database, and restoring one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,11 +16,11 @@ pub(crate) fn backup(database: &Path, target: &Path) -> Result<(), Error> {
         return Err(exists());
     }
     let unfinished = target.with_added_extension("unfinished");
-    remove_if_there(&unfinished).map_err(unwritable)?;
+    remove_if_exists(&unfinished).map_err(unwritable)?;
     let finished =
         copy(database, &unfinished).and_then(|()| publish(&unfinished, target).map_err(unwritable));
-    // What was not published is of no use to anybody.
-    remove_if_there(&unfinished).map_err(unwritable)?;
+    // A partial copy is of no use to anybody.
+    remove_if_exists(&unfinished).map_err(unwritable)?;
     finished
 }
 
@@ -37,9 +37,9 @@ fn copy(database: &Path, target: &Path) -> Result<(), Error> {
     file.sync_all().or_storage_error()
 }
 
-/// Gives a finished file its name; fails if the name is taken, even since a moment ago.
+/// Gives a finished file its name; fails if the name is taken.
 fn publish(unfinished: &Path, target: &Path) -> io::Result<()> {
-    // A rename would replace what is there.
+    // A rename would replace a file that was created since the check; a link fails.
     fs::hard_link(unfinished, target)?;
     sync_directory(target)
 }
@@ -63,17 +63,17 @@ pub struct Restored {
     pub old_files: Option<PathBuf>,
 }
 
-/// Puts a backup in the place of the database of a data directory.
+/// Replaces the database of a data directory by a backup.
 ///
-/// The old database is moved aside with its log, which would otherwise be replayed over the
-/// backup. Nobody may have the data directory open.
+/// The old database is moved aside together with its log. Left in place, the log would be replayed over
+/// the backup and corrupt it. Nobody may have the data directory open.
 pub fn restore_backup(backup: &Path, directory: &Path) -> Result<Restored, Error> {
     check(backup)?;
     open::create_directory(directory)?;
     let database = directory.join(DATABASE_FILE);
-    let _unused = unused(&database)?;
+    let _lock = locked_exclusively(&database)?;
     let unfinished = directory.join("quipu.db.unfinished");
-    remove_if_there(&unfinished).or_storage_error()?;
+    remove_if_exists(&unfinished).or_storage_error()?;
     copy_file(backup, &unfinished).or_storage_error()?;
     let old_files = move_aside(directory).or_storage_error()?;
     fs::rename(&unfinished, &database).or_storage_error()?;
@@ -87,7 +87,7 @@ fn check(backup: &Path) -> Result<(), Error> {
         return Err(Error::invalid("there is no such backup file")
             .with_hint("name a file that `quipu backup` has written"));
     }
-    let connection = open::reader(backup, open::Changes::Impossible)?;
+    let connection = open::reader(backup, open::Mutability::Immutable)?;
     open::require_own(&connection)?;
     let problems = rows::verify(&connection).or_storage_error()?;
     match problems.first() {
@@ -100,9 +100,9 @@ fn check(backup: &Path) -> Result<(), Error> {
     }
 }
 
-/// Keeps others from opening a database; fails if a process has it open already. SQLite keeps a
-/// shared lock on it for as long as it does.
-fn unused(database: &Path) -> Result<Option<File>, Error> {
+/// Keeps others from opening a database; fails if a process has it open already, since SQLite holds a
+/// shared POSIX lock on an open database.
+fn locked_exclusively(database: &Path) -> Result<Option<File>, Error> {
     #[cfg(unix)]
     if database.exists() {
         use rustix::fs::{FlockOperation, fcntl_lock};
@@ -123,7 +123,7 @@ fn unused(database: &Path) -> Result<Option<File>, Error> {
     Ok(None)
 }
 
-/// How many old databases are kept aside.
+/// How many replaced databases may lie around before somebody must clean up.
 const ASIDE_MAX: u32 = 1000;
 
 /// Moves the database and its log into a new directory beside them.
@@ -139,7 +139,8 @@ fn move_aside(directory: &Path) -> io::Result<Option<PathBuf>> {
     let free = names.into_iter().find(|aside| !aside.exists());
     let aside = free.ok_or(io::ErrorKind::AlreadyExists)?;
     open::private_directory(&aside)?;
-    // The log first: a database without its log is older, but a log of another one is poison.
+    // The log first, in case this is interrupted: a database without its log is an older state, but one
+    // with the log of another database is corrupt.
     for name in there.iter().rev() {
         fs::rename(directory.join(name), aside.join(name))?;
     }
@@ -171,7 +172,7 @@ fn unwritable(error: io::Error) -> Error {
         .with_source(error)
 }
 
-fn remove_if_there(file: &Path) -> io::Result<()> {
+fn remove_if_exists(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

@@ -1,4 +1,4 @@
-//! What SQLite's and the file system's errors mean to a caller.
+//! Maps errors of SQLite and the file system to what the caller can do about them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl<T> StorageResult<T> for std::io::Result<T> {
 fn from_sqlite(error: rusqlite::Error) -> Error {
     let described = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => full(),
-        // Without a code it is a row that does not fit its type, which Quipu has not written.
+        // Without a code it is a value of the wrong type, which Quipu has not written.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => damaged(),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => not_writable(),
         Some(ErrorCode::CannotOpen) => not_openable(),
@@ -37,8 +37,8 @@ fn from_sqlite(error: rusqlite::Error) -> Error {
             | ErrorCode::DatabaseLocked
             | ErrorCode::FileLockingProtocolFailed,
         ) => busy(),
-        // The system could not read or write, for example. That passes, or the disk is broken; the
-        // database is not, so this must not send anybody to their backups.
+        // An I/O error, for example. It is transient, or the disk is failing; the database itself may be
+        // sound, so this must not send anybody to their backups.
         Some(_) => unavailable(),
     };
     described.with_source(error)
@@ -86,7 +86,7 @@ fn full() -> Error {
         .with_hint("free some space and try again")
 }
 
-/// Returns the error for a change where the last room of the disk is kept for removals.
+/// Returns the error for a change when the last space of the disk is reserved for removals.
 pub(crate) fn only_removals() -> Error {
     full().with_hint("free some space, or delete memories or stores: that still works")
 }
@@ -112,13 +112,13 @@ fn busy() -> Error {
         .with_hint("close programs other than Quipu that have the database open")
 }
 
-/// Returns the error for a writer that has waited for another one for too long.
+/// Returns the error for a writer whose deadline has passed while another one held the lock.
 pub(crate) fn held(waited: Duration, holder: Option<&Holder>) -> Error {
     let seconds = waited.as_secs_f64();
     let (who, hint) = match holder {
         Some(holder) => (holder.to_string(), holder.hint()),
         None => (
-            "another program that does not say who it is".to_owned(),
+            "another program that does not identify itself".to_owned(),
             "find out who has `quipu.lock` locked, and end it; reading still works".to_owned(),
         ),
     };
@@ -143,7 +143,7 @@ pub(crate) fn migrated(found: i64, known: i64) -> Error {
     Error::new(
         ErrorKind::StorageUnusable,
         format!(
-            "another Quipu has brought the database to schema {found} meanwhile, but this one \
+            "another Quipu has migrated the database to schema {found} meanwhile, but this one \
              knows {known}"
         ),
     )

@@ -1,9 +1,13 @@
-//! Whether the files of a data directory are still the ones that were opened.
+//! Detects that the files of a data directory are no longer the ones that were opened.
 //!
 //! An open file outlives its name: if somebody removes the database, moves a backup over it or
 //! removes the lock file, this process would go on with files that nobody else sees. Its writes
-//! would be acknowledged and gone, and it would not notice that a key was revoked. So writes look at
-//! the names before they begin and before they are acknowledged, and reads now and then.
+//! would be acknowledged and lost, and it would not notice that a key was revoked. SQLite does not
+//! check this in WAL mode.
+//!
+//! So writes compare device and inode of each name before they begin *and* before they are
+//! acknowledged: a check before alone would miss a file that is replaced during the commit. A cached
+//! read is a single `pread`, which four calls of `stat` would dwarf, so reads check every 100 ms.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,27 +17,27 @@ use quipu_core::Error;
 
 use crate::error::{self, StorageResult as _};
 
-/// The names of the files, and what was behind them when they were opened.
+/// The names of the files, and their identities when they were opened.
 #[derive(Debug)]
 pub(crate) struct Files {
     opened: Vec<(PathBuf, Identity)>,
     started_at: Instant,
-    /// When reads looked last, in milliseconds after the start.
-    looked_at: AtomicU64,
+    /// When a read last checked, in milliseconds since the start.
+    checked_at: AtomicU64,
 }
 
-/// What is the same for two names of one file.
+/// Equal for two names of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// How often reads look.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often reads check.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Files {
-    /// Notes what these names mean now.
+    /// Records the identities of these files.
     pub(crate) fn new(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, Error> {
         let mut opened = Vec::new();
         for path in paths {
@@ -41,11 +45,11 @@ impl Files {
                 opened.push((path, identity));
             }
         }
-        Ok(Self { opened, started_at: Instant::now(), looked_at: AtomicU64::new(0) })
+        Ok(Self { opened, started_at: Instant::now(), checked_at: AtomicU64::new(0) })
     }
 
-    /// Fails if a name means another file than when it was opened, or none.
-    pub(crate) fn require_same(&self) -> Result<(), Error> {
+    /// Fails if a name refers to another file than when it was opened, or to none.
+    pub(crate) fn require_unchanged(&self) -> Result<(), Error> {
         for (path, identity) in &self.opened {
             if Identity::of(path).or_storage_error()? != Some(*identity) {
                 return Err(error::replaced(path));
@@ -54,27 +58,28 @@ impl Files {
         Ok(())
     }
 
-    /// Like [`require_same`](Self::require_same), but looks only if the last look is a while ago.
-    pub(crate) fn require_same_lately(&self) -> Result<(), Error> {
+    /// Like [`require_unchanged`](Self::require_unchanged), but does nothing if the last check was recent.
+    pub(crate) fn require_unchanged_throttled(&self) -> Result<(), Error> {
         let now = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let every = u64::try_from(LOOK_EVERY.as_millis()).unwrap_or(u64::MAX);
-        if now < self.looked_at.load(Ordering::Relaxed).saturating_add(every) {
+        let every = u64::try_from(CHECK_INTERVAL.as_millis()).unwrap_or(u64::MAX);
+        if now < self.checked_at.load(Ordering::Relaxed).saturating_add(every) {
             return Ok(());
         }
-        self.require_same()?;
-        // Only what is right is remembered, so a failure is reported every time.
-        self.looked_at.store(now, Ordering::Relaxed);
+        self.require_unchanged()?;
+        // Only a success is remembered, so a failure is reported every time.
+        self.checked_at.store(now, Ordering::Relaxed);
         Ok(())
     }
 }
 
 impl Identity {
-    /// Returns what a name means; `None` if the system has no such notion.
+    /// Returns the identity behind a name; `None` on systems without inodes.
     #[cfg(unix)]
     fn of(path: &Path) -> std::io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
         match path.metadata() {
             Ok(file) => Ok(Some(Self { device: file.dev(), inode: file.ino() })),
+            // No file has inode 0, so a missing one differs from every other.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Ok(Some(Self { device: 0, inode: 0 }))
             }

@@ -1,21 +1,27 @@
-//! The queue of writers from many processes.
+//! The write lock between processes: a fair queue, a seqlock and a wake-up in one file.
 //!
-//! SQLite lets one writer in at a time; others must poll and may starve. So Quipu takes a file lock
-//! first, on which the kernel lets writers wait without using any processor time. The lock ends with
-//! its process, however that dies.
+//! **Lock.** SQLite admits one writer at a time; the others sleep and retry (`busy_timeout`), in no order,
+//! and the unlucky one starves. So a writer takes an exclusive `flock` on the lock file first, on which
+//! the kernel blocks without using any processor time. The kernel releases it with the
+//! process, however that dies, so there is no stale lock to clean up, as a file with a process id in it
+//! would leave.
 //!
-//! The kernel wakes those who wait, but a writer that leaves and comes back at once is faster than
-//! any of them. So there is a second lock, a turnstile: it is held while waiting for the first one,
-//! and whoever comes back must pass it too, behind the one who waits.
+//! **Fairness.** `flock` wakes its waiters, but a writer that releases the lock and takes it again is
+//! faster than any of them. Hence a second lock, the turnstile, which is held while waiting for the
+//! first: whoever comes back must pass the turnstile too, behind the one who waits in it.
 //!
-//! A process can also be stopped while it is inside, and then nobody gets in. So a wait has a
-//! deadline, and whoever is inside leaves its name in the file, for the error of those who have
-//! waited in vain.
+//! **Deadline.** A process can be stopped while it holds the lock, and then nobody gets in. So a wait
+//! has a deadline ([`TimedCall`]), and the holder leaves its name in the file for the error message of
+//! those whose deadline has passed.
 //!
-//! The lock file doubles as a seqlock and as the wake-up for followers: the number at its beginning
-//! is odd while a writer is inside, and another even one when nobody is. While it stands still, nothing
-//! has changed, which [`crate::recall`] relies on; and since it is written at each turn, watching the
-//! file is enough to learn of changes.
+//! **Seqlock.** The first eight bytes of the lock file are a count, odd while a writer is inside and the
+//! next even number afterwards. While it stands still, nothing has changed, which is what
+//! [`crate::recall`] relies on. SQLite's own `PRAGMA data_version` would need a connection
+//! and a read transaction to say the same; this is one `pread`. A writer that dies inside
+//! leaves the count odd, and readers go to the database until the next writer repairs it.
+//!
+//! **Wake-up.** The count is written at the end of each turn, so watching the file ([`crate::feed`]) is
+//! enough to learn of commits by other processes: it is the bell that the last writer rings on leaving.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -28,8 +34,8 @@ use quipu_core::clock::{Clock as _, SystemClock};
 
 use crate::error::{self, StorageResult as _};
 use crate::holder::{HOLDER_SIZE, Holder};
-use crate::patience::Patience;
 use crate::sync::{Arc, Instant};
+use crate::timed_call::TimedCall;
 
 /// The lock file of a data directory, open in this process.
 #[derive(Debug)]
@@ -42,10 +48,10 @@ pub(crate) struct Gate {
     program: String,
     /// How long writers wait.
     timeout: Duration,
-    waiting: Patience<File>,
+    blocked: TimedCall<File>,
 }
 
-/// Where the name of who is inside stands in the file, after the number of turns.
+/// Where the name of the holder is in the file, after the count of turns.
 const HOLDER_OFFSET: u64 = 8;
 
 impl Gate {
@@ -65,7 +71,7 @@ impl Gate {
             turnstile_path,
             program: program.to_owned(),
             timeout,
-            waiting: Patience::default(),
+            blocked: TimedCall::default(),
         })
     }
 
@@ -73,28 +79,29 @@ impl Gate {
         &self.path
     }
 
-    /// Returns the counter, to be read by others.
-    pub(crate) fn turns(&self) -> Turns {
-        Turns(Arc::clone(&self.file))
+    /// Returns the count of turns, for readers.
+    pub(crate) fn turn_count(&self) -> TurnCount {
+        TurnCount(Arc::clone(&self.file))
     }
 
-    /// Returns the moment at which a writer that comes now gives up.
+    /// Returns when a writer that arrives now gives up.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
     }
 
-    /// Waits for its turn, until the deadline, and enters.
-    pub(crate) fn enter(&self, deadline: Instant) -> Result<Inside, Error> {
+    /// Waits until the deadline for the lock and takes it.
+    pub(crate) fn enter(&self, deadline: Instant) -> Result<GateGuard, Error> {
         let file = self.locked(deadline)?;
         // From here on, dropping it unlocks the file.
-        let inside = Inside { file };
-        // One that was left odd was left by a writer that died inside.
-        let turn = (read_number(&inside.file).or_storage_error()? | 1).wrapping_add(2);
+        let guard = GateGuard { file };
+        // An odd count was left by a writer that died inside. Moving on to another odd number in either
+        // case keeps every turn distinct, so that one long hold can be told from many short ones.
+        let turn = (read_count(&guard.file).or_storage_error()? | 1).wrapping_add(2);
         let holder = Holder::new(&self.program, SystemClock.now());
         let mut record = turn.to_le_bytes().to_vec();
         record.extend(holder.to_bytes());
-        write_all_at(&inside.file, &record, 0).or_storage_error()?;
-        Ok(inside)
+        write_all_at(&guard.file, &record, 0).or_storage_error()?;
+        Ok(guard)
     }
 
     /// Returns an open file that holds the lock.
@@ -102,15 +109,15 @@ impl Gate {
         if self.try_lock().or_storage_error()? {
             return Ok(Lock(Arc::clone(&self.file)));
         }
-        // The kernel's queue knows no deadlines. So a thread of its own stands in it, with open files
-        // of its own: a lock belongs to the open file, and if the thread's turn comes after everybody
-        // here has given up, closing that file must not take away the lock of another.
+        // `flock` has no timeout. So a thread blocks on it in our place, with open files of its own: a
+        // lock belongs to the open file description, and if the thread gets it after everybody here has
+        // given up, closing that file must not release a lock that another thread holds by now.
         let (path, turnstile_path) = (self.path.clone(), self.turnstile_path.clone());
         let holder = Holder::new(&self.program, SystemClock.now());
-        let waited = self.waiting.wait_until(deadline, move || {
+        let waited = self.blocked.wait_until(deadline, move || {
             let turnstile = File::options().read(true).write(true).open(turnstile_path)?;
             lock_uninterrupted(&turnstile)?;
-            // A process can be stopped here too.
+            // A process can be stopped here too, and then it is the one that everybody waits for.
             write_all_at(&turnstile, &holder.to_bytes(), 0)?;
             let file = File::options().read(true).write(true).open(path)?;
             lock_uninterrupted(&file)?;
@@ -132,11 +139,11 @@ impl Gate {
         locked
     }
 
-    /// Returns who holds the lock, or the turnstile in front of it, if anybody does: behind a process
-    /// that was stopped while it waited, nobody gets in either.
+    /// Returns who holds the lock, or the turnstile in front of it: behind a process that was stopped
+    /// while it waited, nobody gets in either.
     pub(crate) fn held(&self) -> io::Result<Option<LockHeld>> {
-        // Open files of their own: on shared ones, this process would not notice its own writer,
-        // and would take the lock away from it afterwards.
+        // Separate open files: through `self.file`, this process would be granted the lock that its own
+        // writer holds, and would release it afterwards.
         let probes = [File::open(&self.path)?, File::open(&self.turnstile_path)?];
         let mut is_free = true;
         for probe in &probes {
@@ -145,23 +152,23 @@ impl Gate {
         if is_free {
             return Ok(None);
         }
-        let unknown = || "another program that does not say who it is".to_owned();
+        let unknown = || "another program that does not identify itself".to_owned();
         let holder = self.holder().map_or_else(unknown, |holder| holder.to_string());
-        Ok(Some(LockHeld { turn: read_number(&self.file)?, holder }))
+        Ok(Some(LockHeld { turn: read_count(&self.file)?, holder }))
     }
 
-    /// Returns the error for a writer that has waited too long: it says for whom.
+    /// Returns the error for a writer whose deadline has passed; it names the holder.
     pub(crate) fn busy(&self) -> Error {
         error::held(self.timeout, self.holder().as_ref())
     }
 
-    /// Returns who left their name, inside or while waiting.
+    /// Returns the process that left its name, in the lock file or in the turnstile.
     ///
-    /// The thread that waits for this process leaves this process's name at the turnstile. If the
-    /// lock is held by a program that leaves none, that is not who is waited for.
+    /// The thread that blocks on behalf of this process leaves this process's own name in the turnstile.
+    /// If the lock is held by a foreign program that leaves no name, that is not who is waited for.
     fn holder(&self) -> Option<Holder> {
         let mut bytes = [0; HOLDER_SIZE];
-        let is_inside = read_number(&self.file).is_ok_and(|number| number % 2 == 1);
+        let is_inside = read_count(&self.file).is_ok_and(|count| count % 2 == 1);
         let read = if is_inside {
             read_at(&self.file, &mut bytes, HOLDER_OFFSET)
         } else {
@@ -201,27 +208,27 @@ impl Drop for Lock {
 
 /// The turn of a writer; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct GateGuard {
     file: Lock,
 }
 
-impl Drop for Inside {
+impl Drop for GateGuard {
     fn drop(&mut self) {
-        let outside = read_number(&self.file).map(|number| (number | 1).wrapping_add(1));
-        let counted = outside.and_then(|number| write_all_at(&self.file, &number.to_le_bytes(), 0));
-        // If this fails, the number stays odd, and everybody looks for themselves.
+        let outside = read_count(&self.file).map(|count| (count | 1).wrapping_add(1));
+        let counted = outside.and_then(|count| write_all_at(&self.file, &count.to_le_bytes(), 0));
+        // If this fails, the count stays odd, and readers go to the database: slower, never wrong.
         counted.unwrap_or_default();
     }
 }
 
-/// Reads how many turns there were.
+/// The count of turns, as readers see it.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(Arc<File>);
+pub(crate) struct TurnCount(Arc<File>);
 
-impl Turns {
-    /// Returns the number of turns; `None` while a writer is inside, or if it cannot be known.
-    pub(crate) fn count(&self) -> Option<u64> {
-        read_number(&self.0).ok().filter(|number| number.is_multiple_of(2))
+impl TurnCount {
+    /// Returns the count; `None` while a writer is inside, or if it cannot be read.
+    pub(crate) fn get(&self) -> Option<u64> {
+        read_count(&self.0).ok().filter(|count| count.is_multiple_of(2))
     }
 }
 
@@ -234,14 +241,14 @@ fn lock_uninterrupted(file: &File) -> io::Result<()> {
     }
 }
 
-/// Reads the number at the beginning of a file; a new file has zero.
-fn read_number(file: &File) -> io::Result<u64> {
+/// Reads the count at the beginning of a lock file; that of a new file is zero.
+fn read_count(file: &File) -> io::Result<u64> {
     let mut bytes = [0; 8];
     read_at(file, &mut bytes, 0)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Reads what is there; the rest of the buffer stays as it is.
+/// Reads at most a buffer of bytes; the rest of the buffer stays as it is.
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_at(file, buffer, offset);

@@ -1,4 +1,4 @@
-//! Who is writing, as they leave it in the lock file for those who wait in vain.
+//! The name of the process that holds the write lock, for the error messages of those who wait.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl Holder {
         bytes
     }
 
-    /// Reads what another process left; `None` if that is nothing or broken.
+    /// Reads what another process has left; `None` if it left nothing, or if it is malformed.
     pub(crate) fn from_bytes(bytes: &[u8; HOLDER_SIZE]) -> Option<Self> {
         let (pid, rest) = bytes.split_first_chunk::<4>()?;
         let (since, rest) = rest.split_first_chunk::<8>()?;
@@ -57,10 +57,10 @@ impl Holder {
         self.pid == std::process::id()
     }
 
-    /// Returns whether the process is stopped, as by Ctrl-Z, where the system tells.
+    /// Returns whether the process is stopped, as by Ctrl-Z, where the system reports it.
     fn is_stopped(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
-        // The state follows the name, which is in parentheses and may hold any.
+        // The state follows the program's name, which is in parentheses and may contain more of them.
         let state = status.ok().and_then(|status| {
             status.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next())
         });

@@ -1,10 +1,10 @@
 //! Quipu's embedded backend: one SQLite file that many processes share.
 //!
-//! Rules live in `quipu-core`; this crate only keeps rows. What it adds to SQLite:
-//! [`group`] commits the writes of many threads with one sync, [`gate`] queues the writers of many
-//! processes without polling, [`recall`] answers again what cannot have changed, [`feed`] wakes
-//! whoever waits for changes, [`erase`] makes redaction real, and [`files`] notices when somebody
-//! replaces the files. `docs/storage.md` tells users what is in the data directory.
+//! Rules live in `quipu-core`; this crate only stores rows. What it adds to SQLite: [`group`] is group
+//! commit for the threads of a process, [`gate`] is a fair lock between processes, [`recall`] is a cache
+//! that is never stale, [`feed`] wakes followers of the change feed, [`erase`] makes redaction real,
+//! [`reserve`] lets a full disk be cleaned up, and [`files`] notices that the files were replaced.
+//! `docs/storage.md` tells users what is in the data directory.
 
 mod backup;
 mod erase;
@@ -14,33 +14,34 @@ mod files;
 mod gate;
 mod group;
 mod holder;
-mod kept;
 mod open;
-mod patience;
 mod pool;
 mod recall;
 mod reserve;
 mod rows;
+mod seqlock;
 mod sync;
+mod timed_call;
 mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
 
-use erase::{Eraser, Parts};
+use erase::{Access, Eraser};
 use error::StorageResult as _;
 use feed::Feed;
 use files::Files;
 use gate::Gate;
 use group::{GroupCommit, Hooks};
-use open::{Changes, Opened, Writing};
+use open::{Mutability, Opened, Writing};
 use pool::Pool;
 use recall::{Recall, Source};
 use rows::{Rows, Totals};
@@ -49,10 +50,10 @@ use writer::WriteConnection;
 pub use backup::{Restored, restore_backup};
 pub use open::{DATABASE_FILE, OpenMode, OpenSettings};
 
-/// How long closing waits for writes of this process that are under way.
+/// How long closing waits for the writes of this process that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How old the counts of stores, memories and versions may be.
+/// How old the cached counts of stores, memories and versions may be.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// A data directory that is open.
@@ -68,6 +69,7 @@ pub struct SqliteBackend {
     eraser: Eraser,
     gate: Option<Arc<Gate>>,
     totals: Mutex<Option<(Instant, Totals)>>,
+    is_closed: AtomicBool,
 }
 
 impl SqliteBackend {
@@ -81,7 +83,7 @@ impl SqliteBackend {
         let Opened { files, writing } = open::open(directory, settings)?;
         let database = directory.join(DATABASE_FILE);
         let gate = writing.as_ref().map(|writing| Arc::clone(&writing.gate));
-        let changes = if gate.is_some() { Changes::Possible } else { Changes::Impossible };
+        let mutability = if gate.is_some() { Mutability::Mutable } else { Mutability::Immutable };
         let feed = Arc::new(Feed::new(&directory.join(open::GATE_FILES[0])));
         let writer = writing.map(|Writing { connection, gate }| {
             let hooks = hooks(&gate, &feed);
@@ -92,19 +94,15 @@ impl SqliteBackend {
             directory: directory.to_owned(),
             lock_timeout: settings.lock_timeout,
             writer,
-            readers: Pool::new(database.clone(), changes, Arc::clone(&files)),
-            recall: Recall::new(gate.as_ref().map(|gate| gate.turns()), Arc::clone(&files)),
+            readers: Pool::new(database.clone(), mutability, Arc::clone(&files)),
+            recall: Recall::new(gate.as_ref().map(|gate| gate.turn_count()), Arc::clone(&files)),
             gate,
             totals: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             files,
             feed,
             eraser: Eraser::new(&database),
         })
-    }
-
-    /// Returns how many bytes the database and its log take on disk.
-    pub fn size_bytes(&self) -> u64 {
-        self.file_size_bytes(DATABASE_FILE) + self.file_size_bytes(open::LOG_FILE)
     }
 
     fn file_size_bytes(&self, name: &str) -> u64 {
@@ -115,26 +113,31 @@ impl SqliteBackend {
         self.writer.as_ref().ok_or_else(error::read_only)
     }
 
-    fn parts(&self) -> Result<Parts<'_>, Error> {
+    fn erase_access(&self) -> Result<Access<'_>, Error> {
         let (writer, lock_timeout) = (self.writer()?, self.lock_timeout);
-        Ok(Parts { writer, readers: &self.readers, lock_timeout })
+        Ok(Access { writer, readers: &self.readers, lock_timeout })
+    }
+
+    /// Fails after [`close`](Backend::close). What needs a connection fails by itself; this is for what is
+    /// answered from memory.
+    fn require_open(&self) -> Result<(), Error> {
+        if self.is_closed.load(Ordering::Acquire) { Err(error::closed()) } else { Ok(()) }
     }
 
     fn deadline(&self) -> Instant {
         Instant::now() + self.lock_timeout
     }
 
-    /// Counts what there is. Counting a million versions takes tens of milliseconds, so it is not
-    /// done more often than anybody needs.
+    /// Counts rows. Counting a million versions takes tens of milliseconds, so the result is cached.
     fn totals(&self) -> Result<Totals, Error> {
-        let mut kept = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, totals)) = &*kept
+        let mut cached = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, totals)) = &*cached
             && at.elapsed() < TOTALS_AGE_MAX
         {
             return Ok(*totals);
         }
         let totals = self.readers.with(|connection| rows::totals(connection).or_storage_error())?;
-        *kept = Some((Instant::now(), totals));
+        *cached = Some((Instant::now(), totals));
         Ok(totals)
     }
 
@@ -145,11 +148,14 @@ impl SqliteBackend {
 
 fn hooks(gate: &Arc<Gate>, feed: &Arc<Feed>) -> Hooks {
     let (gate, feed) = (Arc::clone(gate), Arc::clone(feed));
-    Hooks { committed: Box::new(move || feed.changed()), busy: Box::new(move || gate.busy()) }
+    Hooks { committed: Box::new(move || feed.notify()), busy: Box::new(move || gate.busy()) }
 }
 
 impl Backend for SqliteBackend {
     fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        if let Err(closed) = self.require_open() {
+            return Some(Err(closed));
+        }
         self.recall.try_without_database(work)
     }
 
@@ -170,30 +176,31 @@ impl Backend for SqliteBackend {
         }
     }
 
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
         let mut newest = seen;
-        self.feed.watch(patience, &mut || {
+        self.feed.watch(timeout, &mut || {
             newest = self.newest_sequence()?;
             Ok(newest > seen)
         })?;
         Ok(newest)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
-        self.feed.watch(patience, look)
+    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error> {
+        self.feed.watch(timeout, is_done)
     }
 
     fn erase(&self) -> Result<Erasure, Error> {
-        self.eraser.erase(self.parts()?)
+        self.eraser.erase(self.erase_access()?)
     }
 
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
-        if erased.is_empty() { Ok(()) } else { self.parts()?.note_done(erased) }
+        if erased.is_empty() { Ok(()) } else { self.erase_access()?.note_erased(erased) }
     }
 
     fn condition(&self) -> Result<Condition, Error> {
-        self.files.require_same()?;
-        let figures = self.writer()?.figures();
+        self.require_open()?;
+        self.files.require_unchanged()?;
+        let stats = self.writer()?.stats();
         let totals = self.totals()?;
         let held = self.gate.as_ref().map(|gate| gate.held()).transpose().or_storage_error()?;
         Ok(Condition {
@@ -204,21 +211,21 @@ impl Backend for SqliteBackend {
             database_size_bytes: self.file_size_bytes(DATABASE_FILE),
             log_size_bytes: self.file_size_bytes(open::LOG_FILE),
             disk_free_bytes: disk_free_bytes(&self.directory),
-            writers_waiting_count: figures.waiting,
-            groups_count: figures.groups,
-            writes_count: figures.writes,
+            writers_waiting_count: stats.waiting,
+            groups_count: stats.groups,
+            writes_count: stats.writes,
         })
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
-        // A connection that has searched before would compare the index with what it remembers.
+        // A pooled connection would check pages from its own cache instead of those on the disk.
         let connection = self.readers.open()?;
         rows::verify(&connection).or_storage_error()
     }
 
     fn rebuild(&self) -> Result<(), Error> {
         let deadline = self.deadline();
-        self.writer()?.alone(deadline, |writer| {
+        self.writer()?.outside_transaction(deadline, |writer| {
             writer.exclusively(deadline, |connection| rows::rebuild(connection).or_storage_error())
         })
     }
@@ -229,7 +236,7 @@ impl Backend for SqliteBackend {
 
     fn compact(&self) -> Result<(), Error> {
         let (deadline, database) = (self.deadline(), self.directory.join(DATABASE_FILE));
-        self.writer()?.alone(deadline, |writer| {
+        self.writer()?.outside_transaction(deadline, |writer| {
             writer.exclusively(deadline, |connection| {
                 quipu_pages::rebuild(connection, &database).or_storage_error()?;
                 open::truncate_log(connection).map(drop)
@@ -237,22 +244,23 @@ impl Backend for SqliteBackend {
         })
     }
 
-    /// Moves the log into the database too, so that a copy of the file alone is complete.
+    /// Runs a checkpoint too, so that a copy of the database file alone is complete.
     fn close(&self) -> Result<(), Error> {
+        self.is_closed.store(true, Ordering::Release);
         self.readers.close();
         let closed = match &self.writer {
-            Some(writer) => writer.alone(Instant::now() + CLOSE_TIMEOUT, |writer| {
+            Some(writer) => writer.outside_transaction(Instant::now() + CLOSE_TIMEOUT, |writer| {
                 writer.close();
                 Ok(())
             }),
             None => Ok(()),
         };
-        self.feed.changed();
+        self.feed.notify();
         closed
     }
 }
 
-/// Returns how much room is left for us on the disk of a directory, where the system tells.
+/// Returns how much space is available to us on the disk of a directory, where the system reports it.
 fn disk_free_bytes(directory: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

@@ -20,8 +20,8 @@ pub(crate) const LOG_FILE: &str = "quipu.db-wal";
 pub(crate) const GATE_FILES: [&str; 2] = ["quipu.lock", "quipu.queue"];
 pub(crate) const LOG_INDEX_FILE: &str = "quipu.db-shm";
 
-/// How long to wait before trying again to give a new database its log.
-const BEGIN_LOG_PAUSE: Duration = Duration::from_millis(2);
+/// How long to wait before trying again to switch a new database to WAL mode.
+const ENABLE_WAL_PAUSE: Duration = Duration::from_millis(2);
 
 /// Marks the file as Quipu's: the letters `Qipu`.
 const APPLICATION_ID: i64 = 0x5169_7075;
@@ -37,13 +37,13 @@ const MIGRATIONS: [&str; 6] = [
 ];
 
 /// How long SQLite itself waits for other connections. Writers queue at the gate, so this covers
-/// only short moments, such as the first or last connection setting up or tidying the log.
+/// only short moments, such as the first connection setting up the log or the last one removing it.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After a log was emptied, its file keeps at most this much room for the next one.
+/// A log that is reset keeps at most this much of its file for the next transactions.
 const LOG_SIZE_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
-/// Statements that are kept prepared for each connection.
+/// How many prepared statements each connection caches.
 const STATEMENTS_MAX: usize = 128;
 
 /// What to do if the data directory holds no database yet.
@@ -60,23 +60,23 @@ pub enum OpenMode {
 pub struct OpenSettings {
     /// What to do if there is none.
     pub mode: OpenMode,
-    /// What this process calls itself to others that wait for it.
+    /// The name of this process in the error messages of others that wait for it.
     pub program: String,
     /// How long a write waits for writes of other processes.
     pub lock_timeout: Duration,
 }
 
 impl OpenSettings {
-    /// Returns the settings for a program that nobody needs to know by name.
+    /// Returns the settings of an unnamed program, with the default timeout.
     pub fn new(mode: OpenMode) -> Self {
         Self { mode, program: "quipu".to_owned(), lock_timeout: Duration::from_secs(10) }
     }
 }
 
-/// What a data directory needs.
+/// An open data directory.
 pub(crate) struct Opened {
     pub(crate) files: Arc<Files>,
-    /// What it needs for writing; `None` on a read-only file system.
+    /// `None` on a read-only file system.
     pub(crate) writing: Option<Writing>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     let database = directory.join(DATABASE_FILE);
     match settings.mode {
         OpenMode::Create => create_directory(directory)?,
-        // A database that cannot be looked at may well be there.
+        // An error here does not mean that there is no database.
         OpenMode::Existing if !database.try_exists().or_storage_error()? => {
             return Err(error::missing());
         }
@@ -105,14 +105,14 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     create_file(&database)?;
     let connection = connect(&database)?;
     let is_current = application(&connection)? == (APPLICATION_ID, schema_known());
-    if !is_current || !has_log(&connection)? {
+    if !is_current || !is_wal(&connection)? {
         let deadline = gate.deadline();
-        let inside = gate.enter(deadline)?;
+        let guard = gate.enter(deadline)?;
         migrate(&connection)?;
-        begin_log(&connection, deadline)?;
-        drop(inside);
+        enable_wal(&connection, deadline)?;
+        drop(guard);
     }
-    // The log and its index are there from the first read on.
+    // The log and its index exist only from the first read on, and their identities are recorded next.
     application(&connection)?;
     let names = [DATABASE_FILE, LOG_FILE, LOG_INDEX_FILE].map(|name| directory.join(name));
     let files = Files::new(names.into_iter().chain([gate.path().to_owned()]))?;
@@ -125,7 +125,7 @@ fn open_read_only(database: &Path) -> Result<Opened, Error> {
     if log.metadata().is_ok_and(|log| log.len() > 0) {
         return Err(error::log_on_read_only());
     }
-    let connection = reader(database, Changes::Impossible)?;
+    let connection = reader(database, Mutability::Immutable)?;
     if application(&connection)? != (APPLICATION_ID, schema_known()) {
         return Err(error::read_only());
     }
@@ -151,8 +151,7 @@ pub(crate) fn require_schema(connection: &Connection) -> Result<(), Error> {
     if found == schema_known() { Ok(()) } else { Err(error::migrated(found, schema_known())) }
 }
 
-/// Moves the log into the database and cuts it to nothing; returns whether no reader was in the
-/// way.
+/// Runs a checkpoint and truncates the log; returns `false` if a reader was in the way.
 pub(crate) fn truncate_log(connection: &Connection) -> Result<bool, Error> {
     let is_blocked: bool = connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
@@ -162,18 +161,18 @@ pub(crate) fn truncate_log(connection: &Connection) -> Result<bool, Error> {
 
 /// Whether a file can change while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changes {
+pub(crate) enum Mutability {
     /// Other connections may write.
-    Possible,
-    /// The file system is read-only.
-    Impossible,
+    Mutable,
+    /// The file system is read-only, so SQLite needs no locks and no shared memory.
+    Immutable,
 }
 
 /// Opens a connection that only reads.
-pub(crate) fn reader(database: &Path, changes: Changes) -> Result<Connection, Error> {
-    let connection = match changes {
-        Changes::Possible => connect(database)?,
-        Changes::Impossible => {
+pub(crate) fn reader(database: &Path, mutability: Mutability) -> Result<Connection, Error> {
+    let connection = match mutability {
+        Mutability::Mutable => connect(database)?,
+        Mutability::Immutable => {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX
                 | OpenFlags::SQLITE_OPEN_URI;
@@ -188,7 +187,7 @@ pub(crate) fn reader(database: &Path, changes: Changes) -> Result<Connection, Er
     Ok(connection)
 }
 
-/// Makes a new file readable for its owner only, where the system knows owners.
+/// Makes a new file readable for its owner only, on systems with owners.
 pub(crate) fn owner_only(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -229,17 +228,17 @@ pub(crate) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // Without this, SQLite plans a statement again whenever its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // A commit returns when the disk has it.
+    // A commit returns when it is on the disk.
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "journal_size_limit", LOG_SIZE_BYTES_KEPT)?;
-    // Half-done text must not reach a temporary file.
+    // Erasing does not reach temporary files, so text must not get into one.
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "foreign_keys", false)
 }
 
-/// Writes a path as SQLite's URIs want it.
+/// Escapes a path for SQLite's URI syntax.
 fn uri_path(path: &Path) -> Result<String, Error> {
     let text = path.to_str().ok_or_else(error::not_utf8)?;
     Ok(text.replace('%', "%25").replace('?', "%3f").replace('#', "%23"))
@@ -249,7 +248,7 @@ fn schema_known() -> i64 {
     i64::try_from(MIGRATIONS.len()).expect("there are few migrations")
 }
 
-/// Returns whose database it is and which schema it has.
+/// Returns the application id and the schema version of a database.
 fn application(connection: &Connection) -> Result<(i64, i64), Error> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
     let id = pragma("application_id").or_storage_error()?;
@@ -257,22 +256,22 @@ fn application(connection: &Connection) -> Result<(i64, i64), Error> {
     Ok((id, schema))
 }
 
-/// Returns whether the database has a write-ahead log.
-fn has_log(connection: &Connection) -> Result<bool, Error> {
+/// Returns whether the database is in WAL mode.
+fn is_wal(connection: &Connection) -> Result<bool, Error> {
     let mode: String =
         connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).or_storage_error()?;
     Ok(mode == "wal")
 }
 
-/// Gives a new database its write-ahead log.
+/// Switches a new database to WAL mode.
 ///
-/// That needs the file for itself, and SQLite does not wait for it: a process that starts at the same
-/// moment and only looks at the file is enough to make it fail.
-fn begin_log(connection: &Connection, deadline: Instant) -> Result<(), Error> {
+/// That needs an exclusive lock, for which SQLite ignores `busy_timeout`: another process that starts at
+/// the same moment and only reads the header is enough to make it fail.
+fn enable_wal(connection: &Connection, deadline: Instant) -> Result<(), Error> {
     loop {
         match connection.pragma_update(None, "journal_mode", "wal").or_storage_error() {
             Err(error) if *error.kind() == ErrorKind::StorageBusy && Instant::now() < deadline => {
-                std::thread::sleep(BEGIN_LOG_PAUSE);
+                std::thread::sleep(ENABLE_WAL_PAUSE);
             }
             begun => return begun,
         }

@@ -8,12 +8,12 @@ use rusqlite::Connection;
 
 use crate::error;
 use crate::files::Files;
-use crate::open::{self, Changes};
+use crate::open::{self, Mutability};
 
 /// Idle connections for reading; a new one is opened when all are busy.
 pub(crate) struct Pool {
     database: PathBuf,
-    changes: Changes,
+    mutability: Mutability,
     files: Arc<Files>,
     /// `None` when the pool is closed.
     idle: Mutex<Option<Vec<Connection>>>,
@@ -23,8 +23,8 @@ pub(crate) struct Pool {
 const IDLE_MAX: usize = 16;
 
 impl Pool {
-    pub(crate) fn new(database: PathBuf, changes: Changes, files: Arc<Files>) -> Self {
-        Self { database, changes, files, idle: Mutex::new(Some(Vec::new())) }
+    pub(crate) fn new(database: PathBuf, mutability: Mutability, files: Arc<Files>) -> Self {
+        Self { database, mutability, files, idle: Mutex::new(Some(Vec::new())) }
     }
 
     /// Runs `work` with a connection of its own.
@@ -32,7 +32,7 @@ impl Pool {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.files.require_same_lately()?;
+        self.files.require_unchanged_throttled()?;
         let idle = match &mut *self.idle() {
             Some(idle) => idle.pop(),
             None => return Err(error::closed()),
@@ -51,9 +51,9 @@ impl Pool {
         result
     }
 
-    /// Opens a connection that is in nobody's way.
+    /// Opens a connection that is not pooled, for long transactions.
     pub(crate) fn open(&self) -> Result<Connection, Error> {
-        open::reader(&self.database, self.changes)
+        open::reader(&self.database, self.mutability)
     }
 
     /// Closes the idle connections, and every other one as soon as it is idle.

@@ -1,10 +1,18 @@
-//! What was read before and cannot have changed since.
+//! A cache of rows that is never stale.
 //!
 //! The [`gate`](crate::gate) counts the turns of all writers of all processes. While the count
-//! stands still, an answer that was read from the database is still the answer. So a read first
-//! tries to do with such answers alone; if one is missing, it is run again on a snapshot, and what
-//! it asks for is kept for the next one. All answers of one run are of one count, so they belong
-//! together as those of a snapshot do.
+//! stands still, a row that was read from the database is still the row. So a read first runs on
+//! cached rows alone. On a miss it runs again on a snapshot, and the rows that it reads are cached for
+//! the next one. All cached rows belong to one count, so together they are as consistent as a
+//! snapshot.
+//!
+//! Two tempting designs are wrong. A cache that is invalidated by this process's own writes misses
+//! those of other processes: a key that was revoked by the command line would stay valid in a server.
+//! And mixing cached rows with rows from the database in one run would mix two states; that is why a
+//! miss starts over rather than filling the gap.
+//!
+//! A hit costs one `pread` instead of a transaction. Only point lookups are cached: a list depends on
+//! more rows than it returns, and is seldom asked for twice between two writes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,46 +27,48 @@ use rusqlite::Connection;
 
 use crate::error::StorageResult as _;
 use crate::files::Files;
-use crate::gate::Turns;
-use crate::kept::Kept;
+use crate::gate::TurnCount;
 use crate::rows::Rows;
+use crate::seqlock::SeqlockCache;
 
-/// When answers take more memory than this, all are forgotten.
+/// When the cache takes more memory than this, it is emptied. Every write empties it too, so an eviction
+/// order would seldom matter.
 const SIZE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// About how much memory an answer takes beside its text.
-const ANSWER_SIZE_BYTES: usize = 256;
+/// About how much memory an entry takes beside its text.
+const ENTRY_SIZE_BYTES: usize = 256;
 
-/// The answers that hold as long as the count of turns stands still.
+/// The rows that are valid as long as the count of turns stands still.
 pub(crate) struct Recall {
-    /// `None` if nobody counts turns, and nothing can be recalled.
-    turns: Option<Turns>,
+    /// `None` on a read-only file system, where nobody counts turns and nothing is cached.
+    turns: Option<TurnCount>,
     files: Arc<Files>,
-    answers: Kept<Answers>,
+    cache: SeqlockCache<Entries>,
 }
 
 #[derive(Default)]
-struct Answers {
-    known: HashMap<Question, Answer>,
+struct Entries {
+    rows: HashMap<Lookup, CachedRow>,
     size_bytes: usize,
 }
 
-/// What is asked again and again.
+/// A point lookup whose result is cached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Question {
+pub(crate) enum Lookup {
     Key(KeyId),
     KeyWithSecret([u8; 32]),
     SessionWithToken([u8; 32]),
     Store(StoreId),
     Memory(StoreId, MemoryId, View),
     MemoryAt(StoreId, MemoryPath, View),
-    NotedUse(StoreId, MemoryId),
+    LastUse(StoreId, MemoryId),
     NewestChange,
     ChangedAt(StoreId),
 }
 
+/// The result of a [`Lookup`], which may be that there is no such row.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum CachedRow {
     Key(Option<Key>),
     Session(Option<Session>),
     Store(Option<Store>),
@@ -67,27 +77,27 @@ pub(crate) enum Answer {
     Newest(Sequence, Timestamp),
 }
 
-/// What can be an answer.
-pub(crate) trait Recallable: Clone {
-    fn to_answer(&self) -> Answer;
-    fn from_answer(answer: &Answer) -> Option<Self>;
+/// Conversion to and from the cache.
+pub(crate) trait Cacheable: Clone {
+    fn to_cached(&self) -> CachedRow;
+    fn from_cached(row: &CachedRow) -> Option<Self>;
 }
 
-macro_rules! recallable {
+macro_rules! cacheable {
     ($($noun:ty => $variant:ident,)*) => {$(
-        impl Recallable for Option<$noun> {
-            fn to_answer(&self) -> Answer {
-                Answer::$variant(self.clone())
+        impl Cacheable for Option<$noun> {
+            fn to_cached(&self) -> CachedRow {
+                CachedRow::$variant(self.clone())
             }
 
-            fn from_answer(answer: &Answer) -> Option<Self> {
-                if let Answer::$variant(thing) = answer { Some(thing.clone()) } else { None }
+            fn from_cached(row: &CachedRow) -> Option<Self> {
+                if let CachedRow::$variant(thing) = row { Some(thing.clone()) } else { None }
             }
         }
     )*};
 }
 
-recallable! {
+cacheable! {
     Key => Key,
     Session => Session,
     Store => Store,
@@ -95,139 +105,143 @@ recallable! {
     Timestamp => Moment,
 }
 
-impl Recallable for (Sequence, Timestamp) {
-    fn to_answer(&self) -> Answer {
-        Answer::Newest(self.0, self.1)
+impl Cacheable for (Sequence, Timestamp) {
+    fn to_cached(&self) -> CachedRow {
+        CachedRow::Newest(self.0, self.1)
     }
 
-    fn from_answer(answer: &Answer) -> Option<Self> {
-        if let Answer::Newest(sequence, at) = answer { Some((*sequence, *at)) } else { None }
+    fn from_cached(row: &CachedRow) -> Option<Self> {
+        if let CachedRow::Newest(sequence, at) = row { Some((*sequence, *at)) } else { None }
     }
 }
 
-/// Where a read gets its answers from.
+/// Where a read gets its rows from.
 pub(crate) enum Source<'a> {
-    /// The database, inside a transaction that also writes.
+    /// The database, inside a transaction that also writes. Its own changes must not reach the cache.
     Database(&'a Connection),
-    /// A snapshot of the database; what is asked is kept.
-    Snapshot(&'a Connection, &'a RefCell<Vec<(Question, Answer)>>),
-    /// What is known already.
-    Known(&'a Known<'a>),
+    /// A snapshot of the database; lookups are recorded for the cache.
+    Snapshot(&'a Connection, &'a RefCell<Vec<(Lookup, CachedRow)>>),
+    /// The cache alone.
+    Cache(&'a CacheReader<'a>),
 }
 
-/// The answers of one count of turns.
-pub(crate) struct Known<'a> {
-    answers: &'a Answers,
-    is_missing: Cell<bool>,
+/// Reads the cached rows of one count of turns.
+pub(crate) struct CacheReader<'a> {
+    entries: &'a Entries,
+    has_missed: Cell<bool>,
 }
 
-impl Known<'_> {
-    /// Fails the run, which is then repeated on a snapshot.
-    pub(crate) fn missing(&self) -> Error {
-        self.is_missing.set(true);
-        Error::new(ErrorKind::StorageUnavailable, "not known without the database")
+impl CacheReader<'_> {
+    /// Fails the run, which is then repeated on a snapshot. The miss is recorded apart from the error,
+    /// because the work may swallow the error and go on.
+    pub(crate) fn miss(&self) -> Error {
+        self.has_missed.set(true);
+        Error::new(ErrorKind::StorageUnavailable, "the row is not cached")
     }
 
-    pub(crate) fn answer<T: Recallable>(&self, question: &Question) -> Result<T, Error> {
-        let known = self.answers.known.get(question).and_then(T::from_answer);
-        known.ok_or_else(|| self.missing())
+    pub(crate) fn get<T: Cacheable>(&self, lookup: &Lookup) -> Result<T, Error> {
+        let cached = self.entries.rows.get(lookup).and_then(T::from_cached);
+        cached.ok_or_else(|| self.miss())
     }
 }
 
 impl Recall {
-    pub(crate) fn new(turns: Option<Turns>, files: Arc<Files>) -> Self {
-        Self { turns, files, answers: Kept::default() }
+    pub(crate) fn new(turns: Option<TurnCount>, files: Arc<Files>) -> Self {
+        Self { turns, files, cache: SeqlockCache::default() }
     }
 
-    /// Returns the number of turns, if it can be relied on.
+    /// Returns the count of turns, if it can be relied on.
     fn count(&self) -> Option<u64> {
-        // The counter of a lock file that was removed stands still for good.
-        self.files.require_same_lately().ok()?;
-        self.turns.as_ref()?.count()
+        // The count in a lock file that was removed stands still forever, while others write.
+        self.files.require_unchanged_throttled().ok()?;
+        self.turns.as_ref()?.get()
     }
 
-    /// Runs `work` with what is known, if that is enough.
+    /// Runs `work` on the cache; `None` if a row is missing.
     pub(crate) fn try_without_database(
         &self,
         work: &mut ReadWork<'_>,
     ) -> Option<Result<(), Error>> {
-        let worked = self.answers.with(
+        let worked = self.cache.with(
             || self.count(),
-            |answers| {
-                let known = Known { answers, is_missing: Cell::new(false) };
-                let worked = work(&Rows::new(Source::Known(&known)));
-                (!known.is_missing.get()).then_some(worked)
+            |entries| {
+                let reader = CacheReader { entries, has_missed: Cell::new(false) };
+                let worked = work(&Rows::new(Source::Cache(&reader)));
+                (!reader.has_missed.get()).then_some(worked)
             },
         );
         worked.flatten()
     }
 
-    /// Runs `work` on a snapshot and keeps what it asked for.
+    /// Runs `work` on a snapshot and caches the rows that it looked up.
     pub(crate) fn run_on(
         &self,
         connection: &Connection,
         work: &mut ReadWork<'_>,
     ) -> Result<(), Error> {
-        let asked = RefCell::default();
+        let lookups = RefCell::default();
         let turn = self.count();
         // Statements that are prepared once cost a quarter of a `Transaction`.
         let run = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
         run("BEGIN").or_storage_error()?;
-        let worked = work(&Rows::new(Source::Snapshot(connection, &asked)));
+        let worked = work(&Rows::new(Source::Snapshot(connection, &lookups)));
         let ended = run("COMMIT").or_storage_error();
+        // The same even count before and after: nobody wrote in between, so the snapshot is that of
+        // this count. Looking only before or only after would cache rows under the wrong count.
         if let Some(turn) = turn.filter(|_| turn == self.count()) {
-            self.keep(turn, asked.into_inner());
+            self.store(turn, lookups.into_inner());
         }
         worked.and(ended)
     }
 
-    fn keep(&self, turn: u64, asked: Vec<(Question, Answer)>) {
-        let asked = worth_keeping(asked);
-        if asked.is_empty() {
+    fn store(&self, turn: u64, lookups: Vec<(Lookup, CachedRow)>) {
+        let lookups = cacheable(lookups);
+        if lookups.is_empty() {
             return;
         }
-        self.answers.add(turn, |answers| {
-            if answers.size_bytes > SIZE_BYTES_MAX {
-                *answers = Answers::default();
+        self.cache.add(turn, |entries| {
+            if entries.size_bytes > SIZE_BYTES_MAX {
+                *entries = Entries::default();
             }
-            for (question, answer) in asked {
-                answers.size_bytes += size_bytes(&answer);
-                answers.known.insert(question, answer);
+            for (lookup, row) in lookups {
+                entries.size_bytes += size_bytes(&row);
+                entries.rows.insert(lookup, row);
             }
         });
     }
 }
 
-/// Leaves out that there is no such key, session or store: anybody can ask for any number of these,
-/// and the answers would crowd out those of callers that are known.
-fn worth_keeping(mut asked: Vec<(Question, Answer)>) -> Vec<(Question, Answer)> {
-    // A token is looked for among the keys first, so this absence is needed to recall the session.
-    let tokens: Vec<_> = asked
+/// Drops negative results for keys, sessions and stores: anybody can look up any number of these
+/// without a credential, and they would crowd out the entries of legitimate callers.
+fn cacheable(mut lookups: Vec<(Lookup, CachedRow)>) -> Vec<(Lookup, CachedRow)> {
+    // A token is looked up among the keys first, so this one negative result is needed to answer for
+    // its session from the cache.
+    let tokens: Vec<_> = lookups
         .iter()
-        .filter_map(|(question, answer)| match (question, answer) {
-            (Question::SessionWithToken(hash), Answer::Session(Some(_))) => Some(*hash),
+        .filter_map(|(lookup, row)| match (lookup, row) {
+            (Lookup::SessionWithToken(hash), CachedRow::Session(Some(_))) => Some(*hash),
             _ => None,
         })
         .collect();
-    asked.retain(|(question, answer)| match (question, answer) {
-        (Question::KeyWithSecret(hash), Answer::Key(None)) => tokens.contains(hash),
-        (_, Answer::Session(None) | Answer::Store(None)) => false,
+    lookups.retain(|(lookup, row)| match (lookup, row) {
+        (Lookup::KeyWithSecret(hash), CachedRow::Key(None)) => tokens.contains(hash),
+        (_, CachedRow::Session(None) | CachedRow::Store(None)) => false,
         _ => true,
     });
-    asked
+    lookups
 }
 
-fn size_bytes(answer: &Answer) -> usize {
-    let text = match answer {
-        Answer::Memory(Some(memory)) => {
+fn size_bytes(row: &CachedRow) -> usize {
+    let text = match row {
+        CachedRow::Memory(Some(memory)) => {
             memory.content.as_ref().map_or(0, |text| text.as_str().len())
         }
-        Answer::Memory(None)
-        | Answer::Key(_)
-        | Answer::Session(_)
-        | Answer::Store(_)
-        | Answer::Moment(_)
-        | Answer::Newest(..) => 0,
+        CachedRow::Memory(None)
+        | CachedRow::Key(_)
+        | CachedRow::Session(_)
+        | CachedRow::Store(_)
+        | CachedRow::Moment(_)
+        | CachedRow::Newest(..) => 0,
     };
-    text + ANSWER_SIZE_BYTES
+    text + ENTRY_SIZE_BYTES
 }

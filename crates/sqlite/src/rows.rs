@@ -1,4 +1,4 @@
-//! Rows in, rows out: the [`Reader`] and [`Writer`] of this backend.
+//! The [`Reader`] and [`Writer`] of this backend.
 //!
 //! One type serves both, since a connection inside a transaction can do either. Each noun has its
 //! own file with its SQL.
@@ -27,13 +27,13 @@ use rusqlite::Connection;
 
 use crate::erase;
 use crate::error::StorageResult as _;
-use crate::recall::{Question, Recallable, Source};
+use crate::recall::{Cacheable, Lookup, Source};
 
 pub(crate) use changes::newest_sequence;
 pub(crate) use stores::remove_deleted;
 pub(crate) use upkeep::{Totals, rebuild, totals, verify};
 
-/// The rows as one transaction sees them.
+/// The rows that one transaction sees.
 pub(crate) struct Rows<'c> {
     source: Source<'c>,
 }
@@ -46,24 +46,24 @@ impl<'c> Rows<'c> {
     fn connection(&self) -> Result<&Connection, Error> {
         match &self.source {
             Source::Database(connection) | Source::Snapshot(connection, _) => Ok(connection),
-            Source::Known(known) => Err(known.missing()),
+            Source::Cache(cache) => Err(cache.miss()),
         }
     }
 
-    /// Answers a question that is asked often.
-    fn recall<T: Recallable>(
+    /// Looks up one row, in the cache or in the database.
+    fn lookup<T: Cacheable>(
         &self,
-        question: Question,
+        lookup: Lookup,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         match &self.source {
             Source::Database(connection) => read(connection).or_storage_error(),
-            Source::Snapshot(connection, asked) => {
-                let answer = read(connection).or_storage_error()?;
-                asked.borrow_mut().push((question, answer.to_answer()));
-                Ok(answer)
+            Source::Snapshot(connection, lookups) => {
+                let found = read(connection).or_storage_error()?;
+                lookups.borrow_mut().push((lookup, found.to_cached()));
+                Ok(found)
             }
-            Source::Known(known) => known.answer(&question),
+            Source::Cache(cache) => cache.get(&lookup),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Reader for Rows<'_> {
     }
 
     fn store(&self, id: StoreId) -> Result<Option<Store>, Error> {
-        self.recall(Question::Store(id), |connection| stores::store(connection, id))
+        self.lookup(Lookup::Store(id), |connection| stores::store(connection, id))
     }
 
     fn removed_store(&self, id: StoreId) -> Result<Option<WorkspaceId>, Error> {
@@ -94,7 +94,7 @@ impl Reader for Rows<'_> {
     }
 
     fn memory(&self, store: StoreId, id: MemoryId, view: View) -> Result<Option<Memory>, Error> {
-        self.recall(Question::Memory(store, id, view), |connection| {
+        self.lookup(Lookup::Memory(store, id, view), |connection| {
             memories::memory(connection, store, id, view)
         })
     }
@@ -105,7 +105,7 @@ impl Reader for Rows<'_> {
         path: &MemoryPath,
         view: View,
     ) -> Result<Option<Memory>, Error> {
-        self.recall(Question::MemoryAt(store, path.clone(), view), |connection| {
+        self.lookup(Lookup::MemoryAt(store, path.clone(), view), |connection| {
             memories::memory_at(connection, store, path.as_str(), view)
         })
     }
@@ -132,9 +132,9 @@ impl Reader for Rows<'_> {
         memories::unused(self.connection()?, store, since, limit).or_storage_error()
     }
 
-    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
-        self.recall(Question::NotedUse(store, memory), |connection| {
-            memories::noted_use(connection, store, memory)
+    fn last_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
+        self.lookup(Lookup::LastUse(store, memory), |connection| {
+            memories::last_use(connection, store, memory)
         })
     }
 
@@ -155,7 +155,7 @@ impl Reader for Rows<'_> {
     }
 
     fn session_with_token(&self, token: &SecretHash) -> Result<Option<Session>, Error> {
-        self.recall(Question::SessionWithToken(*token.as_bytes()), |connection| {
+        self.lookup(Lookup::SessionWithToken(*token.as_bytes()), |connection| {
             sessions::session_with_token(connection, token)
         })
     }
@@ -169,11 +169,11 @@ impl Reader for Rows<'_> {
     }
 
     fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
-        self.recall(Question::Key(id), |connection| keys::key(connection, id))
+        self.lookup(Lookup::Key(id), |connection| keys::key(connection, id))
     }
 
     fn key_with_secret(&self, secret: &SecretHash) -> Result<Option<Key>, Error> {
-        self.recall(Question::KeyWithSecret(*secret.as_bytes()), |connection| {
+        self.lookup(Lookup::KeyWithSecret(*secret.as_bytes()), |connection| {
             keys::key_with_secret(connection, secret)
         })
     }
@@ -191,7 +191,7 @@ impl Reader for Rows<'_> {
     }
 
     fn newest_change(&self) -> Result<(Sequence, Timestamp), Error> {
-        self.recall(Question::NewestChange, changes::newest)
+        self.lookup(Lookup::NewestChange, changes::newest)
     }
 
     fn oldest_change(&self) -> Result<Option<(Sequence, Timestamp)>, Error> {
@@ -199,7 +199,7 @@ impl Reader for Rows<'_> {
     }
 
     fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error> {
-        self.recall(Question::ChangedAt(store), |connection| {
+        self.lookup(Lookup::ChangedAt(store), |connection| {
             versions::changed_at(connection, store).map(Some)
         })
         .map(|at: Option<Timestamp>| at.unwrap_or(Timestamp::MIN))

@@ -1,5 +1,5 @@
-//! The lock types of what is shared between threads, named in this one place, so that
-//! `tests/schedules` can build the same code with the types of a schedule checker.
+//! The lock types of all concurrent code, named in this one place, so that `tests/schedules` can build the
+//! same code with the types of a schedule checker.
 
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 pub(crate) use std::thread;

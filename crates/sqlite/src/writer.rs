@@ -1,6 +1,6 @@
 //! The connection that writes: SQLite behind the [`Gate`].
 //!
-//! On a full disk it lets only removals in, with the room of the [`Reserve`].
+//! On a full disk it admits only removals, in the space of the [`Reserve`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::error::{self, StorageResult as _};
 use crate::files::Files;
-use crate::gate::{Gate, Inside};
+use crate::gate::{Gate, GateGuard};
 use crate::group::{Database, GroupCommit, Work};
 use crate::open;
 use crate::reserve::Reserve;
@@ -23,12 +23,13 @@ use crate::sync::{Arc, Instant};
 pub(crate) struct WriteConnection {
     database: PathBuf,
     log: PathBuf,
-    /// `None` after a failure that left it in an unknown state; the next write opens another.
+    /// `None` after a failure that left it in an unknown state; the next write opens another one.
     connection: Option<Connection>,
     gate: Arc<Gate>,
     files: Arc<Files>,
     reserve: Reserve,
-    inside: Option<Inside>,
+    /// Held while a transaction is open.
+    gate_guard: Option<GateGuard>,
     /// What the open transaction is for.
     purpose: Purpose,
     is_closed: bool,
@@ -36,16 +37,16 @@ pub(crate) struct WriteConnection {
     long_log_at: Option<Instant>,
 }
 
-/// A log that is longer than this is emptied as soon as no reader needs it.
+/// A log that is longer than this is truncated as soon as no reader needs it.
 const LOG_SIZE_BYTES_WANTED: u64 = 64 * 1024 * 1024;
 
 /// A log that is longer than this takes no further changes.
 const LOG_SIZE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// How often emptying a long log is tried.
-const EMPTY_LOG_EVERY: Duration = Duration::from_millis(250);
+/// How often truncating a long log is tried.
+const TRUNCATE_LOG_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long a clean end waits for readers.
+/// How long closing waits for readers.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl WriteConnection {
@@ -62,14 +63,14 @@ impl WriteConnection {
             connection: Some(connection),
             gate,
             files,
-            inside: None,
+            gate_guard: None,
             purpose: Purpose::Change,
             is_closed: false,
             long_log_at: None,
         }
     }
 
-    /// Returns the connection; opens another if the last one was given up.
+    /// Returns the connection; opens another one if the last was discarded.
     pub(crate) fn connection(&mut self) -> Result<&Connection, Error> {
         if self.is_closed {
             return Err(error::closed());
@@ -87,77 +88,80 @@ impl WriteConnection {
         work: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.connection()?;
-        let _inside = self.gate.enter(deadline)?;
-        self.files.require_same()?;
+        let _guard = self.gate.enter(deadline)?;
+        self.files.require_unchanged()?;
         let worked = work(self.connection()?);
         self.end_transaction();
         worked
     }
 
-    /// Closes the connection, and moves the log into the database if nobody else writes: then it is
-    /// theirs to do so. Whoever closes last removes the log.
+    /// Closes the connection after a checkpoint. If another process writes, the checkpoint is left to it:
+    /// whoever closes last removes the log.
     pub(crate) fn close(&mut self) {
-        let emptied = self.exclusively(Instant::now(), |connection| {
+        let truncated = self.exclusively(Instant::now(), |connection| {
             connection.busy_timeout(CLOSE_TIMEOUT).or_storage_error()?;
             open::truncate_log(connection)
         });
         // What is committed is in the log, so a failure here loses nothing.
-        emptied.map(drop).unwrap_or_default();
+        truncated.map(drop).unwrap_or_default();
         self.connection = None;
         self.is_closed = true;
     }
 
-    /// Empties a log that has grown long; fails if it must not grow any further.
+    /// Truncates a log that has grown long; fails if it must not grow any further.
     ///
-    /// SQLite starts the log anew only when no reader needs it. Short reads that overlap all the
-    /// time, or one long backup, would let it grow without bound.
+    /// SQLite's automatic checkpoint copies pages into the database, but it restarts the log only at a
+    /// moment when no reader uses it. Short reads that always overlap, or one long backup, would let it
+    /// grow without bound. A checkpoint inside the gate waits for no writer, so it needs just one such
+    /// moment.
     fn limit_log(&mut self) -> Result<(), Error> {
         let Ok(log) = fs::metadata(&self.log) else { return Ok(()) };
         if log.len() <= LOG_SIZE_BYTES_WANTED {
             return Ok(());
         }
-        let is_due = self.long_log_at.is_none_or(|at| at.elapsed() >= EMPTY_LOG_EVERY);
+        let is_due = self.long_log_at.is_none_or(|at| at.elapsed() >= TRUNCATE_LOG_INTERVAL);
         let is_too_long = log.len() > LOG_SIZE_BYTES_MAX;
         if !is_due && !is_too_long {
             return Ok(());
         }
         self.long_log_at = Some(Instant::now());
-        if self.try_empty_log()? || !is_too_long { Ok(()) } else { Err(error::log_too_long()) }
+        if self.try_truncate_log()? || !is_too_long { Ok(()) } else { Err(error::log_too_long()) }
     }
 
-    /// Empties the log if no reader is in the way; returns whether it is empty.
-    fn try_empty_log(&mut self) -> Result<bool, Error> {
+    /// Truncates the log if no reader is in the way; returns whether it is empty.
+    fn try_truncate_log(&mut self) -> Result<bool, Error> {
         let connection = self.connection()?;
         connection.busy_timeout(Duration::ZERO).or_storage_error()?;
-        let emptied = open::truncate_log(connection);
+        let truncated = open::truncate_log(connection);
         connection.busy_timeout(open::BUSY_TIMEOUT).or_storage_error()?;
-        emptied
+        truncated
     }
 
     fn begin_inside(&mut self, purpose: Purpose) -> Result<(), Error> {
-        self.files.require_same()?;
+        self.files.require_unchanged()?;
         match purpose {
             Purpose::Removal => {
-                self.reserve.give_up();
-                // With a failure here, the removal may still find room.
-                self.try_empty_log().unwrap_or_default();
+                self.reserve.release();
+                // If this fails, the removal may still find enough space.
+                self.try_truncate_log().unwrap_or_default();
             }
             Purpose::Change => {
                 self.limit_log()?;
                 self.reserve.require()?;
                 let size_bytes = self.size_bytes()?;
-                if self.reserve.is_log_due(size_bytes) {
-                    self.try_empty_log()?;
+                if self.reserve.is_checkpoint_due(size_bytes) {
+                    self.try_truncate_log()?;
                 }
             }
         }
         let connection = self.connection()?;
         execute(connection, "BEGIN IMMEDIATE")?;
-        // A newer program may have migrated the database since it was opened.
+        // A newer program may have migrated the database since it was opened. Inside the transaction:
+        // a check before it could be overtaken by a migration.
         open::require_schema(connection)
     }
 
-    /// Returns how long the database is with everything that is in the log and in the transaction.
+    /// Returns how large the database is with everything that is in the log and in the transaction.
     fn size_bytes(&mut self) -> Result<u64, Error> {
         let connection = self.connection()?;
         let pragma =
@@ -173,11 +177,11 @@ impl WriteConnection {
         }
         let connection = self.connection.as_ref().ok_or_else(error::closed)?;
         execute(connection, "COMMIT")?;
-        // What is written to a file that was removed meanwhile is lost.
-        self.files.require_same()
+        // A write to a file that was removed or replaced meanwhile is lost, so it is not acknowledged.
+        self.files.require_unchanged()
     }
 
-    /// Rolls back what is open. A connection that cannot do even that is given up.
+    /// Rolls back what is open. A connection that cannot do even that is discarded.
     fn end_transaction(&mut self) {
         let Some(connection) = &self.connection else { return };
         if connection.is_autocommit() {
@@ -193,7 +197,7 @@ impl WriteConnection {
 impl Database for WriteConnection {
     fn begin(&mut self, purpose: Purpose, deadline: Instant) -> Result<(), Error> {
         self.connection()?;
-        self.inside = Some(self.gate.enter(deadline)?);
+        self.gate_guard = Some(self.gate.enter(deadline)?);
         self.purpose = purpose;
         let begun = self.begin_inside(purpose);
         if begun.is_err() {
@@ -205,9 +209,9 @@ impl Database for WriteConnection {
     fn commit(&mut self) -> Result<(), Error> {
         let committed = self.commit_inside();
         self.end_transaction();
-        // The next one may fit when the log is in the database.
+        // After a checkpoint, the next one may fit.
         if matches!(&committed, Err(error) if *error.kind() == ErrorKind::StorageFull) {
-            self.try_empty_log().unwrap_or_default();
+            self.try_truncate_log().unwrap_or_default();
         }
         self.roll_back();
         committed
@@ -215,12 +219,13 @@ impl Database for WriteConnection {
 
     fn roll_back(&mut self) {
         self.end_transaction();
-        if self.purpose == Purpose::Removal && self.inside.is_some() {
-            // Nobody else may write before the room is kept again. Failing leaves it to the next.
-            self.try_empty_log().unwrap_or_default();
-            self.reserve.keep();
+        if self.purpose == Purpose::Removal && self.gate_guard.is_some() {
+            // Before the gate opens, so that nobody else takes the space. If this fails, the next writer
+            // tries again.
+            self.try_truncate_log().unwrap_or_default();
+            self.reserve.acquire();
         }
-        self.inside = None;
+        self.gate_guard = None;
     }
 
     fn is_in_transaction(&self) -> bool {
@@ -233,7 +238,10 @@ impl Database for WriteConnection {
 }
 
 impl GroupCommit<WriteConnection> {
-    /// Runs work that removes something, on a full disk too.
+    /// Runs work that removes something, even on a full disk.
+    ///
+    /// It tries like any other write first. Using the reserve right away would make every deletion pay
+    /// for a checkpoint and for writing the reserve again.
     pub(crate) fn run_removal(
         &self,
         deadline: Instant,
@@ -241,7 +249,7 @@ impl GroupCommit<WriteConnection> {
     ) -> Result<(), Error> {
         match self.run(deadline, work) {
             Err(error) if *error.kind() == ErrorKind::StorageFull => {
-                self.run_apart(Purpose::Removal, deadline, work)
+                self.run_alone(Purpose::Removal, deadline, work)
             }
             result => result,
         }

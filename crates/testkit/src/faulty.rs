@@ -1,14 +1,15 @@
 //! A backend that fails at a chosen step.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, Condition, Erasure, LookWork, MemoryQuery, PendingErasure, PruneRule,
-    Purpose, ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery,
-    WriteWork, Writer,
+    Backend, Change, Commit, Condition, Erasure, MemoryQuery, PendingErasure, PruneRule, Purpose,
+    ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery,
+    WatchWork, WriteWork, Writer,
 };
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
@@ -22,6 +23,10 @@ use quipu_core::{Error, ErrorKind};
 /// A step is one call of a reader or writer method, one commit, or one call of another backend
 /// method. A test runs an operation with the fault at step 1, 2, 3, … until it passes without
 /// meeting the fault.
+///
+/// It also panics if the engine breaks its side of [`Writer::next_stamp`]: between taking a stamp and
+/// recording the change it must read nothing, since on a database server other writers wait meanwhile,
+/// and every stamp must be used.
 #[derive(Debug)]
 pub struct FaultyBackend {
     inner: Arc<dyn Backend>,
@@ -34,7 +39,7 @@ struct Countdown(AtomicU64);
 impl Countdown {
     /// Takes one step; fails if it is the chosen one.
     fn step(&self) -> Result<(), Error> {
-        let counted = |left: u64| left.checked_sub(1);
+        let counted = |remaining: u64| remaining.checked_sub(1);
         match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted) {
             Ok(1) => Err(Error::new(ErrorKind::StorageUnavailable, "an injected fault")),
             Ok(_) | Err(_) => Ok(()),
@@ -53,13 +58,16 @@ impl FaultyBackend {
         self.countdown.0.store(step, Ordering::SeqCst);
     }
 
-    /// Tells whether the fault is still ahead; if so, takes it away.
+    /// Returns whether the fault has not occurred yet, and removes it.
     pub fn disarm(&self) -> bool {
         self.countdown.0.swap(0, Ordering::SeqCst) > 0
     }
 
     fn run(&self, work: &mut WriteWork<'_>, writer: &mut dyn Writer) -> Result<(), Error> {
-        work(&mut FaultyWriter { inner: writer, countdown: &self.countdown })?;
+        let is_stamped = Cell::new(false);
+        let mut writer = FaultyWriter { inner: writer, countdown: &self.countdown, is_stamped };
+        work(&mut writer)?;
+        writer.before_read();
         // The last step is the commit.
         self.countdown.step()
     }
@@ -81,14 +89,14 @@ impl Backend for FaultyBackend {
         self.inner.write(purpose, &mut |writer| self.run(work, writer))
     }
 
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
         self.countdown.step()?;
-        self.inner.wait(seen, patience)
+        self.inner.wait(seen, timeout)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error> {
         self.countdown.step()?;
-        self.inner.watch(patience, look)
+        self.inner.watch(timeout, is_done)
     }
 
     fn erase(&self) -> Result<Erasure, Error> {
@@ -140,6 +148,35 @@ struct FaultyReader<'a> {
 struct FaultyWriter<'a> {
     inner: &'a mut dyn Writer,
     countdown: &'a Countdown,
+    /// Whether the transaction has a stamp and has not recorded its change yet.
+    is_stamped: Cell<bool>,
+}
+
+impl FaultyReader<'_> {
+    #[expect(clippy::unused_self, reason = "it stands where a writer checks")]
+    fn before_read(&self) {}
+}
+
+impl FaultyWriter<'_> {
+    fn before_read(&self) {
+        let is_stamped = self.is_stamped.get();
+        assert!(
+            !is_stamped,
+            "everything is read before the stamp is taken, and every stamp is used"
+        );
+    }
+
+    /// Keeps track of whether a stamp is outstanding.
+    fn before_write(&self, method: &str) {
+        match method {
+            "next_stamp" => {
+                self.before_read();
+                self.is_stamped.set(true);
+            }
+            "commit" | "record" => self.is_stamped.set(false),
+            _ => {}
+        }
+    }
 }
 
 /// Passes methods on to the inner reader or writer, each after one step.
@@ -149,12 +186,14 @@ macro_rules! stepping {
     )*};
     (@method read, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
         fn $name(&self $(, $argument: $type)*) -> Result<$answer, Error> {
+            self.before_read();
             self.countdown.step()?;
             self.inner.$name($($argument),*)
         }
     };
     (@method write, $name:ident, ($($argument:ident: $type:ty),*), $answer:ty) => {
         fn $name(&mut self $(, $argument: $type)*) -> Result<$answer, Error> {
+            self.before_write(stringify!($name));
             self.countdown.step()?;
             self.inner.$name($($argument),*)
         }
@@ -180,7 +219,7 @@ macro_rules! stepping_reader {
                 fn memories(read, store: StoreId, query: &MemoryQuery) -> Vec<Memory>;
                 fn unused_memories(read, store: StoreId, since: Timestamp, limit: usize)
                     -> Vec<Memory>;
-                fn noted_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
+                fn last_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
                 fn version(read, store: StoreId, id: VersionId, view: View) -> Option<Version>;
                 fn versions(read, store: StoreId, query: &VersionQuery) -> Vec<Version>;
                 fn refusals(read, store: StoreId, limit: usize) -> Vec<Refusal>;
@@ -207,6 +246,7 @@ stepping_reader!(FaultyWriter);
 
 impl Writer for FaultyWriter<'_> {
     stepping! {
+        fn read_ahead(write, store: StoreId, subject: Subject<'_>) -> ();
         fn next_stamp(write, now: Timestamp) -> Stamp;
         fn put_workspace(write, workspace: &Workspace) -> ();
         fn put_store(write, store: &Store) -> ();

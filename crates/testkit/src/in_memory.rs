@@ -1,4 +1,4 @@
-//! The simplest backend: everything in maps, copied for every write.
+//! The simplest backend: everything in maps, cloned for every write.
 
 mod backend;
 mod deleted;
@@ -7,12 +7,12 @@ mod sessions;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Change, Commit, Event, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
-    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
+    Archived, Change, Commit, Condition, Event, MemoryQuery, PendingErasure, PruneRule, Reader,
+    Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
@@ -20,11 +20,20 @@ use quipu_core::model::{
     WorkspaceId,
 };
 
+use quipu_core::{Error, ErrorKind};
+
 use deleted::Deleted;
 
-/// A backend that forgets everything when it is dropped.
+/// A backend that forgets everything when its last handle is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryBackend {
+    shared: Arc<Shared>,
+    is_closed: AtomicBool,
+}
+
+/// What all handles have in common.
+#[derive(Debug, Default)]
+struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -48,8 +57,17 @@ struct State {
 }
 
 impl InMemoryBackend {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns another handle to the same data, as another process would have.
+    #[must_use]
+    pub fn reopened(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), is_closed: AtomicBool::new(false) }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(Error::new(ErrorKind::StorageUnavailable, "the backend is closed"));
+        }
+        Ok(self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -70,6 +88,20 @@ impl State {
 }
 
 impl State {
+    /// Counts everything; a byte of text is a byte of storage.
+    fn condition(&self) -> Condition {
+        let count = |count: usize| u64::try_from(count).expect("a count fits");
+        Condition {
+            stores_count: count(self.stores.len()),
+            memories_count: count(self.memories.len()),
+            versions_count: count(self.versions.len()),
+            database_size_bytes: self.versions.values().filter_map(|it| it.size_bytes).sum(),
+            writes_count: self.commits,
+            groups_count: self.commits,
+            ..Condition::default()
+        }
+    }
+
     fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
         let count = self.commits + 1;
         self.pending_erasures.retain(|it| (it.store, it.memory) != (store, memory));
@@ -176,7 +208,7 @@ impl Reader for State {
         Ok(unused.take(limit).map(basic).collect())
     }
 
-    fn noted_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
+    fn last_use(&self, store: StoreId, memory: MemoryId) -> Result<Option<Timestamp>, Error> {
         let expires =
             self.stores.get(&store).is_some_and(|store| store.policy.expire_after_days.is_some());
         let memory = self.memory(store, memory, View::Basic)?.filter(|_| expires);
@@ -355,7 +387,7 @@ impl Writer for State {
     }
 
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        let is_given_up = |version: &Version| {
+        let is_pruned = |version: &Version| {
             let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
             let of_memory =
                 || self.versions.values().filter(|other| other.memory == version.memory);
@@ -364,19 +396,19 @@ impl Writer for State {
             let is_long_gone = !is_alive && of_memory().all(|other| other.created_at < rule.before);
             version.created_at < rule.before && (is_long_gone || newer_count >= rule.keep_newest)
         };
-        let given_up: Vec<_> = self
+        let pruned: Vec<_> = self
             .versions
             .values()
-            .filter(|version| is_given_up(version))
+            .filter(|version| is_pruned(version))
             .take(limit)
             .map(|version| version.id)
             .collect();
-        for id in &given_up {
+        for id in &pruned {
             self.versions.remove(id);
         }
         let newest = self.newest_change()?.0;
         self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
-        Ok(given_up.len())
+        Ok(pruned.len())
     }
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {

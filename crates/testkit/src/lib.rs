@@ -1,11 +1,11 @@
-//! What several crates need for their tests.
+//! Shared test support.
 //!
 //! - [`conformance`]: every sentence of the backend trait's docs as a test, run by each backend.
 //! - [`InMemoryBackend`]: the simplest backend that passes it.
 //! - [`FaultyBackend`]: a backend that fails at a chosen step.
 //! - [`model`]: a naive reference, and random operations on it and on a real engine.
 //! - [`knowledge`]: what the engine promises about search and links, run over each backend.
-//! - [`ManualClock`]: a clock that stands still until it is told otherwise.
+//! - [`ManualClock`]: a clock that moves only by hand.
 
 #![expect(
     clippy::cloned_ref_to_slice_refs,
@@ -32,8 +32,8 @@ pub use clock::ManualClock;
 pub use faulty::FaultyBackend;
 pub use in_memory::InMemoryBackend;
 
-/// Returns what doors use, over a backend. Its index has no place on the disk, so each search looks at
-/// everything in memory.
+/// Returns what doors use, over a backend. Its index has no directory, so each search scans everything in
+/// memory.
 pub fn knowledge_over(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>) -> Knowledge {
     knowledge_with(backend, clock, Limits::default())
 }

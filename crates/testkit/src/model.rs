@@ -1,6 +1,6 @@
 //! A naive reference of the engine's rules, and random operations on both.
 //!
-//! [`Reference`] keeps one store as two lists and does everything in the most obvious way.
+//! [`Reference`] is one store as two lists and does everything in the most obvious way.
 //! [`run`] applies operations to it and to a real engine, and after each step compares the answer,
 //! the new versions and the whole store. Names, texts and limits are tiny, so that collisions
 //! happen often.

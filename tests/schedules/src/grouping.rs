@@ -1,4 +1,4 @@
-//! Nobody is acknowledged before the commit that holds its work, and nobody is forgotten.
+//! No write is acknowledged before the commit that holds it, and no writer waits forever.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl World {
             Err(Error::invalid("on purpose"))
         });
         assert!(written.is_err());
-        assert_eq!(self.holds(number), 0, "{number} was taken back");
+        assert_eq!(self.holds(number), 0, "{number} was rolled back");
     }
 
     /// Is refused before it changes anything.
@@ -124,7 +124,7 @@ fn together(world: &Arc<World>, work: Vec<fn(&World)>) {
 }
 
 #[test]
-fn who_is_acknowledged_is_committed() {
+fn an_acknowledged_write_is_committed() {
     crate::check(|| {
         let world = World::new(0);
         together(
@@ -139,7 +139,7 @@ fn who_is_acknowledged_is_committed() {
 }
 
 #[test]
-fn a_failure_takes_back_its_own_changes_only() {
+fn a_failure_rolls_back_its_own_changes_only() {
     crate::check(|| {
         let world = World::new(0);
         together(
@@ -167,7 +167,7 @@ fn a_commit_that_fails_acknowledges_nobody() {
 }
 
 #[test]
-fn whoever_works_alone_finds_no_transaction() {
+fn exclusive_work_finds_no_open_transaction() {
     crate::check(|| {
         let world = World::new(0);
         together(
@@ -175,7 +175,7 @@ fn whoever_works_alone_finds_no_transaction() {
             vec![
                 |world| (0..2).for_each(|number| world.write(number)),
                 |world| {
-                    let alone = world.group.alone(World::deadline(), |numbers| {
+                    let alone = world.group.outside_transaction(World::deadline(), |numbers| {
                         assert!(!numbers.is_in_transaction());
                         Ok(())
                     });
@@ -186,7 +186,7 @@ fn whoever_works_alone_finds_no_transaction() {
                         numbers.add(30);
                         Ok(())
                     };
-                    if world.group.run_apart(Purpose::Removal, World::deadline(), &mut add).is_ok() {
+                    if world.group.run_alone(Purpose::Removal, World::deadline(), &mut add).is_ok() {
                         assert_eq!(world.holds(30), 1);
                     }
                 },
@@ -194,7 +194,7 @@ fn whoever_works_alone_finds_no_transaction() {
         );
         // Nobody has left a transaction open.
         let is_open =
-            world.group.alone(World::deadline(), |numbers| Ok(numbers.is_in_transaction()));
+            world.group.outside_transaction(World::deadline(), |numbers| Ok(numbers.is_in_transaction()));
         assert!(!is_open.unwrap());
     });
 }

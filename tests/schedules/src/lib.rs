@@ -1,7 +1,7 @@
-//! What threads share in `crates/sqlite`, built with the lock types of [`shuttle`], which runs it under
+//! The concurrent parts of `crates/sqlite`, built with the lock types of [`shuttle`], which runs them under
 //! thousands of random schedules.
 //!
-//! The files are the very ones of the crate: they name lock types only through `crate::sync`, which is
+//! The files are those of the crate itself: they name lock types only through `crate::sync`, which is
 //! another module here. Run by `./test schedules`; `QUIPU_TEST_SCHEDULES=100000` for more of them.
 
 #![cfg(test)]
@@ -9,18 +9,18 @@
 
 #[path = "../../../crates/sqlite/src/group.rs"]
 mod group;
-#[path = "../../../crates/sqlite/src/kept.rs"]
-mod kept;
-#[path = "../../../crates/sqlite/src/patience.rs"]
-mod patience;
+#[path = "../../../crates/sqlite/src/seqlock.rs"]
+mod seqlock;
 mod sync;
+#[path = "../../../crates/sqlite/src/timed_call.rs"]
+mod timed_call;
 
+mod caching;
+mod calling;
 mod grouping;
-mod keeping;
-mod waiting;
 
-/// Runs a scenario under many schedules, with timeouts that never fire and with ones that fire at any
-/// moment. The former finds wake-ups that are lost, the latter whatever a timeout leaves behind.
+/// Runs a scenario under many schedules, with timeouts that never fire and with timeouts that fire at any
+/// moment. The former finds lost wake-ups, the latter whatever a timeout leaves behind.
 fn check(scenario: fn()) {
     let schedules = std::env::var("QUIPU_TEST_SCHEDULES").ok().and_then(|text| text.parse().ok());
     let schedules = schedules.unwrap_or(2000);

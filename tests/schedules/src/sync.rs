@@ -1,4 +1,4 @@
-//! The lock types of the schedule checker, and a clock that it turns.
+//! The lock types of the schedule checker, and a clock that it controls.
 
 use std::cell::Cell;
 use std::ops::Add;

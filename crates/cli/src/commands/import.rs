@@ -25,7 +25,7 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quipu_core::ErrorKind;
-use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Instructions, SecretPolicy, SessionId, Store, StoreId};
 use quipu_core::settings::Limits;
 use quipu_mount::sync::DataDirectory;
@@ -169,7 +169,7 @@ impl Plan<'_> {
             format!("import of {} ({})", name_of(&self.arguments.source), self.kind.as_str());
         let new = NewSession {
             details: details.to_owned(),
-            ..NewSession::titled(&title, vec![attachment], TokenWish::None)
+            ..NewSession::titled(&title, vec![attachment], SessionToken::None)
         };
         Ok(data.engine.create_session(data.workspace, &new)?.0.id)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anstyle::AnsiColor;
-use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, Precondition, Seen, Written};
+use quipu_core::engine::{Effect, ListQuery, MemoryUpdate, PathContents, Precondition, Written};
 use quipu_core::model::{
     Content, Directory, Listing, Memory, MemoryId, MemoryPath, SecretPolicy, Store, Version, View,
 };
@@ -373,10 +373,10 @@ fn doomed(
         return Ok(Doomed::Memory(data.engine.memory(store.id, id, View::Basic)?.id));
     }
     let path = path(if arguments.recursive { text.trim_end_matches('/') } else { text })?;
-    match data.engine.look(store.id, Some(&path), NonZero::<usize>::MIN)? {
-        Some(Seen::Memory(memory)) => Ok(Doomed::Memory(memory.id)),
-        Some(Seen::Directory(_)) if arguments.recursive => Ok(Doomed::Directory(path)),
-        Some(Seen::Directory(_)) => {
+    match data.engine.contents_at(store.id, Some(&path), NonZero::<usize>::MIN)? {
+        Some(PathContents::Memory(memory)) => Ok(Doomed::Memory(memory.id)),
+        Some(PathContents::Directory(_)) if arguments.recursive => Ok(Doomed::Directory(path)),
+        Some(PathContents::Directory(_)) => {
             let error = Error::not_found(format!("`{path}` is a directory, not a memory"));
             Err(Failure::from(error).with_hint("`-r` deletes a whole directory"))
         }

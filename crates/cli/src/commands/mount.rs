@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Actor, Attachment, Instructions, Session};
 use quipu_mount::{
     MountError, Mounts, NameRules, Sharing, StoreMount, Tree, TreeSettings, unmount_below,
@@ -113,7 +113,7 @@ fn session(data: &Data, arguments: &MountArguments) -> Result<Session, Failure> 
     } else {
         data.named.iter().map(|text| attachment(data, text, "")).collect::<Result<_, _>>()?
     };
-    let new = NewSession::titled(&arguments.title, attachments, TokenWish::None);
+    let new = NewSession::titled(&arguments.title, attachments, SessionToken::None);
     Ok(data.engine.create_session(data.workspace, &new)?.0)
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use quipu_core::Error;
 use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, VersionQuery};
-use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, View};
 use quipu_core::prompt::{Prompt, PromptStore};
 use quipu_service::wire::{DeletedBody, ListBody, SessionSummary, VersionBody};
@@ -67,7 +67,7 @@ fn create(context: &Context, arguments: &SessionCreateArguments) -> Result<(), F
         .iter()
         .map(|text| attachment(&data, text, &arguments.instructions))
         .collect::<Result<_, _>>()?;
-    let new = NewSession::titled(&arguments.title, attachments, TokenWish::Issue);
+    let new = NewSession::titled(&arguments.title, attachments, SessionToken::Issue);
     let (session, token) = data.engine.create_session(data.workspace, &new)?;
     show(context, &session, token.as_ref())
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, BufWriter};
 
-use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Instructions};
 use quipu_service::DraftedSession;
 use quipu_service::tool::{MemoryTool, Strings, ToolSettings, stdio};
@@ -20,7 +20,7 @@ pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Fa
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let attachment =
         NewAttachment { store: store.id, access, instructions: Instructions::default() };
-    let new = NewSession::titled(&arguments.title, vec![attachment], TokenWish::None);
+    let new = NewSession::titled(&arguments.title, vec![attachment], SessionToken::None);
     // It is recorded when it first changes something, so that a look needs no write.
     let session = DraftedSession::new(data.engine.draft_session(data.workspace, &new)?);
     let default = ToolSettings::default();

@@ -1,15 +1,15 @@
-//! How the storage is doing, for those who watch over a server.
+//! Health and size of the storage, for operators.
 
 /// A write lock that is held at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHeld {
-    /// Another number for every writer's turn, so that one that lasts can be told from many.
+    /// Differs for every acquisition, so that one long hold can be told from many short ones.
     pub turn: u64,
-    /// The process that holds it, in words.
+    /// The process that holds it, described for an operator.
     pub holder: String,
 }
 
-/// How the storage is doing.
+/// Health and size of the storage.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
     /// How many stores there are. This and the next two may be some seconds old.
@@ -20,11 +20,11 @@ pub struct Condition {
     pub versions_count: u64,
     /// Who holds the write lock, if anybody does.
     pub lock: Option<LockHeld>,
-    /// How many bytes the canonical data takes.
+    /// How many bytes the canonical data takes, without the log.
     pub database_size_bytes: u64,
     /// How many bytes the log of recent changes takes.
     pub log_size_bytes: u64,
-    /// How much room is left, where that can be told.
+    /// How much space is left, where the system reports it.
     pub disk_free_bytes: Option<u64>,
     /// How many writes of this process wait for their turn.
     pub writers_waiting_count: usize,

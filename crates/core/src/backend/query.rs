@@ -1,4 +1,4 @@
-//! What is selected: queries, filters and rules.
+//! Queries, filters and rules.
 
 use std::ops::Bound;
 
@@ -16,7 +16,7 @@ pub struct StoreQuery {
     pub archived: Archived,
     /// Only those created in this span.
     pub created: Span,
-    /// Only those with a smaller id, to go on after a page.
+    /// Only those with a smaller id, to continue after a page.
     pub before: Option<StoreId>,
     /// How many at most.
     pub limit: usize,
@@ -49,7 +49,7 @@ impl Default for Span {
 }
 
 impl Span {
-    /// Tells whether a moment belongs to the span.
+    /// Returns whether a moment belongs to the span.
     pub fn contains(&self, at: Timestamp) -> bool {
         (self.first..=self.last).contains(&at)
     }
@@ -73,7 +73,7 @@ pub struct MemoryQuery {
 pub struct VersionQuery {
     /// Only those that pass this filter.
     pub filter: VersionFilter,
-    /// Only those with a smaller id, to go on after a page.
+    /// Only those with a smaller id, to continue after a page.
     pub before: Option<VersionId>,
     /// How many at most.
     pub limit: usize,
@@ -81,7 +81,7 @@ pub struct VersionQuery {
     pub view: View,
 }
 
-/// What versions must have; everything that is set must hold.
+/// Conditions on versions; all that are set must hold.
 #[derive(Clone, Debug, Default)]
 pub struct VersionFilter {
     /// The memory.
@@ -97,7 +97,7 @@ pub struct VersionFilter {
 }
 
 impl VersionFilter {
-    /// Tells whether a version passes.
+    /// Returns whether a version passes.
     pub fn accepts(&self, version: &Version) -> bool {
         self.memory.is_none_or(|memory| version.memory == memory)
             && self.path.as_ref().is_none_or(|path| version.path.as_ref() == Some(path))
@@ -120,9 +120,9 @@ pub struct SessionQuery {
     pub created: Span,
     /// Only those that this key [sees](Key::sees); `None` selects all of the workspace.
     pub viewer: Option<Key>,
-    /// In which order they come.
+    /// The order.
     pub order: Order,
-    /// Only those that come after this one, to go on after a page.
+    /// Only those after this one in the order, to continue after a page.
     pub after: Option<SessionId>,
     /// How many at most.
     pub limit: usize,
@@ -143,16 +143,16 @@ pub enum Order {
 pub struct Usage {
     /// How many memories it holds.
     pub memories_count: u64,
-    /// How long their texts are together.
+    /// The sum of the sizes of their texts.
     pub size_bytes: u64,
 }
 
-/// Says which versions are given up.
+/// Selects versions to prune.
 #[derive(Clone, Copy, Debug)]
 pub struct PruneRule {
     /// Only those made before this moment.
     pub before: Timestamp,
-    /// But never the newest so many of a memory that still exists, or that was deleted at or after
-    /// that moment, so that its deletion can be undone.
+    /// How many of the newest versions are never pruned if their memory still exists, or was deleted at
+    /// or after that moment, so that its deletion can be undone.
     pub keep_newest: u64,
 }

@@ -1,6 +1,6 @@
-//! Looks for broken invariants.
+//! Verifies the invariants of stored data.
 //!
-//! Canonical rows (memories, versions) are only reported. Derived rows can be computed again
+//! Problems of canonical rows (memories, versions) are only reported. Derived rows can be recomputed
 //! with [`Engine::rebuild`].
 
 use std::collections::{HashMap, HashSet};
@@ -17,25 +17,25 @@ use crate::model::{
 use super::Engine;
 use super::stores::all_stores;
 
-/// Something that should not be.
+/// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// What is wrong, as a sentence without a full stop.
     pub message: String,
-    /// Whether [`Engine::rebuild`] mends it.
+    /// Whether [`Engine::rebuild`] repairs it.
     pub remedy: Remedy,
 }
 
 /// What can be done about a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// A derived row is wrong; computing it again mends it.
+    /// A derived row is wrong; recomputing it repairs it.
     Rebuild,
     /// A canonical row is wrong; only a backup helps.
     None,
 }
 
-/// What a check looked at and found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// How many stores there are.
@@ -55,12 +55,12 @@ pub struct CheckReport {
 const PAGE: usize = 256;
 
 impl Engine {
-    /// Verifies every invariant of the data and says what is broken.
+    /// Verifies every invariant of the data and reports what is broken.
     pub fn check(&self) -> Result<CheckReport, Error> {
         self.check_with(&|_| ())
     }
 
-    /// Like [`check`](Self::check), and calls `progress` with what was looked at so far.
+    /// Like [`check`](Self::check), and calls `progress` with the report so far.
     pub fn check_with(&self, progress: &dyn Fn(&CheckReport)) -> Result<CheckReport, Error> {
         let mut report = self.read(|reader| {
             let is_erasing_pending = !reader.pending_erasures()?.is_empty();
@@ -80,7 +80,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// Computes every derived row of the backend again.
+    /// Recomputes every derived row of the backend.
     pub fn rebuild(&self) -> Result<(), Error> {
         self.backend.rebuild()
     }
@@ -93,7 +93,7 @@ impl CheckReport {
     }
 }
 
-/// What the feed says about versions.
+/// The versions that the feed names.
 struct Feed<'p> {
     progress: &'p dyn Fn(&CheckReport),
     first_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! The change feed: what happened since, and waiting for more.
+//! The change feed: reading it, and waiting for more.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use super::Engine;
 use super::transaction::Ledger;
 use super::versions::previous;
 
-/// Counts revocations: of keys, and of session tokens by archiving or deleting the session or by
-/// issuing another token. They are not in the feed, whose changes are those of stores.
+/// Counts revocations: of keys, and of session tokens when the session is archived or deleted or gets
+/// another token. They are not in the feed, which only has changes of stores. A counter of its own is
+/// enough, because followers check their own credential again and need not know which one was revoked.
 const CREDENTIALS_CURSOR: &str = "credentials";
 
 /// A change with the rows it refers to.
 #[derive(Clone, Debug)]
-pub struct News {
+pub struct FeedEntry {
     /// The change.
     pub change: Change,
-    /// The workspace of the store, also of one that has been deleted since; `None` if it is not
-    /// known any more.
+    /// The workspace of the store, even if that has been deleted since; `None` if it is no longer known.
     pub workspace: Option<WorkspaceId>,
-    /// The version that the change made, without its text; `None` if it made none, or if that has
-    /// been removed since.
+    /// The version that the change made, without its text; `None` if it made none, or if it has been
+    /// removed since.
     pub version: Option<Version>,
     /// Where the memory was before, if the change moved it.
     pub moved_from: Option<MemoryPath>,
@@ -34,26 +34,26 @@ pub struct News {
 pub struct Position {
     /// The newest change.
     pub newest: Sequence,
-    /// How many credentials have been revoked. When this changes, whoever holds a credential must
-    /// check it again.
+    /// How many credentials have been revoked. When this changes, a stream must check the credential that
+    /// opened it again.
     pub credentials_lost: Sequence,
 }
 
 impl Engine {
-    /// Returns up to `limit` changes after a sequence, in their order.
+    /// Returns at most `limit` changes after a sequence, in order.
     ///
-    /// Changes older than the versions' retention leave the feed, so a reader that was away for
-    /// longer finds that the first change does not follow its sequence, and must look at
-    /// everything again.
+    /// Changes older than the versions' retention leave the feed. Sequences have no gaps, so a follower
+    /// that was away for longer finds that the first change does not follow its own sequence, and must
+    /// start over.
     pub fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
         self.read(|reader| reader.changes(after, limit))
     }
 
     /// Returns what [`changes`](Self::changes) returns, with the rows each change refers to.
-    pub fn news(&self, after: Sequence, limit: usize) -> Result<Vec<News>, Error> {
+    pub fn feed_entries(&self, after: Sequence, limit: usize) -> Result<Vec<FeedEntry>, Error> {
         self.read(|reader| {
             let changes = reader.changes(after, limit)?;
-            changes.into_iter().map(|change| news(reader, change)).collect()
+            changes.into_iter().map(|change| feed_entry(reader, change)).collect()
         })
     }
 
@@ -62,27 +62,27 @@ impl Engine {
         self.read(|reader| Ok(reader.newest_change()?.0))
     }
 
-    /// Returns how far a follower of the feed has come, if it has ever said so.
+    /// Returns how far a follower has read the feed, if it has ever stored that.
     pub fn cursor(&self, follower: &str) -> Result<Option<Sequence>, Error> {
         self.read(|reader| reader.cursor(follower))
     }
 
-    /// Keeps how far a follower of the feed has come.
+    /// Stores how far a follower has read the feed.
     pub fn keep_cursor(&self, follower: &str, reached: Sequence) -> Result<(), Error> {
         self.write(|ledger| ledger.writer.put_cursor(follower, reached))
     }
 
-    /// Waits for a change after `seen` by any process, at most for `patience`, and returns the
-    /// newest sequence.
-    pub fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        self.backend.wait(seen, patience)
+    /// Blocks until any process makes a change after `seen`, or until the timeout, and returns the newest
+    /// sequence.
+    pub fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
+        self.backend.wait(seen, timeout)
     }
 
-    /// Waits until any process moves the position away from `seen`, at most for `patience`, and
-    /// returns the position.
-    pub fn wait_beyond(&self, seen: Position, patience: Duration) -> Result<Position, Error> {
+    /// Blocks until any process moves the position away from `seen`, or until the timeout, and returns
+    /// the position.
+    pub fn wait_beyond(&self, seen: Position, timeout: Duration) -> Result<Position, Error> {
         let mut position = seen;
-        self.backend.watch(patience, &mut || {
+        self.backend.watch(timeout, &mut || {
             position = self.read(position_of)?;
             Ok(position != seen)
         })?;
@@ -105,7 +105,7 @@ fn position_of(reader: &dyn Reader) -> Result<Position, Error> {
     })
 }
 
-fn news(reader: &dyn Reader, change: Change) -> Result<News, Error> {
+fn feed_entry(reader: &dyn Reader, change: Change) -> Result<FeedEntry, Error> {
     let workspace = match reader.store(change.store)? {
         Some(store) => Some(store.workspace),
         None => reader.removed_store(change.store)?,
@@ -128,5 +128,5 @@ fn news(reader: &dyn Reader, change: Change) -> Result<News, Error> {
     let is_now_at = version.as_ref().and_then(|version| version.path.as_ref());
     let was_at = before.and_then(|before| before.path);
     let moved_from = was_at.filter(|was_at| Some(was_at) != is_now_at);
-    Ok(News { change, workspace, version, moved_from })
+    Ok(FeedEntry { change, workspace, version, moved_from })
 }

@@ -1,14 +1,15 @@
-//! Whether a text is the one that was stored.
+//! Detects bit rot.
 //!
-//! A disk can return other bytes than were written. Every text has a hash, so such a text is found
-//! out when it is read, and is not handed on as if somebody had written it.
+//! A disk can return other bytes than were written. Every text has a hash that is checked when it is
+//! read, so that a corrupt text is never returned as if somebody had written it, and never copied into
+//! a new version with a hash that fits.
 
 use crate::model::{Memory, Version, VersionId};
 use crate::{Error, ErrorKind};
 
-/// What has a text with a hash.
+/// A row that has a text with a hash.
 pub(super) trait Intact: Sized {
-    /// Fails if the text, if there is one, does not fit its hash.
+    /// Fails if there is a text that does not match its hash.
     fn intact(self) -> Result<Self, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Keys, and who stands behind a presented secret.
+//! Keys, and authentication by a presented secret.
 
 use crate::Error;
 use crate::backend::Reader;
@@ -10,7 +10,7 @@ use crate::model::{
 use super::transaction::Ledger;
 use super::{Engine, no_store};
 
-/// What a new key is like.
+/// The properties of a new key.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// What people call it.
@@ -19,14 +19,14 @@ pub struct NewKey {
     pub role: Role,
     /// The only stores that it opens; `None` means all of the workspace.
     pub stores: Option<Vec<StoreId>>,
-    /// When it stops to work, if ever.
+    /// When it stops working, if ever.
     pub expires_at: Option<Timestamp>,
-    /// A secret that somebody chose; `None` makes a random one.
+    /// A secret that was chosen by its owner; `None` generates a random one.
     pub secret: Option<KeySecret>,
 }
 
 impl Principal {
-    /// Returns when the secret stops to work, if ever. It may be revoked earlier.
+    /// Returns when the secret stops working, if ever. It may be revoked earlier.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::Key(key) => key.expires_at,
@@ -36,7 +36,7 @@ impl Principal {
     }
 }
 
-/// Who stands behind a secret.
+/// Whom a secret belongs to.
 #[derive(Clone, Debug)]
 pub enum Principal {
     /// A program with a key.
@@ -46,7 +46,7 @@ pub enum Principal {
 }
 
 impl Engine {
-    /// Makes a key. Its secret is returned here and never again.
+    /// Creates a key. Its secret is returned here and never again.
     pub fn create_key(
         &self,
         workspace: WorkspaceId,
@@ -55,8 +55,8 @@ impl Engine {
         self.write(|ledger| added_key(ledger, workspace, new))
     }
 
-    /// Makes a key with a secret that somebody chose, unless a key has it already. Several programs
-    /// that start at once may do this.
+    /// Creates a key with a chosen secret, unless a key has it already. Programs that start concurrently
+    /// may all call this.
     pub fn ensure_key(&self, workspace: WorkspaceId, new: &NewKey) -> Result<(), Error> {
         self.write(|ledger| {
             let hash = new.secret.as_ref().map(KeySecret::hash);
@@ -67,7 +67,7 @@ impl Engine {
         })
     }
 
-    /// Makes the first key of a workspace; `None` if it has keys.
+    /// Creates the first key of a workspace; `None` if it has keys.
     pub fn create_first_key(
         &self,
         workspace: WorkspaceId,
@@ -87,7 +87,7 @@ impl Engine {
         self.read(|reader| reader.keys(workspace))
     }
 
-    /// Revokes a key at once and for good. A revoked one is returned as it is.
+    /// Revokes a key permanently, effective immediately. This is idempotent.
     pub fn revoke_key(&self, id: KeyId) -> Result<Key, Error> {
         let now = self.clock.now();
         self.write(|ledger| {
@@ -105,13 +105,13 @@ impl Engine {
         })
     }
 
-    /// Returns who stands behind a secret, if it is valid now.
+    /// Returns whom a secret belongs to, if it is valid now.
     pub fn principal(&self, presented: &str) -> Result<Option<Principal>, Error> {
         self.admit(presented, None).map(|(principal, _)| principal)
     }
 
-    /// Returns who stands behind a secret, if it is valid now, and a store, if it exists: what
-    /// is needed to decide about a request, read at once.
+    /// Returns whom a secret belongs to, if it is valid now, and a store, if it exists: everything that
+    /// authorizing a request needs, from one snapshot.
     pub fn admit(
         &self,
         presented: &str,
@@ -145,7 +145,7 @@ fn added_key(
         return Err(Error::invalid("another key has this secret")
             .with_hint("choose another secret, or let Quipu make one"));
     }
-    let created_at = ledger.stamp()?.at;
+    let created_at = ledger.moment()?;
     let key = Key {
         id: KeyId::new(created_at, ledger.random()),
         workspace,
@@ -174,7 +174,7 @@ fn principal(
         session.archived_at.is_none()
             && session.token_expires_at.is_none_or(|expires_at| now < expires_at)
     });
-    // A token opens no more than the key that made it: it ends with the key.
+    // A token never grants more than the key that issued it, so it ends with the key.
     match session.as_ref().and_then(|session| session.key) {
         Some(key) if !reader.key(key)?.is_some_and(|key| key.is_valid(now)) => Ok(None),
         Some(_) | None => Ok(session.map(Principal::Session)),

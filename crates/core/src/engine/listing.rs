@@ -10,15 +10,15 @@ use crate::model::{Directory, Listing, Memory, MemoryPath, StoreId, View};
 use super::intact::Intact as _;
 use super::{Engine, Page, existing_store};
 
-/// Which memories of a store to list.
+/// Selects memories and directories to list.
 #[derive(Clone, Debug)]
 pub struct ListQuery {
-    /// Where to look.
+    /// The directory to list.
     pub directory: Directory,
-    /// How many levels to go down; what lies deeper is listed as directories. `None` lists every
+    /// How many levels to descend; deeper memories are rolled up into directories. `None` lists every
     /// memory.
     pub depth: Option<NonZero<usize>>,
-    /// The [`Listing::sort_key`] after which to go on.
+    /// The [`Listing::sort_key`] after which to continue.
     pub after: Option<String>,
     /// How many lines at most.
     pub limit: usize,
@@ -26,23 +26,25 @@ pub struct ListQuery {
     pub view: View,
 }
 
-/// What is at a place.
+/// What is at a path.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum PathContents {
     /// A memory, with its text.
     Memory(Memory),
-    /// A directory: what it holds.
+    /// A directory: the entries in it.
     Directory(Vec<Listing>),
 }
 
-/// How many memories are asked for at first, when a directory may follow at once.
+/// How many memories are read at first. A directory may follow that is skipped as a whole, so a large
+/// first chunk would be read in vain; as long as there are only memories, chunks double.
 const CHUNK_MIN: usize = 4;
 const CHUNK_MAX: usize = 1024;
 
 impl Engine {
     /// Lists memories and directories in byte order of their paths.
     ///
-    /// The cost depends on the number of lines, not on the size of the store or its directories.
+    /// The cost depends on the number of entries listed, not on the size of the store or of its
+    /// directories: a directory that is rolled up is skipped by a range query.
     pub fn list(&self, store: StoreId, query: &ListQuery) -> Result<Page<Listing, String>, Error> {
         self.read(|reader| {
             existing_store(reader, store)?;
@@ -59,24 +61,23 @@ impl Engine {
 }
 
 impl Engine {
-    /// Returns what is at a path, in one look: a memory, or a directory with what it holds down to
-    /// `depth`. `None` for the path is the root, which is always there; texts of listed memories are
-    /// left out.
-    pub fn look(
+    /// Returns what is at a path, from one snapshot: a memory, or a directory with its entries down to
+    /// `depth`. `None` for the path means the root, which always exists. Listed memories have no text.
+    pub fn contents_at(
         &self,
         store: StoreId,
         path: Option<&MemoryPath>,
         depth: NonZero<usize>,
-    ) -> Result<Option<Seen>, Error> {
-        let (seen, noted) = self.read(|reader| {
+    ) -> Result<Option<PathContents>, Error> {
+        let (contents, noted) = self.read(|reader| {
             let memory = match path {
                 Some(path) => reader.memory_at(store, path, View::Full)?,
                 None => None,
             };
             if let Some(memory) = memory {
                 let memory = memory.intact()?;
-                let noted = reader.noted_use(store, memory.id)?;
-                return Ok((Some(Seen::Memory(memory)), noted));
+                let noted = reader.last_use(store, memory.id)?;
+                return Ok((Some(PathContents::Memory(memory)), noted));
             }
             existing_store(reader, store)?;
             let query = ListQuery {
@@ -88,16 +89,16 @@ impl Engine {
             };
             let items = listed(reader, store, &query)?;
             let is_there = path.is_none() || !items.is_empty();
-            Ok((is_there.then_some(Seen::Directory(items)), None))
+            Ok((is_there.then_some(PathContents::Directory(items)), None))
         })?;
-        if let Some(Seen::Memory(memory)) = &seen {
+        if let Some(PathContents::Memory(memory)) = &contents {
             self.note_use(memory, noted);
         }
-        Ok(seen)
+        Ok(contents)
     }
 }
 
-/// Returns one line more than asked for, if there is one.
+/// Returns one entry more than asked for, if there is one.
 fn listed(reader: &dyn Reader, store: StoreId, query: &ListQuery) -> Result<Vec<Listing>, Error> {
     let wanted = query.limit.saturating_add(1);
     let mut items = Vec::new();
@@ -130,7 +131,7 @@ fn listed(reader: &dyn Reader, store: StoreId, query: &ListQuery) -> Result<Vec<
     }
 }
 
-/// Returns the place after a line: after a memory's path, or after all that a directory holds.
+/// Returns where to continue after an entry: after a memory's path, or after everything in a directory.
 fn after(sort_key: &str) -> Bound<String> {
     match sort_key.strip_suffix('/') {
         // `0` is the character after `/`, so this is the first path behind the directory.

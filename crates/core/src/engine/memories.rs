@@ -12,7 +12,7 @@ use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target, Transaction};
 use super::{Effect, Engine, Written, aborted, existing_store};
 
-/// What must hold for a change to be made.
+/// A compare-and-swap condition of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {
     /// Nothing.
@@ -35,18 +35,18 @@ impl Precondition {
     }
 }
 
-/// What to change about a memory; what is `None` stays.
+/// A change of a memory; what is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryUpdate {
     /// The new text.
     pub content: Option<Content>,
     /// The new path.
     pub path: Option<MemoryPath>,
-    /// What must hold before.
+    /// What must be true before.
     pub precondition: Precondition,
 }
 
-/// What a deletion removed.
+/// The result of a deletion.
 #[derive(Clone, Debug)]
 pub struct Removed {
     /// One version for each memory that was deleted.
@@ -83,9 +83,9 @@ impl Engine {
         })
     }
 
-    /// Makes the text at a path what is given: creates the memory or changes it.
+    /// Stores a text at a path: creates the memory or changes it.
     ///
-    /// With a precondition the memory must exist.
+    /// With a precondition, the memory must exist.
     pub fn put(
         &self,
         actor: &Actor,
@@ -125,7 +125,7 @@ impl Engine {
         })
     }
 
-    /// Replaces the text of a memory by what `work` makes of it, as one transaction.
+    /// Replaces the text of a memory by what `work` returns for it, in one transaction.
     ///
     /// No other writer can come in between, so no update is lost. `work` may run more than once.
     /// When it fails, its error is returned and nothing has changed.
@@ -259,7 +259,7 @@ impl Transaction<'_, '_> {
 
 fn kept_text(memory: &Memory) -> ScreenedText {
     let content = memory.content.clone().expect("the memory was read with its text");
-    ScreenedText::kept(content)
+    ScreenedText::unscreened(content)
 }
 
 pub(super) fn existing_memory(

@@ -1,4 +1,4 @@
-//! What a file system asks: what is at a place, and moving a memory onto another one.
+//! Operations of a file system: what is at a path, and renaming onto an existing memory.
 
 use crate::backend::Subject;
 use crate::model::{
@@ -10,7 +10,7 @@ use super::memories::existing_memory;
 use super::transaction::{ScreenedText, Target};
 use super::{Engine, Precondition, Written, existing_store};
 
-/// Which of two memories goes on living when one is moved onto the other.
+/// Which of two memories survives when one is moved onto the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivor {
     /// The one that is moved; the one that was there is deleted.
@@ -19,18 +19,17 @@ pub enum Survivor {
     Target,
 }
 
-/// What moving a memory onto another one left behind.
+/// The result of moving a memory onto another one.
 #[derive(Clone, Debug)]
 pub struct Replaced {
-    /// The memory that goes on living.
+    /// The memory that survives.
     pub written: Written,
     /// The deletion of the other one.
     pub deleted: Version,
 }
 
 impl Engine {
-    /// Returns what is at a path: a memory without its text, or a directory. Nothing is noted as
-    /// used.
+    /// Returns what is at a path: a memory without its text, or a directory. This does not count as a use.
     pub fn entry(&self, store: StoreId, path: &MemoryPath) -> Result<Option<Listing>, Error> {
         self.read(|reader| {
             let found = reader.overlapping(store, path, None)?;
@@ -43,6 +42,9 @@ impl Engine {
     }
 
     /// Moves a memory onto another one, in one transaction: two versions, one of them a deletion.
+    ///
+    /// A deletion followed by a rename would leave a moment without any memory at the path, in which a
+    /// reader finds nothing and another writer can take the path.
     pub fn replace(
         &self,
         actor: &Actor,
@@ -50,7 +52,7 @@ impl Engine {
         (moved, target): (MemoryId, MemoryId),
         survivor: Survivor,
     ) -> Result<Replaced, Error> {
-        self.change(actor, (store, Subject::Store), |transaction| {
+        self.change(actor, (store, Subject::Memories([moved, target])), |transaction| {
             transaction.require_open()?;
             if moved == target {
                 return Err(Error::new(
@@ -68,7 +70,7 @@ impl Engine {
                 Survivor::Target => (target, moved),
             };
             let deleted = transaction.delete(lost)?;
-            let target = Target { path: target_path, text: ScreenedText::kept(content) };
+            let target = Target { path: target_path, text: ScreenedText::unscreened(content) };
             let written = transaction.modify(kept, target, Precondition::None)?;
             Ok(Replaced { written, deleted })
         })

@@ -1,8 +1,8 @@
-//! What is given up with time: old versions, unused memories, sessions that are over.
+//! Retention: pruning old versions, unused memories, deleted stores and ended sessions.
 
 use std::time::Duration;
 
-use crate::backend::{Archived, PruneRule, Reader, Subject};
+use crate::backend::{Archived, Erasure, PruneRule, Reader, Subject};
 use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -10,31 +10,31 @@ use super::Engine;
 use super::stores::all_stores;
 use super::transaction::Transaction;
 
-/// What a pruning removed.
+/// What pruning removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many versions were given up.
+    /// How many old versions were removed.
     pub versions_count: usize,
-    /// How many memories had expired and were deleted.
+    /// How many expired memories were deleted.
     pub memories_count: usize,
     /// How many deleted stores were erased.
     pub stores_count: usize,
-    /// How many sessions were over and were given up.
+    /// How many ended sessions were removed.
     pub sessions_count: usize,
 }
 
-/// How many rows one transaction takes, so that other writers get their turn.
+/// How many rows one transaction removes, so that other writers get their turn.
 const BATCH: usize = 500;
 
-/// A clock that is further beyond the newest change may have jumped.
+/// A clock that is further ahead of the newest change may have jumped.
 const CLOCK_GAP: Duration = Duration::from_hours(24);
 
 impl Engine {
-    /// Deletes expired memories, gives up versions and sessions that need not be kept and erases stores
-    /// whose time for being restored is over; then finishes any
-    /// erasing that an earlier redaction could not complete.
+    /// Deletes expired memories, removes versions and sessions that are past their retention, and erases
+    /// stores that can no longer be restored; then completes any erasure that an earlier redaction could
+    /// not complete.
     ///
-    /// A server calls this now and then; it is also `quipu prune`.
+    /// A server calls this periodically; it is also `quipu prune`.
     pub fn prune(&self) -> Result<Pruned, Error> {
         // What was read just now has not expired.
         self.write_uses()?;
@@ -74,7 +74,7 @@ impl Engine {
             return Ok(0);
         }
         self.remove(|ledger| {
-            // Looked up again: one of them may have been restored meanwhile.
+            // Looked up again inside the transaction: one may have been restored meanwhile.
             let due = due(ledger.reader())?;
             for deleted in &due {
                 ledger.writer.remove_store(deleted.store.id)?;
@@ -83,8 +83,8 @@ impl Engine {
         })
     }
 
-    /// Gives up sessions that are over. Those that a version names stay, so that its author can be
-    /// shown by name; they go when their versions have gone.
+    /// Removes ended sessions. Those that a version names stay as long as the version does, so that its
+    /// author can be shown by name.
     fn prune_sessions(&self) -> Result<usize, Error> {
         let before = self.clock.now().minus(self.limits.sessions_kept_for);
         let mut pruned_count = 0;
@@ -98,14 +98,14 @@ impl Engine {
         }
     }
 
-    /// Takes everything that was removed out of every file, if an earlier call could not.
-    pub fn finish_erasing(&self) -> Result<(), Error> {
-        self.erase().map(drop)
+    /// Completes the erasures that an earlier call could not complete, and reports what was erased.
+    pub fn finish_erasing(&self) -> Result<Erasure, Error> {
+        self.erase()
     }
 
-    /// Returns how far the clock is beyond the newest change, if that is more than a day: then the
-    /// data was not used for a while, or the clock has jumped. What prunes by itself waits in that
-    /// case until something is written.
+    /// Returns how far the clock is ahead of the newest change, if that is more than a day: then the data
+    /// was not used for a while, or the clock has jumped. Automatic pruning waits until something is
+    /// written in that case, because with a wrong clock it would remove what is not old.
     pub fn clock_gap(&self) -> Result<Option<Duration>, Error> {
         let (sequence, newest) = self.read(|reader| reader.newest_change())?;
         let now = self.clock.now();

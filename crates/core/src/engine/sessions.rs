@@ -17,26 +17,26 @@ pub const SESSION_TITLE_CHARS_MAX: usize = 500;
 /// How long the [details](NewSession::details) of a session may be.
 pub const SESSION_DETAILS_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a new session is like.
+/// The properties of a new session.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// What people call it.
     pub title: String,
     /// The owner's own labels.
     pub metadata: Metadata,
-    /// What the door that makes it wants to keep about it.
+    /// Data of the door that creates it, which the engine does not read.
     pub details: String,
     /// The stores to attach.
     pub attachments: Vec<NewAttachment>,
-    /// Whether somebody outside of this process will act as the session.
-    pub token: TokenWish,
-    /// The key that makes it, if one does.
+    /// Whether it gets a token, so that another process can act as the session.
+    pub token: SessionToken,
+    /// The key that creates it, if one does.
     pub key: Option<KeyId>,
 }
 
 impl NewSession {
-    /// Returns a session with a title and these stores, and nothing else.
-    pub fn titled(title: &str, attachments: Vec<NewAttachment>, token: TokenWish) -> Self {
+    /// Returns a new session with a title, stores and defaults.
+    pub fn titled(title: &str, attachments: Vec<NewAttachment>, token: SessionToken) -> Self {
         Self {
             title: title.to_owned(),
             metadata: Metadata::default(),
@@ -71,7 +71,7 @@ impl NewSession {
     }
 }
 
-/// What to change about a session; what is `None` stays.
+/// A change of a session; what is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct SessionUpdate {
     /// The new title.
@@ -93,10 +93,10 @@ pub struct NewAttachment {
 
 /// Whether a session gets a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenWish {
-    /// It does.
+pub enum SessionToken {
+    /// A token is issued.
     Issue,
-    /// It does not: the session runs inside this process.
+    /// None is needed: the session runs inside this process.
     None,
 }
 
@@ -107,16 +107,16 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewSession,
     ) -> Result<(Session, Option<KeySecret>), Error> {
-        self.require_possible(new)?;
+        self.require_valid(new)?;
         self.write(|ledger| {
             self.require_room(ledger.reader(), workspace)?;
-            let token = match new.token {
-                TokenWish::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
-                TokenWish::None => None,
-            };
-            let created_at = ledger.stamp()?.at;
-            let id = SessionId::new(created_at, ledger.random());
             let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
+            let token = match new.token {
+                SessionToken::Issue => Some(KeySecret::from_random(ledger.random_bytes())),
+                SessionToken::None => None,
+            };
+            let created_at = ledger.moment()?;
+            let id = SessionId::new(created_at, ledger.random());
             let mut session = new.session(id, workspace, attachments, created_at);
             if let Some(token) = &token {
                 session.token = Some(token.hash());
@@ -128,15 +128,14 @@ impl Engine {
         })
     }
 
-    /// Returns a session that is recorded nowhere yet, so that an agent that only reads needs no
-    /// write; it has no token. [`record_session`](Self::record_session) must come before its first
-    /// change.
+    /// Returns a session that is not stored yet, so that an agent that only reads causes no write. It has
+    /// no token. [`record_session`](Self::record_session) must be called before its first change.
     pub fn draft_session(
         &self,
         workspace: WorkspaceId,
         new: &NewSession,
     ) -> Result<Session, Error> {
-        self.require_possible(new)?;
+        self.require_valid(new)?;
         let now = self.clock.now();
         let id = SessionId::new(now, self.random());
         self.read(|reader| {
@@ -145,7 +144,7 @@ impl Engine {
         })
     }
 
-    /// Records a session that was drafted. One that is recorded already stays as it is.
+    /// Stores a session that was drafted. This is idempotent.
     pub fn record_session(&self, session: &Session) -> Result<(), Error> {
         self.write(|ledger| match ledger.reader().session(session.id)? {
             Some(_) => Ok(()),
@@ -167,7 +166,7 @@ impl Engine {
         ))
     }
 
-    /// Returns when a token ends that is made now. It never outlives the key that it depends on.
+    /// Returns when a token that is issued now expires. It never outlives the key that it depends on.
     fn token_expiry(
         &self,
         reader: &dyn Reader,
@@ -179,7 +178,7 @@ impl Engine {
         Ok(key.and_then(|key| key.expires_at).map_or(own, |expires_at| own.min(expires_at)))
     }
 
-    fn require_possible(&self, new: &NewSession) -> Result<(), Error> {
+    fn require_valid(&self, new: &NewSession) -> Result<(), Error> {
         require_short_title(&new.title)?;
         let details_max = SESSION_DETAILS_SIZE_BYTES_MAX;
         if new.details.len() > details_max {
@@ -222,7 +221,7 @@ impl Engine {
         })
     }
 
-    /// Archives a session: its token stops to work. An archived one is returned as it is.
+    /// Archives a session: its token stops working. This is idempotent.
     pub fn archive_session(&self, id: SessionId) -> Result<Session, Error> {
         let now = self.clock.now();
         self.change_session(id, |session| {
@@ -231,8 +230,8 @@ impl Engine {
         })
     }
 
-    /// Gives a session a new token, which is returned here and never again; the old one stops to
-    /// work. The session then depends on `key`, if one is given.
+    /// Gives a session a new token, which is returned here and never again; the old one stops working.
+    /// The session then depends on `key`, if one is given.
     pub fn renew_token(
         &self,
         id: SessionId,

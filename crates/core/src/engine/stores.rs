@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind};
 use super::transaction::Ledger;
 use super::{Engine, Page, existing_store, no_store};
 
-/// What a new store is like.
+/// The properties of a new store.
 #[derive(Clone, Debug)]
 pub struct NewStore {
     /// Its name.
@@ -22,12 +22,12 @@ pub struct NewStore {
     pub description: Description,
     /// The owner's labels.
     pub metadata: Metadata,
-    /// What Quipu does by itself in it.
+    /// What Quipu does in it on its own.
     pub policy: StorePolicy,
 }
 
 impl NewStore {
-    /// Returns a store with a name and nothing else.
+    /// Returns a new store with a name and defaults.
     pub fn named(name: Name) -> Self {
         Self {
             name,
@@ -38,7 +38,7 @@ impl NewStore {
     }
 }
 
-/// What to change about a store; what is `None` stays.
+/// A change of a store; what is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct StoreUpdate {
     /// The new name.
@@ -52,7 +52,7 @@ pub struct StoreUpdate {
 }
 
 impl Engine {
-    /// Returns the oldest workspace, and makes one if there is none yet.
+    /// Returns the oldest workspace, and creates one if there is none yet.
     pub fn default_workspace(&self) -> Result<Workspace, Error> {
         let oldest = |reader: &dyn Reader| Ok(reader.workspaces()?.into_iter().next());
         if let Some(workspace) = self.read(oldest)? {
@@ -66,7 +66,7 @@ impl Engine {
         })
     }
 
-    /// Makes a workspace.
+    /// Creates a workspace.
     pub fn create_workspace(&self, name: &Name) -> Result<Workspace, Error> {
         self.write(|ledger| new_workspace(ledger, name.clone()))
     }
@@ -81,8 +81,8 @@ impl Engine {
         self.write(|ledger| self.new_store(ledger, workspace, new))
     }
 
-    /// Returns the oldest store of this name that is not archived, and creates it if there is none;
-    /// callers that do this at the same time get the same store.
+    /// Returns the oldest store of this name that is not archived, and creates it if there is none.
+    /// Concurrent callers get the same store.
     pub fn ensure_store(&self, workspace: WorkspaceId, new: &NewStore) -> Result<Store, Error> {
         self.write(|ledger| {
             let mut named = all_stores(ledger.reader(), workspace, Archived::Hide)?;
@@ -161,9 +161,9 @@ impl Engine {
         self.read(|reader| found_store(reader, workspace, wanted))
     }
 
-    /// Returns the store with this id or name; one with a new name is made.
+    /// Returns the store with this id or name; a store with a new name is created.
     ///
-    /// Many callers may ask for the same new name at once: one store is made, and all get it.
+    /// Concurrent callers that ask for the same new name get the same store.
     pub fn find_or_create_store(
         &self,
         workspace: WorkspaceId,
@@ -184,7 +184,7 @@ impl Engine {
         })
     }
 
-    /// Changes a store. Nothing happens if everything is already as asked.
+    /// Changes a store. A no-op changes nothing.
     pub fn update_store(&self, id: StoreId, update: &StoreUpdate) -> Result<Store, Error> {
         self.write(|ledger| {
             let before = existing_store(ledger.reader(), id)?;
@@ -216,9 +216,9 @@ impl Engine {
         })
     }
 
-    /// Archives a store for good: it takes no new text and is hidden from lists.
+    /// Archives a store permanently: it is read-only and hidden from lists.
     ///
-    /// An archived store is returned as it is.
+    /// This is idempotent.
     pub fn archive_store(&self, id: StoreId) -> Result<Store, Error> {
         self.write(|ledger| {
             let before = existing_store(ledger.reader(), id)?;
@@ -233,10 +233,10 @@ impl Engine {
         })
     }
 
-    /// Deletes a store: it is gone for everybody at once, and can be restored until
+    /// Deletes a store: it is gone for everybody immediately, and can be restored until
     /// [`prune`](Self::prune) erases it.
     pub fn delete_store(&self, id: StoreId) -> Result<DeletedStore, Error> {
-        // It gives no room back, so the reserve for removals on a full disk is not for this.
+        // It frees no space, so it must not use up the space that is reserved for removals.
         let deleted = self.write(|ledger| {
             let store = existing_store(ledger.reader(), id)?;
             let memories_count = ledger.reader().usage(id)?.memories_count;
@@ -270,7 +270,7 @@ impl Engine {
         self.read(|reader| found_deleted(reader, workspace, wanted))
     }
 
-    /// Brings a deleted store back as it was, under a new name if one is given.
+    /// Restores a deleted store as it was, under a new name if one is given.
     pub fn restore_store(
         &self,
         workspace: WorkspaceId,
@@ -299,7 +299,7 @@ impl Engine {
         })
     }
 
-    /// Erases a store, deleted or not, with its memories and versions; their text is in no file
+    /// Erases a store, deleted or not, with its memories and versions. Their text is in no file
     /// afterwards.
     pub fn erase_store(&self, id: StoreId) -> Result<(), Error> {
         self.remove(|ledger| {
@@ -314,7 +314,7 @@ impl Engine {
         self.erase().map(drop)
     }
 
-    /// Chooses the store that commands use if none is named.
+    /// Sets the store that commands use if none is named.
     pub fn set_default_store(
         &self,
         workspace: WorkspaceId,
@@ -331,7 +331,7 @@ impl Engine {
         })
     }
 
-    /// Makes sure that removed text is in no file.
+    /// Erases removed text from every file.
     pub(super) fn erase(&self) -> Result<Erasure, Error> {
         self.try_to_erase().map_err(|error| {
             Error::new(
@@ -348,7 +348,7 @@ impl Engine {
         if pending.is_empty() {
             return Ok(Erasure::default());
         }
-        // Both look at every page of a file, side by side.
+        // Both scan every page of a file, so they run in parallel.
         let (erased, derived) = thread::scope(|scope| {
             let derived = self.derived.as_ref();
             let derived = derived.map(|derived| scope.spawn(|| derived.erase(&pending)));
@@ -357,16 +357,18 @@ impl Engine {
         let mut erasure = erased?;
         if let Some(derived) = derived {
             let derived = derived.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            erasure.scanned.extend(derived.scanned);
+            erasure.extend(derived);
         }
-        // Until here it is known what is pending, also after a crash.
+        // Only now, when both have succeeded: after a crash before this, everything is still pending.
+        // Noting each part on its own would need a state per part; scanning twice is simpler.
         self.backend.note_erased(&pending)?;
         Ok(erasure)
     }
 }
 
 impl<T, C> Page<T, C> {
-    /// Makes a page of a list that has one thing more than wanted if there are further ones.
+    /// Makes a page of a list that was read with a limit of one more than wanted, to know whether there
+    /// is a next page.
     pub fn cut(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> C) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
@@ -376,7 +378,7 @@ impl<T, C> Page<T, C> {
 }
 
 fn new_workspace(ledger: &mut Ledger<'_>, name: Name) -> Result<Workspace, Error> {
-    let created_at = ledger.stamp()?.at;
+    let created_at = ledger.moment()?;
     let id = WorkspaceId::new(created_at, ledger.random());
     let workspace = Workspace { id, name, created_at, default_store: None };
     ledger.writer.put_workspace(&workspace)?;
@@ -440,11 +442,11 @@ fn found_deleted(
 }
 
 fn no_store_named(wanted: &str, all: &[Store]) -> Error {
-    let near = near_names(wanted, all);
-    let hint = match (near.as_slice(), all) {
+    let similar = similar_names(wanted, all);
+    let hint = match (similar.as_slice(), all) {
         (_, []) => format!("there are no stores yet; `quipu store create {wanted}` makes one"),
         ([], _) => "`quipu store list` shows the stores that exist".to_owned(),
-        (near, _) => format!("did you mean {}?", near.join(" or ")),
+        (similar, _) => format!("did you mean {}?", similar.join(" or ")),
     };
     Error::not_found(format!("no store is named `{wanted}`")).with_hint(hint)
 }
@@ -455,13 +457,13 @@ fn ambiguous_store(wanted: &str, several: &[&Store]) -> Error {
         .with_hint(format!("use an id instead of the name: {}", ids.join(" or ")))
 }
 
-/// How different two names may be to be called near: a third of the letters.
+/// A name is similar if at most one letter in this many differs.
 const DIFFERENCE_MAX: usize = 3;
-const NEAR_NAMES_MAX: usize = 3;
+const SIMILAR_NAMES_MAX: usize = 3;
 
-fn near_names(wanted: &str, all: &[Store]) -> Vec<String> {
+fn similar_names(wanted: &str, all: &[Store]) -> Vec<String> {
     let wanted = wanted.to_lowercase();
-    let mut near: Vec<_> = all
+    let mut similar: Vec<_> = all
         .iter()
         .filter_map(|store| {
             let name = store.name.as_str().to_lowercase();
@@ -470,12 +472,12 @@ fn near_names(wanted: &str, all: &[Store]) -> Vec<String> {
                 .then(|| (difference, format!("`{}`", store.name)))
         })
         .collect();
-    near.sort();
-    near.dedup();
-    near.into_iter().map(|(_, name)| name).take(NEAR_NAMES_MAX).collect()
+    similar.sort();
+    similar.dedup();
+    similar.into_iter().map(|(_, name)| name).take(SIMILAR_NAMES_MAX).collect()
 }
 
-/// Returns how many letters must be added, removed or replaced to get from one text to the other.
+/// Returns the Levenshtein distance of two texts.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -499,7 +501,7 @@ mod tests {
     use super::distance;
 
     #[test]
-    fn the_distance_of_two_names_counts_their_differences() {
+    fn the_distance_counts_insertions_deletions_and_replacements() {
         assert_eq!(distance("", ""), 0);
         assert_eq!(distance("tea", "tea"), 0);
         assert_eq!(distance("tea", "teas"), 1);

@@ -1,7 +1,15 @@
 //! The rules of every change, run inside one transaction.
 //!
-//! The order of the checks is part of the contract: archived store, then (by the caller) the
-//! memory's existence, nothing to do, precondition, path conflict, refused secret, limits.
+//! The order of the checks is part of the contract, because it decides which error a caller sees when
+//! several apply: archived store, then (by the caller) the memory's existence, no-op, precondition, path
+//! conflict, refused credential, limits. Two places in it are easy to get wrong:
+//!
+//! - The no-op comes before the precondition. A client that retries a write whose answer was lost finds
+//!   its own text there; a stale precondition must not turn that success into a conflict.
+//! - The limits come last. A caller that would be refused anyway must not be told to make room first.
+//!
+//! Hashing and screening take a while, so they happen before the transaction ([`ScreenedText`]); what
+//! the store's policy makes of the findings is decided inside, since the policy may have changed.
 
 use std::time::Duration;
 
@@ -17,7 +25,7 @@ use quipu_screen::Finding;
 
 use super::{Effect, Precondition, Written};
 
-/// A writer that numbers changes and tells them apart by their moments.
+/// A writer that gives every change its place and its moment.
 pub(super) struct Ledger<'a> {
     pub(super) writer: &'a mut dyn Writer,
     clock: &'a dyn Clock,
@@ -38,14 +46,34 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns the stamp of the next change; fails if the clock is implausibly far ahead.
+    ///
+    /// Every stamp must be used by a change. On a database server, other writers wait for each other
+    /// from here on, so everything that can fail comes first.
     pub(super) fn stamp(&mut self) -> Result<Stamp, Error> {
         let now = self.clock.now();
         let stamp = self.writer.next_stamp(now)?;
+        self.require_plausible(now, &stamp)?;
+        Ok(stamp)
+    }
+
+    /// Returns the moment of a row that is not in the feed, such as a key.
+    ///
+    /// A [`stamp`](Self::stamp) would do, but it takes the counter that all writers share, for a row
+    /// that has no place in their order.
+    pub(super) fn moment(&self) -> Result<Timestamp, Error> {
+        let now = self.clock.now();
+        let (sequence, at) = self.reader().newest_change()?;
+        let stamp = Stamp::after((sequence.0 > 0).then_some((sequence, at)), now);
+        self.require_plausible(now, &stamp)?;
+        Ok(stamp.at)
+    }
+
+    fn require_plausible(&self, now: Timestamp, stamp: &Stamp) -> Result<(), Error> {
         match stamp.previous {
             Some(previous) if now > previous.plus(self.clock_ahead_max) => {
                 Err(clock_ahead(now, previous))
             }
-            Some(_) | None => Ok(stamp),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -77,7 +105,7 @@ pub(super) struct Transaction<'l, 'w> {
     pub(super) limits: &'l Limits,
     pub(super) actor: &'l Actor,
     pub(super) store: Store,
-    /// The version that an undo goes back to.
+    /// The version that an undo goes back to, recorded in the version that it makes.
     pub(super) undone_to: Option<VersionId>,
 }
 
@@ -87,9 +115,9 @@ pub(super) struct Target {
     pub(super) text: ScreenedText,
 }
 
-/// A text with its hash and the credentials in it.
+/// A text with its hash and the credentials that were found in it.
 ///
-/// Both take a while to find, so a caller that has the text makes this before its transaction.
+/// Computing both takes a while, so a caller that has the text does it before its transaction.
 #[derive(Clone)]
 pub(super) struct ScreenedText {
     content: Content,
@@ -98,18 +126,20 @@ pub(super) struct ScreenedText {
 
 impl ScreenedText {
     pub(super) fn new(content: Content) -> Self {
+        // The hash is computed lazily and then cached: here, and not under the write lock.
         content.hash();
         Self { findings: quipu_screen::findings(content.as_str()), content }
     }
 
-    /// Returns the text of a memory that keeps it, which needs no screening.
-    pub(super) fn kept(content: Content) -> Self {
+    /// Returns the text of a memory that only moves. It is not screened: a policy that became stricter
+    /// since must not keep anybody from renaming what is there.
+    pub(super) fn unscreened(content: Content) -> Self {
         Self { content, findings: Vec::new() }
     }
 }
 
 impl Transaction<'_, '_> {
-    /// Fails if the store takes no new text.
+    /// Fails if the store is archived, and so read-only.
     pub(super) fn require_open(&self) -> Result<(), Error> {
         if self.store.archived_at.is_none() {
             return Ok(());
@@ -121,14 +151,14 @@ impl Transaction<'_, '_> {
         .with_hint("write to another store; archived stores can only be read or deleted"))
     }
 
-    /// Creates a memory; `id` brings back a deleted one.
+    /// Creates a memory, or restores a deleted one under its `id`.
     pub(super) fn create(
         &mut self,
         target: Target,
         id: Option<MemoryId>,
     ) -> Result<Written, Error> {
         self.require_open()?;
-        let ScreenedText { content, findings } = self.obey_policy(target.text)?;
+        let ScreenedText { content, findings } = self.apply_policy(target.text)?;
         self.require_free(&target.path, None)?;
         self.refuse_secrets(&findings)?;
         self.require_room(None, &content)?;
@@ -149,7 +179,7 @@ impl Transaction<'_, '_> {
         Ok(self.written(memory, Effect::Created, findings))
     }
 
-    /// Changes the text or the path of a memory, of which only the hash of the text is looked at.
+    /// Changes the text or the path of a memory. `before` needs no text: hashes are compared.
     pub(super) fn modify(
         &mut self,
         before: Memory,
@@ -157,7 +187,8 @@ impl Transaction<'_, '_> {
         precondition: Precondition,
     ) -> Result<Written, Error> {
         self.require_open()?;
-        let ScreenedText { content, findings } = self.obey_policy(target.text)?;
+        // First, because what the policy redacts decides whether there is anything to do.
+        let ScreenedText { content, findings } = self.apply_policy(target.text)?;
         let hash = content.hash();
         let has_new_text = hash != before.hash;
         if !has_new_text && before.path == target.path {
@@ -214,7 +245,8 @@ impl Transaction<'_, '_> {
         }
     }
 
-    /// Adds the version for a change; every change of a memory goes through here.
+    /// Adds the version for a change. Every change of a memory goes through here, so none is without a
+    /// version.
     fn commit(
         &mut self,
         stamp: Stamp,
@@ -249,8 +281,8 @@ impl Transaction<'_, '_> {
         Ok(commit.version)
     }
 
-    /// Returns the text as the store's policy wants it.
-    fn obey_policy(&self, text: ScreenedText) -> Result<ScreenedText, Error> {
+    /// Returns the text as it may be stored under the store's policy.
+    fn apply_policy(&self, text: ScreenedText) -> Result<ScreenedText, Error> {
         match self.store.policy.secrets {
             SecretPolicy::Off => Ok(ScreenedText { findings: Vec::new(), ..text }),
             SecretPolicy::Redact if !text.findings.is_empty() => {
@@ -280,8 +312,10 @@ impl Transaction<'_, '_> {
         .with_hint("store where the credential can be found instead of the credential itself"))
     }
 
-    /// Fails if the text is too long or the store too full for it. Text that makes a full store
-    /// smaller is always welcome.
+    /// Fails if the text is too long or the store too full for it.
+    ///
+    /// A text that is not longer than the one it replaces is accepted even if the store is over its
+    /// limit: a limit may have been lowered, and shortening memories is the way out.
     fn require_room(&self, before: Option<&Memory>, content: &Content) -> Result<(), Error> {
         let limits = self.limits;
         let size_bytes = content.size_bytes();
@@ -325,7 +359,7 @@ impl Transaction<'_, '_> {
     }
 }
 
-/// Returns the error for a clock that is implausibly far beyond the newest change.
+/// Returns the error for a clock that is implausibly far ahead of the newest change.
 fn clock_ahead(now: Timestamp, newest: Timestamp) -> Error {
     Error::new(
         ErrorKind::StorageUnavailable,

@@ -1,9 +1,9 @@
-//! Which memories were read, for stores that delete what nobody uses.
+//! When memories were last read, for stores that delete unused ones.
 //!
-//! That a memory was read is a hint for its expiry, weeks later. So a read only keeps the hint in
-//! memory, and whoever runs for long writes the hints down now and then: a read must neither wait for
-//! the write lock nor fail because the disk is full. Hints that a crash loses cost a memory at most
-//! the time since they were last written.
+//! That a memory was read matters weeks later, when it would expire. So a read only queues a hint in
+//! memory, and long-running processes write the queue from time to time. Writing on every read would
+//! make readers wait for the write lock, and fail on a full disk. Hints that a crash loses make a memory
+//! expire earlier by at most the interval between two writes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,17 +15,17 @@ use crate::model::{Memory, MemoryId, StoreId, Timestamp};
 
 use super::Engine;
 
-/// A memory's reading is noted at most this often, and only in stores that expire.
+/// A read is recorded at most this often per memory, and only in stores that delete unused memories.
 const TOUCH_PERIOD: Duration = Duration::from_hours(1);
 
-/// More readings than this are not kept. Whoever reads so many memories within a few seconds reads
-/// them all, and will do so again.
+/// How many hints are queued; further ones are dropped. Whoever reads this many memories within seconds
+/// reads them all, and will do so again.
 const USES_MAX: usize = 20_000;
 
-/// How many readings one transaction writes, so that other writers get their turn.
+/// How many hints one transaction writes, so that other writers get their turn.
 const BATCH: usize = 500;
 
-/// Readings that are not written down yet.
+/// Reads that have not been recorded yet.
 #[derive(Debug, Default)]
 pub(super) struct Uses(Mutex<HashMap<(StoreId, MemoryId), Timestamp>>);
 
@@ -48,22 +48,22 @@ impl Uses {
 }
 
 impl Engine {
-    /// Reads a memory and notes that it was used. Every door reads texts through this.
+    /// Reads a memory and records the use. Every door reads texts through this.
     pub(super) fn reading(
         &self,
         find: impl Fn(&dyn Reader) -> Result<Memory, Error>,
     ) -> Result<Memory, Error> {
         let (memory, noted) = self.read(|reader| {
             let memory = find(reader)?;
-            let noted = reader.noted_use(memory.store, memory.id)?;
+            let noted = reader.last_use(memory.store, memory.id)?;
             Ok((memory, noted))
         })?;
         self.note_use(&memory, noted);
         Ok(memory)
     }
 
-    /// Notes that a memory was read, if its store deletes unused memories and the last use was
-    /// `noted` long ago.
+    /// Queues the use of a memory, if its store deletes unused memories (`noted` is `Some`) and the last
+    /// recorded use is old enough.
     pub(super) fn note_use(&self, memory: &Memory, noted: Option<Timestamp>) {
         let now = self.clock.now();
         if noted.is_some_and(|noted| is_due(noted, now)) {
@@ -71,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Notes that the text of a memory was handed to a reader, by a door that keeps a copy of it.
-    /// Whether that matters in its store is looked up when it is written down.
+    /// Records that a door has served the text of a memory from a copy of its own. Whether its store
+    /// deletes unused memories is looked up when the queue is written.
     pub fn note_reading(&self, store: StoreId, memory: MemoryId) {
         self.uses.add(store, memory, self.clock.now());
     }
@@ -82,8 +82,8 @@ impl Engine {
         !self.uses.is_empty()
     }
 
-    /// Writes down which memories were read since this was last called, and returns how many. A
-    /// door calls it every few seconds and when it ends; if it fails, the hints are lost.
+    /// Writes the queued uses and returns how many there were. A long-running door calls it every few
+    /// seconds and when it ends; if it fails, the queue is lost.
     pub fn write_uses(&self) -> Result<usize, Error> {
         let uses = self.uses.take();
         if uses.is_empty() {
@@ -92,7 +92,7 @@ impl Engine {
         let due = self.read(|reader| {
             let mut due = Vec::new();
             for &((store, memory), at) in &uses {
-                if reader.noted_use(store, memory)?.is_some_and(|noted| is_due(noted, at)) {
+                if reader.last_use(store, memory)?.is_some_and(|noted| is_due(noted, at)) {
                     due.push((store, memory, at));
                 }
             }

@@ -36,8 +36,8 @@ impl Engine {
         })
     }
 
-    /// Returns the versions of the memory that lives at a path or, if none does, of the last one
-    /// that did; the newest first.
+    /// Returns the versions of the memory at a path or, if there is none, of the last one that was there;
+    /// the newest first.
     pub fn history(
         &self,
         store: StoreId,
@@ -58,8 +58,8 @@ impl Engine {
 
     /// Writes the text of an old version again, as a new version.
     ///
-    /// A memory that lives gets the text where it lives now. A deleted one comes back with its id
-    /// at the version's path, or at `to`.
+    /// A live memory gets the text at its current path. A deleted one is restored with its id, at the
+    /// version's path or at `to`.
     pub fn restore(
         &self,
         actor: &Actor,
@@ -67,17 +67,17 @@ impl Engine {
         id: VersionId,
         to: Option<&MemoryPath>,
     ) -> Result<Written, Error> {
-        self.change(actor, (store, Subject::Store), |transaction| {
+        self.change(actor, (store, Subject::Version(id)), |transaction| {
             transaction.require_open()?;
             let version = existing_version(transaction.reader(), store, id, View::Full)?;
             let live = transaction.reader().memory(store, version.memory, View::Basic)?;
             let path = to.cloned().or_else(|| live.map(|memory| memory.path));
-            bring_back(transaction, &version, path)
+            write_back(transaction, &version, path)
         })
     }
 
-    /// Undoes the last change of a memory that lives or lived: text and path become what they were
-    /// before. Undoing again goes one step further back. Returns the version that is back, too.
+    /// Undoes the last change of a memory, which may be deleted: text and path become what they were
+    /// before. Undoing again goes one step further back. Also returns the version that it went back to.
     pub fn undo(
         &self,
         actor: &Actor,
@@ -89,12 +89,12 @@ impl Engine {
             transaction.require_open()?;
             let target = before_last_change(transaction.reader(), store, memory)?;
             transaction.undone_to = Some(target.id);
-            let written = bring_back(transaction, &target, to.cloned())?;
+            let written = write_back(transaction, &target, to.cloned())?;
             Ok((target, written))
         })
     }
 
-    /// Takes the text out of versions for good; it is in no file when this returns.
+    /// Removes the text of versions permanently; it is in no file when this returns.
     ///
     /// Versions that are redacted already stay as they are. If one of them cannot be redacted,
     /// none is.
@@ -124,7 +124,7 @@ impl Engine {
         Ok(versions)
     }
 
-    /// Notes that a text was not stored, or not as its writer expected.
+    /// Records that a text was not stored, or not as its writer expected.
     pub fn note_refusal(&self, refusal: &Refusal) -> Result<(), Error> {
         self.write(|ledger| {
             existing_store(ledger.reader(), refusal.store)?;
@@ -132,7 +132,7 @@ impl Engine {
         })
     }
 
-    /// Returns what was lately refused in a store, the newest first.
+    /// Returns the latest refusals in a store, the newest first.
     pub fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error> {
         self.read(|reader| {
             existing_store(reader, store)?;
@@ -218,7 +218,7 @@ fn redacted(version: &Version) -> Error {
         .with_hint("redaction cannot be undone; choose another version")
 }
 
-/// Refuses versions that are what a memory holds now, and names all of them.
+/// Refuses versions that are the current text of a memory, and names all of them.
 fn refuse_heads(reader: &dyn Reader, store: StoreId, ids: &[VersionId]) -> Result<(), Error> {
     let mut heads = Vec::new();
     for &id in ids {
@@ -243,7 +243,7 @@ fn refuse_heads(reader: &dyn Reader, store: StoreId, ids: &[VersionId]) -> Resul
     Err(Error::new(ErrorKind::HeadNotRedactable, message).with_hint(hint))
 }
 
-/// Returns up to `limit` versions of the memory that lives at a path, or of the last one that did; the
+/// Returns at most `limit` versions of the memory at a path, or of the last one that was there; the
 /// newest first.
 fn history_at(
     reader: &dyn Reader,
@@ -277,14 +277,14 @@ fn before_last_change(
         Error::not_found(format!("no version of the store belongs to the memory `{memory}`"))
     })?;
     let gone = || Error::not_found("the version before the last change is no longer kept");
-    // An undo continues from the version that it went back to, so that undoing twice does not end
-    // where it began.
+    // An undo is a version like any other. Undoing that version would alternate between two texts, so
+    // another undo continues from the version that the last one went back to.
     while let Some(older) = last.undone_to {
         last = reader.version(store, older, View::Basic)?.ok_or_else(gone)?;
     }
     loop {
         match previous(reader, &last, View::Full)? {
-            // What was there before a deletion and a restoration.
+            // The last change restored the memory. What was there before is behind the deletion.
             Some(deletion) if deletion.operation == Operation::Deleted => last = deletion,
             Some(found) => return Ok(found),
             None if last.operation == Operation::Created => {
@@ -296,8 +296,8 @@ fn before_last_change(
     }
 }
 
-/// Gives a memory the text of an old version, at `path` or where it was then.
-fn bring_back(
+/// Gives a memory the text of an old version, at `path` or at the version's own.
+fn write_back(
     transaction: &mut Transaction<'_, '_>,
     version: &Version,
     path: Option<MemoryPath>,

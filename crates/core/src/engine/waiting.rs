@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
 use crate::{Error, ErrorKind};
 
 use super::Engine;
 
 impl Engine {
-    /// Runs `work` with an engine that never waits; `None` if `work` needs one that may.
+    /// Runs `work` with an engine that never blocks; `None` if `work` needs one that may.
     ///
-    /// Nothing is written meanwhile, so `work` can be run again.
+    /// Nothing was written then, so `work` can be run again.
     pub fn without_waiting<T>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Error>,
@@ -29,10 +29,10 @@ impl Engine {
         self.restricted(Reads::Recalled, work)
     }
 
-    /// Runs `work` with an engine that reads and never writes, so it waits for no writer; `None` if
+    /// Runs `work` with an engine that reads and never writes, so it never blocks on a writer; `None` if
     /// `work` has to write.
     ///
-    /// Nothing is written meanwhile, so `work` can be run again.
+    /// Nothing was written then, so `work` can be run again.
     pub fn without_writing<T>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Error>,
@@ -57,7 +57,7 @@ impl Engine {
         (!restriction.has_refused()).then_some(worked)
     }
 
-    /// Fails if this engine must not block. What reads a disk of its own calls this first.
+    /// Fails if this engine must not block. Code that does I/O of its own calls this first.
     pub fn require_blocking(&self) -> Result<(), Error> {
         match &self.restriction {
             Some(restriction) if restriction.reads == Reads::Recalled => Err(restriction.refusal()),
@@ -126,7 +126,7 @@ impl Backend for Restricted {
         self.refused()
     }
 
-    fn watch(&self, _: Duration, _: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, _: Duration, _: &mut WatchWork<'_>) -> Result<(), Error> {
         self.refused()
     }
 

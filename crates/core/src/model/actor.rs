@@ -14,12 +14,12 @@ pub enum Actor {
     ApiKey(KeyId),
     /// A person, at the command line or in the inspector.
     User(PrincipalName),
-    /// A part of Quipu or of the host that acts by itself.
+    /// A part of Quipu or of the host that acts on its own.
     ServiceAccount(PrincipalName),
 }
 
 impl Actor {
-    /// Returns the actor of memories that a store's expiry deletes.
+    /// Returns the actor that deletes expired memories.
     pub fn expiry() -> Self {
         Self::ServiceAccount(PrincipalName("expiry".to_owned()))
     }
@@ -36,7 +36,7 @@ impl fmt::Display for Actor {
     }
 }
 
-/// Says that a text names no actor.
+/// The error for a text that is not an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseActorError;
 
@@ -66,7 +66,7 @@ impl FromStr for Actor {
 
 /// The name of a person or a service, the part after `user_` or `svac_`.
 ///
-/// Quipu keeps no list of persons, so the name comes from the host, such as a login name.
+/// Quipu has no user accounts, so the name comes from the host, such as a login name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrincipalName(String);
 
@@ -85,7 +85,7 @@ impl PrincipalName {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns the nearest name to any text: other characters become `-`.
+    /// Returns the closest valid name to any text: other characters become `-`.
     pub fn from_host(text: &str) -> Self {
         let name: String = text
             .chars()
@@ -111,7 +111,7 @@ impl fmt::Display for PrincipalName {
     }
 }
 
-/// Says that a text cannot name a person or a service.
+/// The error for a text that is not a valid name of a person or a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrincipalNameError;
 

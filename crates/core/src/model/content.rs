@@ -8,13 +8,13 @@ use sha2::{Digest as _, Sha256};
 
 /// The text of a memory: UTF-8 without NUL, kept byte for byte.
 ///
-/// How long it may be is a setting, so the engine checks the length.
+/// The maximum length is a setting, so the engine checks it.
 #[derive(Clone)]
 pub struct Content(Arc<Text>);
 
 struct Text {
     text: Box<str>,
-    /// Computed when it is first asked for, so that it can be had before a transaction begins.
+    /// Computed on first use, so that it can be computed before a transaction begins.
     hash: OnceLock<ContentHash>,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// Says why bytes cannot be a memory's text.
+/// The error for bytes that cannot be a memory's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentError {
     /// A NUL character stands at this byte.
@@ -133,7 +133,7 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-/// Says that a text is not 64 lower-case hex digits.
+/// The error for a text that is not 64 lower-case hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseHashError;
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_and_broken_utf8_are_refused_with_their_place() {
+    fn nul_and_invalid_utf8_are_refused_with_their_offset() {
         assert_eq!(Content::new("ab\0"), Err(ContentError::Nul { offset: 2 }));
         assert_eq!(Content::from_bytes(b"a\xff"), Err(ContentError::NotUtf8 { offset: 1 }));
     }

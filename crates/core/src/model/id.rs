@@ -22,7 +22,7 @@ pub trait Id: Copy + Eq + Ord + Hash + fmt::Debug + fmt::Display + FromStr {
     /// The word before the underscore, such as `mem`.
     const PREFIX: &'static str;
 
-    /// Makes an id for a thing created at `at`; `random` tells it from others of that moment.
+    /// Creates an id for something created at `at`; `random` distinguishes it from others of that moment.
     fn new(at: Timestamp, random: u128) -> Self {
         let time = u128::from(at.as_micros().unsigned_abs()) << RANDOM_BITS;
         Self::from_bits(time | (random & ((1 << RANDOM_BITS) - 1)))
@@ -41,7 +41,7 @@ pub trait Id: Copy + Eq + Ord + Hash + fmt::Debug + fmt::Display + FromStr {
     }
 }
 
-/// Says that a text is not an id of the wanted kind.
+/// The error for a text that is not an id of the expected kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseIdError {
     prefix: &'static str,
@@ -118,15 +118,15 @@ id_types! {
     VersionId = "memver";
     /// The id of a session.
     SessionId = "sesn";
-    /// The id of a key; it names the key and is no secret.
+    /// The id of a key; it identifies the key and is not a secret.
     KeyId = "apikey";
 }
 
-/// How many digits a machine word holds, and what the next digit is worth.
+/// How many base58 digits fit into a machine word, and the weight of the next one.
 const WORD_DIGITS: usize = 10;
 const WORD: u128 = 58_u128.pow(10);
 
-/// Spells a number. Dividing 128 bits is slow, so that is done once for ten digits.
+/// Encodes a number. Dividing 128 bits is slow, so it is done once for ten digits.
 fn encode(mut bits: u128) -> [u8; DIGITS] {
     let mut digits = [0; DIGITS];
     for word in digits.rchunks_mut(WORD_DIGITS) {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_texts_are_not_ids() {
+    fn malformed_texts_are_not_ids() {
         let too_big = format!("mem_01{}", "z".repeat(22));
         for text in ["", "mem_", "mem_01", "mem_01short", "mem_010OIl11111111111111111", &too_big] {
             assert!(text.parse::<MemoryId>().is_err(), "{text}");
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_survives_the_way_through_text(bits: u128) {
+        fn every_id_survives_a_round_trip_through_text(bits: u128) {
             let id = VersionId::from_bits(bits);
             prop_assert_eq!(id.to_string().parse::<VersionId>(), Ok(id));
         }

@@ -23,7 +23,7 @@ pub struct Workspace {
 /// A credential of a workspace. Only the hash of its secret is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its id, which is no secret.
+    /// Its id, which is not a secret.
     pub id: KeyId,
     /// The workspace that it opens.
     pub workspace: WorkspaceId,
@@ -37,28 +37,28 @@ pub struct Key {
     pub secret: SecretHash,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it stops to work, if ever.
+    /// When it stops working, if ever.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl Key {
-    /// Tells whether the key opens anything at `now`.
+    /// Returns whether the key opens anything at `now`.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| now < expires_at)
     }
 
-    /// Tells whether the key opens this store of its workspace.
+    /// Returns whether the key opens this store of its workspace.
     pub fn opens(&self, store: StoreId) -> bool {
         self.stores.as_ref().is_none_or(|stores| stores.contains(&store))
     }
 
     /// Returns whether the key may know of a session of its workspace.
     ///
-    /// A session opens its stores, so a key sees the sessions that reach no further than itself, and
-    /// those that it made. A session without stores is hidden from keys that are limited to some
-    /// stores, except admins: it may be of somebody who uses other stores.
+    /// A session grants access to its stores, so a key sees the sessions that reach no further than
+    /// itself, and those that it created. A session without stores is hidden from keys that are limited to
+    /// some stores, except admins: it may belong to somebody who uses other stores.
     pub fn sees(&self, session: &Session) -> bool {
         if session.workspace != self.workspace {
             return false;
@@ -83,7 +83,7 @@ pub enum Role {
     ReadOnly,
     /// Read and write memories.
     ReadWrite,
-    /// Everything, stores and keys among it.
+    /// Everything, including stores and keys.
     Admin,
 }
 
@@ -103,17 +103,17 @@ words!(Role { ReadOnly = "read_only", ReadWrite = "read_write", Admin = "admin" 
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeySecret(String);
 
-/// A secret that somebody else chose must be at least this long.
+/// A secret that was chosen by its owner must be at least this long.
 const SECRET_SIZE_BYTES_MIN: usize = 16;
 
 impl KeySecret {
-    /// Makes a secret of 256 random bits.
+    /// Creates a secret of 256 random bits.
     pub fn from_random(random: [u8; 32]) -> Self {
         let digits = random.iter().map(|byte| format!("{byte:02x}"));
         Self("sk-quipu-".to_owned() + &digits.collect::<String>())
     }
 
-    /// Takes a secret that somebody else chose, if it is long enough to be one.
+    /// Accepts a secret that was chosen by its owner, if it is long enough.
     pub fn chosen(text: &str) -> Option<Self> {
         (text.len() >= SECRET_SIZE_BYTES_MIN).then(|| Self(text.to_owned()))
     }
@@ -157,7 +157,7 @@ impl SecretHash {
 }
 
 impl PartialEq for SecretHash {
-    /// Compares in a time that does not depend on where the hashes differ.
+    /// Compares in constant time, so that timing does not reveal how much of a guess was right.
     fn eq(&self, other: &Self) -> bool {
         let difference =
             self.0.iter().zip(&other.0).fold(0, |sum, (left, right)| sum | (left ^ right));

@@ -2,14 +2,14 @@
 
 use super::{Content, ContentHash, Directory, MemoryId, MemoryPath, StoreId, Timestamp, VersionId};
 
-/// One text at a path: what a memory is now. What it was is in its versions.
+/// One text at a path: the current state of a memory. Its past is in its versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// Its id, which survives renames.
     pub id: MemoryId,
     /// The store that it belongs to.
     pub store: StoreId,
-    /// Where it lives.
+    /// Its path.
     pub path: MemoryPath,
     /// Its text; `None` when it was read with [`View::Basic`].
     pub content: Option<Content>,
@@ -34,12 +34,12 @@ pub enum View {
     Full,
 }
 
-/// One line of a listing.
+/// One entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// A memory.
     Memory(Memory),
-    /// A directory whose memories were not asked for one by one.
+    /// A directory that stands for the memories in it.
     Directory(Directory),
 }
 

@@ -1,4 +1,4 @@
-//! Places of memories inside their store.
+//! Paths of memories inside their store.
 //!
 //! Directories are implied by the paths below them and are not stored. A path is compared byte
 //! by byte: case matters, and nothing is normalized.
@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use unicode_normalization::is_nfc;
 
-/// How long a path may be.
+/// The maximum length of a path.
 pub const PATH_SIZE_BYTES_MAX: usize = 1024;
-/// How many segments a path may have.
+/// The maximum number of segments of a path.
 pub const SEGMENTS_MAX: usize = 20;
 
-/// The place of a memory inside its store, such as `/projects/tea/notes.md`.
+/// The path of a memory inside its store, such as `/projects/tea/notes.md`.
 ///
 /// A value of this type has already passed every rule, so no other code checks a path again.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +76,7 @@ impl MemoryPath {
         self.0.match_indices('/').skip(1).filter_map(|(end, _)| self.0.get(..end))
     }
 
-    /// Tells whether two memories cannot live at these paths at the same time: the paths are
+    /// Returns whether two memories cannot live at these paths at the same time: the paths are
     /// equal, or one is above the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         let above = |upper: &Self, lower: &Self| {
@@ -135,17 +135,17 @@ impl Directory {
         &self.0
     }
 
-    /// Tells whether this is the whole store.
+    /// Returns whether this is the whole store.
     pub fn is_root(&self) -> bool {
         &*self.0 == "/"
     }
 
-    /// Tells whether the path lies in this directory, however deep.
+    /// Returns whether the path lies in this directory, however deep.
     pub fn contains(&self, path: &MemoryPath) -> bool {
         path.0.starts_with(&*self.0)
     }
 
-    /// Tells whether the other directory is this one or lies in it.
+    /// Returns whether the other directory is this one or lies in it.
     pub fn contains_directory(&self, other: &Self) -> bool {
         other.0.starts_with(&*self.0)
     }
@@ -217,7 +217,7 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// Tells whether a character is of category Cc or Cf, or a line or paragraph separator.
+/// Returns whether a character is of category Cc or Cf, or a line or paragraph separator.
 fn is_forbidden(character: char) -> bool {
     const FORMAT: [(char, char); 21] = [
         ('\u{ad}', '\u{ad}'),
@@ -229,7 +229,7 @@ fn is_forbidden(character: char) -> bool {
         ('\u{8e2}', '\u{8e2}'),
         ('\u{180e}', '\u{180e}'),
         ('\u{200b}', '\u{200f}'),
-        // Between them stand the line and the paragraph separator.
+        // These include the line and the paragraph separator.
         ('\u{2028}', '\u{202e}'),
         ('\u{2060}', '\u{2064}'),
         ('\u{2066}', '\u{206f}'),

@@ -1,9 +1,9 @@
-//! Refusals: texts that a door could not store, or stored in the place of another text.
+//! Refusals: texts that a door could not store, or stored in place of another text.
 
 use super::{Actor, StoreId, Timestamp};
 
-/// A text that was not stored, or not as its writer expected, where the writer may not have learned of
-/// it. The text itself is not kept: it may have been refused because of what it holds.
+/// A text that was not stored, or not as its writer expected, when the writer may not have seen the
+/// error. The text itself is not kept: it may have been refused because of a credential in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The store that it was meant for.

@@ -17,17 +17,17 @@ pub struct Session {
     pub title: String,
     /// The owner's own labels.
     pub metadata: Metadata,
-    /// What the door that made it wants to keep about it; nothing else reads this.
+    /// Data of the door that created it; nothing else reads this.
     pub details: String,
     /// The stores that it may use, in the order in which they were attached.
     pub attachments: Vec<Attachment>,
     /// The hash of its token, which lets its holder act as this session; a session that runs
     /// inside Quipu's own process needs none.
     pub token: Option<SecretHash>,
-    /// When the token stops to work; `None` for tokens of before tokens expired.
+    /// When the token stops working; `None` for tokens that were issued before tokens expired.
     pub token_expires_at: Option<Timestamp>,
-    /// The key that made the session, or that gave it its present token. The token is valid only as
-    /// long as this key is. `None` if it was made on the owner's own machine.
+    /// The key that created the session or renewed its token. The token is valid only as long as this
+    /// key is. `None` if the session was created on the owner's own machine.
     pub key: Option<KeyId>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -44,14 +44,14 @@ impl Session {
     }
 }
 
-/// A store attached to a session. Name, description and slug are those of the moment.
+/// A store attached to a session. Name, description and slug are as of that moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     /// The store.
     pub store: StoreId,
     /// What the session may do in it.
     pub access: Access,
-    /// What the agent should do with it; empty when nobody said.
+    /// What the agent should do with it; empty if unspecified.
     pub instructions: Instructions,
     /// The store's name when it was attached.
     pub name: Name,

@@ -16,7 +16,7 @@ pub struct Store {
     pub workspace: WorkspaceId,
     /// Its name; not unique.
     pub name: Name,
-    /// What it is for; empty when nobody said.
+    /// What it is for; empty if unspecified.
     pub description: Description,
     /// The owner's own labels, invisible to agents.
     pub metadata: Metadata,
@@ -102,12 +102,12 @@ impl StorePolicy {
 /// What happens to a write that holds a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecretPolicy {
-    /// Nothing is looked for.
+    /// Texts are not screened.
     Off,
-    /// The write is stored, and its writer is told.
+    /// The text is stored, and its writer is warned.
     #[default]
     Warn,
-    /// The credential is replaced before the text is stored, and the writer is told.
+    /// The credential is replaced before the text is stored, and the writer is warned.
     Redact,
     /// The write is refused.
     Reject,

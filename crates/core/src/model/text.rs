@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// Says why a short text is refused.
+/// The error for a short text that breaks a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextError {
     /// It is empty and must not be.

@@ -1,4 +1,4 @@
-//! Moments, to the microsecond.
+//! Timestamps with microsecond precision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// The last moment that can be written in every time zone, at the end of the year 9999.
+/// The latest timestamp that has a four-digit year in every time zone.
 const MICROS_MAX: i64 = 253_402_207_200_000_000;
 
 impl Timestamp {
     /// The earliest moment, 1970.
     pub const MIN: Self = Self(0);
-    /// The latest moment that can be written down.
+    /// The latest moment that has a textual form.
     pub const MAX: Self = Self(MICROS_MAX);
 
     /// Returns the moment this many microseconds after 1970, kept inside [`Self::MIN`] and
@@ -30,7 +30,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the next moment that can be told apart from this one.
+    /// Returns the moment one microsecond later.
     #[must_use]
     pub fn next(self) -> Self {
         Self::from_micros(self.0 + 1)
@@ -58,7 +58,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Says that a text is not a date or a moment.
+/// The error for a text that is neither a date nor a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseTimestampError;
 

@@ -5,7 +5,7 @@ use super::{Actor, Content, ContentHash, MemoryId, MemoryPath, StoreId, Timestam
 
 /// An immutable snapshot of a memory, made by one change.
 ///
-/// Only redaction takes something away from it: path, hash, size and text become `None`.
+/// Only redaction changes it: path, hash, size and text become `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Its id.
@@ -38,11 +38,11 @@ pub struct Version {
 /// What kind of change a version records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// The memory began to exist.
+    /// The memory was created, or restored after a deletion.
     Created,
     /// Its text, its path or both changed.
     Modified,
-    /// It ceased to exist.
+    /// It was deleted.
     Deleted,
 }
 

@@ -1,8 +1,8 @@
-//! Small enums that every door writes with the same words.
+//! Small enums that have the same textual form at every door.
 
 use std::fmt;
 
-/// Says that a text is none of the words that are allowed.
+/// The error for a text that is not one of the allowed words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseWordError {
     /// The words that are allowed.
@@ -17,7 +17,7 @@ impl fmt::Display for ParseWordError {
 
 impl std::error::Error for ParseWordError {}
 
-/// Gives an enum its words, in both directions.
+/// Gives an enum its textual form, in both directions.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),* $(,)? }) => {
         impl $type {

@@ -9,7 +9,7 @@ use quipu_core::model::{Memory, Operation, Version, View};
 use quipu_core::settings::Limits;
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{Bench, bench_over, content, path};
+use crate::support::{Fixture, content, fixture_over, path};
 
 /// Changes rows behind the engine's back.
 type Damage = dyn Fn(&mut dyn Writer, &Memory, &Version);
@@ -17,25 +17,25 @@ type Damage = dyn Fn(&mut dyn Writer, &Memory, &Version);
 /// Returns the problems with canonical rows that the check finds after `damage`.
 fn problems(damage: &Damage) -> Vec<String> {
     let backend = Arc::new(InMemoryBackend::default());
-    let bench = bench_over(Arc::clone(&backend) as _, Limits::default());
-    bench.put("/a", "one");
-    let memory = bench.put("/a", "two");
+    let fixture = fixture_over(Arc::clone(&backend) as _, Limits::default());
+    fixture.put("/a", "one");
+    let memory = fixture.put("/a", "two");
     let version =
-        bench.engine.version(bench.store, memory.version, View::Full).expect("it is there");
-    assert_eq!(report(&bench).problems, []);
+        fixture.engine.version(fixture.store, memory.version, View::Full).expect("it is there");
+    assert_eq!(report(&fixture).problems, []);
     backend
         .write(Purpose::Change, &mut |writer| {
             damage(writer, &memory, &version);
             Ok(())
         })
         .expect("the damage is done");
-    let problems = report(&bench).problems.into_iter();
+    let problems = report(&fixture).problems.into_iter();
     let canonical = problems.filter(|problem| problem.remedy == Remedy::None);
     canonical.map(|problem| problem.message).collect()
 }
 
-fn report(bench: &Bench) -> CheckReport {
-    bench.engine.check().expect("the check runs")
+fn report(fixture: &Fixture) -> CheckReport {
+    fixture.engine.check().expect("the check runs")
 }
 
 /// Makes a commit that claims to follow the newest one.
@@ -148,4 +148,78 @@ fn a_version_that_the_feed_does_not_know() {
         writer.record(&change).unwrap();
     });
     assert_one(&found, "is not in the change feed");
+}
+
+/// Replaces a version, and its memory with it, in place of the newest change.
+fn replace(writer: &mut dyn Writer, version: Version, memory: Option<&Memory>) {
+    let mut commit = next(writer, version, memory.cloned());
+    commit.sequence = writer.newest_change().unwrap().0;
+    writer.commit(&commit).unwrap();
+}
+
+#[test]
+fn a_text_that_does_not_have_its_size() {
+    let found = problems(&|writer, memory, version| {
+        let changed = Version { size_bytes: Some(99), ..version.clone() };
+        replace(writer, changed, Some(&Memory { size_bytes: 99, ..memory.clone() }));
+    });
+    assert_one(&found, "does not have its size");
+}
+
+#[test]
+fn a_text_that_is_missing_and_one_that_should_not_be_there() {
+    let found = problems(&|writer, memory, version| {
+        replace(writer, Version { content: None, ..version.clone() }, Some(memory));
+    });
+    assert_one(&found, "is missing");
+    let found = problems(&|writer, memory, version| {
+        let deleted = Version { operation: Operation::Deleted, ..version.clone() };
+        let mut commit = next(writer, deleted, None);
+        commit.before = Some(memory.clone());
+        commit.sequence = writer.newest_change().unwrap().0;
+        writer.commit(&commit).unwrap();
+    });
+    assert_one(&found, "has a text, but should have none");
+}
+
+#[test]
+fn a_path_that_is_missing_without_a_redaction() {
+    let found = problems(&|writer, memory, version| {
+        replace(writer, Version { path: None, ..version.clone() }, Some(memory));
+    });
+    assert!(
+        found.iter().any(|problem| problem.contains("does not fit its redaction")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_memory_without_any_version() {
+    let found = problems(&|writer, memory, version| {
+        let stranger = Memory {
+            id: quipu_core::model::Id::new(version.created_at, 77),
+            path: path("/stranger"),
+            ..memory.clone()
+        };
+        replace(writer, version.clone(), Some(&stranger));
+    });
+    assert_one(&found, "has no version");
+}
+
+#[test]
+fn progress_is_reported_and_counts_everything() {
+    let fixture = fixture_over(Arc::new(InMemoryBackend::default()), Limits::default());
+    for number in 0..600 {
+        fixture.put(&format!("/{number}"), "text");
+    }
+    let calls = std::cell::RefCell::new(Vec::new());
+    let progress = |report: &CheckReport| {
+        calls.borrow_mut().push((report.changes_count, report.versions_count));
+    };
+    let report = fixture.engine.check_with(&progress).unwrap();
+    assert_eq!((report.stores_count, report.memories_count), (1, 600));
+    assert_eq!((report.changes_count, report.versions_count), (601, 600));
+    let calls = calls.into_inner();
+    assert!(calls.len() >= 5, "{calls:?}");
+    assert!(calls.is_sorted());
 }

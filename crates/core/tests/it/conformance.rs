@@ -7,9 +7,10 @@ use quipu_testkit::InMemoryBackend;
 use quipu_testkit::conformance::Fixture;
 
 fn open() -> Fixture {
-    let backend: Arc<dyn Backend> = Arc::new(InMemoryBackend::default());
+    let backend = Arc::new(InMemoryBackend::default());
     let same = Arc::clone(&backend);
-    Fixture::new(backend, move || Arc::clone(&same), ())
+    let again = move || -> Arc<dyn Backend> { Arc::new(same.reopened()) };
+    Fixture::new(backend, again, ())
 }
 
 quipu_testkit::conformance_tests!(open);

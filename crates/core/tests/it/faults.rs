@@ -2,31 +2,43 @@
 
 use std::sync::Arc;
 
-use quipu_core::engine::{NewStore, Precondition};
-use quipu_core::model::{Memory, StorePolicy, View};
+use quipu_core::backend::{Archived, Order, SessionQuery, Span};
+use quipu_core::engine::{
+    NewAttachment, NewSession, NewStore, Precondition, SessionToken, StoreUpdate, Survivor,
+};
+use quipu_core::model::{Access, Instructions, Memory, StorePolicy, View};
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
 use quipu_testkit::{FaultyBackend, InMemoryBackend};
 
-use crate::support::{Bench, actor, bench_over, content, name, path};
+use crate::support::{Fixture, actor, content, fixture_over, name, path};
 
 /// Runs an operation with the fault at its first step, its second, and so on, until it gets
-/// through. Before that, each failure must be told and must have changed nothing.
-fn sweep<T>(operation: impl Fn(&Bench, &Memory) -> Result<T, Error>) {
+/// through. Before that, each failure must be reported and must have changed nothing.
+fn sweep<T>(operation: impl Fn(&Fixture, &Memory) -> Result<T, Error>) {
+    sweep_after(|_| (), operation);
+}
+
+/// Like [`sweep`], with something that happens before the fault.
+fn sweep_after<T>(
+    prepare: impl Fn(&Fixture),
+    operation: impl Fn(&Fixture, &Memory) -> Result<T, Error>,
+) {
     for step in 1.. {
         let faulty = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
-        let bench = bench_over(Arc::clone(&faulty) as _, Limits::default());
-        let memory = bench.put("/a/1", "one");
-        bench.put("/a/2", "two");
-        bench.put("/a/2", "deux");
-        bench.clock.advance(std::time::Duration::from_hours(24 * 40));
-        let before = fingerprint(&bench);
+        let fixture = fixture_over(Arc::clone(&faulty) as _, Limits::default());
+        let memory = fixture.put("/a/1", "one");
+        fixture.put("/a/2", "two");
+        fixture.put("/a/2", "deux");
+        fixture.clock.advance(std::time::Duration::from_hours(24 * 40));
+        prepare(&fixture);
+        let before = fingerprint(&fixture);
         faulty.fail_at(step);
-        let result = operation(&bench, &memory);
+        let result = operation(&fixture, &memory);
         if faulty.disarm() {
             assert!(step > 1, "the operation takes no step");
             assert!(result.is_ok());
-            assert_ne!(fingerprint(&bench), before, "the operation does nothing");
+            assert_ne!(fingerprint(&fixture), before, "the operation does nothing");
             return;
         }
         let error = result.err().expect("a fault must not pass unnoticed");
@@ -35,130 +47,195 @@ fn sweep<T>(operation: impl Fn(&Bench, &Memory) -> Result<T, Error>) {
             "{error:?}"
         );
         let has_only_erasing_left = *error.kind() == ErrorKind::EraseIncomplete;
-        assert_eq!(fingerprint(&bench) != before, has_only_erasing_left, "at step {step}");
-        assert_eq!(bench.engine.check().expect("the check runs").problems, []);
+        assert_eq!(fingerprint(&fixture) != before, has_only_erasing_left, "at step {step}");
+        assert_eq!(fixture.engine.check().expect("the check runs").problems, []);
     }
 }
 
 /// Returns everything that an operation could change.
-fn fingerprint(bench: &Bench) -> String {
-    let changes = bench.engine.changes(quipu_core::backend::Sequence(0), 1000).expect("it is read");
-    let stores = bench.engine.find_store(bench.workspace, "tests").map(|store| store.name);
-    let texts = ["/a/1", "/a/2", "/b/1", "/b/2", "/c"].map(|at| bench.text(at));
-    let keys = bench.engine.keys(bench.workspace).expect("they are read");
-    let history = stores.is_ok().then(|| bench.history());
-    format!("{changes:?} {stores:?} {texts:?} {keys:?} {history:?}")
+fn fingerprint(fixture: &Fixture) -> String {
+    let changes =
+        fixture.engine.changes(quipu_core::backend::Sequence(0), 1000).expect("it is read");
+    let stores = fixture.engine.find_store(fixture.workspace, "tests").map(|store| store.name);
+    let texts = ["/a/1", "/a/2", "/b/1", "/b/2", "/c"].map(|at| fixture.text(at));
+    let keys = fixture.engine.keys(fixture.workspace).expect("they are read");
+    let sessions = fixture.engine.sessions(&all_sessions(fixture)).expect("they are read").items;
+    let history = stores.is_ok().then(|| fixture.history());
+    format!("{changes:?} {stores:?} {texts:?} {keys:?} {sessions:?} {history:?}")
+}
+
+fn all_sessions(fixture: &Fixture) -> SessionQuery {
+    SessionQuery {
+        workspace: fixture.workspace,
+        store: None,
+        archived: Archived::Show,
+        created: Span::default(),
+        viewer: None,
+        order: Order::NewestFirst,
+        after: None,
+        limit: 100,
+    }
 }
 
 #[test]
 fn creating() {
-    sweep(|bench, _| bench.create("/c", "three"));
+    sweep(|fixture, _| fixture.create("/c", "three"));
 }
 
 #[test]
 fn changing() {
-    sweep(|bench, _| {
+    sweep(|fixture, _| {
         let target = (&path("/a/1"), &content("uno"));
-        bench.engine.put(&actor(), bench.store, target, Precondition::None)
+        fixture.engine.put(&actor(), fixture.store, target, Precondition::None)
     });
 }
 
 #[test]
 fn editing() {
-    sweep(|bench, _| {
+    sweep(|fixture, _| {
         let twice = |_: &_, text: &str| Ok::<_, Error>(text.repeat(2));
-        bench.engine.edit(&actor(), bench.store, &path("/a/1"), twice)
+        fixture.engine.edit(&actor(), fixture.store, &path("/a/1"), twice)
     });
 }
 
 #[test]
 fn moving_a_directory() {
-    sweep(|bench, _| bench.engine.rename(&actor(), bench.store, &path("/a"), &path("/b")));
+    sweep(|fixture, _| fixture.engine.rename(&actor(), fixture.store, &path("/a"), &path("/b")));
 }
 
 #[test]
 fn deleting_a_directory() {
-    sweep(|bench, _| bench.engine.delete_at(&actor(), bench.store, &path("/a")));
+    sweep(|fixture, _| fixture.engine.delete_at(&actor(), fixture.store, &path("/a")));
 }
 
 #[test]
 fn deleting_a_memory() {
-    sweep(|bench, memory| {
-        bench.engine.delete(&actor(), bench.store, memory.id, Precondition::None)
+    sweep(|fixture, memory| {
+        fixture.engine.delete(&actor(), fixture.store, memory.id, Precondition::None)
     });
 }
 
 #[test]
 fn restoring() {
-    sweep(|bench, _| {
-        let history = bench.engine.history(bench.store, &path("/a/2"), 10)?;
-        bench.engine.restore(&actor(), bench.store, history[1].id, None)
+    sweep(|fixture, _| {
+        let history = fixture.engine.history(fixture.store, &path("/a/2"), 10)?;
+        fixture.engine.restore(&actor(), fixture.store, history[1].id, None)
     });
 }
 
 #[test]
 fn redacting() {
-    sweep(|bench, _| {
-        let history = bench.engine.history(bench.store, &path("/a/2"), 10)?;
-        bench.engine.redact(&actor(), bench.store, &[history[1].id])
+    sweep(|fixture, _| {
+        let history = fixture.engine.history(fixture.store, &path("/a/2"), 10)?;
+        fixture.engine.redact(&actor(), fixture.store, &[history[1].id])
     });
 }
 
 #[test]
 fn creating_a_store() {
-    sweep(|bench, _| {
+    sweep(|fixture, _| {
         let new = NewStore::named(name("new"));
-        bench.engine.create_store(bench.workspace, &new)
+        fixture.engine.create_store(fixture.workspace, &new)
     });
 }
 
 #[test]
 fn archiving_a_store() {
-    sweep(|bench, _| bench.engine.archive_store(bench.store));
+    sweep(|fixture, _| fixture.engine.archive_store(fixture.store));
 }
 
 #[test]
-fn deleting_a_store() {
-    sweep(|bench, _| bench.engine.erase_store(bench.store));
+fn erasing_a_store() {
+    sweep(|fixture, _| fixture.engine.erase_store(fixture.store));
 }
 
 #[test]
 fn making_a_key() {
-    sweep(|bench, _| {
+    sweep(|fixture, _| {
         let new = quipu_core::engine::NewKey {
             name: name("ci"),
             role: quipu_core::model::Role::Admin,
-            stores: Some(vec![bench.store]),
+            stores: Some(vec![fixture.store]),
             expires_at: None,
             secret: None,
         };
-        bench.engine.create_key(bench.workspace, &new)
+        fixture.engine.create_key(fixture.workspace, &new)
+    });
+}
+
+#[test]
+fn starting_a_session() {
+    sweep(|fixture, _| {
+        let attachment = NewAttachment {
+            store: fixture.store,
+            access: Access::ReadWrite,
+            instructions: Instructions::default(),
+        };
+        let new = NewSession::titled("agent", vec![attachment], SessionToken::Issue);
+        fixture.engine.create_session(fixture.workspace, &new)
+    });
+}
+
+#[test]
+fn replacing_a_memory() {
+    sweep(|fixture, moved| {
+        let target = fixture.engine.memory_at(fixture.store, &path("/a/2"), View::Basic)?;
+        fixture.engine.replace(&actor(), fixture.store, (moved.id, target.id), Survivor::Moved)
+    });
+}
+
+#[test]
+fn undoing_a_change() {
+    sweep(|fixture, _| {
+        let memory = fixture.engine.memory_at(fixture.store, &path("/a/2"), View::Basic)?;
+        fixture.engine.undo(&actor(), fixture.store, memory.id, None)
+    });
+}
+
+#[test]
+fn updating_a_store() {
+    sweep(|fixture, _| {
+        let update = StoreUpdate { name: Some(name("renamed")), ..StoreUpdate::default() };
+        fixture.engine.update_store(fixture.store, &update)
+    });
+}
+
+#[test]
+fn deleting_a_store_for_a_while() {
+    sweep(|fixture, _| fixture.engine.delete_store(fixture.store));
+}
+
+#[test]
+fn restoring_a_store() {
+    let delete = |fixture: &Fixture| drop(fixture.engine.delete_store(fixture.store).unwrap());
+    sweep_after(delete, |fixture, _| {
+        fixture.engine.restore_store(fixture.workspace, "tests", Some(&name("back")))
     });
 }
 
 #[test]
 fn expiring_memories() {
-    let expiring = |bench: &Bench, _: &Memory| {
-        let update = quipu_core::engine::StoreUpdate {
+    let expiring = |fixture: &Fixture, _: &Memory| {
+        let update = StoreUpdate {
             policy: Some(StorePolicy { expire_after_days: Some(1), ..StorePolicy::default() }),
-            ..quipu_core::engine::StoreUpdate::default()
+            ..StoreUpdate::default()
         };
-        bench.engine.update_store(bench.store, &update)
+        fixture.engine.update_store(fixture.store, &update)
     };
     sweep(expiring);
     // Pruning is several transactions, so a later one may fail after an earlier one has succeeded;
     // a second run then finishes the work.
     for step in 1..40 {
         let faulty = Arc::new(FaultyBackend::new(Arc::new(InMemoryBackend::default())));
-        let bench = bench_over(Arc::clone(&faulty) as _, Limits::default());
-        let memory = bench.put("/a", "x");
-        expiring(&bench, &memory).unwrap();
-        bench.clock.advance(std::time::Duration::from_hours(24 * 40));
+        let fixture = fixture_over(Arc::clone(&faulty) as _, Limits::default());
+        let memory = fixture.put("/a", "x");
+        expiring(&fixture, &memory).unwrap();
+        fixture.clock.advance(std::time::Duration::from_hours(24 * 40));
         faulty.fail_at(step);
-        let result = bench.engine.prune();
+        let result = fixture.engine.prune();
         assert_eq!(result.is_ok(), faulty.disarm());
-        bench.engine.prune().unwrap();
-        assert!(bench.engine.memory(bench.store, memory.id, View::Basic).is_err());
-        assert_eq!(bench.engine.check().unwrap().problems, []);
+        fixture.engine.prune().unwrap();
+        assert!(fixture.engine.memory(fixture.store, memory.id, View::Basic).is_err());
+        assert_eq!(fixture.engine.check().unwrap().problems, []);
     }
 }

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, View};
 
-use crate::support::{Bench, bench};
+use crate::support::{Fixture, fixture};
 
-fn list(bench: &Bench, directory: &str, depth: usize, page: usize) -> Vec<String> {
+fn list(fixture: &Fixture, directory: &str, depth: usize, page: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut after = None;
     loop {
@@ -19,7 +19,7 @@ fn list(bench: &Bench, directory: &str, depth: usize, page: usize) -> Vec<String
             limit: page,
             view: View::Basic,
         };
-        let listed = bench.engine.list(bench.store, &query).unwrap();
+        let listed = fixture.engine.list(fixture.store, &query).unwrap();
         assert!(listed.items.len() <= page);
         assert!(listed.next.is_none() || !listed.items.is_empty(), "an empty page goes on");
         lines.extend(listed.items.iter().map(|item| item.sort_key().to_owned()));
@@ -30,47 +30,47 @@ fn list(bench: &Bench, directory: &str, depth: usize, page: usize) -> Vec<String
     }
 }
 
-fn with(paths: &[&str]) -> Bench {
-    let bench = bench();
+fn with(paths: &[&str]) -> Fixture {
+    let fixture = fixture();
     for path in paths {
-        bench.put(path, "x");
+        fixture.put(path, "x");
     }
-    bench
+    fixture
 }
 
 #[test]
 fn everything_in_byte_order() {
-    let bench = with(&["/b", "/a/1", "/a.md", "/a/2/3"]);
-    assert_eq!(list(&bench, "/", 0, 10), ["/a.md", "/a/1", "/a/2/3", "/b"]);
-    assert_eq!(list(&bench, "/a/", 0, 10), ["/a/1", "/a/2/3"]);
-    assert_eq!(list(&bench, "/none/", 0, 10), Vec::<String>::new());
+    let fixture = with(&["/b", "/a/1", "/a.md", "/a/2/3"]);
+    assert_eq!(list(&fixture, "/", 0, 10), ["/a.md", "/a/1", "/a/2/3", "/b"]);
+    assert_eq!(list(&fixture, "/a/", 0, 10), ["/a/1", "/a/2/3"]);
+    assert_eq!(list(&fixture, "/none/", 0, 10), Vec::<String>::new());
 }
 
 #[test]
 fn deeper_levels_are_rolled_up_at_their_place() {
-    let bench = with(&["/b", "/a/1", "/a/2", "/a.md", "/a0", "/a/2x/3"]);
-    assert_eq!(list(&bench, "/", 1, 10), ["/a.md", "/a/", "/a0", "/b"]);
-    assert_eq!(list(&bench, "/a/", 1, 10), ["/a/1", "/a/2", "/a/2x/"]);
-    assert_eq!(list(&bench, "/", 2, 10), ["/a.md", "/a/1", "/a/2", "/a/2x/", "/a0", "/b"]);
+    let fixture = with(&["/b", "/a/1", "/a/2", "/a.md", "/a0", "/a/2x/3"]);
+    assert_eq!(list(&fixture, "/", 1, 10), ["/a.md", "/a/", "/a0", "/b"]);
+    assert_eq!(list(&fixture, "/a/", 1, 10), ["/a/1", "/a/2", "/a/2x/"]);
+    assert_eq!(list(&fixture, "/", 2, 10), ["/a.md", "/a/1", "/a/2", "/a/2x/", "/a0", "/b"]);
 }
 
 #[test]
 fn a_directory_is_listed_once_however_small_the_pages() {
-    let bench = with(&["/a/1", "/a/2", "/a/3", "/b/1", "/b/2", "/c"]);
+    let fixture = with(&["/a/1", "/a/2", "/a/3", "/b/1", "/b/2", "/c"]);
     for page in 1..5 {
-        assert_eq!(list(&bench, "/", 1, page), ["/a/", "/b/", "/c"]);
+        assert_eq!(list(&fixture, "/", 1, page), ["/a/", "/b/", "/c"]);
     }
 }
 
 #[test]
 fn many_directories_and_many_memories() {
-    let bench = bench();
+    let fixture = fixture();
     for number in 0..30 {
-        bench.put(&format!("/{number:02}/x"), "x");
-        bench.put(&format!("/{number:02}.md"), "x");
+        fixture.put(&format!("/{number:02}/x"), "x");
+        fixture.put(&format!("/{number:02}.md"), "x");
     }
-    assert_eq!(list(&bench, "/", 1, 7).len(), 60);
-    assert_eq!(list(&bench, "/", 0, 7).len(), 60);
+    assert_eq!(list(&fixture, "/", 1, 7).len(), 60);
+    assert_eq!(list(&fixture, "/", 0, 7).len(), 60);
 }
 
 proptest! {
@@ -82,20 +82,20 @@ proptest! {
         depth in 0_usize..4,
         page in 1_usize..5,
     ) {
-        let bench = bench();
+        let fixture = fixture();
         for path in &paths {
             // A path that is taken by a directory, or breaks a rule, is left out.
             if quipu_core::model::MemoryPath::parse(path).is_ok() {
-                drop(bench.create(path, "x"));
+                drop(fixture.create(path, "x"));
             }
         }
-        let all = list(&bench, "/", 0, 100);
+        let all = list(&fixture, "/", 0, 100);
         let rolled_up = |path: &String| match path.match_indices('/').nth(depth) {
             Some((end, _)) if depth > 0 && end > 0 => path[..=end].to_owned(),
             _ => path.clone(),
         };
         let mut by_hand: Vec<String> = all.iter().map(rolled_up).collect();
         by_hand.dedup();
-        prop_assert_eq!(list(&bench, "/", depth, page), by_hand);
+        prop_assert_eq!(list(&fixture, "/", depth, page), by_hand);
     }
 }

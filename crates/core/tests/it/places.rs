@@ -4,13 +4,13 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::Survivor;
 use quipu_core::model::Listing;
 
-use crate::support::{actor, bench, kind, path};
+use crate::support::{actor, fixture, kind, path};
 
 #[test]
-fn a_place_holds_a_memory_a_directory_or_nothing() {
-    let bench = bench();
-    let memory = bench.put("/a/b.md", "text");
-    let at = |place: &str| bench.engine.entry(bench.store, &path(place)).unwrap();
+fn a_path_has_a_memory_a_directory_or_nothing() {
+    let fixture = fixture();
+    let memory = fixture.put("/a/b.md", "text");
+    let at = |place: &str| fixture.engine.entry(fixture.store, &path(place)).unwrap();
     let Some(Listing::Memory(found)) = at("/a/b.md") else { panic!("no memory") };
     assert_eq!((found.id, found.size_bytes, found.content), (memory.id, 4, None));
     assert!(matches!(at("/a"), Some(Listing::Directory(directory)) if directory.as_str() == "/a/"));
@@ -20,45 +20,45 @@ fn a_place_holds_a_memory_a_directory_or_nothing() {
 }
 
 #[test]
-fn a_place_in_no_store_is_an_error() {
-    let bench = bench();
-    bench.engine.delete_store(bench.store).unwrap();
-    assert_eq!(kind(bench.engine.entry(bench.store, &path("/a"))), ErrorKind::NotFound);
+fn a_path_in_an_unknown_store_is_not_found() {
+    let fixture = fixture();
+    fixture.engine.delete_store(fixture.store).unwrap();
+    assert_eq!(kind(fixture.engine.entry(fixture.store, &path("/a"))), ErrorKind::NotFound);
 }
 
 #[test]
 fn a_memory_moved_onto_another_keeps_its_id() {
-    let bench = bench();
-    let (old, new) = (bench.put("/old", "old"), bench.put("/new", "new"));
+    let fixture = fixture();
+    let (old, new) = (fixture.put("/old", "old"), fixture.put("/new", "new"));
     let pair = (new.id, old.id);
-    let replaced = bench.engine.replace(&actor(), bench.store, pair, Survivor::Moved).unwrap();
+    let replaced = fixture.engine.replace(&actor(), fixture.store, pair, Survivor::Moved).unwrap();
     assert_eq!((replaced.written.memory.id, replaced.deleted.memory), (new.id, old.id));
-    assert_eq!(bench.text("/old").as_deref(), Some("new"));
-    assert_eq!(bench.text("/new"), None);
-    assert_eq!(bench.history()[2..], ["deleted /old", "modified /old"]);
+    assert_eq!(fixture.text("/old").as_deref(), Some("new"));
+    assert_eq!(fixture.text("/new"), None);
+    assert_eq!(fixture.history()[2..], ["deleted /old", "modified /old"]);
 }
 
 #[test]
-fn a_text_moved_onto_a_memory_continues_it() {
-    let bench = bench();
-    let (old, new) = (bench.put("/old", "old"), bench.put("/new", "new"));
+fn the_target_can_survive_with_the_moved_text() {
+    let fixture = fixture();
+    let (old, new) = (fixture.put("/old", "old"), fixture.put("/new", "new"));
     let pair = (new.id, old.id);
-    let replaced = bench.engine.replace(&actor(), bench.store, pair, Survivor::Target).unwrap();
+    let replaced = fixture.engine.replace(&actor(), fixture.store, pair, Survivor::Target).unwrap();
     assert_eq!((replaced.written.memory.id, replaced.deleted.memory), (old.id, new.id));
-    assert_eq!(bench.text("/old").as_deref(), Some("new"));
-    assert_eq!(bench.text("/new"), None);
-    assert_eq!(bench.history()[2..], ["deleted /new", "modified /old"]);
+    assert_eq!(fixture.text("/old").as_deref(), Some("new"));
+    assert_eq!(fixture.text("/new"), None);
+    assert_eq!(fixture.history()[2..], ["deleted /new", "modified /old"]);
 }
 
 #[test]
 fn a_memory_is_not_moved_onto_itself_or_onto_nothing() {
-    let bench = bench();
-    let (memory, gone) = (bench.put("/a", "a"), bench.put("/b", "b"));
-    bench.engine.delete_at(&actor(), bench.store, &path("/b")).unwrap();
+    let fixture = fixture();
+    let (memory, gone) = (fixture.put("/a", "a"), fixture.put("/b", "b"));
+    fixture.engine.delete_at(&actor(), fixture.store, &path("/b")).unwrap();
     let replace = |target| {
-        kind(bench.engine.replace(&actor(), bench.store, (memory.id, target), Survivor::Moved))
+        kind(fixture.engine.replace(&actor(), fixture.store, (memory.id, target), Survivor::Moved))
     };
     assert_eq!(replace(memory.id), ErrorKind::InvalidInput);
     assert_eq!(replace(gone.id), ErrorKind::NotFound);
-    assert_eq!(bench.text("/a").as_deref(), Some("a"));
+    assert_eq!(fixture.text("/a").as_deref(), Some("a"));
 }

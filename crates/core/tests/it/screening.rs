@@ -4,7 +4,7 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::{Effect, Precondition, Written};
 use quipu_core::model::{SecretPolicy, StorePolicy, View};
 
-use crate::support::{actor, bench, content, kind, path};
+use crate::support::{actor, content, fixture, kind, path};
 
 /// Returns a text with a credential in its second line, made here so that no source holds one.
 fn leaky() -> String {
@@ -13,11 +13,11 @@ fn leaky() -> String {
 }
 
 fn write(policy: SecretPolicy, text: &str) -> Result<Written, quipu_core::Error> {
-    let bench = bench();
+    let fixture = fixture();
     let policy = StorePolicy { secrets: policy, expire_after_days: None };
-    let store = bench.new_store("screened", policy).id;
-    let written = bench.engine.create(&actor(), store, &path("/a"), &content(text))?;
-    let stored = bench.engine.memory_at(store, &path("/a"), View::Full)?;
+    let store = fixture.new_store("screened", policy).id;
+    let written = fixture.engine.create(&actor(), store, &path("/a"), &content(text))?;
+    let stored = fixture.engine.memory_at(store, &path("/a"), View::Full)?;
     assert_eq!(stored.content, written.memory.content);
     Ok(written)
 }
@@ -27,7 +27,7 @@ fn text(written: &Written) -> &str {
 }
 
 #[test]
-fn off_looks_for_nothing() {
+fn off_screens_nothing() {
     let written = write(SecretPolicy::Off, &leaky()).unwrap();
     assert_eq!((text(&written), written.findings.len()), (leaky().as_str(), 0));
 }
@@ -61,27 +61,27 @@ fn reject_refuses_and_never_repeats_the_credential() {
 
 #[test]
 fn every_way_to_write_is_screened() {
-    let bench = bench();
+    let fixture = fixture();
     let policy = StorePolicy { secrets: SecretPolicy::Reject, expire_after_days: None };
-    let store = bench.new_store("screened", policy).id;
+    let store = fixture.new_store("screened", policy).id;
     let at = path("/a");
-    bench.engine.create(&actor(), store, &at, &content("clean")).unwrap();
+    fixture.engine.create(&actor(), store, &at, &content("clean")).unwrap();
     let leaky = content(&leaky());
-    let put = bench.engine.put(&actor(), store, (&at, &leaky), Precondition::None);
+    let put = fixture.engine.put(&actor(), store, (&at, &leaky), Precondition::None);
     assert_eq!(kind(put), ErrorKind::SecretRefused);
     let append = |_: &_, _: &str| Ok::<_, quipu_core::Error>(leaky.as_str().to_owned());
-    let edited = bench.engine.edit(&actor(), store, &at, append);
+    let edited = fixture.engine.edit(&actor(), store, &at, append);
     assert_eq!(kind(edited), ErrorKind::SecretRefused);
 }
 
 #[test]
 fn writing_a_redacted_text_again_changes_nothing() {
-    let bench = bench();
+    let fixture = fixture();
     let policy = StorePolicy { secrets: SecretPolicy::Redact, expire_after_days: None };
-    let store = bench.new_store("screened", policy).id;
+    let store = fixture.new_store("screened", policy).id;
     let put = || {
         let target = (&path("/a"), &content(&leaky()));
-        bench.engine.put(&actor(), store, target, Precondition::None).unwrap().effect
+        fixture.engine.put(&actor(), store, target, Precondition::None).unwrap().effect
     };
     assert_eq!(put(), Effect::Created);
     assert_eq!(put(), Effect::Unchanged);
@@ -89,13 +89,13 @@ fn writing_a_redacted_text_again_changes_nothing() {
 
 #[test]
 fn a_memory_that_is_only_moved_is_not_refused_for_its_old_text() {
-    let bench = bench();
-    let store = bench.new_store("lenient", StorePolicy::default());
-    bench.engine.create(&actor(), store.id, &path("/a"), &content(&leaky())).unwrap();
+    let fixture = fixture();
+    let store = fixture.new_store("lenient", StorePolicy::default());
+    fixture.engine.create(&actor(), store.id, &path("/a"), &content(&leaky())).unwrap();
     let strict = quipu_core::engine::StoreUpdate {
         policy: Some(StorePolicy { secrets: SecretPolicy::Reject, expire_after_days: None }),
         ..quipu_core::engine::StoreUpdate::default()
     };
-    bench.engine.update_store(store.id, &strict).unwrap();
-    assert!(bench.engine.rename(&actor(), store.id, &path("/a"), &path("/b")).is_ok());
+    fixture.engine.update_store(store.id, &strict).unwrap();
+    assert!(fixture.engine.rename(&actor(), store.id, &path("/a"), &path("/b")).is_ok());
 }

@@ -12,27 +12,27 @@ use quipu_core::{Backend, Engine, Error, ErrorKind};
 use quipu_testkit::{InMemoryBackend, ManualClock};
 
 /// An engine with one store in it.
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) workspace: WorkspaceId,
     pub(crate) store: StoreId,
 }
 
-pub(crate) fn bench() -> Bench {
-    bench_with(Limits::default())
+pub(crate) fn fixture() -> Fixture {
+    fixture_with(Limits::default())
 }
 
-pub(crate) fn bench_with(limits: Limits) -> Bench {
-    bench_over(Arc::new(InMemoryBackend::default()), limits)
+pub(crate) fn fixture_with(limits: Limits) -> Fixture {
+    fixture_over(Arc::new(InMemoryBackend::default()), limits)
 }
 
-pub(crate) fn bench_over(backend: Arc<dyn Backend>, limits: Limits) -> Bench {
+pub(crate) fn fixture_over(backend: Arc<dyn Backend>, limits: Limits) -> Fixture {
     let clock = Arc::new(ManualClock::default());
     let engine = Engine::new(backend, Arc::clone(&clock) as _, limits);
     let workspace = engine.default_workspace().expect("a workspace").id;
     let store = engine.create_store(workspace, &NewStore::named(name("tests"))).expect("a store");
-    Bench { engine, clock, workspace, store: store.id }
+    Fixture { engine, clock, workspace, store: store.id }
 }
 
 pub(crate) fn name(text: &str) -> Name {
@@ -55,7 +55,7 @@ pub(crate) fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
     result.expect_err("it is refused").kind().clone()
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) fn new_store(&self, text: &str, policy: StorePolicy) -> Store {
         let new = NewStore { policy, ..NewStore::named(name(text)) };
         self.engine.create_store(self.workspace, &new).expect("a store")

@@ -1,104 +1,82 @@
 //! Engines that wait for nothing, or for no writer.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quipu_core::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
-};
 use quipu_core::model::View;
 use quipu_core::settings::Limits;
-use quipu_core::{Engine, Error};
+use quipu_core::{Engine, Error, ErrorKind};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{actor, bench, bench_over, content, path};
-
-/// A backend that answers nothing without its disk.
-#[derive(Debug, Default)]
-struct OnDisk {
-    inner: InMemoryBackend,
-}
-
-impl Backend for OnDisk {
-    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        self.inner.read(work)
-    }
-
-    fn read_now(&self, _: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
-        None
-    }
-
-    fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.inner.write(purpose, work)
-    }
-
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        self.inner.wait(seen, patience)
-    }
-
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
-        self.inner.watch(patience, look)
-    }
-
-    fn erase(&self) -> Result<Erasure, Error> {
-        self.inner.erase()
-    }
-
-    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
-        self.inner.note_erased(erased)
-    }
-
-    fn condition(&self) -> Result<Condition, Error> {
-        self.inner.condition()
-    }
-
-    fn verify(&self) -> Result<Vec<String>, Error> {
-        self.inner.verify()
-    }
-
-    fn rebuild(&self) -> Result<(), Error> {
-        self.inner.rebuild()
-    }
-
-    fn backup(&self, target: &Path) -> Result<(), Error> {
-        self.inner.backup(target)
-    }
-
-    fn compact(&self) -> Result<(), Error> {
-        self.inner.compact()
-    }
-
-    fn close(&self) -> Result<(), Error> {
-        self.inner.close()
-    }
-}
+use crate::quirks::{Quirk, QuirkyBackend};
+use crate::support::{actor, content, fixture, fixture_over, kind, path};
 
 #[test]
-fn what_needs_the_disk_is_not_answered_without_waiting() {
-    let bench = bench_over(Arc::new(OnDisk::default()), Limits::default());
-    bench.put("/a", "green");
-    let read = |engine: &Engine| engine.memory_at(bench.store, &path("/a"), View::Full);
-    assert!(bench.engine.without_waiting(read).is_none());
-    assert!(bench.engine.without_writing(read).unwrap().is_ok());
+fn reads_that_need_the_disk_do_not_run_without_waiting() {
+    let fixture = fixture_over(
+        QuirkyBackend::new(Arc::new(InMemoryBackend::default()), Quirk::NeedsDisk),
+        Limits::default(),
+    );
+    fixture.put("/a", "green");
+    let read = |engine: &Engine| engine.memory_at(fixture.store, &path("/a"), View::Full);
+    assert!(fixture.engine.without_waiting(read).is_none());
+    assert!(fixture.engine.without_writing(read).unwrap().is_ok());
 }
 
 #[test]
 fn a_change_is_refused_by_an_engine_that_cannot_write() {
-    let bench = bench();
+    let fixture = fixture();
     let create =
-        |engine: &Engine| engine.create(&actor(), bench.store, &path("/a"), &content("green"));
-    assert!(bench.engine.without_waiting(create).is_none());
-    assert!(bench.engine.without_writing(create).is_none());
-    assert_eq!(bench.text("/a"), None);
+        |engine: &Engine| engine.create(&actor(), fixture.store, &path("/a"), &content("green"));
+    assert!(fixture.engine.without_waiting(create).is_none());
+    assert!(fixture.engine.without_writing(create).is_none());
+    assert_eq!(fixture.text("/a"), None);
 }
 
 #[test]
 fn a_refusal_counts_even_if_the_work_swallows_it() {
-    let bench = bench();
+    let fixture = fixture();
     let swallow = |engine: &Engine| {
-        drop(engine.create(&actor(), bench.store, &path("/a"), &content("green")));
+        drop(engine.create(&actor(), fixture.store, &path("/a"), &content("green")));
         Ok(())
     };
-    assert!(bench.engine.without_writing(swallow).is_none());
+    assert!(fixture.engine.without_writing(swallow).is_none());
+}
+
+#[test]
+fn a_call_that_never_blocks_does_no_other_io_either() {
+    let fixture = fixture();
+    fixture.engine.require_blocking().unwrap();
+    let blocking = |engine: &Engine| engine.require_blocking();
+    assert!(fixture.engine.without_waiting(blocking).is_none());
+    assert!(fixture.engine.without_writing(blocking).unwrap().is_ok());
+    let condition = |engine: &Engine| engine.condition();
+    assert!(fixture.engine.without_waiting(condition).is_none());
+    assert!(fixture.engine.without_writing(condition).unwrap().is_ok());
+}
+
+type Call = fn(&Engine) -> Result<(), Error>;
+
+#[test]
+fn maintenance_is_refused_by_an_engine_that_cannot_write() {
+    let fixture = fixture();
+    let calls: [Call; 6] = [
+        |engine| engine.backend().erase().map(drop),
+        |engine| engine.backend().note_erased(&[]),
+        |engine| engine.backend().verify().map(drop),
+        |engine| engine.rebuild(),
+        |engine| engine.backend().compact(),
+        |engine| engine.backend().close(),
+    ];
+    for call in calls {
+        assert!(fixture.engine.without_writing(call).is_none());
+    }
+    assert!(fixture.create("/a", "the backend is still open").is_ok());
+}
+
+#[test]
+fn errors_of_allowed_reads_are_answers() {
+    let fixture = fixture();
+    let missing = |engine: &Engine| engine.memory_at(fixture.store, &path("/none"), View::Full);
+    let answer = fixture.engine.without_waiting(missing).unwrap();
+    assert_eq!(kind(answer), ErrorKind::NotFound);
 }

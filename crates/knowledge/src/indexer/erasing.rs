@@ -20,7 +20,7 @@ const READERS_PAUSE: Duration = Duration::from_millis(5);
 impl Derived for Indexer {
     fn erase(&self, pending: &[PendingErasure]) -> Result<Erasure, Error> {
         match self.try_to_erase(pending) {
-            Ok(scanned) => Ok(Erasure { scanned: vec![scanned] }),
+            Ok(scanned) => Ok(Erasure { scanned: vec![scanned], ..Erasure::default() }),
             // The index can be made again, but what is in it must go. Where nothing can be written,
             // a file can still be removed.
             Err(IndexError::NotWritable(_) | IndexError::Damaged) => {

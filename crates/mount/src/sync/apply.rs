@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use quipu_core::engine::{MemoryUpdate, NewAttachment, NewSession, Precondition, TokenWish};
+use quipu_core::engine::{MemoryUpdate, NewAttachment, NewSession, Precondition, SessionToken};
 use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{
     Access, Actor, Content, Instructions, Memory, MemoryId, MemoryPath, Store, VersionId, View,
@@ -367,7 +367,7 @@ impl<'a> Hands<'a> {
             access: Access::ReadWrite,
             instructions: Instructions::default(),
         };
-        let new = NewSession::titled(self.title, vec![attachment], TokenWish::None);
+        let new = NewSession::titled(self.title, vec![attachment], SessionToken::None);
         let created = self.engine.create_session(self.store.workspace, &new);
         let (session, _) = created.map_err(Stop::Fatal)?;
         let record = format!("{}\n", Record::Session(session.id));

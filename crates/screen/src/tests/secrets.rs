@@ -295,7 +295,7 @@ fn lines_are_counted_from_one() {
 }
 
 #[test]
-fn a_token_is_told_by_its_provider_whatever_stands_around_it() {
+fn a_token_is_recognized_whatever_surrounds_it() {
     let text = sample("postgres://ghp_{a36}:AKIA{u16}@h password=npm_{a36}", 1);
     let kinds: Vec<_> = check(&text).into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, ["github-token", "aws-access-key", "npm-token"]);

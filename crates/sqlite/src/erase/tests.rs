@@ -50,13 +50,13 @@ impl Fixture {
 
     /// Returns what is left of removed rows, with all changes in the database file.
     fn remains(&self) -> Remains {
-        let parts = Parts {
+        let access = Access {
             writer: self.backend.writer().unwrap(),
             readers: &self.backend.readers,
             lock_timeout: Duration::from_secs(10),
         };
-        let frozen = parts.empty_log(Instant::now() + READERS_TIMEOUT, |_| {
-            Frozen::new(self.backend.readers.open()?)
+        let frozen = access.truncate_log(Instant::now() + READERS_TIMEOUT, |_| {
+            FrozenFile::new(self.backend.readers.open()?)
         });
         frozen.unwrap().remains().unwrap()
     }

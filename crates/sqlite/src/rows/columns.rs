@@ -1,4 +1,4 @@
-//! How single values are written to columns and read back.
+//! Conversion of values to and from columns.
 
 use std::error::Error as StdError;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub(super) fn json(metadata: &Metadata) -> String {
     serde_json::to_string(metadata.pairs()).expect("texts can always be written as JSON")
 }
 
-/// Returns a number of rows as SQLite wants it.
+/// Converts a limit for SQLite.
 pub(super) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -118,7 +118,7 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str> {
     row.get_ref(column)?.as_str().map_err(|error| misfit(column, error))
 }
 
-/// Says that a column holds what Quipu would not have written.
+/// Returns the error for a column with a value that Quipu would not have written.
 fn misfit(column: usize, error: impl StdError + Send + Sync + 'static) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }

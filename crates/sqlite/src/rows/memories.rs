@@ -1,4 +1,4 @@
-//! Memories: what is at each path now.
+//! Memories: the current text at each path.
 
 use std::ops::Bound;
 
@@ -74,7 +74,7 @@ pub(super) fn overlapping(
     let query = MemoryQuery {
         directory: path.as_directory(),
         start: Bound::Unbounded,
-        // The one that does not count may be the first.
+        // The exception may be the first.
         limit: 2,
         view: View::Basic,
     };
@@ -107,7 +107,7 @@ pub(super) fn memories(
         .collect()
 }
 
-/// Returns the first text behind all paths of a directory: `0` comes after `/`.
+/// Returns the exclusive upper bound of all paths of a directory: `0` is the character after `/`.
 fn end_of(directory: &Directory) -> String {
     let mut end = directory.as_str().to_owned();
     end.pop();
@@ -135,7 +135,7 @@ pub(super) fn unused(
         .collect()
 }
 
-pub(super) fn noted_use(
+pub(super) fn last_use(
     connection: &Connection,
     store: StoreId,
     memory: MemoryId,
@@ -163,7 +163,7 @@ pub(super) fn touch(
         .map(drop)
 }
 
-/// Makes the row of a memory what a change has made of the memory.
+/// Updates the row of a memory after a change.
 pub(super) fn replace(
     connection: &Connection,
     before: Option<&Memory>,

@@ -1,4 +1,4 @@
-//! Texts that were not stored.
+//! Refusals: texts that were not stored.
 
 use quipu_core::model::{Refusal, StoreId};
 use rusqlite::{Connection, Result, Row, params};

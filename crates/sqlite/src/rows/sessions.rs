@@ -162,7 +162,7 @@ pub(super) fn sessions_count(connection: &Connection, workspace: WorkspaceId) ->
     connection.prepare_cached(sql)?.query_row([blob(workspace)], |row| row.count(0))
 }
 
-/// Removes sessions that are over and that no version names.
+/// Removes ended sessions that no version names.
 pub(super) fn prune(connection: &Connection, before: Timestamp, at_most: usize) -> Result<usize> {
     let sql = "SELECT id FROM sessions s WHERE updated_at < ?1 AND (archived_at < ?1
         OR archived_at IS NULL AND (token IS NULL OR token_expires_at < ?1 OR EXISTS

@@ -148,7 +148,7 @@ pub(super) fn deleted_stores(
     connection.prepare_cached(sql)?.query_map([blob(workspace)], deleted)?.collect()
 }
 
-/// Followers of the feed learn of a deletion if they could see the store.
+/// Records the workspace, so that followers that could see the store learn of its deletion.
 const REMEMBER_WORKSPACE: &str = "INSERT OR REPLACE INTO deleted_stores
     SELECT id, workspace, (SELECT ifnull(max(sequence), 0) FROM changes)
     FROM stores WHERE id = ?1";
@@ -180,8 +180,9 @@ pub(super) fn restore_store(connection: &Connection, id: StoreId) -> Result<()> 
 }
 
 pub(super) fn remove_store(connection: &Connection, id: StoreId) -> Result<()> {
-    // Its rows are found only through it, so they are gone with it. Removing thousands of them here
-    // would hold up others, and would need as much room in the log as they have in the database.
+    // All of its rows are found only through its own, so removing that one hides them. Removing
+    // thousands of rows here would block other writers, and take as much space in the log as they have
+    // in the database. Erasing removes them in batches.
     let of_store = [
         "INSERT INTO removed_stores SELECT num FROM stores WHERE id = ?1
             UNION ALL SELECT num FROM restorable_stores WHERE id = ?1",

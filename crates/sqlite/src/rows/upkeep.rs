@@ -1,11 +1,11 @@
-//! Looking for damage below the model, and computing derived rows again.
+//! Verifies what lies below the model, and recomputes derived rows.
 
 use rusqlite::{Connection, Result, Row};
 
-/// How much damage SQLite lists before it stops.
+/// How many problems SQLite reports before it stops.
 const DAMAGES_MAX: u32 = 20;
 
-/// How much there is.
+/// Row counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Totals {
     pub(crate) stores: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Totals {
     pub(crate) versions: u64,
 }
 
-/// Counts everything.
+/// Counts stores, memories and versions.
 pub(crate) fn totals(connection: &Connection) -> Result<Totals> {
     let sql = "SELECT count(*), coalesce(sum(memories_count), 0),
         (SELECT count(*) FROM versions) FROM stores";
@@ -22,7 +22,7 @@ pub(crate) fn totals(connection: &Connection) -> Result<Totals> {
     })
 }
 
-/// Returns a sentence for everything that is wrong with the file or its rows.
+/// Returns a sentence for each problem of the file or its rows.
 pub(crate) fn verify(connection: &Connection) -> Result<Vec<String>> {
     let damage = |row: &Row<'_>| row.get::<_, String>(0);
     let integrity = format!("PRAGMA integrity_check({DAMAGES_MAX})");
@@ -56,7 +56,7 @@ fn has_orphans(connection: &Connection, table: &str) -> Result<bool> {
     connection.query_row(&sql, [], |row| row.get(0))
 }
 
-/// Computes the usage of every store from its memories.
+/// Recomputes the usage of every store from its memories.
 pub(crate) fn rebuild(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "UPDATE stores SET

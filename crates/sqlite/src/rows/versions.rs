@@ -74,7 +74,8 @@ pub(super) fn versions(
     require("v.at >=", filter.created.first.as_micros().into());
     require("v.at <=", last.as_micros().into());
     values.push(limit(query.limit).into());
-    // A memory has fewer versions than a store, so its index is the better one.
+    // A memory has fewer versions than a store, so its index is better. The unary plus keeps SQLite
+    // from using the store's.
     let plus = if filter.memory.is_some() { "+" } else { "" };
     let sql = format!(
         "{} WHERE {plus}v.store = {STORE_NUMBER} AND {} ORDER BY v.at DESC LIMIT ?{}",
@@ -138,7 +139,7 @@ pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
             .execute(params![version.created_at.as_micros(), content.as_str()])?;
     }
     memories::replace(connection, commit.before.as_ref(), commit.after.as_ref())?;
-    follow_usage(connection, commit)?;
+    update_usage(connection, commit)?;
     changes::record(
         connection,
         &Change {
@@ -150,8 +151,8 @@ pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
     )
 }
 
-/// Adds what a change adds to the store's usage, or takes away what it takes away.
-fn follow_usage(connection: &Connection, commit: &Commit) -> Result<()> {
+/// Updates the store's usage by the difference that a change makes.
+fn update_usage(connection: &Connection, commit: &Commit) -> Result<()> {
     let (before, after) = (commit.before.as_ref(), commit.after.as_ref());
     let size = |memory: Option<&Memory>| {
         memory.map_or(0, |memory| i64::try_from(memory.size_bytes).unwrap_or(i64::MAX))
@@ -202,7 +203,7 @@ pub(super) fn redact(
 }
 
 pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -> Result<usize> {
-    // A version is given up if its memory has enough newer versions or has long been gone.
+    // A version is pruned if its memory has enough newer versions, or was deleted long ago.
     let sql = "SELECT v.at FROM versions v
         WHERE v.at < ?1
           AND ((SELECT count(*) FROM
@@ -213,14 +214,14 @@ pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -
                      (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at >= ?1)))
         ORDER BY v.at LIMIT ?3";
     let keep_newest = i64::try_from(rule.keep_newest).unwrap_or(i64::MAX);
-    let given_up = connection
+    let pruned = connection
         .prepare_cached(sql)?
         .query_map(params![rule.before.as_micros(), keep_newest, limit(at_most)], |row| row.get(0))?
         .collect::<Result<Vec<i64>>>()?;
-    for at in &given_up {
+    for at in &pruned {
         connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
         connection.prepare_cached("DELETE FROM versions WHERE at = ?1")?.execute([at])?;
     }
     changes::trim(connection, rule.before)?;
-    Ok(given_up.len())
+    Ok(pruned.len())
 }

@@ -15,7 +15,7 @@ use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend};
 use quipu_testkit::ManualClock;
 use rusqlite::Connection;
 
-use crate::support::{Bench, Files, actor, bench, content, engine, new_store, path};
+use crate::support::{Files, Fixture, actor, content, engine, fixture, new_store, path};
 
 /// Returns 32 characters that are nowhere else.
 fn canary() -> String {
@@ -27,40 +27,40 @@ fn index(knowledge: &Knowledge) {
     knowledge.follow(None).expect("it indexes");
 }
 
-fn assert_gone(bench: &Bench, token: &str) {
+fn assert_gone(fixture: &Fixture, token: &str) {
     // The index writes only what differs from the term before, so a beginning may be missing.
     let tail = token.get(8..).expect("a long token");
-    assert_eq!(Files::read(bench.directory.path()).with(tail), Vec::<&str>::new());
-    let report = bench.engine.check().expect("the check runs");
+    assert_eq!(Files::read(fixture.directory.path()).with(tail), Vec::<&str>::new());
+    let report = fixture.engine.check().expect("the check runs");
     assert_eq!(report.problems, []);
 }
 
 #[test]
 fn the_scan_finds_what_is_there() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    bench.put("/a", &token);
-    assert!(!Files::read(bench.directory.path()).with(&token).is_empty());
+    fixture.put("/a", &token);
+    assert!(!Files::read(fixture.directory.path()).with(&token).is_empty());
 }
 
 #[test]
 fn a_redacted_version_is_in_no_file() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    let leaked = bench.put("/a", &format!("the key is {token}, keep it"));
-    bench.put("/a", "the key is elsewhere");
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
-    assert_gone(&bench, &token);
+    let leaked = fixture.put("/a", &format!("the key is {token}, keep it"));
+    fixture.put("/a", "the key is elsewhere");
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
+    assert_gone(&fixture, &token);
 }
 
 #[test]
 fn long_texts_are_redacted_too() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    let leaked = bench.put("/a", &format!("{token}\n").repeat(3000));
-    bench.put("/a", "short");
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
-    assert_gone(&bench, &token);
+    let leaked = fixture.put("/a", &format!("{token}\n").repeat(3000));
+    fixture.put("/a", "short");
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
+    assert_gone(&fixture, &token);
 }
 
 /// Returns a note that has a token wherever the index keeps something, as a word of its own.
@@ -74,119 +74,119 @@ fn note_with(token: &str) -> String {
 
 #[test]
 fn a_redacted_note_is_in_no_part_of_the_index() {
-    let bench = bench();
+    let fixture = fixture();
     let (token, other) = (canary(), canary());
     for number in 0..50 {
-        bench.put(&format!("/{number}"), &note_with(&format!("{number}{other}")));
+        fixture.put(&format!("/{number}"), &note_with(&format!("{number}{other}")));
     }
-    let leaked = bench.put("/leak", &note_with(&token));
-    index(&bench.engine);
-    bench.put("/leak", "clean");
+    let leaked = fixture.put("/leak", &note_with(&token));
+    index(&fixture.engine);
+    fixture.put("/leak", "clean");
     // The index is behind: it still holds what is redacted.
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
-    assert_gone(&bench, &token);
-    assert!(!Files::read(bench.directory.path()).with(&other).is_empty());
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
+    assert_gone(&fixture, &token);
+    assert!(!Files::read(fixture.directory.path()).with(&other).is_empty());
 }
 
 #[test]
 fn an_index_of_another_format_is_redacted_too() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    let leaked = bench.put("/leak", &note_with(&token));
-    bench.put("/kept", "# Kept");
-    index(&bench.engine);
-    let raw = Connection::open(bench.directory.path().join(INDEX_FILE));
+    let leaked = fixture.put("/leak", &note_with(&token));
+    fixture.put("/kept", "# Kept");
+    index(&fixture.engine);
+    let raw = Connection::open(fixture.directory.path().join(INDEX_FILE));
     let changed = raw.and_then(|raw| raw.pragma_update(None, "user_version", 999));
     changed.expect("the index can be changed");
-    let engine = engine(bench.directory.path());
-    bench.put("/leak", "clean");
-    engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
-    assert_gone(&bench, &token);
-    let found = engine.search(&SearchRequest::new(vec![bench.store], "kept"));
+    let engine = engine(fixture.directory.path());
+    fixture.put("/leak", "clean");
+    engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
+    assert_gone(&fixture, &token);
+    let found = engine.search(&SearchRequest::new(vec![fixture.store], "kept"));
     assert_eq!(found.expect("it searches").hits.len(), 1);
 }
 
 #[test]
 fn a_note_that_left_the_index_long_ago_is_redacted_too() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    let leaked = bench.put("/leak", &note_with(&token));
-    index(&bench.engine);
+    let leaked = fixture.put("/leak", &note_with(&token));
+    index(&fixture.engine);
     for number in 0..200 {
-        bench.put(&format!("/{}", number % 20), &note_with(&canary()));
+        fixture.put(&format!("/{}", number % 20), &note_with(&canary()));
         if number == 50 {
-            bench.put("/leak", "clean");
+            fixture.put("/leak", "clean");
         }
         if number % 10 == 0 {
-            index(&bench.engine);
+            index(&fixture.engine);
         }
     }
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
-    assert_gone(&bench, &token);
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
+    assert_gone(&fixture, &token);
 }
 
 #[test]
 fn a_deleted_store_is_in_no_part_of_the_index() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    bench.put("/kept", &note_with(&canary()));
-    let doomed = new_store(&bench.engine, "doomed");
+    fixture.put("/kept", &note_with(&canary()));
+    let doomed = new_store(&fixture.engine, "doomed");
     for number in 0..50 {
         let at = path(&format!("/{token}/{number}"));
         let text = content(&note_with(&token));
-        bench.engine.create(&actor(), doomed, &at, &text).expect("it creates");
+        fixture.engine.create(&actor(), doomed, &at, &text).expect("it creates");
         if number == 25 {
-            index(&bench.engine);
+            index(&fixture.engine);
         }
     }
-    bench.engine.erase_store(doomed).expect("it deletes");
-    assert_gone(&bench, &token);
+    fixture.engine.erase_store(doomed).expect("it deletes");
+    assert_gone(&fixture, &token);
 }
 
 #[test]
 fn a_backup_of_an_index_does_not_hold_redacted_text() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    let leaked = bench.put("/a", &note_with(&token));
-    index(&bench.engine);
-    bench.put("/a", "clean");
-    index(&bench.engine);
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
+    let leaked = fixture.put("/a", &note_with(&token));
+    index(&fixture.engine);
+    fixture.put("/a", "clean");
+    index(&fixture.engine);
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
     let backend =
-        SqliteBackend::open(bench.directory.path(), OpenMode::Existing).expect("it opens");
-    backend.backup(&bench.directory.path().join("backup.db")).expect("it copies");
-    assert_gone(&bench, &token);
+        SqliteBackend::open(fixture.directory.path(), OpenMode::Existing).expect("it opens");
+    backend.backup(&fixture.directory.path().join("backup.db")).expect("it copies");
+    assert_gone(&fixture, &token);
 }
 
 #[test]
 fn a_redacted_version_of_a_deleted_memory_is_in_no_file() {
-    let bench = bench();
+    let fixture = fixture();
     let (token, secret_path) = (canary(), format!("/{}", canary()));
-    let leaked = bench.put(&secret_path, &token);
-    let deleted = bench
+    let leaked = fixture.put(&secret_path, &token);
+    let deleted = fixture
         .engine
-        .delete(&actor(), bench.store, leaked.memory.id, Precondition::None)
+        .delete(&actor(), fixture.store, leaked.memory.id, Precondition::None)
         .expect("it deletes");
     let versions = [leaked.memory.version, deleted.id];
-    bench.engine.redact(&actor(), bench.store, &versions).expect("it redacts");
-    assert_gone(&bench, &token);
-    assert_gone(&bench, &secret_path);
+    fixture.engine.redact(&actor(), fixture.store, &versions).expect("it redacts");
+    assert_gone(&fixture, &token);
+    assert_gone(&fixture, &secret_path);
 }
 
 #[test]
 fn a_deleted_store_is_in_no_file() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    bench.put("/kept", "stays");
-    let doomed = new_store(&bench.engine, "doomed");
+    fixture.put("/kept", "stays");
+    let doomed = new_store(&fixture.engine, "doomed");
     for number in 0..50 {
         let at = path(&format!("/{token}/{number}"));
         let text = content(&format!("{token} {number}"));
-        bench.engine.create(&actor(), doomed, &at, &text).expect("it creates");
+        fixture.engine.create(&actor(), doomed, &at, &text).expect("it creates");
     }
-    bench.engine.erase_store(doomed).expect("it deletes");
-    assert_gone(&bench, &token);
-    assert!(bench.engine.memory_at(bench.store, &path("/kept"), View::Full).is_ok());
+    fixture.engine.erase_store(doomed).expect("it deletes");
+    assert_gone(&fixture, &token);
+    assert!(fixture.engine.memory_at(fixture.store, &path("/kept"), View::Full).is_ok());
 }
 
 /// A memory whose path and text hold tokens that are nowhere else.
@@ -236,7 +236,7 @@ fn no_copy_is_left_where_pages_were_split_or_merged() {
         .iter()
         .flat_map(|leak| [&leak.path_token, &leak.text_token])
         .filter(|token| !files.with(token).is_empty());
-    assert_eq!(left.count(), 0, "so many redacted paths and texts are left");
+    assert_eq!(left.count(), 0, "redacted paths and texts are left");
     assert!(alive.iter().all(|leak| !files.with(&leak.text_token).is_empty()));
 }
 
@@ -251,13 +251,13 @@ fn in_eight_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> 
 
 #[test]
 fn other_handles_may_read_and_write_meanwhile() {
-    let bench = bench();
+    let fixture = fixture();
     for number in 0..200 {
-        bench.put(&format!("/{number}"), &"text ".repeat(300));
+        fixture.put(&format!("/{number}"), &"text ".repeat(300));
     }
     let token = canary();
-    let leaked = bench.put("/leak", &token);
-    bench.put("/leak", "clean");
+    let leaked = fixture.put("/leak", &token);
+    fixture.put("/leak", "clean");
     let stop = AtomicBool::new(false);
     let all = ListQuery {
         directory: Directory::root(),
@@ -268,67 +268,67 @@ fn other_handles_may_read_and_write_meanwhile() {
     };
     thread::scope(|scope| {
         for number in 0..3 {
-            let (bench, stop, all) = (&bench, &stop, &all);
+            let (fixture, stop, all) = (&fixture, &stop, &all);
             scope.spawn(move || {
-                let other = engine(bench.directory.path());
+                let other = engine(fixture.directory.path());
                 let at = path(&format!("/writer/{number}"));
                 while !stop.load(Ordering::SeqCst) {
-                    other.list(bench.store, all).expect("it lists");
+                    other.list(fixture.store, all).expect("it lists");
                     let text = content(&canary());
                     let target = (&at, &text);
                     other
-                        .put(&actor(), bench.store, target, Precondition::None)
+                        .put(&actor(), fixture.store, target, Precondition::None)
                         .expect("it writes");
                 }
             });
         }
         for _ in 0..3 {
-            let redacted = bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]);
+            let redacted = fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]);
             redacted.expect("it redacts");
-            assert!(Files::read(bench.directory.path()).with(&token).is_empty());
+            assert!(Files::read(fixture.directory.path()).with(&token).is_empty());
         }
         stop.store(true, Ordering::SeqCst);
     });
-    assert_gone(&bench, &token);
+    assert_gone(&fixture, &token);
 }
 
 #[test]
 fn a_backup_after_a_redaction_does_not_hold_the_text() {
-    let bench = bench();
+    let fixture = fixture();
     let token = canary();
-    let leaked = bench.put("/a", &token);
-    bench.put("/a", "clean");
-    bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("it redacts");
+    let leaked = fixture.put("/a", &token);
+    fixture.put("/a", "clean");
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.memory.version]).expect("it redacts");
     let backend =
-        SqliteBackend::open(bench.directory.path(), OpenMode::Existing).expect("it opens");
-    backend.backup(&bench.directory.path().join("backup.db")).expect("it copies");
-    assert_gone(&bench, &token);
+        SqliteBackend::open(fixture.directory.path(), OpenMode::Existing).expect("it opens");
+    backend.backup(&fixture.directory.path().join("backup.db")).expect("it copies");
+    assert_gone(&fixture, &token);
 }
 
 /// An erasing of another process counted a store as done that was deleted after it had looked for
 /// rows to remove.
 #[test]
 fn a_store_that_is_erased_beside_redactions_is_gone() {
-    let bench = bench();
+    let fixture = fixture();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let other = engine(bench.directory.path());
+            let other = engine(fixture.directory.path());
             while !is_over.load(Ordering::SeqCst) {
                 let versions = ["one", "two"].map(|text| {
                     let target = (&path("/redacted"), &content(text));
-                    let put = other.put(&actor(), bench.store, target, Precondition::None);
+                    let put = other.put(&actor(), fixture.store, target, Precondition::None);
                     put.unwrap().memory.version
                 });
-                other.redact(&actor(), bench.store, &versions[..1]).unwrap();
+                other.redact(&actor(), fixture.store, &versions[..1]).unwrap();
             }
         });
         for number in 0..150 {
-            let store = new_store(&bench.engine, &format!("doomed {number}"));
+            let store = new_store(&fixture.engine, &format!("doomed {number}"));
             let text = content(&format!("doomed {number}"));
-            bench.engine.create(&actor(), store, &path("/a"), &text).unwrap();
-            bench.engine.erase_store(store).unwrap();
-            let file = bench.directory.path().join(DATABASE_FILE);
+            fixture.engine.create(&actor(), store, &path("/a"), &text).unwrap();
+            fixture.engine.erase_store(store).unwrap();
+            let file = fixture.directory.path().join(DATABASE_FILE);
             let database = Connection::open(file).unwrap();
             let sql = "SELECT count(*) FROM texts WHERE content = ?1";
             let texts: i64 = database.query_row(sql, [text.as_str()], |row| row.get(0)).unwrap();
@@ -344,16 +344,16 @@ fn a_store_that_is_erased_beside_redactions_is_gone() {
 /// Others read a text before it is redacted, and write what they made of it into the index later.
 #[test]
 fn no_redacted_word_comes_back_from_those_who_index_meanwhile() {
-    let bench = bench();
+    let fixture = fixture();
     for number in 0..300 {
-        bench.put(&format!("/{number}"), &format!("filler {}", canary()));
+        fixture.put(&format!("/{number}"), &format!("filler {}", canary()));
     }
     let is_done = AtomicBool::new(false);
     let tokens: Vec<_> = (0..30).map(|_| canary()).collect();
     thread::scope(|scope| {
-        let others: Vec<_> = (0..2).map(|_| engine(bench.directory.path())).collect();
+        let others: Vec<_> = (0..2).map(|_| engine(fixture.directory.path())).collect();
         for other in others {
-            let (is_done, store) = (&is_done, bench.store);
+            let (is_done, store) = (&is_done, fixture.store);
             scope.spawn(move || {
                 let mut number = 0;
                 while !is_done.load(Ordering::Relaxed) {
@@ -367,17 +367,20 @@ fn no_redacted_word_comes_back_from_those_who_index_meanwhile() {
             });
         }
         for token in &tokens {
-            let leaked = bench.put("/leak", &note_with(token));
-            drop(bench.engine.search(&SearchRequest::new(vec![bench.store], token.as_str())));
-            bench.put("/leak", "clean");
-            bench.engine.redact(&actor(), bench.store, &[leaked.memory.version]).expect("redacted");
+            let leaked = fixture.put("/leak", &note_with(token));
+            drop(fixture.engine.search(&SearchRequest::new(vec![fixture.store], token.as_str())));
+            fixture.put("/leak", "clean");
+            fixture
+                .engine
+                .redact(&actor(), fixture.store, &[leaked.memory.version])
+                .expect("redacted");
             let tail = token.get(8..).expect("a long token");
-            let held = Files::read(bench.directory.path());
+            let held = Files::read(fixture.directory.path());
             assert_eq!(held.with(tail), Vec::<&str>::new());
         }
         is_done.store(true, Ordering::Relaxed);
     });
     for token in &tokens {
-        assert_gone(&bench, token);
+        assert_gone(&fixture, token);
     }
 }

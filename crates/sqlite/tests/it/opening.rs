@@ -11,7 +11,7 @@ use quipu_core::{Backend as _, Engine, Error, ErrorKind};
 use quipu_sqlite::{DATABASE_FILE, OpenMode, SqliteBackend, restore_backup};
 use rusqlite::Connection;
 
-use crate::support::{actor, bench, content, engine, new_store, path};
+use crate::support::{actor, content, engine, fixture, new_store, path};
 
 fn open(directory: &Path) -> Result<SqliteBackend, Error> {
     SqliteBackend::open(directory, OpenMode::Existing)
@@ -54,27 +54,27 @@ fn only_the_owner_can_read_the_data() {
 #[cfg(unix)]
 #[test]
 fn a_removed_data_directory_takes_no_writes() {
-    let bench = bench();
-    bench.put("/a", "text");
-    fs::remove_dir_all(bench.directory.path()).unwrap();
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    fs::remove_dir_all(fixture.directory.path()).unwrap();
     let target = (&path("/a"), &content("this would be gone with the process"));
     let none = quipu_core::engine::Precondition::None;
-    let error = bench.engine.put(&actor(), bench.store, target, none).unwrap_err();
+    let error = fixture.engine.put(&actor(), fixture.store, target, none).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::StorageUnavailable, "{error:?}");
 }
 
 #[test]
 fn an_acknowledged_write_has_reached_the_disk() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let connection = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let connection = Connection::open(fixture.directory.path().join(DATABASE_FILE)).unwrap();
     let mode: String =
         connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
     // The connection's own setting is not visible from here, so the write is looked for in a copy
     // of the files as they are now, which is what a power loss would leave.
     let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(bench.directory.path()).unwrap() {
+    for entry in fs::read_dir(fixture.directory.path()).unwrap() {
         let path = entry.unwrap().path();
         if !path.to_string_lossy().ends_with("-shm") {
             fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
@@ -82,7 +82,7 @@ fn an_acknowledged_write_has_reached_the_disk() {
     }
     let survivor = engine(copy.path());
     let view = View::Full;
-    let memory = survivor.memory_at(bench.store, &path("/a"), view).unwrap();
+    let memory = survivor.memory_at(fixture.store, &path("/a"), view).unwrap();
     assert_eq!(memory.content, Some(content("text")));
     assert_eq!(survivor.check().unwrap().problems, []);
 }
@@ -113,23 +113,23 @@ fn a_file_that_is_no_database_is_left_alone() {
 
 #[test]
 fn a_newer_schema_is_refused_with_both_numbers() {
-    let bench = bench();
-    let file = bench.directory.path().join(DATABASE_FILE);
+    let fixture = fixture();
+    let file = fixture.directory.path().join(DATABASE_FILE);
     Connection::open(&file).unwrap().pragma_update(None, "user_version", 999).unwrap();
-    let error = refusal(bench.directory.path());
+    let error = refusal(fixture.directory.path());
     assert_eq!(*error.kind(), ErrorKind::StorageUnusable);
     assert!(error.message().contains("schema 999"), "{error}");
 }
 
 #[test]
 fn a_truncated_database_is_reported_and_kept() {
-    let bench = bench();
+    let fixture = fixture();
     for number in 0..200 {
-        bench.put(&format!("/{number}"), &"text ".repeat(200));
+        fixture.put(&format!("/{number}"), &"text ".repeat(200));
     }
-    let file = bench.directory.path().join(DATABASE_FILE);
-    let directory = bench.directory;
-    drop(bench.engine);
+    let file = fixture.directory.path().join(DATABASE_FILE);
+    let directory = fixture.directory;
+    drop(fixture.engine);
     let bytes = fs::read(&file).unwrap();
     let half = &bytes[..bytes.len() / 2 / 4096 * 4096];
     fs::write(&file, half).unwrap();
@@ -145,29 +145,29 @@ fn a_truncated_database_is_reported_and_kept() {
 
 #[test]
 fn damage_inside_the_file_is_found_by_the_check() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let file = bench.directory.path().join(DATABASE_FILE);
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let file = fixture.directory.path().join(DATABASE_FILE);
     let connection = Connection::open(&file).unwrap();
     connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM versions").unwrap();
     drop(connection);
-    let problems = bench.engine.check().unwrap().problems;
+    let problems = fixture.engine.check().unwrap().problems;
     assert!(problems.iter().any(|problem| problem.message.contains("no owner in `versions`")));
     assert!(problems.iter().any(|problem| problem.message.contains("has no version")));
 }
 
 #[test]
 fn wrong_usage_is_found_and_can_be_rebuilt() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let file = bench.directory.path().join(DATABASE_FILE);
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let file = fixture.directory.path().join(DATABASE_FILE);
     let connection = Connection::open(&file).unwrap();
     connection.execute_batch("UPDATE stores SET memories_count = 7").unwrap();
-    let problems = bench.engine.check().unwrap().problems;
+    let problems = fixture.engine.check().unwrap().problems;
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].remedy, quipu_core::engine::Remedy::Rebuild);
-    bench.engine.rebuild().unwrap();
-    assert_eq!(bench.engine.check().unwrap().problems, []);
+    fixture.engine.rebuild().unwrap();
+    assert_eq!(fixture.engine.check().unwrap().problems, []);
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn many_may_open_a_new_directory_at_once() {
 
 #[test]
 fn a_backup_is_consistent_while_others_write_and_never_overwrites() {
-    let bench = bench();
-    let backend = open(bench.directory.path()).unwrap();
+    let fixture = fixture();
+    let backend = open(fixture.directory.path()).unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join(DATABASE_FILE);
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -205,11 +205,11 @@ fn a_backup_is_consistent_while_others_write_and_never_overwrites() {
         scope.spawn(|| {
             let mut number = 0;
             while !stop.load(std::sync::atomic::Ordering::SeqCst) {
-                bench.put(&format!("/{}", number % 20), &number.to_string());
+                fixture.put(&format!("/{}", number % 20), &number.to_string());
                 number += 1;
             }
         });
-        while bench.engine.usage(bench.store).unwrap().memories_count < 20 {
+        while fixture.engine.usage(fixture.store).unwrap().memories_count < 20 {
             std::thread::yield_now();
         }
         backend.backup(&copy).unwrap();
@@ -217,10 +217,10 @@ fn a_backup_is_consistent_while_others_write_and_never_overwrites() {
     });
     let restored = engine(elsewhere.path());
     assert_eq!(restored.check().unwrap().problems, []);
-    assert!(restored.usage(bench.store).unwrap().memories_count >= 20);
+    assert!(restored.usage(fixture.store).unwrap().memories_count >= 20);
     let again = backend.backup(&copy).unwrap_err();
     assert_eq!(*again.kind(), ErrorKind::InvalidInput);
-    restored.create(&actor(), bench.store, &path("/new"), &content("x")).unwrap();
+    restored.create(&actor(), fixture.store, &path("/new"), &content("x")).unwrap();
 }
 
 /// Whoever copies the database file alone after a clean end has everything.
@@ -246,25 +246,25 @@ fn a_clean_end_leaves_nothing_in_the_log() {
 /// The log of the old database was replayed over the backup.
 #[test]
 fn a_backup_takes_the_place_of_a_damaged_database() {
-    let bench = bench();
-    bench.put("/a", "backed up");
+    let fixture = fixture();
+    fixture.put("/a", "backed up");
     let backups = tempfile::tempdir().unwrap();
     let backup = backups.path().join("backup.db");
-    open(bench.directory.path()).unwrap().backup(&backup).unwrap();
+    open(fixture.directory.path()).unwrap().backup(&backup).unwrap();
     for number in 0..50 {
-        bench.put("/a", &format!("later {number}"));
+        fixture.put("/a", &format!("later {number}"));
     }
     let directory = tempfile::tempdir().unwrap();
     // As a killed process leaves it: a database that is damaged, and its log.
     for name in [DATABASE_FILE, "quipu.db-wal"] {
-        fs::copy(bench.directory.path().join(name), directory.path().join(name)).unwrap();
+        fs::copy(fixture.directory.path().join(name), directory.path().join(name)).unwrap();
     }
     let database = directory.path().join(DATABASE_FILE);
     fs::write(&database, b"rubbish".repeat(1000)).unwrap();
     assert_eq!(*refusal(directory.path()).kind(), ErrorKind::StorageUnusable);
     let restored = restore_backup(&backup, directory.path()).unwrap();
     let engine = engine(directory.path());
-    let memory = engine.memory_at(bench.store, &path("/a"), View::Full).unwrap();
+    let memory = engine.memory_at(fixture.store, &path("/a"), View::Full).unwrap();
     assert_eq!(memory.content.unwrap().as_str(), "backed up");
     assert_eq!(engine.check().unwrap().problems, []);
     assert!(restored.old_files.unwrap().join(DATABASE_FILE).exists());
@@ -272,7 +272,7 @@ fn a_backup_takes_the_place_of_a_damaged_database() {
 
 #[test]
 fn a_damaged_backup_changes_nothing() {
-    let bench = bench();
+    let fixture = fixture();
     let backups = tempfile::tempdir().unwrap();
     let backup = backups.path().join("backup.db");
     fs::write(&backup, b"rubbish".repeat(1000)).unwrap();
@@ -280,39 +280,39 @@ fn a_damaged_backup_changes_nothing() {
     assert!(restore_backup(&backup, directory.path()).is_err());
     assert!(restore_backup(&backups.path().join("missing.db"), directory.path()).is_err());
     assert!(!directory.path().join(DATABASE_FILE).exists());
-    bench.put("/a", "still works");
+    fixture.put("/a", "still works");
 }
 
 /// An old program must not write into what a newer one has made of the database.
 #[test]
 fn a_migration_by_another_program_ends_writing() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let newer = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let newer = Connection::open(fixture.directory.path().join(DATABASE_FILE)).unwrap();
     let known: i64 = newer.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     let target = (&path("/a"), &content("of the past"));
     let none = quipu_core::engine::Precondition::None;
-    let error = bench.engine.put(&actor(), bench.store, target, none).unwrap_err();
+    let error = fixture.engine.put(&actor(), fixture.store, target, none).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::StorageUnusable, "{error:?}");
     assert!(error.message().contains("99"), "{error}");
     newer.pragma_update(None, "user_version", known).unwrap();
-    bench.engine.put(&actor(), bench.store, target, none).unwrap();
+    fixture.engine.put(&actor(), fixture.store, target, none).unwrap();
 }
 
 #[test]
 fn a_text_that_does_not_fit_its_hash_is_not_served() {
-    let bench = bench();
-    let id = bench.put("/a", "what somebody wrote").memory.id;
-    let raw = Connection::open(bench.directory.path().join(DATABASE_FILE)).unwrap();
+    let fixture = fixture();
+    let id = fixture.put("/a", "what somebody wrote").memory.id;
+    let raw = Connection::open(fixture.directory.path().join(DATABASE_FILE)).unwrap();
     raw.execute("UPDATE texts SET content = 'what nobody wrote'", []).unwrap();
-    let engine = engine(bench.directory.path());
+    let engine = engine(fixture.directory.path());
     let refused = [
-        engine.memory(bench.store, id, View::Full).map(drop),
-        engine.memory_at(bench.store, &path("/a"), View::Full).map(drop),
-        engine.rename(&actor(), bench.store, &path("/a"), &path("/b")).map(drop),
+        engine.memory(fixture.store, id, View::Full).map(drop),
+        engine.memory_at(fixture.store, &path("/a"), View::Full).map(drop),
+        engine.rename(&actor(), fixture.store, &path("/a"), &path("/b")).map(drop),
         engine
-            .edit(&actor(), bench.store, &path("/a"), |_, text| {
+            .edit(&actor(), fixture.store, &path("/a"), |_, text| {
                 Ok::<_, Error>(text.to_owned() + "!")
             })
             .map(drop),
@@ -320,6 +320,6 @@ fn a_text_that_does_not_fit_its_hash_is_not_served() {
     for result in refused {
         assert_eq!(*result.unwrap_err().kind(), ErrorKind::StorageUnusable);
     }
-    assert!(engine.memory(bench.store, id, View::Basic).is_ok());
+    assert!(engine.memory(fixture.store, id, View::Basic).is_ok());
     assert!(!engine.check().unwrap().problems.is_empty());
 }

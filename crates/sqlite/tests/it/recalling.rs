@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use quipu_core::Engine;
-use quipu_core::engine::{NewKey, NewSession, Precondition, TokenWish};
+use quipu_core::engine::{NewKey, NewSession, Precondition, SessionToken};
 use quipu_core::model::{Name, Role, StoreId, View};
 
-use crate::support::{actor, bench, content, engine, new_store, path};
+use crate::support::{actor, content, engine, fixture, new_store, path};
 
 fn text(engine: &Engine, store: StoreId) -> String {
     let memory = engine.memory_at(store, &path("/a"), View::Full).expect("it is there");
@@ -24,54 +24,54 @@ fn text_twice(engine: &Engine, store: StoreId) -> String {
 
 #[test]
 fn a_write_through_another_connection_is_seen_at_once() {
-    let bench = bench();
-    let other = engine(bench.directory.path());
+    let fixture = fixture();
+    let other = engine(fixture.directory.path());
     for number in 0..50 {
         let number = number.to_string();
-        bench.put("/a", &number);
-        assert_eq!(text_twice(&other, bench.store), number);
-        assert_eq!(text_twice(&bench.engine, bench.store), number);
+        fixture.put("/a", &number);
+        assert_eq!(text_twice(&other, fixture.store), number);
+        assert_eq!(text_twice(&fixture.engine, fixture.store), number);
     }
-    let id = bench.put("/a", "last").memory.id;
-    assert!(other.memory(bench.store, id, View::Full).is_ok());
-    bench.engine.delete(&actor(), bench.store, id, Precondition::None).expect("deleted");
-    assert!(other.memory(bench.store, id, View::Full).is_err());
-    assert!(other.memory_at(bench.store, &path("/a"), View::Full).is_err());
+    let id = fixture.put("/a", "last").memory.id;
+    assert!(other.memory(fixture.store, id, View::Full).is_ok());
+    fixture.engine.delete(&actor(), fixture.store, id, Precondition::None).expect("deleted");
+    assert!(other.memory(fixture.store, id, View::Full).is_err());
+    assert!(other.memory_at(fixture.store, &path("/a"), View::Full).is_err());
 }
 
 #[test]
 fn what_was_missing_is_seen_when_it_appears() {
-    let bench = bench();
-    let other = engine(bench.directory.path());
+    let fixture = fixture();
+    let other = engine(fixture.directory.path());
     for _ in 0..2 {
-        assert!(other.memory_at(bench.store, &path("/a"), View::Full).is_err());
+        assert!(other.memory_at(fixture.store, &path("/a"), View::Full).is_err());
     }
-    bench.put("/a", "here");
-    assert_eq!(text_twice(&other, bench.store), "here");
+    fixture.put("/a", "here");
+    assert_eq!(text_twice(&other, fixture.store), "here");
 }
 
 #[test]
 fn keys_sessions_and_stores_end_at_once() {
-    let bench = bench();
-    let other = engine(bench.directory.path());
-    let workspace = bench.engine.default_workspace().expect("a workspace").id;
+    let fixture = fixture();
+    let other = engine(fixture.directory.path());
+    let workspace = fixture.engine.default_workspace().expect("a workspace").id;
     let name = Name::new("test").expect("a name");
     let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
-    let (key, secret) = bench.engine.create_key(workspace, &new).expect("a key");
-    let new = NewSession::titled("a run", Vec::new(), TokenWish::Issue);
-    let (session, token) = bench.engine.create_session(workspace, &new).expect("a session");
+    let (key, secret) = fixture.engine.create_key(workspace, &new).expect("a key");
+    let new = NewSession::titled("a run", Vec::new(), SessionToken::Issue);
+    let (session, token) = fixture.engine.create_session(workspace, &new).expect("a session");
     let token = token.expect("it was wished for");
-    let store = new_store(&bench.engine, "more");
+    let store = new_store(&fixture.engine, "more");
     let is_valid = |secret: &str| other.principal(secret).expect("it is read").is_some();
     for _ in 0..2 {
         assert!(is_valid(secret.reveal()) && is_valid(token.reveal()));
         assert!(other.store(store).expect("it is there").archived_at.is_none());
     }
-    bench.engine.revoke_key(key.id).expect("revoked");
+    fixture.engine.revoke_key(key.id).expect("revoked");
     assert!(!is_valid(secret.reveal()));
-    bench.engine.archive_session(session.id).expect("archived");
+    fixture.engine.archive_session(session.id).expect("archived");
     assert!(!is_valid(token.reveal()));
-    bench.engine.archive_store(store).expect("archived");
+    fixture.engine.archive_store(store).expect("archived");
     assert!(other.store(store).expect("it is there").archived_at.is_some());
 }
 
@@ -79,34 +79,34 @@ fn keys_sessions_and_stores_end_at_once() {
 /// nobody counts its turn to the end.
 #[test]
 fn nothing_is_recalled_after_a_writer_died_inside() {
-    let bench = bench();
-    bench.put("/a", "old");
-    let reader = engine(bench.directory.path());
-    assert_eq!(text_twice(&reader, bench.store), "old");
-    let lock = bench.directory.path().join("quipu.lock");
+    let fixture = fixture();
+    fixture.put("/a", "old");
+    let reader = engine(fixture.directory.path());
+    assert_eq!(text_twice(&reader, fixture.store), "old");
+    let lock = fixture.directory.path().join("quipu.lock");
     let turns = fs::read(&lock).expect("the lock file");
-    bench.put("/a", "new");
+    fixture.put("/a", "new");
     // As if the writer of "new" had entered and never left.
     let turns = turns.first_chunk().expect("a number");
     let inside = u64::from_le_bytes(*turns) + 1;
     fs::write(&lock, inside.to_le_bytes()).expect("the lock file");
-    assert_eq!(text_twice(&reader, bench.store), "new");
-    bench.put("/a", "newer");
-    assert_eq!(text_twice(&reader, bench.store), "newer");
+    assert_eq!(text_twice(&reader, fixture.store), "new");
+    fixture.put("/a", "newer");
+    assert_eq!(text_twice(&reader, fixture.store), "newer");
 }
 
 /// Whoever reads sees at least what was acknowledged before the reading began.
 #[test]
 fn no_reading_is_older_than_what_was_acknowledged_before_it() {
     const WRITES: u64 = 300;
-    let bench = bench();
-    bench.put("/a", "0");
-    let other = engine(bench.directory.path());
+    let fixture = fixture();
+    fixture.put("/a", "0");
+    let other = engine(fixture.directory.path());
     let acknowledged = AtomicU64::new(0);
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        for engine in [&other, &bench.engine, &other] {
-            let (store, acknowledged, is_done) = (bench.store, &acknowledged, &is_done);
+        for engine in [&other, &fixture.engine, &other] {
+            let (store, acknowledged, is_done) = (fixture.store, &acknowledged, &is_done);
             scope.spawn(move || {
                 let mut newest = 0;
                 while !is_done.load(Ordering::SeqCst) {
@@ -119,9 +119,9 @@ fn no_reading_is_older_than_what_was_acknowledged_before_it() {
             });
         }
         for number in 1..=WRITES {
-            let writer = if number % 2 == 0 { &bench.engine } else { &other };
+            let writer = if number % 2 == 0 { &fixture.engine } else { &other };
             let target = (&path("/a"), &content(&number.to_string()));
-            writer.put(&actor(), bench.store, target, Precondition::None).expect("written");
+            writer.put(&actor(), fixture.store, target, Precondition::None).expect("written");
             acknowledged.store(number, Ordering::SeqCst);
             if number % 10 == 0 {
                 thread::yield_now();
@@ -133,17 +133,17 @@ fn no_reading_is_older_than_what_was_acknowledged_before_it() {
 
 #[test]
 fn credentials_that_are_wrong_are_not_kept_and_those_of_sessions_are() {
-    let bench = bench();
-    let workspace = bench.engine.default_workspace().expect("a workspace").id;
+    let fixture = fixture();
+    let workspace = fixture.engine.default_workspace().expect("a workspace").id;
     let name = Name::new("test").expect("a name");
     let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
-    let (_, secret) = bench.engine.create_key(workspace, &new).expect("a key");
-    let new = NewSession::titled("test", Vec::new(), TokenWish::Issue);
-    let (_, token) = bench.engine.create_session(workspace, &new).expect("a session");
+    let (_, secret) = fixture.engine.create_key(workspace, &new).expect("a key");
+    let new = NewSession::titled("test", Vec::new(), SessionToken::Issue);
+    let (_, token) = fixture.engine.create_session(workspace, &new).expect("a session");
     let token = token.expect("it was wished for");
     let recalled = |presented: &str| {
-        drop(bench.engine.principal(presented).expect("it is looked up"));
-        bench.engine.without_waiting(|engine| engine.principal(presented)).is_some()
+        drop(fixture.engine.principal(presented).expect("it is looked up"));
+        fixture.engine.without_waiting(|engine| engine.principal(presented)).is_some()
     };
     assert!(recalled(secret.reveal()) && recalled(token.reveal()));
     assert!(!recalled("a wrong key"), "anybody could fill the memory with these");

@@ -9,34 +9,34 @@ use quipu_core::engine::{NewKey, Precondition};
 use quipu_core::model::{Name, Role, View};
 use quipu_core::{Error, ErrorKind};
 
-use crate::support::{Bench, actor, bench, content, engine, path};
+use crate::support::{Fixture, actor, content, engine, fixture, path};
 
 /// Reads look at the names of the files every 100 ms.
 const NOTICED_WITHIN: Duration = Duration::from_millis(250);
 
-fn write(bench: &Bench) -> Result<(), Error> {
+fn write(fixture: &Fixture) -> Result<(), Error> {
     let target = (&path("/a"), &content("would be lost"));
-    bench.engine.put(&actor(), bench.store, target, Precondition::None).map(drop)
+    fixture.engine.put(&actor(), fixture.store, target, Precondition::None).map(drop)
 }
 
-fn read(bench: &Bench) -> Result<(), Error> {
-    bench.engine.memory_at(bench.store, &path("/a"), View::Full).map(drop)
+fn read(fixture: &Fixture) -> Result<(), Error> {
+    fixture.engine.memory_at(fixture.store, &path("/a"), View::Full).map(drop)
 }
 
 /// Does something to the files of an open data directory, and checks that everything fails loudly.
 fn assert_noticed(meddle: impl Fn(&Path)) {
-    let bench = bench();
-    bench.put("/a", "text");
-    read(&bench).expect("it is there");
-    meddle(bench.directory.path());
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    read(&fixture).expect("it is there");
+    meddle(fixture.directory.path());
     let refused = |result: Result<(), Error>| {
         let error = result.expect_err("it is noticed");
         assert_eq!(*error.kind(), ErrorKind::StorageUnavailable, "{error:?}");
     };
-    refused(write(&bench));
+    refused(write(&fixture));
     thread::sleep(NOTICED_WITHIN);
-    refused(read(&bench));
-    refused(bench.engine.condition().map(drop));
+    refused(read(&fixture));
+    refused(fixture.engine.condition().map(drop));
 }
 
 fn remove(directory: &Path, name: &str) {
@@ -76,16 +76,16 @@ fn a_backup_that_is_moved_over_the_database_is_noticed() {
 /// A lock file that is removed is made again by the next process, which nobody else hears of.
 #[test]
 fn a_revoked_key_does_not_outlive_the_lock_file() {
-    let bench = bench();
-    let workspace = bench.engine.default_workspace().unwrap().id;
+    let fixture = fixture();
+    let workspace = fixture.engine.default_workspace().unwrap().id;
     let (name, role) = (Name::new("test").unwrap(), Role::Admin);
     let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
-    let (key, secret) = bench.engine.create_key(workspace, &new).unwrap();
+    let (key, secret) = fixture.engine.create_key(workspace, &new).unwrap();
     for _ in 0..2 {
-        assert!(bench.engine.principal(secret.reveal()).unwrap().is_some());
+        assert!(fixture.engine.principal(secret.reveal()).unwrap().is_some());
     }
-    remove(bench.directory.path(), "quipu.lock");
-    engine(bench.directory.path()).revoke_key(key.id).unwrap();
+    remove(fixture.directory.path(), "quipu.lock");
+    engine(fixture.directory.path()).revoke_key(key.id).unwrap();
     thread::sleep(NOTICED_WITHIN);
-    assert!(bench.engine.principal(secret.reveal()).is_err());
+    assert!(fixture.engine.principal(secret.reveal()).is_err());
 }

@@ -16,17 +16,17 @@ use quipu_sqlite::{OpenMode, SqliteBackend};
 use tempfile::TempDir;
 
 /// A data directory with an engine and a store in it.
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) directory: TempDir,
     pub(crate) engine: Knowledge,
     pub(crate) store: StoreId,
 }
 
-pub(crate) fn bench() -> Bench {
+pub(crate) fn fixture() -> Fixture {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let engine = engine(directory.path());
     let store = new_store(&engine, "tests");
-    Bench { directory, engine, store }
+    Fixture { directory, engine, store }
 }
 
 pub(crate) fn engine(directory: &Path) -> Knowledge {
@@ -60,7 +60,7 @@ pub(crate) fn content(text: &str) -> Content {
     Content::new(text).expect("valid content")
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) fn put(&self, at: &str, text: &str) -> Written {
         let target = (&path(at), &content(text));
         self.engine

@@ -14,7 +14,7 @@ use quipu_knowledge::{INDEX_FILE, Knowledge, SearchRequest};
 use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend};
 use rusqlite::Connection;
 
-use crate::support::{Bench, actor, bench, content, knowledge, path};
+use crate::support::{Fixture, actor, content, fixture, knowledge, path};
 
 /// Much longer than anything here takes, even on a busy machine.
 const LONG: Duration = Duration::from_secs(10);
@@ -29,30 +29,33 @@ fn impatient(directory: &Path, lock_timeout: Duration) -> Knowledge {
     knowledge(Arc::new(backend), directory)
 }
 
-fn put(engine: &Engine, bench: &Bench, text: &str) -> Result<(), Error> {
+fn put(engine: &Engine, fixture: &Fixture, text: &str) -> Result<(), Error> {
     let target = (&path("/a"), &content(text));
-    engine.put(&actor(), bench.store, target, Precondition::None).map(drop)
+    engine.put(&actor(), fixture.store, target, Precondition::None).map(drop)
 }
 
 /// Refused writes joined the open transaction and kept it open: a good one beside eight threads
 /// whose creations were refused took 85 s.
 #[test]
 fn refused_writes_do_not_hold_up_a_good_one() {
-    let bench = bench();
-    bench.put("/taken", "x");
+    let fixture = fixture();
+    fixture.put("/taken", "x");
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
                     let taken = path("/taken");
-                    bench.engine.create(&actor(), bench.store, &taken, &content("y")).unwrap_err();
+                    fixture
+                        .engine
+                        .create(&actor(), fixture.store, &taken, &content("y"))
+                        .unwrap_err();
                 }
             });
         }
         let start = Instant::now();
         for number in 0..20 {
-            bench.put("/good", &number.to_string());
+            fixture.put("/good", &number.to_string());
         }
         let took = start.elapsed();
         is_done.store(true, Ordering::Relaxed);
@@ -62,21 +65,21 @@ fn refused_writes_do_not_hold_up_a_good_one() {
 
 #[test]
 fn a_held_lock_ends_in_an_error_and_reading_goes_on() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let engine = impatient(bench.directory.path(), Duration::from_millis(300));
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let engine = impatient(fixture.directory.path(), Duration::from_millis(300));
     assert_eq!(
-        engine.search(&SearchRequest::new(vec![bench.store], "text")).unwrap().hits.len(),
+        engine.search(&SearchRequest::new(vec![fixture.store], "text")).unwrap().hits.len(),
         1
     );
-    let lock = File::open(bench.directory.path().join("quipu.lock")).unwrap();
+    let lock = File::open(fixture.directory.path().join("quipu.lock")).unwrap();
     lock.lock().unwrap();
     let start = Instant::now();
     thread::scope(|scope| {
         // Those who wait inside of this process have the same deadline.
         for _ in 0..4 {
             scope.spawn(|| {
-                let error = put(&engine, &bench, "new").unwrap_err();
+                let error = put(&engine, &fixture, "new").unwrap_err();
                 assert_eq!(*error.kind(), ErrorKind::StorageBusy, "{error:?}");
                 assert!(error.hint().is_some());
             });
@@ -84,54 +87,54 @@ fn a_held_lock_ends_in_an_error_and_reading_goes_on() {
     });
     assert!(start.elapsed() >= Duration::from_millis(300));
     assert!(start.elapsed() < LONG);
-    let memory = engine.memory_at(bench.store, &path("/a"), View::Full).unwrap();
+    let memory = engine.memory_at(fixture.store, &path("/a"), View::Full).unwrap();
     assert_eq!(memory.content.unwrap().as_str(), "text");
     assert_eq!(
-        engine.search(&SearchRequest::new(vec![bench.store], "text")).unwrap().hits.len(),
+        engine.search(&SearchRequest::new(vec![fixture.store], "text")).unwrap().hits.len(),
         1
     );
-    let another = impatient(bench.directory.path(), LONG);
-    assert!(another.memory_at(bench.store, &path("/a"), View::Full).is_ok());
+    let another = impatient(fixture.directory.path(), LONG);
+    assert!(another.memory_at(fixture.store, &path("/a"), View::Full).is_ok());
     lock.unlock().unwrap();
-    put(&engine, &bench, "new").unwrap();
+    put(&engine, &fixture, "new").unwrap();
 }
 
 /// The thread that waited in the kernel's queue gets the lock after everybody has given up, and
 /// must give it back.
 #[test]
 fn a_lock_that_comes_too_late_is_given_back() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let lock = File::open(bench.directory.path().join("quipu.lock")).unwrap();
-    let impatient = impatient(bench.directory.path(), Duration::from_millis(50));
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let lock = File::open(fixture.directory.path().join("quipu.lock")).unwrap();
+    let impatient = impatient(fixture.directory.path(), Duration::from_millis(50));
     for _ in 0..20 {
         lock.lock().unwrap();
-        put(&impatient, &bench, "late").unwrap_err();
+        put(&impatient, &fixture, "late").unwrap_err();
         lock.unlock().unwrap();
-        bench.put("/a", "in time");
+        fixture.put("/a", "in time");
     }
-    put(&impatient, &bench, "now").unwrap();
+    put(&impatient, &fixture, "now").unwrap();
 }
 
 #[test]
 fn an_error_names_who_holds_the_lock() {
-    let bench = bench();
-    let engine = impatient(bench.directory.path(), Duration::from_millis(200));
+    let fixture = fixture();
+    let engine = impatient(fixture.directory.path(), Duration::from_millis(200));
     let is_inside = AtomicBool::new(false);
     thread::scope(|scope| {
-        bench.put("/a", "text");
+        fixture.put("/a", "text");
         scope.spawn(|| {
             let slow = |_: &_, _: &str| {
                 is_inside.store(true, Ordering::SeqCst);
                 thread::sleep(Duration::from_secs(1));
                 Ok::<_, Error>("slow".to_owned())
             };
-            bench.engine.edit(&actor(), bench.store, &path("/a"), slow).unwrap();
+            fixture.engine.edit(&actor(), fixture.store, &path("/a"), slow).unwrap();
         });
         while !is_inside.load(Ordering::SeqCst) {
             thread::yield_now();
         }
-        let error = put(&engine, &bench, "new").unwrap_err();
+        let error = put(&engine, &fixture, "new").unwrap_err();
         let holder = format!("process {} (`quipu`)", std::process::id());
         assert!(error.message().contains(&holder), "{error}");
     });
@@ -140,31 +143,31 @@ fn an_error_names_who_holds_the_lock() {
 /// Behind a process that was stopped while it waited for its turn, nobody gets in.
 #[test]
 fn a_held_turnstile_is_noticed_like_a_held_lock() {
-    let bench = bench();
-    bench.put("/a", "text");
-    assert!(bench.engine.condition().unwrap().lock.is_none());
-    let turnstile = File::open(bench.directory.path().join("quipu.queue")).unwrap();
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    assert!(fixture.engine.condition().unwrap().lock.is_none());
+    let turnstile = File::open(fixture.directory.path().join("quipu.queue")).unwrap();
     turnstile.lock().unwrap();
-    assert!(bench.engine.condition().unwrap().lock.is_some());
+    assert!(fixture.engine.condition().unwrap().lock.is_some());
     turnstile.unlock().unwrap();
-    assert!(bench.engine.condition().unwrap().lock.is_none());
+    assert!(fixture.engine.condition().unwrap().lock.is_none());
 }
 
 /// The index is behind, and cannot be written.
 #[test]
 fn what_was_never_indexed_is_found_while_another_holds_the_lock() {
-    let bench = bench();
+    let fixture = fixture();
     for number in 0..300 {
-        bench.put(&format!("/{number}.md"), "zebra");
+        fixture.put(&format!("/{number}.md"), "zebra");
     }
-    bench.put("/first.md", "okapi");
-    bench.put("/last.md", "ibex");
-    let engine = impatient(bench.directory.path(), LONG);
-    let lock = File::open(bench.directory.path().join("quipu.lock")).unwrap();
+    fixture.put("/first.md", "okapi");
+    fixture.put("/last.md", "ibex");
+    let engine = impatient(fixture.directory.path(), LONG);
+    let lock = File::open(fixture.directory.path().join("quipu.lock")).unwrap();
     lock.lock().unwrap();
     let find = |words: &str| {
         let start = Instant::now();
-        let hits = engine.search(&SearchRequest::new(vec![bench.store], words)).unwrap().hits;
+        let hits = engine.search(&SearchRequest::new(vec![fixture.store], words)).unwrap().hits;
         (hits.len(), start.elapsed())
     };
     let (count, took) = find("okapi");
@@ -172,26 +175,26 @@ fn what_was_never_indexed_is_found_while_another_holds_the_lock() {
     assert!(took < LONG / 2, "{took:?}");
     assert_eq!(find("ibex").0, 1);
     lock.unlock().unwrap();
-    bench.put("/later.md", "giraffe");
+    fixture.put("/later.md", "giraffe");
     assert_eq!(find("giraffe").0, 1);
-    assert_eq!(bench.engine.check().unwrap().problems, []);
+    assert_eq!(fixture.engine.check().unwrap().problems, []);
 }
 
 /// Another process writes the index and is stopped: its lock stays.
 #[test]
 fn everything_is_found_while_another_holds_the_index() {
-    let bench = bench();
-    bench.put("/a.md", "okapi");
+    let fixture = fixture();
+    fixture.put("/a.md", "okapi");
     let find = |words: &str| {
-        let request = SearchRequest::new(vec![bench.store], words);
-        bench.engine.search(&request).unwrap().hits.len()
+        let request = SearchRequest::new(vec![fixture.store], words);
+        fixture.engine.search(&request).unwrap().hits.len()
     };
     assert_eq!(find("okapi"), 1);
-    let other = Connection::open(bench.directory.path().join(INDEX_FILE)).unwrap();
+    let other = Connection::open(fixture.directory.path().join(INDEX_FILE)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let start = Instant::now();
     for number in 0..20 {
-        bench.put("/a.md", &format!("zebra word{number}"));
+        fixture.put("/a.md", &format!("zebra word{number}"));
         assert_eq!(find("zebra"), 1);
         assert_eq!(find(&format!("word{number}")), 1);
         assert_eq!(find("okapi"), 0);
@@ -199,5 +202,5 @@ fn everything_is_found_while_another_holds_the_index() {
     assert!(start.elapsed() < 2 * LONG, "{:?}", start.elapsed());
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(find("word19"), 1);
-    assert_eq!(bench.engine.check().unwrap().problems, []);
+    assert_eq!(fixture.engine.check().unwrap().problems, []);
 }

@@ -10,7 +10,7 @@ use quipu_core::engine::Precondition;
 use quipu_core::model::{Actor, StoreId, View};
 use quipu_knowledge::{Scope, SearchRequest};
 
-use crate::support::{Bench, actor, bench, content, engine, path};
+use crate::support::{Fixture, actor, content, engine, fixture, path};
 use crate::{lines, start};
 
 /// How many times a memory is made and looked for; `QUIPU_CASES` says otherwise.
@@ -23,27 +23,27 @@ fn rounds_count() -> usize {
 /// The indexer left out memories that were edited while it worked, so that one in five searches
 /// missed a memory that was acknowledged before the search began.
 pub(crate) fn what_is_edited_all_the_time_is_always_found() {
-    let bench = bench();
+    let fixture = fixture();
     let (one, three) = (rounds_count() / 2, rounds_count().div_ceil(2));
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
-                edit(&bench.engine, bench.store);
+                edit(&fixture.engine, fixture.store);
             }
         });
         // A failure must end the other thread too.
-        let searched = catch_unwind(AssertUnwindSafe(|| search_while_edited(&bench, one)));
+        let searched = catch_unwind(AssertUnwindSafe(|| search_while_edited(&fixture, one)));
         is_done.store(true, Ordering::Relaxed);
         searched.unwrap_or_else(|panic| resume_unwind(panic));
     });
-    let store = bench.store.to_string();
+    let store = fixture.store.to_string();
     let mut editors: Vec<_> =
-        (0..2).map(|_| start("editor", bench.directory.path(), &[&store])).collect();
+        (0..2).map(|_| start("editor", fixture.directory.path(), &[&store])).collect();
     for editor in &mut editors {
         assert_eq!(lines(editor).next().as_deref(), Some("ready"));
     }
-    search_while_edited(&bench, three);
+    search_while_edited(&fixture, three);
     for mut editor in editors {
         editor.kill().expect("it is killed");
         editor.wait().expect("it ends");
@@ -53,15 +53,15 @@ pub(crate) fn what_is_edited_all_the_time_is_always_found() {
 /// The memory that is edited; a new one in every round.
 const EDITED: &str = "/edited";
 
-fn search_while_edited(bench: &Bench, rounds: usize) {
+fn search_while_edited(fixture: &Fixture, rounds: usize) {
     for round in 0..rounds {
         let word = format!("word{round}");
-        bench.put(EDITED, &word);
-        let request = SearchRequest::new(vec![bench.store], word.clone());
-        let found = bench.engine.search(&request).expect("it searches");
+        fixture.put(EDITED, &word);
+        let request = SearchRequest::new(vec![fixture.store], word.clone());
+        let found = fixture.engine.search(&request).expect("it searches");
         assert_eq!(found.hits.len(), 1, "round {round}: `{word}` is not found");
-        let scope = Scope::only(bench.store);
-        let resolved = bench.engine.resolve(&scope, EDITED, View::Full);
+        let scope = Scope::only(fixture.store);
+        let resolved = fixture.engine.resolve(&scope, EDITED, View::Full);
         assert!(resolved.is_ok(), "round {round}: {resolved:?}");
     }
 }

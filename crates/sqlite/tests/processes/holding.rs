@@ -13,7 +13,7 @@ use quipu_core::settings::Limits;
 use quipu_core::{Backend as _, Engine, ErrorKind};
 use quipu_sqlite::{OpenMode, OpenSettings, SqliteBackend, restore_backup};
 
-use crate::support::{actor, bench, content, engine, path};
+use crate::support::{actor, content, engine, fixture, path};
 use crate::{lines, start};
 
 /// Writes as fast as it can, with several threads.
@@ -40,22 +40,22 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("`kill` runs").success());
 }
 
-/// Ctrl-Z on an import stopped every writer for good, and said nothing.
+/// Ctrl-Z on an import blocked every writer forever, without an error.
 pub(crate) fn a_stopped_writer_is_named_and_reading_goes_on() {
-    let bench = bench();
-    bench.put("/a", "text");
-    let directory = bench.directory.path();
+    let fixture = fixture();
+    fixture.put("/a", "text");
+    let directory = fixture.directory.path();
     let settings = OpenSettings {
         lock_timeout: Duration::from_millis(500),
         ..OpenSettings::new(OpenMode::Existing)
     };
     let backend = SqliteBackend::open_with(directory, &settings).expect("it opens");
     let engine = Engine::new(Arc::new(backend), Arc::new(SystemClock), Limits::default());
-    let mut writer = start("busy", directory, &[&bench.store.to_string()]);
+    let mut writer = start("busy", directory, &[&fixture.store.to_string()]);
     assert_eq!(lines(&mut writer).next().as_deref(), Some("ready"));
     let put = || {
         let target = (&path("/a"), &content("new"));
-        engine.put(&actor(), bench.store, target, Precondition::None)
+        engine.put(&actor(), fixture.store, target, Precondition::None)
     };
     // It is not always inside when it is stopped.
     let error = loop {
@@ -72,7 +72,7 @@ pub(crate) fn a_stopped_writer_is_named_and_reading_goes_on() {
     let named = format!("process {}", writer.id());
     assert!(error.message().contains(&named), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.contains("kill -CONT")), "{error:?}");
-    assert!(engine.memory_at(bench.store, &path("/a"), View::Full).is_ok());
+    assert!(engine.memory_at(fixture.store, &path("/a"), View::Full).is_ok());
     put().expect("it goes on");
     writer.kill().expect("it is killed");
     writer.wait().expect("it ends");
@@ -80,13 +80,13 @@ pub(crate) fn a_stopped_writer_is_named_and_reading_goes_on() {
 
 /// A process that leaves and comes back at once was always faster than one that had to be woken.
 pub(crate) fn a_busy_process_does_not_overtake_one_that_waits() {
-    let bench = bench();
-    let mut writer = start("busy", bench.directory.path(), &[&bench.store.to_string()]);
+    let fixture = fixture();
+    let mut writer = start("busy", fixture.directory.path(), &[&fixture.store.to_string()]);
     assert_eq!(lines(&mut writer).next().as_deref(), Some("ready"));
     let mut longest = Duration::ZERO;
     for number in 0..50 {
         let start = Instant::now();
-        bench.put("/mine", &number.to_string());
+        fixture.put("/mine", &number.to_string());
         longest = longest.max(start.elapsed());
     }
     writer.kill().expect("it is killed");
@@ -96,14 +96,14 @@ pub(crate) fn a_busy_process_does_not_overtake_one_that_waits() {
 }
 
 pub(crate) fn a_backup_is_not_restored_under_a_running_process() {
-    let bench = bench();
+    let fixture = fixture();
     let backups = tempfile::tempdir().expect("a directory");
     let backup = backups.path().join("backup.db");
-    let opened = SqliteBackend::open(bench.directory.path(), OpenMode::Existing);
+    let opened = SqliteBackend::open(fixture.directory.path(), OpenMode::Existing);
     opened.and_then(|backend| backend.backup(&backup)).expect("it is backed up");
     let directory = tempfile::tempdir().expect("a directory");
     restore_backup(&backup, directory.path()).expect("it is restored");
-    let mut writer = start("busy", directory.path(), &[&bench.store.to_string()]);
+    let mut writer = start("busy", directory.path(), &[&fixture.store.to_string()]);
     assert_eq!(lines(&mut writer).next().as_deref(), Some("ready"));
     let error = restore_backup(&backup, directory.path()).expect_err("it is in use");
     assert_eq!(*error.kind(), ErrorKind::StorageBusy, "{error:?}");

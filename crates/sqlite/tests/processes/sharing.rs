@@ -10,25 +10,26 @@ use quipu_core::clock::{Clock as _, SystemClock};
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition};
 use quipu_core::model::{StoreId, View};
 
-use crate::support::{Files, actor, bench, content, engine, path};
+use crate::support::{Files, actor, content, engine, fixture, path};
 use crate::{lines, start};
 
 const PROCESSES: usize = 16;
 const INCREMENTS: usize = 500;
 
 pub(crate) fn sixteen_processes_lose_no_increment() {
-    let bench = bench();
-    let counter = bench.put("/counter", "0").memory;
-    let (directory, store) = (bench.directory.path(), bench.store.to_string());
+    let fixture = fixture();
+    let counter = fixture.put("/counter", "0").memory;
+    let (directory, store) = (fixture.directory.path(), fixture.store.to_string());
     let children: Vec<_> =
         (0..PROCESSES).map(|_| start("incrementer", directory, &[&store])).collect();
     for mut child in children {
         assert!(child.wait().expect("the child ends").success());
     }
-    let counter = bench.engine.memory(bench.store, counter.id, View::Full).expect("it is there");
+    let counter =
+        fixture.engine.memory(fixture.store, counter.id, View::Full).expect("it is there");
     let text = counter.content.expect("a full view");
     assert_eq!(text.as_str(), (PROCESSES * INCREMENTS).to_string());
-    assert_eq!(bench.engine.check().expect("the check runs").problems, []);
+    assert_eq!(fixture.engine.check().expect("the check runs").problems, []);
 }
 
 /// Adds one, on the condition that nobody else did meanwhile, so often.
@@ -56,15 +57,15 @@ pub(crate) fn incrementer(directory: &Path, rest: &[String]) {
 }
 
 pub(crate) fn redaction_is_real_while_another_process_has_the_data_open() {
-    let bench = bench();
-    let mut holder = start("holder", bench.directory.path(), &[&bench.store.to_string()]);
+    let fixture = fixture();
+    let mut holder = start("holder", fixture.directory.path(), &[&fixture.store.to_string()]);
     let mut printed = lines(&mut holder);
     assert_eq!(printed.next().as_deref(), Some("open"));
     let token = format!("{:032x}", SystemClock.random());
-    let leaked = bench.put("/a", &token).memory;
-    bench.put("/a", "clean");
-    bench.engine.redact(&actor(), bench.store, &[leaked.version]).expect("it redacts");
-    assert_eq!(Files::read(bench.directory.path()).with(&token), Vec::<&str>::new());
+    let leaked = fixture.put("/a", &token).memory;
+    fixture.put("/a", "clean");
+    fixture.engine.redact(&actor(), fixture.store, &[leaked.version]).expect("it redacts");
+    assert_eq!(Files::read(fixture.directory.path()).with(&token), Vec::<&str>::new());
     drop(holder.stdin.take());
     assert!(holder.wait().expect("the child ends").success());
 }
@@ -80,12 +81,12 @@ pub(crate) fn holder(directory: &Path, rest: &[String]) {
 }
 
 pub(crate) fn a_waiting_process_sees_the_change_of_another() {
-    let bench = bench();
-    let seen = bench.engine.newest_sequence().expect("it is read");
-    let mut waiter = start("waiter", bench.directory.path(), &[&seen.0.to_string()]);
+    let fixture = fixture();
+    let seen = fixture.engine.newest_sequence().expect("it is read");
+    let mut waiter = start("waiter", fixture.directory.path(), &[&seen.0.to_string()]);
     let mut printed = lines(&mut waiter);
     assert_eq!(printed.next().as_deref(), Some("waiting"));
-    bench.put("/news", "text");
+    fixture.put("/news", "text");
     assert_eq!(printed.next(), Some((seen.0 + 1).to_string()));
     assert!(waiter.wait().expect("the child ends").success());
 }

@@ -1,4 +1,4 @@
-//! What each question is answered with.
+//! What each read method returns.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -79,7 +79,7 @@ pub fn an_absent_store_has_nothing(fixture: &Fixture) {
         assert_eq!(reader.memory(absent.id, memory.id, View::Full)?, None);
         assert_eq!(reader.memory_at(absent.id, &memory.path, View::Full)?, None);
         assert_eq!(reader.overlapping(absent.id, &memory.path, None)?, None);
-        assert_eq!(reader.noted_use(absent.id, memory.id)?, None);
+        assert_eq!(reader.last_use(absent.id, memory.id)?, None);
         assert_eq!(reader.memories(absent.id, &whole_store(View::Full))?, []);
         assert_eq!(reader.unused_memories(absent.id, Rows::at(9), 10)?, []);
         assert_eq!(reader.version(absent.id, memory.version, View::Full)?, None);
@@ -240,7 +240,7 @@ pub fn unused_memories_were_neither_written_nor_touched(fixture: &Fixture) {
 pub fn use_is_noted_only_in_stores_that_expire(fixture: &Fixture) {
     let store = with_paths(fixture, &["/1"]);
     let memory = Rows::memory(&store, 1, "/1", "text");
-    let noted = || fixture.read(|reader| reader.noted_use(store.id, memory.id));
+    let noted = || fixture.read(|reader| reader.last_use(store.id, memory.id));
     assert_eq!(noted(), None);
     let policy = StorePolicy { expire_after_days: Some(1), ..StorePolicy::default() };
     fixture.write(|writer| writer.put_store(&Store { policy, ..store.clone() }));
@@ -400,7 +400,7 @@ pub fn cursors_are_kept_under_their_names(fixture: &Fixture) {
     }
 }
 
-/// "Returns up to `limit` changes after a sequence, in their order."
+/// "Returns at most `limit` changes after a sequence, in order."
 pub fn changes_come_in_order_after_a_sequence(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);

@@ -1,4 +1,4 @@
-//! Which sessions a key sees, how many there are, and which are given up.
+//! Which sessions a key sees, how many there are, and which are pruned.
 
 use quipu_core::backend::SessionQuery;
 use quipu_core::model::{Access, Actor, Key, Redaction, Role, Session, SessionId, Store};
@@ -81,8 +81,8 @@ pub fn a_removed_store_still_has_a_workspace(fixture: &Fixture) {
     });
 }
 
-/// "Removes up to `limit` sessions that have been over since before a moment."
-pub fn sessions_that_are_over_and_unnamed_are_given_up(fixture: &Fixture) {
+/// "Removes at most `limit` sessions that ended before a moment."
+pub fn ended_sessions_that_no_version_names_are_pruned(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);
     let revoked = Key { revoked_at: Some(Rows::at(50)), ..Rows::key(2, None) };
@@ -93,12 +93,12 @@ pub fn sessions_that_are_over_and_unnamed_are_given_up(fixture: &Fixture) {
     let sessions = [
         author.clone(),
         redactor.clone(),
-        // These are over.
+        // These have ended.
         tokenless(3),
         archived(4, 50),
         Session { token_expires_at: Some(Rows::at(99)), ..Rows::session(5, &[&store]) },
         Session { key: Some(revoked.id), ..Rows::session(6, &[]) },
-        // These are not.
+        // These have not.
         archived(7, 100),
         tokenless(100),
         Session { updated_at: Rows::at(100), ..tokenless(8) },

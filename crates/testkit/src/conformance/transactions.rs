@@ -6,8 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quipu_core::backend::{Backend, Event, Purpose, Sequence, Writer};
-use quipu_core::model::{Name, Store};
+use quipu_core::backend::{Backend, Event, Purpose, Sequence, Stamp, Subject, Writer};
+use quipu_core::model::{Name, Store, View};
 use quipu_core::{Error, ErrorKind};
 
 use super::{Fixture, Rows};
@@ -37,7 +37,7 @@ fn stores_count(backend: &dyn Backend) -> usize {
     count
 }
 
-/// Runs `work` 20 times in each of so many threads, which share the handles.
+/// Runs `work` 20 times in each of `threads_count` threads, which share the handles.
 fn write_from_many_threads(
     handles: &[Arc<dyn Backend>],
     threads_count: usize,
@@ -163,24 +163,24 @@ pub fn writers_of_many_handles_lose_no_update(fixture: &Fixture) {
     assert_eq!(store.name.as_str(), "180");
 }
 
-/// "It returns at once if there is such a change already."
+/// "It returns immediately if there is such a change already."
 pub fn waiting_returns_at_once_when_there_is_a_change_already(fixture: &Fixture) {
     put_store(&*fixture.backend, 1);
     let newest = fixture.backend.wait(Sequence(0), LONG).expect("the wait succeeds");
     assert_eq!(newest, Sequence(1));
 }
 
-/// "Or until `patience` ends, and returns the highest sequence."
-pub fn waiting_ends_with_its_patience(fixture: &Fixture) {
+/// "Or until the timeout, and returns the highest sequence."
+pub fn waiting_ends_with_its_timeout(fixture: &Fixture) {
     put_store(&*fixture.backend, 1);
-    let patience = Duration::from_millis(30);
+    let timeout = Duration::from_millis(30);
     let start = Instant::now();
-    assert_eq!(fixture.backend.wait(Sequence(1), patience).expect("it waits"), Sequence(1));
-    assert!(start.elapsed() >= patience);
+    assert_eq!(fixture.backend.wait(Sequence(1), timeout).expect("it waits"), Sequence(1));
+    assert!(start.elapsed() >= timeout);
     assert_eq!(fixture.backend.wait(Sequence(9), Duration::ZERO).expect("it waits"), Sequence(1));
 }
 
-/// "Waits until a change with a higher sequence is committed": by the same handle.
+/// "Blocks until any process commits a change with a higher sequence": this one.
 pub fn waiting_ends_with_a_change_of_the_same_handle(fixture: &Fixture) {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| fixture.backend.wait(Sequence(0), LONG));
@@ -191,34 +191,34 @@ pub fn waiting_ends_with_a_change_of_the_same_handle(fixture: &Fixture) {
 }
 
 /// "After every commit of any process, whether or not it has a change."
-pub fn a_watch_looks_after_commits_without_a_change(fixture: &Fixture) {
+pub fn a_watch_is_called_after_commits_without_a_change(fixture: &Fixture) {
     let put = |backend: &dyn Backend, number: u64| {
         let work = &mut |writer: &mut dyn Writer| writer.put_cursor("watched", Sequence(number));
         backend.write(Purpose::Change, work).expect("it is written");
     };
     for (writer, goal) in [(Arc::clone(&fixture.backend), 1), (fixture.again(), 2)] {
-        let (looked, looks) = mpsc::channel();
-        let look = &mut || {
-            looked.send(()).expect("somebody listens");
+        let (calls, called) = mpsc::channel();
+        let is_done = &mut || {
+            calls.send(()).expect("somebody listens");
             Ok(fixture.read(|reader| reader.cursor("watched")) == Some(Sequence(goal)))
         };
         let start = Instant::now();
         thread::scope(|scope| {
-            let watching = scope.spawn(move || fixture.backend.watch(LONG, look));
-            looks.recv().expect("it looks at once");
+            let watching = scope.spawn(move || fixture.backend.watch(LONG, is_done));
+            called.recv().expect("it is called at once");
             put(&*writer, goal);
             watching.join().expect("no panic").expect("the watch succeeds");
         });
-        assert!(start.elapsed() < LONG, "it was only seen when the patience ended");
+        assert!(start.elapsed() < LONG, "it was only seen at the timeout");
     }
 }
 
-/// "Until `patience` ends", and "an error of `look` is returned as it is".
-pub fn a_watch_ends_with_its_patience_or_an_error(fixture: &Fixture) {
-    let patience = Duration::from_millis(30);
+/// "Until … the timeout passes", and "an error of `is_done` is returned as it is".
+pub fn a_watch_ends_with_its_timeout_or_an_error(fixture: &Fixture) {
+    let timeout = Duration::from_millis(30);
     let start = Instant::now();
-    fixture.backend.watch(patience, &mut || Ok(false)).expect("it waits");
-    assert!(start.elapsed() >= patience);
+    fixture.backend.watch(timeout, &mut || Ok(false)).expect("it waits");
+    assert!(start.elapsed() >= timeout);
     let failed = fixture.backend.watch(LONG, &mut || Err(Error::invalid("on purpose")));
     assert_eq!(failed.expect_err("it fails").message(), "on purpose");
 }
@@ -236,5 +236,161 @@ pub fn waiting_ends_with_a_change_of_another_handle(fixture: &Fixture) {
             assert!(newest > seen);
         });
     }
-    assert!(start.elapsed() < LONG, "a change was only seen when the patience ended");
+    assert!(start.elapsed() < LONG, "a change was only seen at the timeout");
+}
+
+/// "The snapshot holds every write that has returned", also one of another handle.
+pub fn reading_without_waiting_is_never_stale(fixture: &Fixture) {
+    let other = fixture.again();
+    put_store(&*fixture.backend, 1);
+    let name = |backend: &dyn Backend| -> Option<String> {
+        let mut name = None;
+        let read = backend.read_now(&mut |reader| {
+            name = reader.store(Rows::store(1).id)?.map(|store| store.name.to_string());
+            Ok(())
+        });
+        read.map(|read| read.expect("it reads")).and(name)
+    };
+    for number in 0..20 {
+        let renamed = format!("name {number}");
+        let store = Store { name: Name::new(&*renamed).expect("a name"), ..Rows::store(1) };
+        let writer = if number % 2 == 0 { &fixture.backend } else { &other };
+        writer.write(Purpose::Change, &mut |writer| writer.put_store(&store)).expect("it writes");
+        for backend in [&fixture.backend, &other] {
+            // The first one may need the disk; an ordinary read makes the next one possible.
+            for _ in 0..2 {
+                assert!(name(&**backend).is_none_or(|name| name == renamed), "{renamed}");
+                backend.read(&mut |reader| reader.store(store.id).map(drop)).expect("it reads");
+            }
+        }
+    }
+}
+
+/// "It changes no answer, neither before nor after the transaction's own changes."
+pub fn reading_ahead_changes_no_answer(fixture: &Fixture) {
+    let (store, absent) = (Rows::store(1), Rows::store(2));
+    fixture.with_stores(&[&store]);
+    let before = Rows::memory(&store, 1, "/a", "old");
+    let after = Rows::changed(&before, 2, "/a", "longer");
+    fixture.with_memories(1, &[&before]);
+    let subjects = [
+        Subject::Store,
+        Subject::At(&before.path, View::Full),
+        Subject::Memory(before.id, View::Basic),
+        Subject::Memories([before.id, after.id]),
+        Subject::Version(before.version),
+    ];
+    for subject in subjects {
+        let failed = fixture.backend.write(Purpose::Change, &mut |writer| {
+            writer.read_ahead(absent.id, subject)?;
+            assert_eq!(writer.store(absent.id)?, None);
+            writer.read_ahead(store.id, subject)?;
+            let head = |writer: &dyn Writer| writer.memory_at(store.id, &before.path, View::Full);
+            assert_eq!(head(writer)?.as_ref(), Some(&before));
+            assert_eq!(writer.usage(store.id)?.size_bytes, 3);
+            writer.commit(&Rows::commit(2, Some(&before), Some(&after)))?;
+            assert_eq!(head(writer)?.as_ref(), Some(&after));
+            assert_eq!(writer.usage(store.id)?.size_bytes, 6);
+            Err(Error::invalid("rolled back for the next subject"))
+        });
+        assert_eq!(*failed.expect_err("it fails").kind(), ErrorKind::InvalidInput);
+    }
+}
+
+fn record_next(writer: &mut dyn Writer) -> Result<Stamp, Error> {
+    let stamp = writer.next_stamp(Rows::at(1))?;
+    let change = Rows::change(stamp.sequence.0, &Rows::store(1), Event::StoreUpdated);
+    writer.record(&quipu_core::backend::Change { at: stamp.at, ..change })?;
+    Ok(stamp)
+}
+
+/// "The sequence is the one after the newest change", that of the same transaction too.
+pub fn stamps_of_one_transaction_follow_each_other(fixture: &Fixture) {
+    fixture.with_stores(&[&Rows::store(1)]);
+    fixture.write(|writer| {
+        let stamps = [record_next(writer)?, record_next(writer)?, record_next(writer)?];
+        assert_eq!(stamps.map(|stamp| stamp.sequence.0), [1, 2, 3]);
+        assert!(stamps.is_sorted_by(|left, right| left.at < right.at));
+        assert_eq!(stamps[2].previous, Some(stamps[1].at));
+        Ok(())
+    });
+}
+
+/// "A stamp whose transaction fails is given out again, so the sequence has no gaps."
+pub fn a_stamp_of_a_failed_write_is_given_out_again(fixture: &Fixture) {
+    fixture.with_stores(&[&Rows::store(1)]);
+    fixture.write(|writer| record_next(writer).map(drop));
+    let mut lost = None;
+    let failed = fixture.backend.write(Purpose::Change, &mut |writer| {
+        lost = Some(record_next(writer)?);
+        Err(Error::invalid("on purpose"))
+    });
+    assert!(failed.is_err());
+    let mut next = None;
+    fixture.write(|writer| {
+        next = Some(record_next(writer)?);
+        Ok(())
+    });
+    assert_eq!(next, lost);
+    assert_eq!(next.map(|stamp| stamp.sequence), Some(Sequence(2)));
+}
+
+/// "Until the transaction ends, no other writer of any process gets the same."
+pub fn no_two_writers_get_the_same_stamp(fixture: &Fixture) {
+    fixture.with_stores(&[&Rows::store(1)]);
+    let handles = [Arc::clone(&fixture.backend), fixture.again()];
+    write_from_many_threads(&handles, 6, |writer| record_next(writer).map(drop));
+    let changes = fixture.read(|reader| reader.changes(Sequence(0), 1000));
+    let sequences: Vec<_> = changes.iter().map(|change| change.sequence.0).collect();
+    assert_eq!(sequences, (1..=120).collect::<Vec<_>>());
+    assert!(changes.is_sorted_by(|left, right| left.at < right.at));
+}
+
+/// "Every later call on it fails. … Other handles and other processes are not affected."
+pub fn a_closed_handle_fails_and_others_do_not(fixture: &Fixture) {
+    let other = fixture.again();
+    put_store(&*fixture.backend, 1);
+    // Read twice, so that what can be answered from memory is.
+    assert_eq!((stores_count(&*fixture.backend), stores_count(&*other)), (1, 1));
+    let store = |backend: &dyn Backend| {
+        backend.read(&mut |reader| reader.store(Rows::store(1).id).map(drop))
+    };
+    store(&*fixture.backend).expect("it is open");
+    fixture.backend.condition().expect("it is open");
+    fixture.backend.close().expect("it closes");
+    let failures = [
+        store(&*fixture.backend),
+        fixture.backend.read_now(&mut |_| Ok(())).unwrap_or_else(|| store(&*fixture.backend)),
+        fixture.backend.write(Purpose::Change, &mut |_| Ok(())),
+        fixture.backend.wait(Sequence(0), LONG).map(drop),
+        fixture.backend.condition().map(drop),
+    ];
+    for (number, failure) in failures.into_iter().enumerate() {
+        let error = failure.expect_err("it is closed");
+        assert_eq!(*error.kind(), ErrorKind::StorageUnavailable, "call {number}");
+    }
+    put_store(&*other, 2);
+    assert_eq!(stores_count(&*other), 2);
+    assert_eq!(stores_count(&*fixture.again()), 2);
+}
+
+/// "And so does a wait for changes that is under way."
+pub fn closing_ends_a_wait(fixture: &Fixture) {
+    put_store(&*fixture.backend, 1);
+    let (calls, called) = mpsc::channel();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(move || {
+            fixture.backend.watch(LONG, &mut || {
+                // Nobody listens after the first call.
+                calls.send(()).unwrap_or_default();
+                fixture.backend.read(&mut |reader| reader.newest_change().map(drop))?;
+                Ok(false)
+            })
+        });
+        called.recv().expect("it is called at once");
+        fixture.backend.close().expect("it closes");
+        assert!(waiter.join().expect("no panic").is_err());
+    });
+    assert!(start.elapsed() < LONG, "it only ended at the timeout");
 }

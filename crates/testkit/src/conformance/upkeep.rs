@@ -1,7 +1,7 @@
-//! Verifying, rebuilding, erasing.
+//! Verifying, rebuilding, erasing, counting, compacting.
 
-use quipu_core::backend::{PendingErasure, Usage};
-use quipu_core::model::Redaction;
+use quipu_core::backend::{PendingErasure, Sequence, Usage};
+use quipu_core::model::{Redaction, View};
 
 use super::{Fixture, Rows};
 
@@ -13,7 +13,7 @@ pub fn a_sound_backend_has_nothing_to_report(fixture: &Fixture) {
     assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());
 }
 
-/// "Computes every derived row again."
+/// "Recomputes the `Usage` of every store."
 pub fn rebuilding_keeps_the_usage_right(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);
@@ -43,7 +43,7 @@ pub fn erasing_can_be_repeated_and_keeps_what_is_there(fixture: &Fixture) {
     }
 }
 
-/// "Returns of what text was removed that may still be in a file", and "notes that erasures are done.
+/// "Returns the removals whose text may still be in a file", and "records that erasures are complete.
 /// What was removed since stays pending".
 pub fn an_erasure_is_pending_until_it_is_done(fixture: &Fixture) {
     let (first, second) = (Rows::store(1), Rows::store(2));
@@ -83,4 +83,43 @@ pub fn an_erasure_is_pending_until_it_is_done(fixture: &Fixture) {
     assert_eq!(stores(), [first.id], "what was removed since is still pending");
     erase(&pending());
     assert_eq!(stores(), []);
+}
+
+/// "Returns the health and the size of the storage": what is stored, in rows and bytes.
+pub fn the_condition_counts_rows_and_bytes(fixture: &Fixture) {
+    let store = Rows::store(1);
+    fixture.with_stores(&[&store, &Rows::store(2)]);
+    let long = "text ".repeat(20_000);
+    let first = Rows::memory(&store, 1, "/a", &long);
+    let second = Rows::changed(&first, 2, "/a", "short");
+    fixture.with_memories(1, &[&first]);
+    fixture.write(|writer| writer.commit(&Rows::commit(2, Some(&first), Some(&second))));
+    // The counts of a handle may be some seconds old, but not those of a new one.
+    let condition = fixture.again().condition().expect("it is reported");
+    let counts = (condition.stores_count, condition.memories_count, condition.versions_count);
+    assert_eq!(counts, (2, 1, 2));
+    let size_bytes = condition.database_size_bytes + condition.log_size_bytes;
+    assert!(size_bytes >= first.size_bytes, "{size_bytes} bytes hold {}", first.size_bytes);
+    assert_eq!(condition.lock, None);
+    assert_eq!(condition.writers_waiting_count, 0);
+}
+
+/// "Returns the space of removed rows to the system and changes no row."
+pub fn compacting_changes_no_row(fixture: &Fixture) {
+    let (gone, stays) = (Rows::store(1), Rows::store(2));
+    fixture.with_stores(&[&gone, &stays]);
+    let memory = Rows::memory(&stays, 2, "/a", "stays");
+    fixture.with_memories(1, &[&Rows::memory(&gone, 1, "/a", "goes"), &memory]);
+    fixture.write(|writer| writer.remove_store(gone.id));
+    let everything = || {
+        fixture.read(|reader| {
+            let memory = reader.memory(stays.id, memory.id, View::Full)?;
+            let versions = reader.versions(stays.id, &Rows::all_versions())?;
+            Ok((memory, versions, reader.changes(Sequence(0), 10)?, reader.usage(stays.id)?))
+        })
+    };
+    let before = everything();
+    fixture.backend.compact().expect("it compacts");
+    assert_eq!(everything(), before);
+    assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());
 }

@@ -112,7 +112,7 @@ pub fn a_deletion_removes_the_memory_and_keeps_its_versions(fixture: &Fixture) {
 }
 
 /// "Removes a store with its memories and versions."
-pub fn a_removed_store_takes_its_rows_along(fixture: &Fixture) {
+pub fn removing_a_store_removes_its_rows(fixture: &Fixture) {
     let (gone, stays) = (Rows::store(1), Rows::store(2));
     fixture.with_stores(&[&gone, &stays]);
     let theirs = Rows::memory(&stays, 2, "/a", "stays");
@@ -205,7 +205,7 @@ pub fn a_removed_store_leaves_keys_but_stays_on_record_in_sessions(fixture: &Fix
 
 /// "Adds a refusal, and removes all but the newest `kept_count` of its store"; "refusals that name the
 /// path" go with a redacted version.
-pub fn refusals_are_bounded_and_go_with_what_they_name(fixture: &Fixture) {
+pub fn refusals_are_bounded_and_removed_with_a_redaction(fixture: &Fixture) {
     let (store, other) = (Rows::store(1), Rows::store(2));
     fixture.with_stores(&[&store, &other]);
     let first = Rows::memory(&store, 1, "/a", "secret");
@@ -248,7 +248,7 @@ pub fn refusals_are_bounded_and_go_with_what_they_name(fixture: &Fixture) {
     });
 }
 
-/// "Takes path, text, hash and size out of a version and notes who did it."
+/// "Takes path, text, hash and size out of a version and records who did it."
 pub fn redaction_takes_out_path_text_hash_and_size(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store, &Rows::store(2)]);
@@ -316,7 +316,7 @@ fn numbers(numbers: &[u64]) -> Vec<Duration> {
 
 /// Old versions go, but not the newest of a memory that lives or has just been deleted; those of
 /// one that has long been gone all go.
-pub fn pruning_gives_up_what_the_rule_says(fixture: &Fixture) {
+pub fn pruning_follows_its_rule(fixture: &Fixture) {
     let store = with_history(fixture);
     let prune = |before, keep_newest| {
         fixture.write(|writer| {
@@ -334,7 +334,7 @@ pub fn pruning_gives_up_what_the_rule_says(fixture: &Fixture) {
     assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());
 }
 
-/// "Removes up to `limit` versions … and returns how many there were."
+/// "Removes at most `limit` versions … and returns how many it removed."
 pub fn pruning_stops_at_its_limit(fixture: &Fixture) {
     let store = with_history(fixture);
     let rule = PruneRule { before: Rows::at(100), keep_newest: 1 };

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Reader as _, Sequence,
+    WatchWork, WriteWork,
 };
 
 use super::{InMemoryBackend, State};
 
 impl Backend for InMemoryBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        let snapshot = self.lock().clone();
+        let snapshot = self.lock()?.clone();
         work(&snapshot)
     }
 
@@ -22,54 +24,58 @@ impl Backend for InMemoryBackend {
     }
 
     fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         let mut changed = state.clone();
         work(&mut changed)?;
         changed.commits += 1;
         *state = changed;
-        self.changed.notify_all();
+        self.shared.changed.notify_all();
         Ok(())
     }
 
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        let newest = |state: &State| state.changes.keys().next_back().copied().unwrap_or_default();
-        let nothing_new = |state: &mut State| newest(state) <= seen;
-        let waited = self.changed.wait_timeout_while(self.lock(), patience, nothing_new);
-        Ok(newest(&waited.unwrap_or_else(PoisonError::into_inner).0))
+    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
+        let mut newest = seen;
+        self.watch(timeout, &mut || {
+            newest = self.lock()?.newest_change()?.0;
+            Ok(newest > seen)
+        })?;
+        Ok(newest)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
-        let deadline = Instant::now() + patience;
+    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error> {
+        let deadline = Instant::now() + timeout;
         loop {
-            let commits = self.lock().commits;
-            let left = deadline.saturating_duration_since(Instant::now());
-            if look()? || left.is_zero() {
+            let commits = self.lock()?.commits;
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if is_done()? || remaining.is_zero() {
                 return Ok(());
             }
-            let nothing_new = |state: &mut State| state.commits == commits;
-            drop(self.changed.wait_timeout_while(self.lock(), left, nothing_new));
+            let is_unchanged = |state: &mut State| {
+                state.commits == commits && !self.is_closed.load(Ordering::SeqCst)
+            };
+            drop(self.shared.changed.wait_timeout_while(self.lock()?, remaining, is_unchanged));
         }
     }
 
     fn erase(&self) -> Result<Erasure, Error> {
-        Ok(Erasure::default())
+        self.lock().map(|_| Erasure::default())
     }
 
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
-        self.lock().pending_erasures.retain(|pending| !erased.contains(pending));
+        self.lock()?.pending_erasures.retain(|pending| !erased.contains(pending));
         Ok(())
     }
 
     fn condition(&self) -> Result<Condition, Error> {
-        Ok(Condition::default())
+        Ok(self.lock()?.condition())
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
+        self.lock().map(|_| Vec::new())
     }
 
     fn rebuild(&self) -> Result<(), Error> {
-        Ok(())
+        self.lock().map(drop)
     }
 
     fn backup(&self, _: &Path) -> Result<(), Error> {
@@ -77,11 +83,14 @@ impl Backend for InMemoryBackend {
     }
 
     fn compact(&self) -> Result<(), Error> {
-        Ok(())
+        self.lock().map(drop)
     }
 
     fn close(&self) -> Result<(), Error> {
-        self.changed.notify_all();
+        // Under the lock: a waiter that has just seen the backend open must not miss the wake-up.
+        let _state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.shared.changed.notify_all();
         Ok(())
     }
 }

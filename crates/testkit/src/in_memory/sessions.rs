@@ -1,4 +1,4 @@
-//! Which sessions are selected, and which are given up.
+//! Which sessions are selected, and which are pruned.
 
 use quipu_core::backend::{Archived, Order, SessionQuery};
 use quipu_core::model::{Actor, Session, SessionId, Timestamp};

@@ -77,7 +77,7 @@ pub enum Operation {
         /// How many days.
         days: i8,
     },
-    /// Archives the store for good.
+    /// Archives the store permanently.
     Archive,
     /// Opens the data again, as after a crash.
     Reopen,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use http_body_util::BodyExt as _;
-use quipu_core::engine::{NewAttachment, NewSession, SessionUpdate, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken, SessionUpdate};
 use quipu_core::model::{Access, Instructions, Role, SessionId};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -176,7 +176,7 @@ fn started(server: &Server, store: &str) -> (SessionId, String) {
         access: Access::ReadOnly,
         instructions: Instructions::default(),
     };
-    let new = NewSession::titled("agent", vec![attachment], TokenWish::Issue);
+    let new = NewSession::titled("agent", vec![attachment], SessionToken::Issue);
     let made = server.engine.create_session(server.workspace, &new);
     let (session, token) = made.expect("a session");
     (session.id, token.expect("a token").reveal().to_owned())

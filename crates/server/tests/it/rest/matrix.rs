@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use quipu_core::engine::{NewAttachment, NewKey, NewSession, NewStore, Precondition, TokenWish};
+use quipu_core::engine::{NewAttachment, NewKey, NewSession, NewStore, Precondition, SessionToken};
 use quipu_core::model::{
     Access, Actor, Content, Instructions, KeyId, MemoryPath, Name, Role, SessionId, StoreId,
 };
@@ -310,7 +310,7 @@ fn session(
 ) -> (SessionId, String) {
     let instructions = Instructions::new("secret instructions").expect("short");
     let attachments = vec![NewAttachment { store, access, instructions }];
-    let new = NewSession { key, ..NewSession::titled("run", attachments, TokenWish::Issue) };
+    let new = NewSession { key, ..NewSession::titled("run", attachments, SessionToken::Issue) };
     let made = server.engine.create_session(server.workspace, &new).expect("a session");
     (made.0.id, made.1.expect("a token").reveal().to_owned())
 }

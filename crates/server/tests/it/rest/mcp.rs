@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use http_body_util::BodyExt as _;
-use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Actor, Instructions, Name, Role, View};
 use quipu_core::settings::Limits;
 use quipu_mcp::Hosts;
@@ -338,7 +338,7 @@ async fn a_token_opens_what_is_attached_to_its_session() {
     };
     let attachments =
         vec![attached("own", Access::ReadWrite), attached("shared", Access::ReadOnly)];
-    let new = NewSession::titled("agent", attachments, TokenWish::Issue);
+    let new = NewSession::titled("agent", attachments, SessionToken::Issue);
     let (session, token) = server.engine.create_session(server.workspace, &new).expect("a session");
     let token = token.expect("a token");
     let client = Client::new(&server, token.reveal()).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use quipu_core::engine::{NewAttachment, NewKey, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewKey, NewSession, SessionToken};
 use quipu_core::model::{Access, Instructions, KeyId, Name, Role};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
@@ -27,7 +27,7 @@ fn token(server: &Server, store: &str, key: KeyId) -> String {
     let store = store.rsplit('/').next().expect("an id").parse().expect("an id");
     let instructions = Instructions::default();
     let attachments = vec![NewAttachment { store, access: Access::ReadWrite, instructions }];
-    let titled = NewSession::titled("agent", attachments, TokenWish::Issue);
+    let titled = NewSession::titled("agent", attachments, SessionToken::Issue);
     let new = NewSession { key: Some(key), ..titled };
     let (_, token) = server.engine.create_session(server.workspace, &new).expect("a session");
     token.expect("a token").reveal().to_owned()

@@ -1,10 +1,10 @@
-//! What is recalled is never older than what was acknowledged.
+//! A cached value is never older than what was acknowledged.
 
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
-use crate::kept::Kept;
+use crate::seqlock::SeqlockCache;
 
 /// A database of one number, behind a count of turns.
 #[derive(Default)]
@@ -12,7 +12,7 @@ struct World {
     turns: AtomicU64,
     database: AtomicU64,
     acknowledged: AtomicU64,
-    kept: Kept<Option<u64>>,
+    cache: SeqlockCache<Option<u64>>,
 }
 
 impl World {
@@ -28,13 +28,13 @@ impl World {
     }
 
     fn read(&self) -> u64 {
-        if let Some(Some(number)) = self.kept.with(|| self.count(), |kept| *kept) {
+        if let Some(Some(number)) = self.cache.with(|| self.count(), |cached| *cached) {
             return number;
         }
         let turn = self.count();
         let number = self.database.load(Ordering::SeqCst);
         if let Some(turn) = turn.filter(|_| turn == self.count()) {
-            self.kept.add(turn, |kept| *kept = Some(number));
+            self.cache.add(turn, |cached| *cached = Some(number));
         }
         number
     }

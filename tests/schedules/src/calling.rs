@@ -1,4 +1,4 @@
-//! A call that is waited for with a deadline brings its result to one who waits, or to nobody.
+//! The result of a timed call is delivered to one caller, or dropped.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
 
-use crate::patience::Patience;
+use crate::timed_call::TimedCall;
 use crate::sync::Instant;
 
-/// What a call brings: a lock that others may hold.
+/// The result of a call: a lock that others may hold.
 struct Lock(Arc<AtomicBool>);
 
 impl Lock {
@@ -24,27 +24,27 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        assert!(self.0.swap(false, Ordering::SeqCst), "the lock was given back twice");
+        assert!(self.0.swap(false, Ordering::SeqCst), "the lock was released twice");
     }
 }
 
 #[test]
-fn a_lock_is_held_by_one_and_given_back_by_those_who_gave_up() {
+fn a_lock_is_held_by_one_caller_and_released_after_the_deadline() {
     crate::check(|| {
         let is_held = Arc::new(AtomicBool::new(false));
-        let gate = Patience::default();
+        let gate = TimedCall::default();
         for _ in 0..3 {
             let other = Lock::new(&is_held);
             let holder = thread::spawn(move || drop(other));
             let deadline = Instant::now() + Duration::from_secs(1);
             let lock = Arc::clone(&is_held);
-            let brought = gate.wait_until(deadline, move || Ok(Lock::new(&lock)));
-            if brought.is_some() {
+            let locked = gate.wait_until(deadline, move || Ok(Lock::new(&lock)));
+            if locked.is_some() {
                 assert!(is_held.load(Ordering::SeqCst), "whoever has the lock holds it");
             }
             holder.join().unwrap();
         }
-        // Whatever is brought to nobody is given back.
+        // A lock that is delivered to nobody is released.
         drop(Lock::new(&is_held));
     });
 }
