@@ -15,7 +15,8 @@ use super::codec::{Damaged, put_bytes};
 use super::columns::{FactRow, each_path};
 use super::error::IndexError;
 use super::postings::{Positions, PostingList, Postings};
-use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::rows::{self, SegmentRow, SegmentState};
+use super::store_rows::{self, StoreRow};
 use super::term::{self, Space};
 use super::upkeep;
 
@@ -49,7 +50,7 @@ pub(crate) fn scrub(
             scrub_segment(connection, &row, doomed)?;
         }
     }
-    rows::put_store(connection, &StoreRow { purged: purged.max(store.purged), ..*store })
+    store_rows::put_store(connection, &StoreRow { purged: purged.max(store.purged), ..*store })
 }
 
 /// Returns the dead documents of these memories that still have words in a segment.

@@ -13,8 +13,9 @@ use super::error::IndexError;
 use super::file::Snapshot;
 use super::note_rows;
 use super::postings::{Doc, Postings};
-use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::{Segment, Totals};
+use super::store_rows::StoreRow;
 use super::term::{self, Space};
 
 /// The index of one store in one state.
@@ -84,6 +85,12 @@ impl<'c> StoreView<'c> {
         if let Some(row) = row {
             let mut segments = rows::segments(snapshot.connection, row.num)?;
             segments.retain(|segment| segment.state == SegmentState::Live);
+            // Pages of different age may all be whole, so rows that belong together are compared.
+            let alive = |row: &SegmentRow| row.counts[0].saturating_sub(row.dead);
+            let alive: usize = segments.iter().map(alive).sum();
+            if u64::try_from(alive).ok() != Some(view.totals.count(Space::Memories)) {
+                return Err(IndexError::Damaged);
+            }
             let is_busy = segments.len() >= BUSY_SEGMENTS_MIN;
             for segment in &segments {
                 let small = if is_busy { snapshot.small_segment(segment)? } else { None };

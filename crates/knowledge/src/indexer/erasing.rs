@@ -13,27 +13,40 @@ use rusqlite::Connection;
 use super::{Indexer, batch, read_memories};
 use crate::index::{Applied, INDEX_FILE, IndexError, remove_store, scrub, store_row};
 
-/// How long to wait for searches that still use the log, and how long to pause in between.
-const READERS_TIMEOUT: Duration = Duration::from_secs(30);
-const READERS_PAUSE: Duration = Duration::from_millis(5);
+/// How long to wait for searches that still use the log, or for others that write, and how long to
+/// pause in between. Who still waits then removes the whole index: it can be made again, and whoever
+/// was stopped in the middle of a search must not keep redacted text on the disk.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Derived for Indexer {
     fn erase(&self, pending: &[PendingErasure]) -> Result<Erasure, Error> {
-        match self.try_to_erase(pending) {
-            Ok(scanned) => Ok(Erasure { scanned: vec![scanned] }),
-            // The index can be made again, but what is in it must go. Where nothing can be written,
-            // a file can still be removed.
-            Err(IndexError::NotWritable(_) | IndexError::Damaged) => {
-                self.file.discard()?;
-                Ok(Erasure::default())
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            match self.try_to_erase(pending, deadline) {
+                Ok(scanned) => return Ok(Erasure { scanned: vec![scanned] }),
+                // Mostly another process that takes much in, and making everything again would take
+                // longer than it does.
+                Err(IndexError::NotWritable(error))
+                    if *error.kind() == ErrorKind::StorageBusy && Instant::now() < deadline => {}
+                // The index can be made again, but what is in it must go. Where nothing can be
+                // written, a file can still be removed.
+                Err(IndexError::NotWritable(_) | IndexError::Damaged) => {
+                    self.file.discard()?;
+                    return Ok(Erasure::default());
+                }
+                Err(error) => return Err(error.into_error()),
             }
-            Err(error) => Err(error.into_error()),
         }
     }
 }
 
 impl Indexer {
-    fn try_to_erase(&self, pending: &[PendingErasure]) -> Result<ScannedFile, IndexError> {
+    fn try_to_erase(
+        &self,
+        pending: &[PendingErasure],
+        deadline: Instant,
+    ) -> Result<ScannedFile, IndexError> {
         let mut stores: BTreeMap<StoreId, Vec<MemoryId>> = BTreeMap::new();
         for PendingErasure { store, memory, .. } in pending {
             stores.entry(*store).or_default().extend(memory);
@@ -41,7 +54,7 @@ impl Indexer {
         for (store, memories) in stores {
             self.scrub(store, &memories)?;
         }
-        self.clear_unused()?;
+        self.clear_unused(deadline)?;
         let size_bytes = self.file.size_bytes();
         Ok(ScannedFile { name: INDEX_FILE.to_owned(), size_bytes })
     }
@@ -74,8 +87,7 @@ impl Indexer {
     }
 
     /// Clears every byte of the file that belongs to no row, and empties the log.
-    fn clear_unused(&self) -> Result<(), IndexError> {
-        let deadline = Instant::now() + READERS_TIMEOUT;
+    fn clear_unused(&self, deadline: Instant) -> Result<(), IndexError> {
         self.file.write(|connection| match quipu_pages::scan(connection)? {
             Remains::InPages(pages) => {
                 let pages: BTreeSet<_> = pages.into_iter().collect();
@@ -96,11 +108,11 @@ fn empty_log(connection: &Connection, deadline: Instant) -> Result<(), IndexErro
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(IndexError::Failed(Error::new(
+            return Err(IndexError::NotWritable(Error::new(
                 ErrorKind::StorageBusy,
                 "a search still reads the old index",
             )));
         }
-        thread::sleep(READERS_PAUSE);
+        thread::sleep(PAUSE);
     }
 }
