@@ -350,7 +350,7 @@ fn shown(
     cards: &mut Cards<'_>,
     (target, hit): (SearchTarget, Hit),
 ) -> Result<Option<SearchHit>, Error> {
-    let Some(card) = lookup.note(hit.store, hit.memory)? else { return Ok(None) };
+    let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
     let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
         return Ok(None);
     };

@@ -221,10 +221,7 @@ pub(crate) fn column(
     let sql = format!("SELECT {name} FROM columns WHERE segment = ?1");
     let found: Option<Vec<u8>> =
         connection.prepare_cached(&sql)?.query_row([segment], |row| row.get(0)).optional()?;
-    let mut column = found.ok_or(IndexError::Damaged)?;
-    let size = column_seal(segment, name).take_off(&column)?.len();
-    column.truncate(size);
-    Ok(column)
+    unsealed(column_seal(segment, name), found.ok_or(IndexError::Damaged)?)
 }
 
 /// Reads all columns of a segment.
@@ -262,11 +259,8 @@ fn dead_seal(segment: i64, chunk: Doc) -> Seal {
 }
 
 /// Returns the memories of a segment that are dead.
-pub(crate) fn dead(
-    connection: &Connection,
-    segment: i64,
-    count: usize,
-) -> Result<Bits, IndexError> {
+pub(crate) fn dead(connection: &Connection, row: &SegmentRow) -> Result<Bits, IndexError> {
+    let SegmentRow { id: segment, counts: [count, ..], dead, .. } = *row;
     let mut bits = Bits::none(count);
     let mut statement =
         connection.prepare_cached("SELECT chunk, bits FROM dead WHERE segment = ?1")?;
@@ -277,7 +271,7 @@ pub(crate) fn dead(
         let sealed = row.get_ref(1)?.as_blob().ok().ok_or(IndexError::Damaged)?;
         bits.insert_bytes(start, dead_seal(segment, chunk).take_off(sealed)?)?;
     }
-    Ok(bits)
+    if bits.count() == dead { Ok(bits) } else { Err(IndexError::Damaged) }
 }
 
 /// Marks a memory of a segment as dead.
@@ -306,8 +300,12 @@ pub(crate) fn put_dead(
     put_segment(connection, store, &SegmentRow { dead: row.dead + 1, ..row })
 }
 
-fn block_seal(table: &str, segment: i64, first: &[u8]) -> Seal {
-    Seal::new(table).with_number(segment).with(first)
+fn postings_seal(segment: i64, first: &[u8], next: &[u8]) -> Seal {
+    Seal::new("postings").with_number(segment).with(first).with(next)
+}
+
+fn positions_seal(segment: i64, first: &[u8]) -> Seal {
+    Seal::new("positions").with_number(segment).with(first)
 }
 
 /// Adds a block of a segment.
@@ -316,26 +314,27 @@ pub(crate) fn put_block(
     segment: i64,
     block: &Block,
 ) -> Result<(), IndexError> {
-    for (table, data) in [("postings", &block.postings), ("positions", &block.positions)] {
-        let sql = format!("INSERT INTO {table} (segment, first, data) VALUES (?1, ?2, ?3)");
-        let sealed = block_seal(table, segment, &block.first).put_on(data);
-        connection.prepare_cached(&sql)?.execute(params![segment, block.first, sealed])?;
-    }
+    let Block { first, next, postings, positions } = block;
+    let sql = "INSERT INTO postings (segment, first, next, data) VALUES (?1, ?2, ?3, ?4)";
+    let sealed = postings_seal(segment, first, next).put_on(postings);
+    connection.prepare_cached(sql)?.execute(params![segment, first, next, sealed])?;
+    let sql = "INSERT INTO positions (segment, first, data) VALUES (?1, ?2, ?3)";
+    let sealed = positions_seal(segment, first).put_on(positions);
+    connection.prepare_cached(sql)?.execute(params![segment, first, sealed])?;
     Ok(())
 }
 
-/// Replaces a block of a segment, or removes it if nothing is left.
-pub(crate) fn replace_block(
+/// Removes a block of a segment.
+pub(crate) fn remove_block(
     connection: &Connection,
     segment: i64,
     first: &[u8],
-    blocks: &[Block],
 ) -> Result<(), IndexError> {
     for table in ["postings", "positions"] {
         let sql = format!("DELETE FROM {table} WHERE segment = ?1 AND first = ?2");
         connection.prepare_cached(&sql)?.execute(params![segment, first])?;
     }
-    blocks.iter().try_for_each(|block| put_block(connection, segment, block))
+    Ok(())
 }
 
 /// Calls `work` with the first term and the postings of the block that holds a term, if any does.
@@ -345,20 +344,30 @@ pub(crate) fn with_block<T>(
     term: &[u8],
     work: impl FnOnce(&[u8], &[u8]) -> Result<T, IndexError>,
 ) -> Result<Option<T>, IndexError> {
-    let sql = "SELECT first, data FROM postings
+    let sql = "SELECT first, next, data FROM postings
         WHERE segment = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![segment, term])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let (first, postings) = postings_of(segment, row)?;
+    let StoredPostings { first, next, postings } = postings_of(segment, row)?;
+    if first > term || (!next.is_empty() && next <= term) {
+        return Err(IndexError::Damaged);
+    }
     work(first, postings).map(Some)
 }
 
-/// Returns the first term of a block and its postings.
-fn postings_of<'r>(segment: i64, row: &'r Row<'_>) -> Result<(&'r [u8], &'r [u8]), IndexError> {
+/// What ranking needs of a block.
+struct StoredPostings<'r> {
+    first: &'r [u8],
+    next: &'r [u8],
+    postings: &'r [u8],
+}
+
+fn postings_of<'r>(segment: i64, row: &'r Row<'_>) -> Result<StoredPostings<'r>, IndexError> {
     let blob = |column| row.get_ref(column)?.as_blob().ok().ok_or(rusqlite::Error::InvalidQuery);
-    let (first, sealed) = (blob(0)?, blob(1)?);
-    Ok((first, block_seal("postings", segment, first).take_off(sealed)?))
+    let (first, next) = (blob(0)?, blob(1)?);
+    let postings = postings_seal(segment, first, next).take_off(blob(2)?)?;
+    Ok(StoredPostings { first, next, postings })
 }
 
 /// Returns the positions of the block with this first term.
@@ -370,16 +379,11 @@ pub(crate) fn block_positions(
     let sql = "SELECT data FROM positions WHERE segment = ?1 AND first = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_row(params![segment, first], |row| row.get(0)).optional()?;
-    unsealed("positions", segment, first, found.ok_or(IndexError::Damaged)?)
+    unsealed(positions_seal(segment, first), found.ok_or(IndexError::Damaged)?)
 }
 
-fn unsealed(
-    table: &str,
-    segment: i64,
-    first: &[u8],
-    mut sealed: Vec<u8>,
-) -> Result<Vec<u8>, IndexError> {
-    let size = block_seal(table, segment, first).take_off(&sealed)?.len();
+fn unsealed(seal: Seal, mut sealed: Vec<u8>) -> Result<Vec<u8>, IndexError> {
+    let size = seal.take_off(&sealed)?.len();
     sealed.truncate(size);
     Ok(sealed)
 }
@@ -392,39 +396,59 @@ pub(crate) fn each_block(
     from: &[u8],
     mut work: impl FnMut(&[u8], &[u8]) -> Result<bool, IndexError>,
 ) -> Result<(), IndexError> {
-    let sql = "SELECT first, data FROM postings WHERE segment = ?1 AND first >= ifnull(
+    let sql = "SELECT first, next, data FROM postings WHERE segment = ?1 AND first >= ifnull(
             (SELECT max(first) FROM postings WHERE segment = ?1 AND first <= ?2), x'')
         ORDER BY first";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![segment, from])?;
+    let mut expected: Option<Vec<u8>> = None;
     while let Some(row) = rows.next()? {
-        let (first, postings) = postings_of(segment, row)?;
+        let StoredPostings { first, next, postings } = postings_of(segment, row)?;
+        if expected.is_some_and(|expected| expected != first) {
+            return Err(IndexError::Damaged);
+        }
+        expected = Some(next.to_vec());
         if !work(first, postings)? {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
+    // The last one has none after it.
+    if expected.is_none_or(|expected| expected.is_empty()) {
+        Ok(())
+    } else {
+        Err(IndexError::Damaged)
+    }
 }
 
-/// Returns at most `limit` blocks of a segment after a first term, in their order.
+/// Returns at most `limit` blocks of a segment after another one, in their order; none after the last.
 pub(crate) fn blocks_after(
     connection: &Connection,
     segment: i64,
-    after: Option<&[u8]>,
+    after: Option<&Block>,
     limit: usize,
 ) -> Result<Vec<Block>, IndexError> {
     // A block without positions is damage, which an inner join would leave out of a merge for good.
-    let sql = "SELECT p.first, p.data, q.data FROM postings p LEFT JOIN positions q
+    let sql = "SELECT p.first, p.next, p.data, q.data FROM postings p LEFT JOIN positions q
             ON q.segment = p.segment AND q.first = p.first
         WHERE p.segment = ?1 AND (?2 IS NULL OR p.first > ?2) ORDER BY p.first LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![segment, after, integer(limit)])?;
-    let mut blocks = Vec::new();
+    let start = after.map(|block| block.first.as_slice());
+    let mut rows = statement.query(params![segment, start, integer(limit)])?;
+    let mut blocks: Vec<Block> = Vec::new();
     while let Some(row) = rows.next()? {
-        let first: Vec<u8> = row.get(0)?;
-        let postings = unsealed("postings", segment, &first, row.get(1)?)?;
-        let positions = unsealed("positions", segment, &first, row.get(2)?)?;
-        blocks.push(Block { first, postings, positions });
+        let (first, next): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        let postings = unsealed(postings_seal(segment, &first, &next), row.get(2)?)?;
+        let positions = unsealed(positions_seal(segment, &first), row.get(3)?)?;
+        let before = blocks.last().or(after);
+        if before.is_some_and(|before| before.next != first) {
+            return Err(IndexError::Damaged);
+        }
+        blocks.push(Block { first, next, postings, positions });
+    }
+    let is_end = blocks.len() < limit;
+    let last = blocks.last().or(after);
+    if is_end && last.is_some_and(|last| !last.next.is_empty()) {
+        return Err(IndexError::Damaged);
     }
     Ok(blocks)
 }

@@ -55,6 +55,8 @@ CREATE TABLE dead (
 CREATE TABLE postings (
     segment INTEGER NOT NULL,
     first BLOB NOT NULL,
+    -- The first term of the next block; empty in the last.
+    next BLOB NOT NULL,
     data BLOB NOT NULL,
     PRIMARY KEY (segment, first)
 ) STRICT, WITHOUT ROWID;

@@ -99,7 +99,7 @@ fn parts<'c>(
 ) -> Result<Vec<Part<StoredBlocks<'c>>>, IndexError> {
     let part = |row: &SegmentRow| {
         let mut live = Bits::all(row.counts[0]);
-        live.subtract(&rows::dead(connection, row.id, row.counts[0])?);
+        live.subtract(&rows::dead(connection, row)?);
         let blocks = StoredBlocks::new(connection, row.id);
         Ok(Part { blocks, columns: rows::columns(connection, row.id)?, live })
     };
@@ -112,7 +112,8 @@ struct StoredBlocks<'c> {
     segment: i64,
     /// Those that were read already, the next one last.
     ahead: Vec<Block>,
-    after: Option<Vec<u8>>,
+    /// The last one that was read.
+    after: Option<Block>,
 }
 
 impl<'c> StoredBlocks<'c> {
@@ -124,10 +125,10 @@ impl<'c> StoredBlocks<'c> {
 impl Blocks for StoredBlocks<'_> {
     fn next_block(&mut self) -> Result<Option<Block>, IndexError> {
         if self.ahead.is_empty() {
-            let after = self.after.as_deref();
+            let after = self.after.as_ref();
             self.ahead = rows::blocks_after(self.connection, self.segment, after, 64)?;
             if let Some(last) = self.ahead.last() {
-                self.after = Some(last.first.clone());
+                self.after = Some(last.clone());
             }
             self.ahead.reverse();
         }
@@ -290,7 +291,8 @@ fn replace(
         let merged = SegmentView::stored(Snapshot::uncached(connection), &row)?;
         for (source, live_before) in sources.iter().zip(live) {
             let mut died = live_before.clone();
-            died.intersect(&rows::dead(connection, source.id, source.counts[0])?);
+            let now = now.iter().find(|row| row.id == source.id).ok_or(IndexError::Outdated)?;
+            died.intersect(&rows::dead(connection, now)?);
             let ids = rows::column(connection, source.id, "memory_ids")?;
             for doc in died.iter() {
                 mark_dead(connection, store, id, &merged, &memory_at(&ids, doc)?)?;

@@ -28,6 +28,8 @@ pub(crate) struct StoreView<'c> {
     snapshot: Snapshot<'c>,
     /// The number of the store in the file; `None` if the file does not know it.
     num: Option<i64>,
+    /// How many memories the file has.
+    stored_count: u64,
     /// What is newer than the file; `None` for memories that are deleted.
     newer: HashMap<MemoryId, Option<Arc<[u8]>>>,
 }
@@ -80,6 +82,7 @@ impl<'c> StoreView<'c> {
             reached: row.map_or(Timestamp::MIN, |row| row.cursor.at),
             snapshot,
             num: row.map(|row| row.num),
+            stored_count: row.map_or(0, |row| row.totals.count(Space::Memories)),
             newer: HashMap::new(),
         };
         if let Some(row) = row {
@@ -88,7 +91,7 @@ impl<'c> StoreView<'c> {
             // Pages of different age may all be whole, so rows that belong together are compared.
             let alive = |row: &SegmentRow| row.counts[0].saturating_sub(row.dead);
             let alive: usize = segments.iter().map(alive).sum();
-            if u64::try_from(alive).ok() != Some(view.totals.count(Space::Memories)) {
+            if u64::try_from(alive).ok() != Some(view.stored_count) {
                 return Err(IndexError::Damaged);
             }
             let is_busy = segments.len() >= BUSY_SEGMENTS_MIN;
@@ -149,18 +152,23 @@ impl<'c> StoreView<'c> {
         &self,
         mut work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
     ) -> Result<(), IndexError> {
-        let mut goes_on = true;
+        let mut wants_more = true;
         if let Some(num) = self.num {
+            let mut count = 0;
             note_rows::each_note(self.snapshot.connection, num, |memory, card| {
+                count += 1;
                 if !self.newer.contains_key(&memory) {
-                    goes_on = work(memory, card)?;
+                    wants_more = work(memory, card)?;
                 }
-                Ok(goes_on)
+                Ok(wants_more)
             })?;
+            if wants_more && count != self.stored_count {
+                return Err(IndexError::Damaged);
+            }
         }
         for (memory, card) in &self.newer {
-            let Some(card) = card.as_ref().filter(|_| goes_on) else { continue };
-            goes_on = work(*memory, card)?;
+            let Some(card) = card.as_ref().filter(|_| wants_more) else { continue };
+            wants_more = work(*memory, card)?;
         }
         Ok(())
     }
@@ -204,7 +212,7 @@ impl<'c> SegmentView<'c> {
         let [count, ..] = row.counts;
         let mut live = Bits::all(count);
         if row.dead > 0 {
-            live.subtract(&rows::dead(snapshot.connection, row.id, count)?);
+            live.subtract(&rows::dead(snapshot.connection, row)?);
         }
         let lists = Lists::Stored(snapshot, row.id);
         Ok(Self { lists, counts: row.counts, is_foreign: row.is_foreign, live })
@@ -355,13 +363,14 @@ impl<'c> SegmentView<'c> {
         match &self.lists {
             Lists::InMemory(segment) => segment.blocks.iter().try_for_each(read_block),
             Lists::Stored(snapshot, id) => {
-                let mut after: Option<Vec<u8>> = None;
+                let mut after: Option<Block> = None;
                 loop {
-                    let blocks =
-                        rows::blocks_after(snapshot.connection, *id, after.as_deref(), 64)?;
-                    let Some(last) = blocks.last() else { return Ok(()) };
-                    after = Some(last.first.clone());
+                    let blocks = rows::blocks_after(snapshot.connection, *id, after.as_ref(), 64)?;
                     blocks.iter().try_for_each(&mut read_block)?;
+                    after = blocks.into_iter().next_back();
+                    if after.is_none() {
+                        return Ok(());
+                    }
                 }
             }
         }
