@@ -23,7 +23,7 @@ impl Derived for Indexer {
     fn erase(&self, pending: &[PendingErasure]) -> Result<Erasure, Error> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            match self.try_to_erase(pending, deadline) {
+            match self.try_to_erase(pending) {
                 Ok(scanned) => return Ok(Erasure { scanned: vec![scanned] }),
                 // Mostly another process that takes much in, and making everything again would take
                 // longer than it does.
@@ -42,11 +42,7 @@ impl Derived for Indexer {
 }
 
 impl Indexer {
-    fn try_to_erase(
-        &self,
-        pending: &[PendingErasure],
-        deadline: Instant,
-    ) -> Result<ScannedFile, IndexError> {
+    fn try_to_erase(&self, pending: &[PendingErasure]) -> Result<ScannedFile, IndexError> {
         let mut stores: BTreeMap<StoreId, Vec<MemoryId>> = BTreeMap::new();
         for PendingErasure { store, memory, .. } in pending {
             stores.entry(*store).or_default().extend(memory);
@@ -54,7 +50,7 @@ impl Indexer {
         for (store, memories) in stores {
             self.scrub(store, &memories)?;
         }
-        self.clear_unused(deadline)?;
+        self.clear_unused()?;
         let size_bytes = self.file.size_bytes();
         Ok(ScannedFile { name: INDEX_FILE.to_owned(), size_bytes })
     }
@@ -64,7 +60,9 @@ impl Indexer {
     /// The index may be behind, and hold a redacted version as what a memory is. Bringing it to the
     /// present would take long where much was written, so these memories alone are brought there.
     fn scrub(&self, store: StoreId, memories: &[MemoryId]) -> Result<(), IndexError> {
-        if !self.engine.read(|reader| Ok(reader.store(store)?.is_some()))? {
+        let row = self.file.read(|snapshot| store_row(snapshot.connection, store))?;
+        let is_left_over = row.is_some_and(|row| row.is_removed());
+        if is_left_over || !self.engine.read(|reader| Ok(reader.store(store)?.is_some()))? {
             return remove_store(&self.file, store);
         }
         self.file.write(|connection| {
@@ -87,7 +85,7 @@ impl Indexer {
     }
 
     /// Clears every byte of the file that belongs to no row, and empties the log.
-    fn clear_unused(&self, deadline: Instant) -> Result<(), IndexError> {
+    fn clear_unused(&self) -> Result<(), IndexError> {
         self.file.write(|connection| match quipu_pages::scan(connection)? {
             Remains::InPages(pages) => {
                 let pages: BTreeSet<_> = pages.into_iter().collect();
@@ -96,6 +94,8 @@ impl Indexer {
             // Nobody can tell what is left, so nothing may be.
             Remains::Elsewhere => Err(IndexError::Damaged),
         })?;
+        // Only what is waited for counts, not the work before: that may take long on a slow disk.
+        let deadline = Instant::now() + TIMEOUT;
         self.file.with_writable(|connection| empty_log(connection, deadline))
     }
 }
