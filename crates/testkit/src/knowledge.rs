@@ -114,7 +114,8 @@ fn knowledge(backend: Arc<dyn Backend>, clock: &Arc<ManualClock>, directory: &Pa
     Knowledge::new(engine, directory)
 }
 
-fn new_store(engine: &Engine, name: &str) -> StoreId {
+/// Makes a store.
+pub fn new_store(engine: &Engine, name: &str) -> StoreId {
     let workspace = engine.default_workspace().expect("a workspace").id;
     let new = NewStore {
         policy: StorePolicy { secrets: SecretPolicy::Off, expire_after_days: None },
