@@ -6,6 +6,8 @@
 //! index of one store to read, a [`batch`] brings changes in, [`upkeep`] merges segments, and [`scrub`]
 //! takes out what must not be there any more.
 
+#[cfg(any(test, feature = "fuzzing"))]
+mod any;
 mod batch;
 mod bits;
 mod block;
@@ -27,6 +29,8 @@ mod term;
 mod upkeep;
 mod view;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use any::{any_segments, read_any};
 pub(crate) use batch::{Applied, Batch, BatchBuilder};
 pub(crate) use bits::Bits;
 pub(crate) use codec::{Damaged, Input, put_bytes, put_varint};

@@ -10,6 +10,8 @@ mod context;
 mod entry;
 #[cfg(test)]
 mod fixture;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 #[cfg(test)]
 mod golden;
 mod graph;

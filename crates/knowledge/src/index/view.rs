@@ -122,10 +122,7 @@ impl<'c> StoreView<'c> {
             }
         }
         self.totals.add(&overlay.totals);
-        let counts = overlay.segment.columns.counts();
-        let lists = Lists::InMemory(Arc::clone(&overlay.segment));
-        let (is_foreign, live) = (overlay.segment.is_foreign(), Bits::all(counts[0]));
-        self.segments.push(SegmentView { lists, counts, is_foreign, live });
+        self.segments.push(SegmentView::in_memory(Arc::clone(&overlay.segment)));
         self.newer.clone_from(&overlay.cards);
         self.reached = overlay.reached;
         Ok(())
@@ -216,6 +213,13 @@ impl<'c> SegmentView<'c> {
         }
         let lists = Lists::Stored(snapshot, row.id);
         Ok(Self { lists, counts: row.counts, is_foreign: row.is_foreign, live })
+    }
+
+    /// Returns a segment of which every memory is alive.
+    pub(crate) fn in_memory(segment: Arc<Segment>) -> Self {
+        let (counts, is_foreign) = (segment.columns.counts(), segment.is_foreign());
+        let live = Bits::all(counts[0]);
+        Self { lists: Lists::InMemory(segment), counts, is_foreign, live }
     }
 
     /// Leaves out the memories with a term from now on.
