@@ -84,7 +84,9 @@ mod tests {
             ),
         ) {
             let mut bytes = Vec::new();
-            pieces.iter().for_each(|piece| put_bytes(&mut bytes, piece));
+            for piece in &pieces {
+                put_bytes(&mut bytes, piece);
+            }
             read_any(&bytes);
         }
     }

@@ -279,7 +279,9 @@ proptest! {
         let file = bench.library.directory.path().join(INDEX_FILE);
         let holder = rusqlite::Connection::open(file).expect("it opens");
         holder.execute_batch("BEGIN IMMEDIATE").expect("it begins");
-        later.iter().for_each(|step| bench.apply(step));
+        for step in &later {
+            bench.apply(step);
+        }
         if later.len() % 3 == 0 {
             bench.compare_all(&bench.library.engine, &queries[..1])?;
         }
