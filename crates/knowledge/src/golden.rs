@@ -92,7 +92,7 @@ fn what_is_indexed_has_a_number() {
     let memories: Vec<_> =
         (0..).zip(NOTES).map(|(number, (path, text))| memory(number, path, text)).collect();
     let mut from = Cursor::START;
-    // The last one comes once more, so that one is dead.
+    // The last one is indexed twice, so that one document is dead.
     for (memories, sequence) in [(memories.as_slice(), 7), (&memories[NOTES.len() - 1..], 8)] {
         let mut batch = BatchBuilder::default();
         for memory in memories {

@@ -66,8 +66,8 @@ pub(super) fn blob(id: u128) -> [u8; 16] {
     id.to_be_bytes()
 }
 
-/// No segment has more documents. A set of so many takes 32 MB, so that a number that is damaged and
-/// sealed all the same cannot ask for all memory.
+/// No segment has more documents. A set of this many takes 32 MB, so a hostile count cannot exhaust the
+/// memory.
 const DOCS_MAX: i64 = 1 << 28;
 
 fn count(row: &Row<'_>, column: usize) -> Result<usize, IndexError> {
@@ -427,7 +427,7 @@ pub(crate) fn blocks_after(
     after: Option<&Block>,
     limit: usize,
 ) -> Result<Vec<Block>, IndexError> {
-    // A block without positions is damage, which an inner join would leave out of a merge for good.
+    // A block without positions is damage, which an inner join would silently drop from every merge.
     let sql = "SELECT p.first, p.next, p.data, q.data FROM postings p LEFT JOIN positions q
             ON q.segment = p.segment AND q.first = p.first
         WHERE p.segment = ?1 AND (?2 IS NULL OR p.first > ?2) ORDER BY p.first LIMIT ?3";

@@ -78,7 +78,7 @@ fn dead_docs(
     Ok(docs)
 }
 
-/// Documents of each space.
+/// The documents to take out, of each space.
 struct Doomed([Bits; 3]);
 
 impl Doomed {

@@ -8,7 +8,8 @@
 //! Small merges happen in the transaction that makes them due. Large ones take long, so they are made
 //! in the background, by one process at a time, in many short transactions: the new segment is not
 //! searched until the last of them, which also marks what died meanwhile. If the process dies before,
-//! what it wrote is removed by the next one.
+//! what it wrote is removed by the next one. Merging everything in the commit that makes it due would
+//! need none of this, and cost a search 11 to 15 ms at the 99th percentile instead of 2.
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::StoreId;
@@ -32,7 +33,8 @@ use super::view::SegmentView;
 /// How many segments of one tier become one of the next.
 const FACTOR: usize = 8;
 
-/// So many memories are merged at once inside a transaction that does something else.
+/// The maximum number of memories that are merged inside of a transaction that has another purpose: it
+/// bounds what a search pays for the merge that it makes due.
 const SMALL_MERGE_MAX: usize = 64;
 
 /// How many blocks one transaction writes or removes.
@@ -237,7 +239,7 @@ impl Target {
     /// Fails if the segment must not be finished.
     ///
     /// What was erased since it was begun must not come back out of an older snapshot, which the
-    /// store's number tells. That does not change if the same erasing is done once more, though, and
+    /// store's number tells. That does not change if the same erasing is repeated, though, and
     /// each time everything unfinished is removed. So the segment must still be there too: one that
     /// lost its first blocks would be searched, and nobody would notice what is missing.
     fn check(&self, connection: &Connection) -> Result<(), IndexError> {

@@ -58,7 +58,7 @@ enum Lists<'c> {
     InMemory(Arc<Segment>),
 }
 
-/// In a store with at least so many segments, the small ones are read as a whole. One that is searched
+/// From this number of segments on, the small ones are read as a whole. A store that is searched
 /// beside a thousand others mostly has a single one, of which only a few terms are needed.
 const BUSY_SEGMENTS_MIN: usize = 3;
 
@@ -105,13 +105,13 @@ impl<'c> StoreView<'c> {
             }
         }
         if let Some(overlay) = overlay {
-            view.lay_over(overlay)?;
+            view.apply_overlay(overlay)?;
         }
         Ok(view)
     }
 
     /// Adds what is newer than the file, and leaves out what it replaces.
-    fn lay_over(&mut self, overlay: &Overlay) -> Result<(), IndexError> {
+    fn apply_overlay(&mut self, overlay: &Overlay) -> Result<(), IndexError> {
         if let Some(num) = self.num {
             for memory in overlay.cards.keys() {
                 let old = note_rows::note(self.snapshot.connection, num, *memory)?;

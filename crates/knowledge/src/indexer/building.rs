@@ -19,11 +19,12 @@ use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer, batch, newest, read_memori
 use crate::card::Card;
 use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, note, store_row};
 
-/// So many memories, and so much text, are taken in at once.
+/// Limits of one batch, in memories and in bytes of text: a batch is held in memory as a whole.
 const BATCH_MEMORIES_MAX: usize = 4_096;
 const BATCH_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// So many memories that changed are taken in at once: they are as long as they may be.
+/// The limit for memories that changed. Their sizes are not known in advance, so each may be as long as a
+/// memory can be.
 const FEED_BATCH_MEMORIES_MAX: usize = 1_000;
 
 /// How many memories are listed at once.
@@ -33,7 +34,7 @@ const PAGE: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Who does what takes long.
+/// The holder of the lock for long-running work.
 pub(super) enum Lock {
     /// This process, for as long as it has this.
     Mine(Option<File>),
@@ -148,7 +149,8 @@ impl Indexer {
     /// Takes memories in, some at a time, and then says that the index has come to its new place.
     ///
     /// Each batch is read at that place or later, so nothing is missing at the end; what changes
-    /// meanwhile is taken in once more by whoever searches next.
+    /// meanwhile is indexed again by the next search. Holding one snapshot for the whole build would be
+    /// simpler, but would keep the backend from reclaiming anything for minutes.
     fn take_in_batches(
         &self,
         store: StoreId,

@@ -13,9 +13,9 @@ use rusqlite::Connection;
 use super::{Indexer, batch, read_memories};
 use crate::index::{Applied, INDEX_FILE, IndexError, remove_store, scrub, store_row};
 
-/// How long to wait for searches that still use the log, or for others that write, and how long to
-/// pause in between. Who still waits then removes the whole index: it can be made again, and whoever
-/// was stopped in the middle of a search must not keep redacted text on the disk.
+/// How long to wait for readers of the log and for other writers, and how long to pause between attempts.
+/// After that the whole index is removed: it can be rebuilt, and a process that was stopped in the
+/// middle of a search must not keep redacted text on the disk.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 

@@ -88,7 +88,7 @@ fn read_once<T>(
     let mut wanted = Vec::with_capacity(goals.len());
     for &(store, goal) in goals {
         let row = store_row(snapshot.connection, store)?;
-        // What is left of a store that is being removed is nobody's.
+        // The remaining rows of a store that is being removed are not part of any index.
         wanted.push((store, goal, row.filter(|row| !row.is_removed())));
     }
     let is_damaged = Cell::new(false);
