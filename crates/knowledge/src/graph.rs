@@ -46,7 +46,7 @@ pub struct Graph {
     pub is_cut: bool,
 }
 
-/// So many links that may mean a memory are looked at.
+/// The maximum number of links that are examined as possible links to a memory.
 const BACKLINKS_MAX: usize = 10_000;
 
 impl Knowledge {
@@ -199,7 +199,7 @@ fn meant_by_reading(
     };
     Ok(match meaning {
         Meaning::One(row) => Some(*row),
-        // A name that several have is nobody's.
+        // An ambiguous name resolves to nothing.
         Meaning::Nothing | Meaning::Several(_) => None,
     })
 }

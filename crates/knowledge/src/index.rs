@@ -6,6 +6,8 @@
 //! index of one store to read, a [`batch`] brings changes in, [`upkeep`] merges segments, and [`mod@scrub`]
 //! takes out what must not be there any more.
 
+#[cfg(any(test, feature = "fuzzing"))]
+mod any;
 mod batch;
 mod bits;
 mod block;
@@ -17,13 +19,18 @@ mod file;
 mod merge;
 mod note_rows;
 mod postings;
+mod replacing;
 mod rows;
 mod scrub;
+mod seal;
 mod segment;
+mod store_rows;
 mod term;
 mod upkeep;
 mod view;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use any::{any_segments, read_any};
 pub(crate) use batch::{Applied, Batch, BatchBuilder};
 pub(crate) use bits::Bits;
 pub(crate) use codec::{Damaged, Input, put_bytes, put_varint};
@@ -35,11 +42,11 @@ pub(crate) use file::{FORMAT, SCHEMA};
 pub(crate) use file::{IndexFile, Snapshot};
 pub(crate) use note_rows::{each_note, note};
 pub(crate) use postings::{Doc, Field, Fields, Place, Positions, Posting, Postings, Weights};
-pub(crate) use rows::{Cursor, StoreRow, store as store_row};
 pub(crate) use scrub::scrub;
-#[cfg(test)]
-pub(crate) use segment::SegmentBuilder;
 pub(crate) use segment::{Document, Documents, Totals};
+#[cfg(test)]
+pub(crate) use store_rows::put_store;
+pub(crate) use store_rows::{Cursor, StoreRow, add_store, store as store_row};
 pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
-pub(crate) use upkeep::{merge_small, remove_store, step as upkeep_step};
+pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use view::{List, Overlay, SegmentView, StoreView};

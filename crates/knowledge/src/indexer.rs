@@ -12,9 +12,11 @@
 
 mod building;
 mod erasing;
+mod freshness;
 mod reading;
 mod upkeep;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -25,9 +27,10 @@ use quipu_core::{Engine, Error};
 
 use crate::entry::Entry;
 use crate::index::{
-    Applied, Batch, BatchBuilder, Cursor, IndexError, IndexFile, Overlay, StoreRow, merge_small,
-    remove_store, store_row,
+    Applied, Batch, BatchBuilder, Cursor, IndexError, IndexFile, Overlay, StoreRow, add_store,
+    merge_small, remove_store, store_row,
 };
+use freshness::{Feed, Relation};
 
 /// Keeps the index.
 #[derive(Debug)]
@@ -45,8 +48,54 @@ pub(crate) struct Indexer {
 /// Is called with the share of the work that is done; an error ends the work.
 pub(crate) type Progress<'p> = &'p dyn Fn(f64) -> Result<(), Error>;
 
-/// More memories than this are not read and indexed at once.
+/// One call that brings the indexes of some stores to the present.
+///
+/// Whether the file can be written is found out once for all of them. Each store would otherwise wait
+/// for the same stopped process, and a search over a thousand stores would take minutes.
+pub(crate) struct Attempt<'p> {
+    progress: Progress<'p>,
+    is_blocked: Cell<bool>,
+    /// How much more text may be kept in memory.
+    room_bytes: Cell<u64>,
+}
+
+impl<'p> Attempt<'p> {
+    pub(crate) fn new(progress: Progress<'p>) -> Self {
+        let room_bytes = Cell::new(OVERLAYS_SIZE_BYTES_MAX);
+        Self { progress, is_blocked: Cell::new(false), room_bytes }
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.is_blocked.get()
+    }
+
+    fn note_blocked(&self) {
+        self.is_blocked.set(true);
+    }
+
+    /// Returns what the index lacks of a store as something to search, if there is room for it.
+    fn in_memory(
+        &self,
+        from: Cursor,
+        size_bytes: u64,
+        overlay: impl FnOnce() -> Overlay,
+    ) -> CaughtUp {
+        match self.room_bytes.get().checked_sub(size_bytes) {
+            Some(left) => {
+                self.room_bytes.set(left);
+                CaughtUp::InMemory(from, Box::new(overlay()))
+            }
+            None => CaughtUp::Behind,
+        }
+    }
+}
+
+/// More memories, or longer ones together, are not read and indexed at once.
 const FEW_MAX: usize = 1_000;
+const FEW_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// No more text than this is searched in memory by one call, however many stores it is in.
+const OVERLAYS_SIZE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How often catching up is tried again because another process changed the index.
 const ATTEMPTS_MAX: usize = 100;
@@ -86,40 +135,40 @@ impl Indexer {
     }
 
     /// Brings the index of a store to the present, or returns what it lacks.
-    pub(crate) fn catch_up(&self, store: StoreId) -> Result<CaughtUp, Error> {
-        self.catch_up_with(store, &|_| Ok(()))
-    }
-
-    /// Like [`catch_up`](Self::catch_up), and says how far it is.
-    pub(crate) fn catch_up_with(
+    pub(crate) fn catch_up(
         &self,
         store: StoreId,
-        progress: Progress<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<CaughtUp, Error> {
         for _ in 0..ATTEMPTS_MAX {
-            let row = self.row(store)?;
-            if row.is_some_and(|row| row.is_removed()) {
-                // Whoever began to remove it has died, and the store was restored since.
-                remove_store(&self.file, store).map_err(IndexError::into_error)?;
-            }
-            let from = row.map_or(Cursor::START, |row| row.cursor);
+            let from = self.registered(store, attempt)?;
             let changed = self.engine.read(|reader| changed(reader, store, from))?;
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),
-                Changed::Many(ids, to) => match self.take_in(store, &ids, (from, to), progress) {
+                Changed::Many(..) if attempt.is_blocked() => return Ok(CaughtUp::Behind),
+                Changed::Many(ids, to) => match self.take_in(store, &ids, (from, to), attempt) {
                     Ok(Applied::Done) => return Ok(CaughtUp::Stored),
                     Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
-                    Err(IndexError::NotWritable(_)) => return Ok(CaughtUp::Behind),
+                    Err(IndexError::NotWritable(_)) => {
+                        attempt.note_blocked();
+                        return Ok(CaughtUp::Behind);
+                    }
                     Err(error) => return Err(error.into_error()),
                 },
-                Changed::Unknown => return self.build(store, progress),
+                Changed::Unknown => return self.build(store, attempt),
+                Changed::Gone => {
+                    return Ok(attempt.in_memory(from, 0, || Batch::default().overlay(from.at)));
+                }
+            };
+            let in_memory = |batch: &Batch| {
+                let size_bytes = memories.iter().map(|memory| memory.size_bytes).sum();
+                attempt.in_memory(from, size_bytes, || batch.overlay(to.at))
             };
             let batch = batch(&memories, removed);
             // Another thread may be writing what this one would, but waiting for it would take
             // longer than searching a few changes in memory.
-            let Some(_turn) = self.try_turn() else {
-                return Ok(CaughtUp::InMemory(from, Box::new(batch.overlay(to.at))));
-            };
+            let turn = if attempt.is_blocked() { None } else { self.try_turn() };
+            let Some(_turn) = turn else { return Ok(in_memory(&batch)) };
             let applied = self.file.write(|connection| {
                 let applied = batch.apply(connection, store, (from, to), to.sequence)?;
                 if applied == Applied::Done {
@@ -132,12 +181,54 @@ impl Indexer {
                 // Another process was quicker, or the file was damaged and is empty now.
                 Ok(Applied::Outdated) | Err(IndexError::Damaged) => {}
                 Err(IndexError::NotWritable(_)) => {
-                    return Ok(CaughtUp::InMemory(from, Box::new(batch.overlay(to.at))));
+                    attempt.note_blocked();
+                    return Ok(in_memory(&batch));
                 }
                 Err(error) => return Err(error.into_error()),
             }
         }
         Err(IndexError::Outdated.into_error())
+    }
+
+    /// Returns the place that the index of a store has reached, and sees to it that it has a row.
+    ///
+    /// The row comes before anything is read that is to be added, or nobody could tell a batch that was
+    /// read before a redaction from one that was read after it.
+    fn registered(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<Cursor, Error> {
+        let row = self.row(store)?;
+        if let Some(row) = row.filter(|row| !row.is_removed()) {
+            return Ok(row.cursor);
+        }
+        if attempt.is_blocked() {
+            return Ok(Cursor::START);
+        }
+        let registered = self.register(store, row);
+        match registered {
+            Ok(()) | Err(IndexError::Damaged) => Ok(Cursor::START),
+            Err(IndexError::NotWritable(_)) => {
+                attempt.note_blocked();
+                Ok(Cursor::START)
+            }
+            Err(error) => Err(error.into_error()),
+        }
+    }
+
+    /// Adds the row of a store, after what is left of it was removed.
+    fn register(&self, store: StoreId, removed: Option<StoreRow>) -> Result<(), IndexError> {
+        if removed.is_some() {
+            // Whoever began to remove it has died, and the store was restored since.
+            remove_store(&self.file, store)?;
+        }
+        self.file.write(|connection| {
+            if store_row(connection, store)?.is_some() {
+                return Ok(());
+            }
+            // Read while nobody else can write the index: an erasing that has seen no row is over.
+            let (exists, newest) = self
+                .engine
+                .read(|reader| Ok((reader.store(store)?.is_some(), reader.newest_change()?.0)))?;
+            if exists { add_store(connection, store, newest).map(drop) } else { Ok(()) }
+        })
     }
 
     fn cursor(&self, store: StoreId) -> Result<Cursor, Error> {
@@ -160,6 +251,15 @@ impl Indexer {
         }
     }
 
+    /// Changes the file past all rules.
+    #[cfg(test)]
+    pub(crate) fn write_file<T>(
+        &self,
+        work: impl FnOnce(&rusqlite::Connection) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        self.file.write(work)
+    }
+
     fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
@@ -177,14 +277,19 @@ enum Changed {
     Many(Vec<MemoryId>, Cursor),
     /// The feed does not reach back.
     Unknown,
+    /// The store was deleted.
+    Gone,
 }
 
 fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed, Error> {
-    let to = newest(reader)?;
+    if reader.store(store)?.is_none() {
+        return Ok(Changed::Gone);
+    }
+    let feed = Feed::read(reader)?;
+    let to = feed.newest();
     // A change that has left the feed may have been the deletion of a memory, of which no version
-    // is kept. An index that is ahead of the feed was made of another database.
-    let oldest = reader.oldest_change()?.map_or(1, |(oldest, _)| oldest.0);
-    if from.sequence.0 + 1 < oldest || from.sequence > to.sequence {
+    // is kept.
+    if feed.relation(reader, from)? == Relation::Unknown {
         return Ok(Changed::Unknown);
     }
     let created = Span { first: from.at.next(), ..Span::default() };
@@ -205,7 +310,20 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     if ids.len() > FEW_MAX {
         return Ok(Changed::Many(ids, to));
     }
-    let (memories, removed) = read_memories(reader, store, &ids)?;
+    let (mut memories, mut removed) = (Vec::new(), Vec::new());
+    let mut size_bytes = 0;
+    for &id in &ids {
+        match reader.memory(store, id, View::Full)? {
+            Some(memory) => {
+                size_bytes += memory.size_bytes;
+                memories.push(memory);
+            }
+            None => removed.push(id),
+        }
+        if size_bytes > FEW_SIZE_BYTES_MAX {
+            return Ok(Changed::Many(ids, to));
+        }
+    }
     Ok(Changed::Few { memories, removed, to })
 }
 
@@ -241,3 +359,6 @@ fn batch(memories: &[Memory], removed: Vec<MemoryId>) -> Batch {
     }
     batch.finish()
 }
+
+#[cfg(test)]
+mod tests;

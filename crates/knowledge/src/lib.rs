@@ -9,6 +9,10 @@ mod card;
 mod context;
 mod entry;
 #[cfg(test)]
+mod fixture;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+#[cfg(test)]
 mod golden;
 mod graph;
 mod index;
@@ -37,7 +41,7 @@ pub use search::{
     Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget, Total,
 };
 
-use indexer::Indexer;
+use indexer::{Attempt, Indexer};
 use lookup::Lookup;
 
 /// An engine that also knows what memories are called, how they are linked, and where words are.
@@ -103,8 +107,9 @@ impl Knowledge {
         progress: &dyn Fn(f64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.engine.require_blocking()?;
+        let attempt = Attempt::new(progress);
         for &store in stores {
-            self.indexer.catch_up_with(store, progress)?;
+            self.indexer.catch_up(store, &attempt)?;
         }
         Ok(())
     }

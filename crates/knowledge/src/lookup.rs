@@ -46,6 +46,12 @@ impl<'l> Lookup<'l> {
         error.into_error()
     }
 
+    /// Returns the error for whoever finds a document in a list whose memory has no card: both are
+    /// written together.
+    pub(crate) fn damaged(&self) -> Error {
+        self.failed(IndexError::Damaged)
+    }
+
     pub(crate) fn is_damaged(&self) -> bool {
         self.is_damaged.get()
     }
@@ -110,7 +116,7 @@ impl<'l> Lookup<'l> {
         };
         let mut cards = Vec::new();
         for memory in self.marked(store, mark)? {
-            cards.extend(self.note(store, memory)?);
+            cards.push(self.note(store, memory)?.ok_or_else(|| self.damaged())?);
         }
         Ok(cards)
     }
@@ -152,7 +158,7 @@ impl<'l> Lookup<'l> {
         memories.dedup();
         let mut found = Vec::new();
         for memory in memories {
-            let Some(card) = self.full_note(store, memory)? else { continue };
+            let card = self.full_note(store, memory)?.ok_or_else(|| self.damaged())?;
             let means = |link: &LinkRow| {
                 link_keys(&card.path, &link.target).iter().any(|key| keys.contains(key))
             };

@@ -350,11 +350,13 @@ fn shown(
     cards: &mut Cards<'_>,
     (target, hit): (SearchTarget, Hit),
 ) -> Result<Option<SearchHit>, Error> {
-    let Some(card) = lookup.note(hit.store, hit.memory)? else { return Ok(None) };
+    let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
     let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
         return Ok(None);
     };
-    let text = version.content.as_ref().map_or("", |content| content.as_str());
+    // The title, the path and the tags were redacted with the text.
+    let Some(content) = &version.content else { return Ok(None) };
+    let text = content.as_str();
     let note = match target {
         SearchTarget::Memories => Note::parse_header(text),
         SearchTarget::Observations | SearchTarget::Relations => {

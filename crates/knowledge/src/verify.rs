@@ -4,7 +4,7 @@
 //! hold. Both are reduced to a digest for each document that does not depend on the order of the parts, so
 //! that the lists need to be walked only once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::ops::Bound;
 
@@ -16,8 +16,8 @@ use quipu_core::model::{Directory, Memory, MemoryId, StoreId, View};
 use crate::Knowledge;
 use crate::entry::Entry;
 use crate::index::{
-    Document, Field, IndexError, Positions, Posting, Postings, SegmentView, Space, StoreView,
-    memory_term,
+    Document, Documents, Field, IndexError, Positions, Posting, Postings, SegmentView, Space,
+    StoreView, Totals, memory_term,
 };
 use crate::lookup::Lookup;
 
@@ -61,8 +61,12 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
     let Some(view) = lookup.view(store).filter(|_| !lookup.is_behind) else {
         return Ok(Vec::new());
     };
+    let reached = lookup.reached(store);
+    // What is written while this runs is in the texts and not in the index.
+    let is_changing = lookup.reader.changed_at(store)? > reached;
     let mut indexed = digests(view).map_err(|error| lookup.failed(error))?;
     let mut problems = Vec::new();
+    let mut totals = Totals::default();
     let mut start = Bound::Unbounded;
     loop {
         let memories = page(lookup.reader, store, start)?;
@@ -70,29 +74,14 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
         start = Bound::Excluded(last.path.as_str().to_owned());
         for memory in memories {
             let card = lookup.full_note(store, memory.id)?;
-            let is_newer = card.as_ref().is_none_or(|card| card.version != memory.version);
-            if is_newer && memory.updated_at > lookup.reached(store) {
-                // It was changed after the index was read.
-                indexed.retain(|(id, ..), _| *id != memory.id);
-                continue;
-            }
-            let Entry { card: expected, documents } = Entry::read(&memory);
-            let mut is_right = card == Some(expected);
-            let facts = [
-                (Space::Observations, documents.observations),
-                (Space::Relations, documents.relations),
-            ];
-            let mut compare = |place: Place, document: &Document, is_memory: bool| {
-                let digest = digest(document, is_memory.then_some(memory.id));
-                is_right &= indexed.remove(&place) == Some(digest);
-            };
-            compare((memory.id, Space::Memories, 0), &documents.memory, true);
-            for (space, facts) in facts {
-                for (position, fact) in (0..).zip(&facts) {
-                    compare((memory.id, space, position), fact, false);
-                }
-            }
-            if !is_right {
+            let entry = Entry::read(&memory);
+            totals.add(&entry.documents.totals());
+            let is_wrong_card = card.as_ref() != Some(&entry.card);
+            let is_newer = card.is_none_or(|card| card.version != memory.version);
+            let is_wrong = !holds(&mut indexed, memory.id, &entry.documents) || is_wrong_card;
+            // It may have been changed after the index was read.
+            let is_later = is_newer && memory.updated_at > reached;
+            if is_wrong && !is_later {
                 let Memory { id, path, .. } = &memory;
                 problems.push(format!(
                     "the index does not hold the memory `{id}` at `{path}` as it is"
@@ -100,13 +89,37 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
             }
         }
     }
-    indexed.retain(|(memory, space, _), _| {
-        *space == Space::Memories && lookup.reader.memory(store, *memory, View::Basic).is_ok()
-    });
-    for (memory, ..) in indexed.into_keys() {
-        problems.push(format!("the index holds the memory `{memory}`, which does not exist"));
+    if is_changing {
+        return Ok(problems);
+    }
+    let further: BTreeSet<_> = indexed.into_keys().map(|(memory, ..)| memory).collect();
+    for memory in further {
+        problems.push(format!("the index holds more of the memory `{memory}` than there is"));
+    }
+    if totals != view.totals {
+        let (counted, known) = (totals.counts, view.totals.counts);
+        problems.push(format!(
+            "the index counts {known:?} documents in the store `{store}`, of which it has {counted:?}"
+        ));
     }
     Ok(problems)
+}
+
+/// Takes what the index has of a memory out of the digests; returns whether it is what it should be.
+fn holds(indexed: &mut Digests, memory: MemoryId, documents: &Documents) -> bool {
+    let mut is_right = true;
+    let mut compare = |place: Place, document: &Document, id: Option<MemoryId>| {
+        is_right &= indexed.remove(&place) == Some(digest(document, id));
+    };
+    compare((memory, Space::Memories, 0), &documents.memory, Some(memory));
+    let facts =
+        [(Space::Observations, &documents.observations), (Space::Relations, &documents.relations)];
+    for (space, facts) in facts {
+        for (position, fact) in (0..).zip(facts) {
+            compare((memory, space, position), fact, None);
+        }
+    }
+    is_right
 }
 
 fn page(reader: &dyn Reader, store: StoreId, start: Bound<String>) -> Result<Vec<Memory>, Error> {
@@ -200,3 +213,6 @@ fn hashed(value: &impl std::hash::Hash) -> u64 {
     value.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;

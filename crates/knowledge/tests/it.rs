@@ -1,5 +1,14 @@
 //! Tests of what doors use, over the simplest backend.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test that is wrong about a place fails by panicking"
+)]
+
+#[path = "it/damage.rs"]
+mod damage;
+#[path = "it/erasing.rs"]
+mod erasing;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/ranking.rs"]

@@ -16,6 +16,8 @@ mod crash;
 mod editing;
 #[path = "processes/holding.rs"]
 mod holding;
+#[path = "processes/indexing.rs"]
+mod indexing;
 #[path = "processes/sharing.rs"]
 mod sharing;
 #[path = "it/support.rs"]
@@ -26,12 +28,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The scenarios by name.
-const SCENARIOS: [(&str, fn()); 8] = [
+const SCENARIOS: [(&str, fn()); 11] = [
     ("crash", crash::every_acknowledged_write_survives_kills),
     ("increments", sharing::sixteen_processes_lose_no_increment),
     ("redaction", sharing::redaction_is_real_while_another_process_has_the_data_open),
     ("waiting", sharing::a_waiting_process_sees_the_change_of_another),
     ("editing", editing::what_is_edited_all_the_time_is_always_found),
+    ("index-kills", indexing::an_index_survives_kills),
+    ("index-crowd", indexing::many_processes_catch_up_at_once),
+    ("index-stopped", indexing::whoever_is_stopped_on_the_index_holds_nobody_up),
     ("stopped", holding::a_stopped_writer_is_named_and_reading_goes_on),
     ("overtaking", holding::a_busy_process_does_not_overtake_one_that_waits),
     ("restoring", holding::a_backup_is_not_restored_under_a_running_process),
@@ -41,12 +46,15 @@ const SCENARIOS: [(&str, fn()); 8] = [
 type Role = fn(&Path, &[String]);
 
 /// The roles by name.
-const ROLES: [(&str, Role); 6] = [
+const ROLES: [(&str, Role); 9] = [
     ("writer", crash::writer),
     ("incrementer", sharing::incrementer),
     ("holder", sharing::holder),
     ("waiter", sharing::waiter),
     ("editor", editing::editor),
+    ("indexer", indexing::indexer),
+    ("searcher", indexing::searcher),
+    ("index-holder", indexing::index_holder),
     ("busy", holding::busy_writer),
 ];
 

@@ -11,8 +11,9 @@ use super::error::IndexError;
 use super::file::Snapshot;
 use super::note_rows;
 use super::postings::Doc;
-use super::rows::{self, Cursor, SegmentRow, SegmentState, StoreRow};
+use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::{Documents, Segment, SegmentBuilder, Totals};
+use super::store_rows::{self, Cursor, StoreRow};
 use super::term::{self, Space};
 use super::view::{Overlay, SegmentView};
 
@@ -89,9 +90,10 @@ impl Batch {
         (from, to): (Cursor, Cursor),
         read_at: Sequence,
     ) -> Result<Applied, IndexError> {
-        let mut row = match rows::store(connection, store)? {
-            Some(row) => row,
-            None => rows::add_store(connection, store)?,
+        // Without a row nobody knows what was erased since the memories were read: the store may have
+        // been removed, or the whole file. Adding the row here would bring that back.
+        let Some(mut row) = store_rows::store(connection, store)? else {
+            return Ok(Applied::Outdated);
         };
         if row.cursor != from || read_at < row.purged {
             return Ok(Applied::Outdated);
@@ -106,7 +108,7 @@ impl Batch {
             row.totals.add(totals);
         }
         row.cursor = to;
-        rows::put_store(connection, &row)?;
+        store_rows::put_store(connection, &row)?;
         Ok(Applied::Done)
     }
 

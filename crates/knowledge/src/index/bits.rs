@@ -33,7 +33,6 @@ impl Bits {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

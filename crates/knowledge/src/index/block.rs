@@ -16,6 +16,9 @@ const SIZE_BYTES_MAX: usize = 900;
 pub(crate) struct Block {
     /// The first term.
     pub(crate) first: Vec<u8>,
+    /// The first term of the block after it; empty if it is the last. Between both there is no other
+    /// term, so whoever is led to the wrong block by a damaged tree notices.
+    pub(crate) next: Vec<u8>,
     /// The terms after the first, and the postings of each term.
     pub(crate) postings: Vec<u8>,
     /// The positions of each term, in the same order.
@@ -41,6 +44,7 @@ impl<E, F: FnMut(Block) -> Result<(), E>> BlockWriter<F> {
     pub(crate) fn add(&mut self, term: &[u8], postings: &[u8], positions: &[u8]) -> Result<(), E> {
         let size = self.block.postings.len() + postings.len() + term.len();
         if self.is_open && size > SIZE_BYTES_MAX {
+            self.block.next = term.to_vec();
             self.flush()?;
         }
         if self.is_open {
@@ -206,6 +210,10 @@ mod tests {
                 }
             }
             prop_assert!(blocks.is_sorted_by(|left, right| left.first < right.first));
+            let firsts = blocks.iter().skip(1).map(|block| block.first.as_slice());
+            for (block, next) in blocks.iter().zip(firsts.chain([&[][..]])) {
+                prop_assert_eq!(&block.next, next);
+            }
             prop_assert_eq!(read, lists);
         }
 

@@ -1,4 +1,4 @@
-//! What a connection keeps of segments that it has read.
+//! A cache of segments that a connection has read.
 //!
 //! A segment never changes, and its number is never used again, so what is kept stays right for as long
 //! as the file is the same. Only which of its memories are dead is read every time.
@@ -11,10 +11,10 @@ use super::segment::Segment;
 
 /// Columns and small segments.
 #[derive(Debug, Default)]
-pub(super) struct Cache(RefCell<Kept>);
+pub(super) struct Cache(RefCell<Cached>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cached {
     size_bytes: usize,
     columns: HashMap<(i64, &'static str), Arc<[u8]>>,
     segments: HashMap<i64, Arc<Segment>>,
@@ -23,7 +23,8 @@ struct Kept {
 /// Shorter columns are read as fast as they are found here.
 const COLUMN_SIZE_BYTES_MIN: usize = 4 * 1024;
 
-/// When more would be kept, everything is forgotten.
+/// Beyond this the whole cache is dropped. Evicting the least recently used entries would need an order of
+/// all of them, and reading a segment again costs microseconds.
 const SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Cache {
@@ -52,11 +53,11 @@ impl Cache {
         if size_bytes > SIZE_BYTES_MAX / 2 {
             return false;
         }
-        let mut kept = self.0.borrow_mut();
-        if kept.size_bytes + size_bytes > SIZE_BYTES_MAX {
-            *kept = Kept::default();
+        let mut cached = self.0.borrow_mut();
+        if cached.size_bytes + size_bytes > SIZE_BYTES_MAX {
+            *cached = Cached::default();
         }
-        kept.size_bytes += size_bytes;
+        cached.size_bytes += size_bytes;
         true
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Appends a length and so many bytes.
+/// Appends the length of a value and then the value.
 pub(crate) fn put_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
     put_varint(bytes, u64::try_from(value.len()).unwrap_or(u64::MAX));
     bytes.extend_from_slice(value);
@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// Takes a length and so many bytes, as [`put_bytes`] wrote them.
+    /// Takes a length-prefixed value, as [`put_bytes`] wrote it.
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Damaged> {
         let count = self.varint_usize()?;
         self.take(count)

@@ -56,8 +56,22 @@ impl From<rusqlite::Error> for IndexError {
             Self::NotWritable(Error::new(kind, message).with_source(error))
         };
         match code {
-            // Without a code it is a row that does not have the type of its column.
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => Self::Damaged,
+            // Without a code it is a row that does not have the type of its column. A key that is
+            // there twice, a missing table, or a file that ends too soon is damage as well: called
+            // anything else, it would make every search fail until somebody removes the file.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::TypeMismatch
+                | ErrorCode::Unknown,
+            )
+            | None => Self::Damaged,
+            Some(ErrorCode::SystemIoFailure) if is_short(&error) => Self::Damaged,
+            // The memory that processes share is a file too, and needs room.
+            Some(ErrorCode::SystemIoFailure) => {
+                not_writable(ErrorKind::StorageUnavailable, "the disk of the index fails", error)
+            }
             Some(ErrorCode::DiskFull) => not_writable(
                 ErrorKind::StorageFull,
                 "the disk is full, so the index was not written",
@@ -74,6 +88,12 @@ impl From<rusqlite::Error> for IndexError {
             Some(_) => Self::Failed(unavailable(error)),
         }
     }
+}
+
+/// Returns whether the file ended before what was to be read.
+fn is_short(error: &rusqlite::Error) -> bool {
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    extended == Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ)
 }
 
 fn unavailable(error: rusqlite::Error) -> Error {

@@ -2,11 +2,13 @@
 //!
 //! The index is derived, so a file that is damaged, has another format or was removed is replaced by an
 //! empty one, and whoever searches fills it again. Other processes may have the file open at any time;
-//! they notice by its inode that it is another one.
+//! [`replacing`](super::replacing) is about how they notice.
 //!
 //! Searching must work where nothing can be written. A file that cannot be opened for writing is opened
-//! as if nobody could change it: without the log, which needs a file of its own to be read. That may be
-//! an older state, but it is one state. If that fails too, the index is empty.
+//! for reading only, and if even that needs files that cannot be made, as if nobody could change it:
+//! without its log. That is right only if the log is empty. Whoever died while it was moved into the
+//! file left pages of different age there, and only the log tells which. If nothing of this is
+//! possible, the index is empty.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ use quipu_core::{Error, ErrorKind};
 
 use super::cache::Cache;
 use super::error::IndexError;
+use super::replacing::{Identity, Sole, opening, replacing};
 use super::rows::{self, SegmentRow};
 use super::segment::Segment;
 
@@ -28,7 +31,7 @@ pub const INDEX_FILE: &str = "index.db";
 
 /// The format of the index. It grows with every change of the layout or of what is indexed of a text:
 /// an index with another number is rebuilt. A golden test holds it together with both.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
 
 /// The tables of the index.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
@@ -51,9 +54,6 @@ pub(crate) struct IndexFile {
     path: PathBuf,
     idle: Mutex<Vec<Opened>>,
 }
-
-/// What is the same for two names of one file.
-type Identity = (u64, u64);
 
 /// A connection and the file that it has open.
 #[derive(Debug)]
@@ -171,7 +171,9 @@ impl IndexFile {
         let opened = self.opened()?;
         let worked = work(&opened);
         if matches!(worked, Err(IndexError::Damaged)) {
+            // Removed before it is closed: who closes a file that has its name moves the log into it.
             self.remove(opened.identity);
+            drop(opened);
             return worked;
         }
         let mut idle = self.idle();
@@ -184,8 +186,16 @@ impl IndexFile {
     }
 
     fn opened(&self) -> Result<Opened, IndexError> {
-        let current = identity(&self.path);
+        let current = Identity::of(&self.path);
         let mut idle = self.idle();
+        let is_torn = |opened: &Opened| opened.identity.is_some_and(|it| it.is_torn_from(current));
+        if idle.iter().any(is_torn) {
+            // Somebody removed the log of a file that is in use. Who opens it now does not see what
+            // is in that log, and both would go on writing the file.
+            drop(idle);
+            self.remove(current);
+            return self.open();
+        }
         // What was opened before the file was replaced shows what nobody else sees.
         idle.retain(|opened| opened.identity == current);
         let opened = idle.pop();
@@ -199,7 +209,7 @@ impl IndexFile {
     fn open(&self) -> Result<Opened, IndexError> {
         let writable = match self.open_writable() {
             Err(IndexError::Damaged) => {
-                self.remove(identity(&self.path));
+                self.remove(Identity::of(&self.path));
                 self.open_writable()
             }
             opened => opened,
@@ -218,12 +228,14 @@ impl IndexFile {
                 error
             }
         });
-        let (identity, cache) = (identity(&self.path), Cache::default());
-        Ok(Opened { connection, identity, access, cache })
+        Ok(Opened { connection, identity: None, access, cache: Cache::default() })
     }
 
     fn open_writable(&self) -> Result<Opened, IndexError> {
+        // Nobody removes files by their names meanwhile.
+        let _opening = opening(&self.path)?;
         create_private(&self.path);
+        let before = Identity::of(&self.path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -237,8 +249,16 @@ impl IndexFile {
             PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;",
         )?;
         prepare(&connection)?;
-        let (identity, cache) = (identity(&self.path), Cache::default());
-        Ok(Opened { connection, identity, access: Access::Write, cache })
+        let identity = Identity::of(&self.path);
+        // Somebody else may have replaced the file all the same, and then it is not known which of
+        // both this is. A connection to a file without a name would erase nothing of the other one.
+        if !identity.zip(before).is_some_and(|(now, before)| now.is_same_file(before)) {
+            return Err(IndexError::NotWritable(Error::new(
+                ErrorKind::StorageBusy,
+                "the index was replaced while it was opened",
+            )));
+        }
+        Ok(Opened { connection, identity, access: Access::Write, cache: Cache::default() })
     }
 
     fn connect_read_only(&self) -> Result<Connection, IndexError> {
@@ -247,9 +267,13 @@ impl IndexFile {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;
-        let uri = format!("file:{name}?immutable=1");
-        let connection = Connection::open_with_flags(uri, flags)?;
-        if is_current(&connection)? { Ok(connection) } else { Err(IndexError::Damaged) }
+        let connect = |uri: String| -> Result<Connection, IndexError> {
+            let connection = Connection::open_with_flags(uri, flags)?;
+            if is_current(&connection)? { Ok(connection) } else { Err(IndexError::Damaged) }
+        };
+        let plain = connect(format!("file:{name}"));
+        let has_log = with_suffix(&self.path, "-wal").metadata().is_ok_and(|log| log.len() > 0);
+        if plain.is_ok() || has_log { plain } else { connect(format!("file:{name}?immutable=1")) }
     }
 
     /// Closes the connections that nobody uses. Whoever closes the last one of all processes moves
@@ -265,27 +289,35 @@ impl IndexFile {
 
     /// Removes the file.
     pub(crate) fn discard(&self) -> Result<(), Error> {
-        self.remove(identity(&self.path));
-        match self.path.try_exists() {
-            Ok(false) => Ok(()),
-            Ok(true) | Err(_) => Err(Error::new(
+        let before = Identity::of(&self.path);
+        self.remove(before);
+        // Others may have made a new one already.
+        let is_same = |(before, now): (Identity, Identity)| before.is_same_file(now);
+        if before.zip(Identity::of(&self.path)).is_some_and(is_same) {
+            return Err(Error::new(
                 ErrorKind::StorageUnavailable,
                 format!("`{INDEX_FILE}` can neither be written nor removed"),
-            )),
+            ));
         }
+        Ok(())
     }
 
     /// Removes the file, if it is still this one.
     fn remove(&self, damaged: Option<Identity>) {
+        // Somebody is opening it and does not get on. A file that cannot be removed is found again
+        // when it is opened.
+        let Ok(sole) = replacing(&self.path) else { return };
+        self.remove_alone(damaged, &sole);
         self.idle().clear();
-        if damaged.is_none() || identity(&self.path) != damaged {
+    }
+
+    fn remove_alone(&self, damaged: Option<Identity>, _: &Sole) {
+        let current = Identity::of(&self.path);
+        if !damaged.zip(current).is_some_and(|(damaged, now)| damaged.is_same_file(now)) {
             return;
         }
         for suffix in ["", "-wal", "-shm"] {
-            let mut name = self.path.as_os_str().to_owned();
-            name.push(suffix);
-            // A file that cannot be removed is found again when it is opened.
-            fs::remove_file(name).unwrap_or_default();
+            fs::remove_file(with_suffix(&self.path, suffix)).unwrap_or_default();
         }
     }
 
@@ -342,13 +374,9 @@ fn create_private(path: &Path) {
     options.open(path).map(drop).unwrap_or_default();
 }
 
-#[cfg(unix)]
-fn identity(path: &Path) -> Option<Identity> {
-    use std::os::unix::fs::MetadataExt as _;
-    path.metadata().ok().map(|file| (file.dev(), file.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(path: &Path) -> Option<Identity> {
-    path.metadata().ok().map(|_| (0, 0))
+/// Returns the name of a file that belongs to another one.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }

@@ -1,17 +1,25 @@
 //! The rows of memories: what they are called and link to.
 
 use quipu_core::model::{Id as _, MemoryId};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
 use super::error::IndexError;
-use super::rows::{blob, totals_from_bytes, totals_to_bytes};
+use super::rows::blob;
+use super::seal::Seal;
 use super::segment::Totals;
+use super::store_rows::{totals_from_bytes, totals_to_bytes};
 
 /// What the index knows of a memory besides its terms.
 #[derive(Clone, Debug)]
 pub(crate) struct NoteRow {
     pub(crate) totals: Totals,
     pub(crate) card: Vec<u8>,
+}
+
+/// Returns the seal of a row, to which its card belongs.
+fn seal(store: i64, memory: MemoryId, totals: &[u8]) -> Seal {
+    Seal::new("notes").with_number(store).with(&blob(memory.bits())).with(totals)
 }
 
 /// Returns what the index knows of a memory, if it knows it.
@@ -24,10 +32,19 @@ pub(crate) fn note(
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![store, blob(memory.bits())])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(NoteRow {
-        totals: totals_from_bytes(row.get_ref(0)?.as_blob().ok().ok_or(IndexError::Damaged)?)?,
-        card: row.get(1)?,
-    }))
+    let (totals, card) = unsealed(store, memory, (row.get_ref(0)?, row.get_ref(1)?))?;
+    Ok(Some(NoteRow { totals: totals_from_bytes(totals)?, card: card.to_vec() }))
+}
+
+/// Returns the totals and the card of a row.
+fn unsealed<'r>(
+    store: i64,
+    memory: MemoryId,
+    (totals, card): (ValueRef<'r>, ValueRef<'r>),
+) -> Result<(&'r [u8], &'r [u8]), IndexError> {
+    let totals = totals.as_blob().ok().ok_or(IndexError::Damaged)?;
+    let card = card.as_blob().ok().ok_or(IndexError::Damaged)?;
+    Ok((totals, seal(store, memory, totals).take_off(card)?))
 }
 
 /// Adds what is known of a memory, or replaces it.
@@ -39,8 +56,9 @@ pub(crate) fn put_note(
     card: &[u8],
 ) -> Result<(), IndexError> {
     let sql = "INSERT OR REPLACE INTO notes (store, memory, totals, card) VALUES (?1, ?2, ?3, ?4)";
-    let id = blob(memory.bits());
-    connection.prepare_cached(sql)?.execute(params![store, id, totals_to_bytes(totals), card])?;
+    let totals = totals_to_bytes(totals);
+    let card = seal(store, memory, &totals).put_on(card);
+    connection.prepare_cached(sql)?.execute(params![store, blob(memory.bits()), totals, card])?;
     Ok(())
 }
 
@@ -60,12 +78,12 @@ pub(crate) fn each_note(
     store: i64,
     mut work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
 ) -> Result<(), IndexError> {
-    let sql = "SELECT memory, card FROM notes WHERE store = ?1 ORDER BY memory";
+    let sql = "SELECT memory, totals, card FROM notes WHERE store = ?1 ORDER BY memory";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([store])?;
     while let Some(row) = rows.next()? {
         let memory = MemoryId::from_bits(u128::from_be_bytes(row.get(0)?));
-        let card = row.get_ref(1)?.as_blob().ok().ok_or(rusqlite::Error::InvalidQuery)?;
+        let (_, card) = unsealed(store, memory, (row.get_ref(1)?, row.get_ref(2)?))?;
         if !work(memory, card)? {
             break;
         }

@@ -1,59 +1,17 @@
-//! The rows of the index.
+//! The rows of segments.
 
-use quipu_core::backend::Sequence;
-use quipu_core::model::{Id as _, StoreId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::bits::Bits;
 use super::block::Block;
-use super::codec::{Damaged, Input, put_varint};
 use super::columns::{Columns, Facts, Fixed, Memories};
 use super::error::IndexError;
 use super::postings::Doc;
-use super::segment::Totals;
+use super::seal::Seal;
 use super::term::Space;
 
 /// How many memories a row of `dead` is about.
 const CHUNK: Doc = 2048;
-
-/// A place in the feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    pub(crate) sequence: Sequence,
-    /// The moment of the change with this sequence.
-    pub(crate) at: Timestamp,
-}
-
-impl Cursor {
-    /// The place before all changes.
-    pub(crate) const START: Self = Self { sequence: Sequence(0), at: Timestamp::MIN };
-}
-
-/// What the index knows of a store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StoreRow {
-    pub(crate) num: i64,
-    /// Every memory of the store is in the index as it was at this change.
-    pub(crate) cursor: Cursor,
-    /// Nothing that was read before this change may be added.
-    pub(crate) purged: Sequence,
-    pub(crate) totals: Totals,
-}
-
-impl StoreRow {
-    /// Nobody has read so late a change.
-    const REMOVED: Sequence = Sequence(i64::MAX as u64);
-
-    /// Returns the row of a store to which nothing can be added any more.
-    pub(crate) fn removed(&self) -> Self {
-        Self { purged: Self::REMOVED, cursor: Cursor::START, ..*self }
-    }
-
-    /// Returns whether the store is being removed.
-    pub(crate) fn is_removed(&self) -> bool {
-        self.purged == Self::REMOVED
-    }
-}
 
 /// What the index knows of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -108,104 +66,63 @@ pub(super) fn blob(id: u128) -> [u8; 16] {
     id.to_be_bytes()
 }
 
+/// No segment has more documents. A set of this many takes 32 MB, so a hostile count cannot exhaust the
+/// memory.
+const DOCS_MAX: i64 = 1 << 28;
+
 fn count(row: &Row<'_>, column: usize) -> Result<usize, IndexError> {
-    usize::try_from(row.get::<_, i64>(column)?).ok().ok_or(IndexError::Damaged)
+    let count: i64 = row.get(column)?;
+    let count = usize::try_from(count).ok().filter(|_| count <= DOCS_MAX);
+    count.ok_or(IndexError::Damaged)
 }
 
-fn sequence(row: &Row<'_>, column: usize) -> Result<Sequence, IndexError> {
-    u64::try_from(row.get::<_, i64>(column)?).map(Sequence).ok().ok_or(IndexError::Damaged)
+fn integer(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn number(sequence: Sequence) -> i64 {
-    i64::try_from(sequence.0).unwrap_or(i64::MAX)
+fn segment_seal(store: i64, row: &SegmentRow) -> i64 {
+    let [memories, observations, relations] = row.counts.map(integer);
+    let numbers = [row.id, row.state.number(), memories, observations, relations];
+    let seal = Seal::new("segments").with_number(store).with_number(i64::from(row.is_foreign));
+    numbers.into_iter().fold(seal, Seal::with_number).with_number(integer(row.dead)).number()
 }
 
-pub(super) fn totals_to_bytes(totals: &Totals) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for number in totals.counts.iter().chain(&totals.lengths) {
-        put_varint(&mut bytes, *number);
-    }
-    bytes
-}
-
-pub(super) fn totals_from_bytes(bytes: &[u8]) -> Result<Totals, Damaged> {
-    let mut input = Input::new(bytes);
-    let mut totals = Totals::default();
-    for number in totals.counts.iter_mut().chain(&mut totals.lengths) {
-        *number = input.varint()?;
-    }
-    Ok(totals)
-}
-
-/// Returns what the index knows of a store, if it knows it.
-pub(crate) fn store(connection: &Connection, id: StoreId) -> Result<Option<StoreRow>, IndexError> {
-    let sql = "SELECT num, sequence, at, purged, totals FROM stores WHERE id = ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([blob(id.bits())])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(StoreRow {
-        num: row.get(0)?,
-        cursor: Cursor { sequence: sequence(row, 1)?, at: Timestamp::from_micros(row.get(2)?) },
-        purged: sequence(row, 3)?,
-        totals: totals_from_bytes(row.get_ref(4)?.as_blob().ok().ok_or(IndexError::Damaged)?)?,
-    }))
-}
-
-/// Adds a store that the index knows nothing of yet.
-pub(crate) fn add_store(connection: &Connection, id: StoreId) -> Result<StoreRow, IndexError> {
-    let empty = Totals::default();
-    let sql = "INSERT INTO stores (id, sequence, at, purged, totals) VALUES (?1, 0, 0, 0, ?2)";
-    connection.prepare_cached(sql)?.execute(params![blob(id.bits()), totals_to_bytes(&empty)])?;
-    let num = connection.last_insert_rowid();
-    Ok(StoreRow { num, cursor: Cursor::START, purged: Sequence(0), totals: empty })
-}
-
-/// Replaces what the index knows of a store.
-pub(crate) fn put_store(connection: &Connection, row: &StoreRow) -> Result<(), IndexError> {
-    let sql = "UPDATE stores SET sequence = ?2, at = ?3, purged = ?4, totals = ?5 WHERE num = ?1";
-    connection.prepare_cached(sql)?.execute(params![
-        row.num,
-        number(row.cursor.sequence),
-        row.cursor.at.as_micros(),
-        number(row.purged),
-        totals_to_bytes(&row.totals),
-    ])?;
-    Ok(())
-}
-
-/// Returns the change before which nothing may have been read that is added to a store.
-pub(crate) fn purged(connection: &Connection, num: i64) -> Result<Sequence, IndexError> {
-    let mut statement = connection.prepare_cached("SELECT purged FROM stores WHERE num = ?1")?;
-    let mut rows = statement.query([num])?;
-    match rows.next()? {
-        Some(row) => sequence(row, 0),
-        None => Err(IndexError::Outdated),
-    }
-}
-
-/// Removes the row of a store; its segments and notes are removed apart.
-pub(crate) fn remove_store(connection: &Connection, num: i64) -> Result<(), IndexError> {
-    connection.prepare_cached("DELETE FROM stores WHERE num = ?1")?.execute([num])?;
-    Ok(())
+fn segment_row(store: i64, row: &Row<'_>) -> Result<SegmentRow, IndexError> {
+    let found = SegmentRow {
+        id: row.get(0)?,
+        state: SegmentState::from_number(row.get(1)?),
+        counts: [count(row, 2)?, count(row, 3)?, count(row, 4)?],
+        is_foreign: row.get(5)?,
+        dead: count(row, 6)?,
+    };
+    let is_sealed = row.get::<_, i64>(7)? == segment_seal(store, &found);
+    if is_sealed { Ok(found) } else { Err(IndexError::Damaged) }
 }
 
 /// Returns all segments of a store, the oldest first.
 pub(crate) fn segments(connection: &Connection, store: i64) -> Result<Vec<SegmentRow>, IndexError> {
-    let sql = "SELECT id, state, memories, observations, relations, is_foreign, dead FROM segments
-        WHERE store = ?1 ORDER BY id";
+    let sql = "SELECT id, state, memories, observations, relations, is_foreign, dead, seal
+        FROM segments WHERE store = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([store])?;
     let mut segments = Vec::new();
     while let Some(row) = rows.next()? {
-        segments.push(SegmentRow {
-            id: row.get(0)?,
-            state: SegmentState::from_number(row.get(1)?),
-            counts: [count(row, 2)?, count(row, 3)?, count(row, 4)?],
-            is_foreign: row.get(5)?,
-            dead: count(row, 6)?,
-        });
+        segments.push(segment_row(store, row)?);
     }
     Ok(segments)
+}
+
+/// Returns a segment of a store, if it has it.
+pub(crate) fn segment(
+    connection: &Connection,
+    store: i64,
+    id: i64,
+) -> Result<Option<SegmentRow>, IndexError> {
+    let sql = "SELECT id, state, memories, observations, relations, is_foreign, dead, seal
+        FROM segments WHERE store = ?1 AND id = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([store, id])?;
+    rows.next()?.map(|row| segment_row(store, row)).transpose()
 }
 
 /// Returns the number for a new segment.
@@ -221,10 +138,9 @@ pub(crate) fn put_segment(
     row: &SegmentRow,
 ) -> Result<(), IndexError> {
     let sql = "INSERT OR REPLACE INTO segments
-        (store, id, state, memories, observations, relations, is_foreign, dead)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let [memories, observations, relations] = row.counts.map(number);
+        (store, id, state, memories, observations, relations, is_foreign, dead, seal)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let [memories, observations, relations] = row.counts.map(integer);
     connection.prepare_cached(sql)?.execute(params![
         store,
         row.id,
@@ -233,7 +149,8 @@ pub(crate) fn put_segment(
         observations,
         relations,
         row.is_foreign,
-        number(row.dead),
+        integer(row.dead),
+        segment_seal(store, row),
     ])?;
     Ok(())
 }
@@ -246,7 +163,7 @@ pub(crate) fn remove_segment(
     segment: i64,
     limit: usize,
 ) -> Result<bool, IndexError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = integer(limit);
     let mut removed = 0;
     for table in ["postings", "positions"] {
         let sql = format!(
@@ -265,6 +182,10 @@ pub(crate) fn remove_segment(
     Ok(false)
 }
 
+fn column_seal(segment: i64, name: &str) -> Seal {
+    Seal::new("columns").with(name.as_bytes()).with_number(segment)
+}
+
 /// Adds or replaces the columns of a segment.
 pub(crate) fn put_columns(
     connection: &Connection,
@@ -276,16 +197,17 @@ pub(crate) fn put_columns(
             observation_rows, relation_lengths, relation_rows, memory_ids, memory_times,
             memory_paths)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let sealed = |name, column: &[u8]| column_seal(segment, name).put_on(column);
     connection.prepare_cached(sql)?.execute(params![
         segment,
-        memories.lengths.as_bytes(),
-        observations.lengths.as_bytes(),
-        observations.rows.as_bytes(),
-        relations.lengths.as_bytes(),
-        relations.rows.as_bytes(),
-        memories.ids.as_bytes(),
-        memories.times.as_bytes(),
-        memories.paths,
+        sealed("memory_lengths", memories.lengths.as_bytes()),
+        sealed("observation_lengths", observations.lengths.as_bytes()),
+        sealed("observation_rows", observations.rows.as_bytes()),
+        sealed("relation_lengths", relations.lengths.as_bytes()),
+        sealed("relation_rows", relations.rows.as_bytes()),
+        sealed("memory_ids", memories.ids.as_bytes()),
+        sealed("memory_times", memories.times.as_bytes()),
+        sealed("memory_paths", &memories.paths),
     ])?;
     Ok(())
 }
@@ -297,9 +219,9 @@ pub(crate) fn column(
     name: &str,
 ) -> Result<Vec<u8>, IndexError> {
     let sql = format!("SELECT {name} FROM columns WHERE segment = ?1");
-    let found =
+    let found: Option<Vec<u8>> =
         connection.prepare_cached(&sql)?.query_row([segment], |row| row.get(0)).optional()?;
-    found.ok_or(IndexError::Damaged)
+    unsealed(column_seal(segment, name), found.ok_or(IndexError::Damaged)?)
 }
 
 /// Reads all columns of a segment.
@@ -332,12 +254,13 @@ pub(crate) fn column_names(space: Space) -> (&'static str, &'static str) {
     }
 }
 
+fn dead_seal(segment: i64, chunk: Doc) -> Seal {
+    Seal::new("dead").with_number(segment).with_number(i64::from(chunk))
+}
+
 /// Returns the memories of a segment that are dead.
-pub(crate) fn dead(
-    connection: &Connection,
-    segment: i64,
-    count: usize,
-) -> Result<Bits, IndexError> {
+pub(crate) fn dead(connection: &Connection, row: &SegmentRow) -> Result<Bits, IndexError> {
+    let SegmentRow { id: segment, counts: [count, ..], dead, .. } = *row;
     let mut bits = Bits::none(count);
     let mut statement =
         connection.prepare_cached("SELECT chunk, bits FROM dead WHERE segment = ?1")?;
@@ -345,9 +268,10 @@ pub(crate) fn dead(
     while let Some(row) = rows.next()? {
         let chunk = Doc::try_from(row.get::<_, i64>(0)?).ok().ok_or(IndexError::Damaged)?;
         let start = chunk.checked_mul(CHUNK).ok_or(IndexError::Damaged)?;
-        bits.insert_bytes(start, row.get_ref(1)?.as_blob().ok().ok_or(IndexError::Damaged)?)?;
+        let sealed = row.get_ref(1)?.as_blob().ok().ok_or(IndexError::Damaged)?;
+        bits.insert_bytes(start, dead_seal(segment, chunk).take_off(sealed)?)?;
     }
-    Ok(bits)
+    if bits.count() == dead { Ok(bits) } else { Err(IndexError::Damaged) }
 }
 
 /// Marks a memory of a segment as dead.
@@ -364,13 +288,24 @@ pub(crate) fn put_dead(
         .query_row(params![segment, chunk], |row| row.get(0))
         .optional()?;
     let mut bits = Bits::none(usize::try_from(CHUNK).unwrap_or(usize::MAX));
-    bits.insert_bytes(0, &found.unwrap_or_default())?;
+    let seal = dead_seal(segment, chunk);
+    if let Some(sealed) = &found {
+        bits.insert_bytes(0, seal.take_off(sealed)?)?;
+    }
     bits.insert(place)?;
     let sql = "INSERT OR REPLACE INTO dead (segment, chunk, bits) VALUES (?1, ?2, ?3)";
-    connection.prepare_cached(sql)?.execute(params![segment, chunk, bits.to_bytes()])?;
-    let sql = "UPDATE segments SET dead = dead + 1 WHERE store = ?1 AND id = ?2";
-    connection.prepare_cached(sql)?.execute([store, segment])?;
-    Ok(())
+    let sealed = seal.put_on(&bits.to_bytes());
+    connection.prepare_cached(sql)?.execute(params![segment, chunk, sealed])?;
+    let row = self::segment(connection, store, segment)?.ok_or(IndexError::Damaged)?;
+    put_segment(connection, store, &SegmentRow { dead: row.dead + 1, ..row })
+}
+
+fn postings_seal(segment: i64, first: &[u8], next: &[u8]) -> Seal {
+    Seal::new("postings").with_number(segment).with(first).with(next)
+}
+
+fn positions_seal(segment: i64, first: &[u8]) -> Seal {
+    Seal::new("positions").with_number(segment).with(first)
 }
 
 /// Adds a block of a segment.
@@ -379,25 +314,27 @@ pub(crate) fn put_block(
     segment: i64,
     block: &Block,
 ) -> Result<(), IndexError> {
-    let sql = "INSERT INTO postings (segment, first, data) VALUES (?1, ?2, ?3)";
-    connection.prepare_cached(sql)?.execute(params![segment, block.first, block.postings])?;
+    let Block { first, next, postings, positions } = block;
+    let sql = "INSERT INTO postings (segment, first, next, data) VALUES (?1, ?2, ?3, ?4)";
+    let sealed = postings_seal(segment, first, next).put_on(postings);
+    connection.prepare_cached(sql)?.execute(params![segment, first, next, sealed])?;
     let sql = "INSERT INTO positions (segment, first, data) VALUES (?1, ?2, ?3)";
-    connection.prepare_cached(sql)?.execute(params![segment, block.first, block.positions])?;
+    let sealed = positions_seal(segment, first).put_on(positions);
+    connection.prepare_cached(sql)?.execute(params![segment, first, sealed])?;
     Ok(())
 }
 
-/// Replaces a block of a segment, or removes it if nothing is left.
-pub(crate) fn replace_block(
+/// Removes a block of a segment.
+pub(crate) fn remove_block(
     connection: &Connection,
     segment: i64,
     first: &[u8],
-    blocks: &[Block],
 ) -> Result<(), IndexError> {
     for table in ["postings", "positions"] {
         let sql = format!("DELETE FROM {table} WHERE segment = ?1 AND first = ?2");
         connection.prepare_cached(&sql)?.execute(params![segment, first])?;
     }
-    blocks.iter().try_for_each(|block| put_block(connection, segment, block))
+    Ok(())
 }
 
 /// Calls `work` with the first term and the postings of the block that holds a term, if any does.
@@ -407,13 +344,30 @@ pub(crate) fn with_block<T>(
     term: &[u8],
     work: impl FnOnce(&[u8], &[u8]) -> Result<T, IndexError>,
 ) -> Result<Option<T>, IndexError> {
-    let sql = "SELECT first, data FROM postings
+    let sql = "SELECT first, next, data FROM postings
         WHERE segment = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![segment, term])?;
     let Some(row) = rows.next()? else { return Ok(None) };
+    let StoredPostings { first, next, postings } = postings_of(segment, row)?;
+    if first > term || (!next.is_empty() && next <= term) {
+        return Err(IndexError::Damaged);
+    }
+    work(first, postings).map(Some)
+}
+
+/// What ranking needs of a block.
+struct StoredPostings<'r> {
+    first: &'r [u8],
+    next: &'r [u8],
+    postings: &'r [u8],
+}
+
+fn postings_of<'r>(segment: i64, row: &'r Row<'_>) -> Result<StoredPostings<'r>, IndexError> {
     let blob = |column| row.get_ref(column)?.as_blob().ok().ok_or(rusqlite::Error::InvalidQuery);
-    work(blob(0)?, blob(1)?).map(Some)
+    let (first, next) = (blob(0)?, blob(1)?);
+    let postings = postings_seal(segment, first, next).take_off(blob(2)?)?;
+    Ok(StoredPostings { first, next, postings })
 }
 
 /// Returns the positions of the block with this first term.
@@ -425,7 +379,13 @@ pub(crate) fn block_positions(
     let sql = "SELECT data FROM positions WHERE segment = ?1 AND first = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_row(params![segment, first], |row| row.get(0)).optional()?;
-    found.ok_or(IndexError::Damaged)
+    unsealed(positions_seal(segment, first), found.ok_or(IndexError::Damaged)?)
+}
+
+fn unsealed(seal: Seal, mut sealed: Vec<u8>) -> Result<Vec<u8>, IndexError> {
+    let size = seal.take_off(&sealed)?.len();
+    sealed.truncate(size);
+    Ok(sealed)
 }
 
 /// Calls `work` with the first term and the postings of each block from a place on, until it returns
@@ -436,35 +396,59 @@ pub(crate) fn each_block(
     from: &[u8],
     mut work: impl FnMut(&[u8], &[u8]) -> Result<bool, IndexError>,
 ) -> Result<(), IndexError> {
-    let sql = "SELECT first, data FROM postings WHERE segment = ?1 AND first >= ifnull(
+    let sql = "SELECT first, next, data FROM postings WHERE segment = ?1 AND first >= ifnull(
             (SELECT max(first) FROM postings WHERE segment = ?1 AND first <= ?2), x'')
         ORDER BY first";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![segment, from])?;
+    let mut expected: Option<Vec<u8>> = None;
     while let Some(row) = rows.next()? {
-        let blob =
-            |column| row.get_ref(column)?.as_blob().ok().ok_or(rusqlite::Error::InvalidQuery);
-        if !work(blob(0)?, blob(1)?)? {
-            break;
+        let StoredPostings { first, next, postings } = postings_of(segment, row)?;
+        if expected.is_some_and(|expected| expected != first) {
+            return Err(IndexError::Damaged);
+        }
+        expected = Some(next.to_vec());
+        if !work(first, postings)? {
+            return Ok(());
         }
     }
-    Ok(())
+    // The last one has none after it.
+    if expected.is_none_or(|expected| expected.is_empty()) {
+        Ok(())
+    } else {
+        Err(IndexError::Damaged)
+    }
 }
 
-/// Returns at most `limit` blocks of a segment after a first term, in their order.
+/// Returns at most `limit` blocks of a segment after another one, in their order; none after the last.
 pub(crate) fn blocks_after(
     connection: &Connection,
     segment: i64,
-    after: Option<&[u8]>,
+    after: Option<&Block>,
     limit: usize,
 ) -> Result<Vec<Block>, IndexError> {
-    let sql = "SELECT p.first, p.data, q.data FROM postings p JOIN positions q
+    // A block without positions is damage, which an inner join would silently drop from every merge.
+    let sql = "SELECT p.first, p.next, p.data, q.data FROM postings p LEFT JOIN positions q
             ON q.segment = p.segment AND q.first = p.first
         WHERE p.segment = ?1 AND (?2 IS NULL OR p.first > ?2) ORDER BY p.first LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let blocks = statement.query_map(params![segment, after, limit], |row| {
-        Ok(Block { first: row.get(0)?, postings: row.get(1)?, positions: row.get(2)? })
-    })?;
-    Ok(blocks.collect::<Result<_, _>>()?)
+    let start = after.map(|block| block.first.as_slice());
+    let mut rows = statement.query(params![segment, start, integer(limit)])?;
+    let mut blocks: Vec<Block> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (first, next): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        let postings = unsealed(postings_seal(segment, &first, &next), row.get(2)?)?;
+        let positions = unsealed(positions_seal(segment, &first), row.get(3)?)?;
+        let before = blocks.last().or(after);
+        if before.is_some_and(|before| before.next != first) {
+            return Err(IndexError::Damaged);
+        }
+        blocks.push(Block { first, next, postings, positions });
+    }
+    let is_end = blocks.len() < limit;
+    let last = blocks.last().or(after);
+    if is_end && last.is_some_and(|last| !last.next.is_empty()) {
+        return Err(IndexError::Damaged);
+    }
+    Ok(blocks)
 }

@@ -1,6 +1,6 @@
 -- The index of every store, in one file: a search over a thousand stores is then a thousand lookups
 -- and not a thousand files to open. Every row belongs to one store, and nothing is shared between
--- them. Ids are 16 bytes, moments are microseconds since 1970.
+-- them. Ids are 16 bytes, moments are microseconds since 1970. Blobs end with the seal of their row.
 
 CREATE TABLE stores (
     num INTEGER PRIMARY KEY,
@@ -27,6 +27,7 @@ CREATE TABLE segments (
     is_foreign INTEGER NOT NULL,
     -- How many memories are dead.
     dead INTEGER NOT NULL,
+    seal INTEGER NOT NULL,
     PRIMARY KEY (store, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -54,6 +55,8 @@ CREATE TABLE dead (
 CREATE TABLE postings (
     segment INTEGER NOT NULL,
     first BLOB NOT NULL,
+    -- The first term of the next block; empty in the last.
+    next BLOB NOT NULL,
     data BLOB NOT NULL,
     PRIMARY KEY (segment, first)
 ) STRICT, WITHOUT ROWID;
@@ -75,9 +78,10 @@ CREATE TABLE notes (
     PRIMARY KEY (store, memory)
 ) STRICT, WITHOUT ROWID;
 
--- The highest number that a segment has had, so that none is used twice.
+-- The highest numbers that a store and a segment have had, so that none is used twice.
 CREATE TABLE numbers (
     id INTEGER PRIMARY KEY CHECK (id = 1),
+    store INTEGER NOT NULL,
     segment INTEGER NOT NULL
 ) STRICT;
-INSERT INTO numbers VALUES (1, 0);
+INSERT INTO numbers VALUES (1, 0, 0);

@@ -15,7 +15,8 @@ use super::codec::{Damaged, put_bytes};
 use super::columns::{FactRow, each_path};
 use super::error::IndexError;
 use super::postings::{Positions, PostingList, Postings};
-use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::rows::{self, SegmentRow, SegmentState};
+use super::store_rows::{self, StoreRow};
 use super::term::{self, Space};
 use super::upkeep;
 
@@ -49,7 +50,7 @@ pub(crate) fn scrub(
             scrub_segment(connection, &row, doomed)?;
         }
     }
-    rows::put_store(connection, &StoreRow { purged: purged.max(store.purged), ..*store })
+    store_rows::put_store(connection, &StoreRow { purged: purged.max(store.purged), ..*store })
 }
 
 /// Returns the dead documents of these memories that still have words in a segment.
@@ -73,11 +74,11 @@ fn dead_docs(
             Ok(())
         })?;
     }
-    docs.intersect(&rows::dead(connection, row.id, row.counts[0])?);
+    docs.intersect(&rows::dead(connection, row)?);
     Ok(docs)
 }
 
-/// Documents of each space.
+/// The documents to take out, of each space.
 struct Doomed([Bits; 3]);
 
 impl Doomed {
@@ -108,18 +109,22 @@ fn scrub_segment(
     memories: Bits,
 ) -> Result<(), IndexError> {
     let doomed = Doomed::new(connection, row, memories)?;
-    let mut after: Option<Vec<u8>> = None;
+    let mut chain = Chain { connection, segment: row.id, last: None };
+    let mut after: Option<Block> = None;
     loop {
-        let blocks = rows::blocks_after(connection, row.id, after.as_deref(), BLOCKS_MAX)?;
+        let blocks = rows::blocks_after(connection, row.id, after.as_ref(), BLOCKS_MAX)?;
         let Some(last) = blocks.last() else { break };
-        after = Some(last.first.clone());
-        for block in &blocks {
-            if has_any(block, &doomed)? {
-                let left = without(block, &doomed)?;
-                rows::replace_block(connection, row.id, &block.first, &left)?;
+        after = Some(last.clone());
+        for block in blocks {
+            if has_any(&block, &doomed)? {
+                rows::remove_block(connection, row.id, &block.first)?;
+                without(&block, &doomed)?.into_iter().try_for_each(|left| chain.add(left))?;
+            } else {
+                chain.keep(block)?;
             }
         }
     }
+    chain.finish()?;
     let mut columns = rows::columns(connection, row.id)?;
     let mut paths = Vec::new();
     let [memories, ..] = &doomed.0;
@@ -128,6 +133,52 @@ fn scrub_segment(
     })?;
     columns.memories.paths = paths;
     rows::put_columns(connection, row.id, &columns)
+}
+
+/// Writes blocks again whose next one is another now: the first term of a block may be one that must
+/// go, and the block before it names it.
+struct Chain<'c> {
+    connection: &'c Connection,
+    segment: i64,
+    /// The block before, and whether it is in its row already.
+    last: Option<(Block, Stored)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Yes,
+    No,
+}
+
+impl Chain<'_> {
+    /// Goes on with a block that stays as it is.
+    fn keep(&mut self, block: Block) -> Result<(), IndexError> {
+        self.end(&block.first)?;
+        self.last = Some((block, Stored::Yes));
+        Ok(())
+    }
+
+    /// Goes on with a block that has no row yet.
+    fn add(&mut self, block: Block) -> Result<(), IndexError> {
+        self.end(&block.first)?;
+        self.last = Some((block, Stored::No));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), IndexError> {
+        self.end(&[])
+    }
+
+    fn end(&mut self, next: &[u8]) -> Result<(), IndexError> {
+        let Some((mut block, stored)) = self.last.take() else { return Ok(()) };
+        match stored {
+            Stored::Yes if block.next == next => return Ok(()),
+            Stored::Yes => rows::remove_block(self.connection, self.segment, &block.first)?,
+            Stored::No => {}
+        }
+        block.next = next.to_vec();
+        rows::put_block(self.connection, self.segment, &block)
+    }
 }
 
 fn has_any(block: &Block, doomed: &Doomed) -> Result<bool, Damaged> {

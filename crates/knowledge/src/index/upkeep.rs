@@ -8,8 +8,10 @@
 //! Small merges happen in the transaction that makes them due. Large ones take long, so they are made
 //! in the background, by one process at a time, in many short transactions: the new segment is not
 //! searched until the last of them, which also marks what died meanwhile. If the process dies before,
-//! what it wrote is removed by the next one.
+//! what it wrote is removed by the next one. Merging everything in the commit that makes it due would
+//! need none of this, and cost a search 11 to 15 ms at the 99th percentile instead of 2.
 
+use quipu_core::backend::Sequence;
 use quipu_core::model::StoreId;
 use rusqlite::Connection;
 
@@ -22,26 +24,30 @@ use super::file::{IndexFile, Snapshot};
 use super::merge::{Blocks, Part, merge};
 use super::note_rows;
 use super::postings::Doc;
-use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::Segment;
+use super::store_rows::{self, StoreRow};
 use super::term::{self, Space};
 use super::view::SegmentView;
 
 /// How many segments of one tier become one of the next.
 const FACTOR: usize = 8;
 
-/// So many memories are merged at once inside a transaction that does something else.
+/// The maximum number of memories that are merged inside of a transaction that has another purpose: it
+/// bounds what a search pays for the merge that it makes due.
 const SMALL_MERGE_MAX: usize = 64;
 
 /// How many blocks one transaction writes or removes.
 const BLOCKS_MAX: usize = 512;
 
-/// Returns the segments to merge next, if any are due.
-fn due(segments: &[SegmentRow]) -> Option<Vec<SegmentRow>> {
+/// Returns the segments to merge next, if any are due that have at most `max` memories together.
+fn due(segments: &[SegmentRow], max: usize) -> Option<Vec<SegmentRow>> {
     let live = |row: &&SegmentRow| row.state == SegmentState::Live;
     let mostly_dead = |row: &&SegmentRow| row.dead * 2 > row.counts[0];
-    if let Some(row) = segments.iter().filter(live).find(mostly_dead) {
-        return Some(vec![*row]);
+    let fits = |rows: &[SegmentRow]| rows.iter().map(|row| row.counts[0]).sum::<usize>() <= max;
+    let mut doomed = segments.iter().filter(live).filter(mostly_dead).map(|row| vec![*row]);
+    if let Some(row) = doomed.find(|row| fits(row)) {
+        return Some(row);
     }
     let tier = |row: &SegmentRow| row.counts[0].max(1).ilog(FACTOR);
     let mut tiers: Vec<_> = segments.iter().filter(live).map(tier).collect();
@@ -50,21 +56,21 @@ fn due(segments: &[SegmentRow]) -> Option<Vec<SegmentRow>> {
     tiers.into_iter().find_map(|wanted| {
         let same: Vec<_> =
             segments.iter().filter(live).filter(|row| tier(row) == wanted).copied().collect();
-        (same.len() >= FACTOR).then_some(same)
+        (same.len() >= FACTOR && fits(&same)).then_some(same)
     })
 }
 
 /// Merges what is due in a store and small enough to be done now.
 pub(crate) fn merge_small(connection: &Connection, store: StoreId) -> Result<(), IndexError> {
-    let Some(StoreRow { num: store, .. }) = rows::store(connection, store)? else { return Ok(()) };
-    loop {
-        let Some(sources) = due(&rows::segments(connection, store)?) else { return Ok(()) };
-        let count: usize = sources.iter().map(|row| row.counts[0]).sum();
-        if count > SMALL_MERGE_MAX {
-            return Ok(());
-        }
+    let Some(StoreRow { num: store, .. }) = store_rows::store(connection, store)? else {
+        return Ok(());
+    };
+    // What is larger must not keep the small ones from being merged: it may wait for long, and every
+    // change adds one.
+    while let Some(sources) = due(&rows::segments(connection, store)?, SMALL_MERGE_MAX) {
         merge_now(connection, store, &sources)?;
     }
+    Ok(())
 }
 
 /// Merges segments inside of one transaction.
@@ -95,7 +101,7 @@ fn parts<'c>(
 ) -> Result<Vec<Part<StoredBlocks<'c>>>, IndexError> {
     let part = |row: &SegmentRow| {
         let mut live = Bits::all(row.counts[0]);
-        live.subtract(&rows::dead(connection, row.id, row.counts[0])?);
+        live.subtract(&rows::dead(connection, row)?);
         let blocks = StoredBlocks::new(connection, row.id);
         Ok(Part { blocks, columns: rows::columns(connection, row.id)?, live })
     };
@@ -108,7 +114,8 @@ struct StoredBlocks<'c> {
     segment: i64,
     /// Those that were read already, the next one last.
     ahead: Vec<Block>,
-    after: Option<Vec<u8>>,
+    /// The last one that was read.
+    after: Option<Block>,
 }
 
 impl<'c> StoredBlocks<'c> {
@@ -120,9 +127,11 @@ impl<'c> StoredBlocks<'c> {
 impl Blocks for StoredBlocks<'_> {
     fn next_block(&mut self) -> Result<Option<Block>, IndexError> {
         if self.ahead.is_empty() {
-            let after = self.after.as_deref();
+            let after = self.after.as_ref();
             self.ahead = rows::blocks_after(self.connection, self.segment, after, 64)?;
-            self.after = self.ahead.last().map(|block| block.first.clone());
+            if let Some(last) = self.ahead.last() {
+                self.after = Some(last.clone());
+            }
             self.ahead.reverse();
         }
         Ok(self.ahead.pop())
@@ -137,10 +146,17 @@ pub(crate) fn step(file: &IndexFile, store: i64) -> Result<bool, IndexError> {
         remove(file, store, garbage.id)?;
         return Ok(true);
     }
-    match due(&segments) {
+    match due(&segments, usize::MAX) {
         Some(sources) => merge_apart(file, store, &sources).map(|()| true),
         None => Ok(false),
     }
+}
+
+/// Returns whether a store has work for [`step`].
+pub(crate) fn is_due(connection: &Connection, store: i64) -> Result<bool, IndexError> {
+    let segments = rows::segments(connection, store)?;
+    let is_garbage = |row: &SegmentRow| row.state != SegmentState::Live;
+    Ok(segments.iter().any(is_garbage) || due(&segments, usize::MAX).is_some())
 }
 
 /// Removes everything that the index has of a store.
@@ -149,9 +165,9 @@ pub(crate) fn step(file: &IndexFile, store: i64) -> Result<bool, IndexError> {
 /// that dies in between leaves nothing that nobody knows of.
 pub(crate) fn remove_store(file: &IndexFile, store: StoreId) -> Result<(), IndexError> {
     let row = file.write(|connection| {
-        let row = rows::store(connection, store)?;
+        let row = store_rows::store(connection, store)?;
         if let Some(row) = &row {
-            rows::put_store(connection, &row.removed())?;
+            store_rows::put_store(connection, &row.removed())?;
         }
         Ok(row)
     })?;
@@ -160,7 +176,7 @@ pub(crate) fn remove_store(file: &IndexFile, store: StoreId) -> Result<(), Index
         remove(file, num, segment.id)?;
     }
     while file.write(|connection| note_rows::remove_notes(connection, num, BLOCKS_MAX))? {}
-    file.write(|connection| rows::remove_store(connection, num))
+    file.write(|connection| store_rows::remove_store(connection, num))
 }
 
 fn remove(file: &IndexFile, store: i64, segment: i64) -> Result<(), IndexError> {
@@ -170,21 +186,12 @@ fn remove(file: &IndexFile, store: i64, segment: i64) -> Result<(), IndexError> 
 
 /// Merges segments in many transactions.
 fn merge_apart(file: &IndexFile, store: i64, sources: &[SegmentRow]) -> Result<(), IndexError> {
-    let (id, purged) = file.write(|connection| {
-        let id = rows::next_segment(connection)?;
-        let row = SegmentRow::new(id, SegmentState::Unfinished, [0; 3]);
-        rows::put_segment(connection, store, &row)?;
-        Ok((id, rows::purged(connection, store)?))
-    })?;
-    let write = |blocks: &mut Vec<Block>| {
-        file.write(|connection| {
-            // What was erased meanwhile must not come back out of an older snapshot.
-            if rows::purged(connection, store)? != purged {
-                return Err(IndexError::Outdated);
-            }
-            blocks.drain(..).try_for_each(|block| rows::put_block(connection, id, &block))
-        })
+    let target = match file.write(|connection| Target::new(connection, store)) {
+        Err(IndexError::Outdated) => return Ok(()),
+        target => target?,
     };
+    let write =
+        |blocks: &mut Vec<Block>| file.write(|connection| target.add(connection, blocks.drain(..)));
     let merged = file.read(|snapshot| {
         let parts = parts(snapshot.connection, sources)?;
         let live = parts.iter().map(|part| part.live.clone()).collect::<Vec<_>>();
@@ -197,19 +204,70 @@ fn merge_apart(file: &IndexFile, store: i64, sources: &[SegmentRow]) -> Result<(
         Ok((columns, live))
     });
     let done = merged.and_then(|(columns, live)| {
-        file.write(|connection| {
-            if rows::purged(connection, store)? != purged {
-                return Err(IndexError::Outdated);
-            }
-            replace(connection, store, sources, &live, (id, &columns))
-        })
+        file.write(|connection| target.replace(connection, sources, &live, &columns))
     });
     match done {
         Ok(()) => Ok(()),
         Err(error) => {
-            remove(file, store, id)?;
+            remove(file, store, target.id)?;
             if matches!(error, IndexError::Outdated) { Ok(()) } else { Err(error) }
         }
+    }
+}
+
+/// A segment that is written in many transactions, between which others write too.
+struct Target {
+    store: i64,
+    id: i64,
+    /// What the store said when it was begun.
+    purged: Sequence,
+}
+
+impl Target {
+    fn new(connection: &Connection, store: i64) -> Result<Self, IndexError> {
+        let purged = store_rows::purged(connection, store)?;
+        // Whoever removes a store has listed its segments already.
+        if purged == StoreRow::REMOVED {
+            return Err(IndexError::Outdated);
+        }
+        let id = rows::next_segment(connection)?;
+        let row = SegmentRow::new(id, SegmentState::Unfinished, [0; 3]);
+        rows::put_segment(connection, store, &row)?;
+        Ok(Self { store, id, purged })
+    }
+
+    /// Fails if the segment must not be finished.
+    ///
+    /// What was erased since it was begun must not come back out of an older snapshot, which the
+    /// store's number tells. That does not change if the same erasing is repeated, though, and
+    /// each time everything unfinished is removed. So the segment must still be there too: one that
+    /// lost its first blocks would be searched, and nobody would notice what is missing.
+    fn check(&self, connection: &Connection) -> Result<(), IndexError> {
+        let row = rows::segment(connection, self.store, self.id)?;
+        let is_there = row.is_some_and(|row| row.state == SegmentState::Unfinished);
+        let is_allowed = store_rows::purged(connection, self.store)? == self.purged;
+        if is_there && is_allowed { Ok(()) } else { Err(IndexError::Outdated) }
+    }
+
+    fn add(
+        &self,
+        connection: &Connection,
+        mut blocks: impl Iterator<Item = Block>,
+    ) -> Result<(), IndexError> {
+        self.check(connection)?;
+        blocks.try_for_each(|block| rows::put_block(connection, self.id, &block))
+    }
+
+    /// Puts the segment in the place of its sources.
+    fn replace(
+        &self,
+        connection: &Connection,
+        sources: &[SegmentRow],
+        live: &[Bits],
+        columns: &Columns,
+    ) -> Result<(), IndexError> {
+        self.check(connection)?;
+        replace(connection, self.store, sources, live, (self.id, columns))
     }
 }
 
@@ -235,7 +293,8 @@ fn replace(
         let merged = SegmentView::stored(Snapshot::uncached(connection), &row)?;
         for (source, live_before) in sources.iter().zip(live) {
             let mut died = live_before.clone();
-            died.intersect(&rows::dead(connection, source.id, source.counts[0])?);
+            let now = now.iter().find(|row| row.id == source.id).ok_or(IndexError::Outdated)?;
+            died.intersect(&rows::dead(connection, now)?);
             let ids = rows::column(connection, source.id, "memory_ids")?;
             for doc in died.iter() {
                 mark_dead(connection, store, id, &merged, &memory_at(&ids, doc)?)?;
@@ -270,3 +329,6 @@ fn mark_dead(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

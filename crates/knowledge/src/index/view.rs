@@ -13,8 +13,9 @@ use super::error::IndexError;
 use super::file::Snapshot;
 use super::note_rows;
 use super::postings::{Doc, Postings};
-use super::rows::{self, SegmentRow, SegmentState, StoreRow};
+use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::{Segment, Totals};
+use super::store_rows::StoreRow;
 use super::term::{self, Space};
 
 /// The index of one store in one state.
@@ -27,6 +28,8 @@ pub(crate) struct StoreView<'c> {
     snapshot: Snapshot<'c>,
     /// The number of the store in the file; `None` if the file does not know it.
     num: Option<i64>,
+    /// How many memories the file has.
+    stored_count: u64,
     /// What is newer than the file; `None` for memories that are deleted.
     newer: HashMap<MemoryId, Option<Arc<[u8]>>>,
 }
@@ -55,7 +58,7 @@ enum Lists<'c> {
     InMemory(Arc<Segment>),
 }
 
-/// In a store with at least so many segments, the small ones are read as a whole. One that is searched
+/// From this number of segments on, the small ones are read as a whole. A store that is searched
 /// beside a thousand others mostly has a single one, of which only a few terms are needed.
 const BUSY_SEGMENTS_MIN: usize = 3;
 
@@ -79,11 +82,18 @@ impl<'c> StoreView<'c> {
             reached: row.map_or(Timestamp::MIN, |row| row.cursor.at),
             snapshot,
             num: row.map(|row| row.num),
+            stored_count: row.map_or(0, |row| row.totals.count(Space::Memories)),
             newer: HashMap::new(),
         };
         if let Some(row) = row {
             let mut segments = rows::segments(snapshot.connection, row.num)?;
             segments.retain(|segment| segment.state == SegmentState::Live);
+            // Pages of different age may all be whole, so rows that belong together are compared.
+            let alive = |row: &SegmentRow| row.counts[0].saturating_sub(row.dead);
+            let alive: usize = segments.iter().map(alive).sum();
+            if u64::try_from(alive).ok() != Some(view.stored_count) {
+                return Err(IndexError::Damaged);
+            }
             let is_busy = segments.len() >= BUSY_SEGMENTS_MIN;
             for segment in &segments {
                 let small = if is_busy { snapshot.small_segment(segment)? } else { None };
@@ -95,13 +105,13 @@ impl<'c> StoreView<'c> {
             }
         }
         if let Some(overlay) = overlay {
-            view.lay_over(overlay)?;
+            view.apply_overlay(overlay)?;
         }
         Ok(view)
     }
 
     /// Adds what is newer than the file, and leaves out what it replaces.
-    fn lay_over(&mut self, overlay: &Overlay) -> Result<(), IndexError> {
+    fn apply_overlay(&mut self, overlay: &Overlay) -> Result<(), IndexError> {
         if let Some(num) = self.num {
             for memory in overlay.cards.keys() {
                 let old = note_rows::note(self.snapshot.connection, num, *memory)?;
@@ -112,10 +122,7 @@ impl<'c> StoreView<'c> {
             }
         }
         self.totals.add(&overlay.totals);
-        let counts = overlay.segment.columns.counts();
-        let lists = Lists::InMemory(Arc::clone(&overlay.segment));
-        let (is_foreign, live) = (overlay.segment.is_foreign(), Bits::all(counts[0]));
-        self.segments.push(SegmentView { lists, counts, is_foreign, live });
+        self.segments.push(SegmentView::in_memory(Arc::clone(&overlay.segment)));
         self.newer.clone_from(&overlay.cards);
         self.reached = overlay.reached;
         Ok(())
@@ -142,18 +149,23 @@ impl<'c> StoreView<'c> {
         &self,
         mut work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
     ) -> Result<(), IndexError> {
-        let mut goes_on = true;
+        let mut wants_more = true;
         if let Some(num) = self.num {
+            let mut count = 0;
             note_rows::each_note(self.snapshot.connection, num, |memory, card| {
+                count += 1;
                 if !self.newer.contains_key(&memory) {
-                    goes_on = work(memory, card)?;
+                    wants_more = work(memory, card)?;
                 }
-                Ok(goes_on)
+                Ok(wants_more)
             })?;
+            if wants_more && count != self.stored_count {
+                return Err(IndexError::Damaged);
+            }
         }
         for (memory, card) in &self.newer {
-            let Some(card) = card.as_ref().filter(|_| goes_on) else { continue };
-            goes_on = work(*memory, card)?;
+            let Some(card) = card.as_ref().filter(|_| wants_more) else { continue };
+            wants_more = work(*memory, card)?;
         }
         Ok(())
     }
@@ -197,10 +209,17 @@ impl<'c> SegmentView<'c> {
         let [count, ..] = row.counts;
         let mut live = Bits::all(count);
         if row.dead > 0 {
-            live.subtract(&rows::dead(snapshot.connection, row.id, count)?);
+            live.subtract(&rows::dead(snapshot.connection, row)?);
         }
         let lists = Lists::Stored(snapshot, row.id);
         Ok(Self { lists, counts: row.counts, is_foreign: row.is_foreign, live })
+    }
+
+    /// Returns a segment of which every memory is alive.
+    pub(crate) fn in_memory(segment: Arc<Segment>) -> Self {
+        let (counts, is_foreign) = (segment.columns.counts(), segment.is_foreign());
+        let live = Bits::all(counts[0]);
+        Self { lists: Lists::InMemory(segment), counts, is_foreign, live }
     }
 
     /// Leaves out the memories with a term from now on.
@@ -348,13 +367,14 @@ impl<'c> SegmentView<'c> {
         match &self.lists {
             Lists::InMemory(segment) => segment.blocks.iter().try_for_each(read_block),
             Lists::Stored(snapshot, id) => {
-                let mut after: Option<Vec<u8>> = None;
+                let mut after: Option<Block> = None;
                 loop {
-                    let blocks =
-                        rows::blocks_after(snapshot.connection, *id, after.as_deref(), 64)?;
-                    let Some(last) = blocks.last() else { return Ok(()) };
-                    after = Some(last.first.clone());
+                    let blocks = rows::blocks_after(snapshot.connection, *id, after.as_ref(), 64)?;
                     blocks.iter().try_for_each(&mut read_block)?;
+                    after = blocks.into_iter().next_back();
+                    if after.is_none() {
+                        return Ok(());
+                    }
                 }
             }
         }

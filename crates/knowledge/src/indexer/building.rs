@@ -15,15 +15,16 @@ use quipu_core::backend::{MemoryQuery, Reader};
 use quipu_core::model::{Directory, MemoryId, StoreId, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
-use super::{ATTEMPTS_MAX, CaughtUp, Indexer, Progress, batch, newest, read_memories};
+use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer, batch, newest, read_memories};
 use crate::card::Card;
 use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, note, store_row};
 
-/// So many memories, and so much text, are taken in at once.
+/// Limits of one batch, in memories and in bytes of text: a batch is held in memory as a whole.
 const BATCH_MEMORIES_MAX: usize = 4_096;
 const BATCH_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// So many memories that changed are taken in at once: they are as long as they may be.
+/// The limit for memories that changed. Their sizes are not known in advance, so each may be as long as a
+/// memory can be.
 const FEED_BATCH_MEMORIES_MAX: usize = 1_000;
 
 /// How many memories are listed at once.
@@ -33,7 +34,7 @@ const PAGE: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Who does what takes long.
+/// The holder of the lock for long-running work.
 pub(super) enum Lock {
     /// This process, for as long as it has this.
     Mine(Option<File>),
@@ -53,15 +54,25 @@ struct Head {
 
 impl Indexer {
     /// Brings the index of a store to the present. One process does so at a time; others wait.
-    pub(super) fn build(&self, store: StoreId, progress: Progress<'_>) -> Result<CaughtUp, Error> {
+    pub(super) fn build(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
+        if attempt.is_blocked() {
+            return self.build_in_memory(store, attempt);
+        }
         let deadline = Instant::now() + TIMEOUT;
-        let goal = self.engine.read(|reader| reader.changed_at(store))?;
+        // Whoever has the lock may be building another store, and may take long.
+        let mut is_large = false;
         loop {
             if let Lock::Mine(_lock) = self.try_lock() {
                 let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-                return self.build_alone(store, progress);
+                return self.build_alone(store, attempt);
             }
-            if self.cursor(store)?.at >= goal {
+            if !is_large {
+                match self.build_in_memory(store, attempt)? {
+                    CaughtUp::Behind => is_large = true,
+                    built @ (CaughtUp::Stored | CaughtUp::InMemory(..)) => return Ok(built),
+                }
+            }
+            if self.is_reached(store)? {
                 return Ok(CaughtUp::Stored);
             }
             if Instant::now() >= deadline {
@@ -71,7 +82,7 @@ impl Indexer {
                 )
                 .with_hint("try again in a while; reading by path works meanwhile"));
             }
-            progress(0.0)?;
+            (attempt.progress)(0.0)?;
             thread::sleep(PAUSE);
         }
     }
@@ -90,13 +101,19 @@ impl Indexer {
         }
     }
 
-    fn build_alone(&self, store: StoreId, progress: Progress<'_>) -> Result<CaughtUp, Error> {
+    fn build_alone(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
         for _ in 0..ATTEMPTS_MAX {
-            let from = self.cursor(store)?;
-            match self.build_from(store, from, progress) {
+            let from = self.registered(store, attempt)?;
+            if attempt.is_blocked() {
+                return self.build_in_memory(store, attempt);
+            }
+            match self.build_from(store, from, attempt) {
                 Ok(Applied::Done) => return Ok(CaughtUp::Stored),
                 Ok(Applied::Outdated) | Err(IndexError::Damaged) => {}
-                Err(IndexError::NotWritable(_)) => return self.build_in_memory(store, from),
+                Err(IndexError::NotWritable(_)) => {
+                    attempt.note_blocked();
+                    return self.build_in_memory(store, attempt);
+                }
                 Err(error) => return Err(error.into_error()),
             }
         }
@@ -107,13 +124,13 @@ impl Indexer {
         &self,
         store: StoreId,
         from: Cursor,
-        progress: Progress<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<Applied, IndexError> {
         let (to, heads) =
             self.engine.read(|reader| Ok((newest(reader)?, heads(reader, store)?)))?;
         let (outdated, gone) = self.compare(store, &heads)?;
         let batches = batches(&outdated);
-        self.take_in_batches(store, (&batches, gone), (from, to), progress)
+        self.take_in_batches(store, (&batches, gone), (from, to), attempt)
     }
 
     /// Takes memories in that changed, and brings the index from one place to another.
@@ -122,28 +139,29 @@ impl Indexer {
         store: StoreId,
         memories: &[MemoryId],
         places: (Cursor, Cursor),
-        progress: Progress<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<Applied, IndexError> {
         let batches: Vec<_> =
             memories.chunks(FEED_BATCH_MEMORIES_MAX).map(<[MemoryId]>::to_vec).collect();
-        self.take_in_batches(store, (&batches, Vec::new()), places, progress)
+        self.take_in_batches(store, (&batches, Vec::new()), places, attempt)
     }
 
     /// Takes memories in, some at a time, and then says that the index has come to its new place.
     ///
     /// Each batch is read at that place or later, so nothing is missing at the end; what changes
-    /// meanwhile is taken in once more by whoever searches next.
+    /// meanwhile is indexed again by the next search. Holding one snapshot for the whole build would be
+    /// simpler, but would keep the backend from reclaiming anything for minutes.
     fn take_in_batches(
         &self,
         store: StoreId,
         (batches, gone): (&[Vec<MemoryId>], Vec<MemoryId>),
         (from, to): (Cursor, Cursor),
-        progress: Progress<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<Applied, IndexError> {
         let all: usize = batches.iter().map(Vec::len).sum();
         let mut done = 0;
         for ids in batches {
-            progress(share(done, all))?;
+            (attempt.progress)(share(done, all))?;
             done += ids.len();
             let (read_at, batch) = self.batch_of(store, ids, Vec::new())?;
             let applied = self.file.write(|connection| {
@@ -162,11 +180,14 @@ impl Indexer {
     }
 
     /// Returns everything that the index lacks, if that is not too much.
-    fn build_in_memory(&self, store: StoreId, from: Cursor) -> Result<CaughtUp, Error> {
+    fn build_in_memory(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
+        let from = self.cursor(store)?;
         let (to, heads) =
             self.engine.read(|reader| Ok((newest(reader)?, heads(reader, store)?)))?;
-        let in_memory = |batch: &Batch| CaughtUp::InMemory(from, Box::new(batch.overlay(to.at)));
         let (outdated, gone) = self.compare(store, &heads).map_err(IndexError::into_error)?;
+        let size_bytes = outdated.iter().map(|(_, size_bytes)| size_bytes).sum();
+        let in_memory =
+            |batch: &Batch| attempt.in_memory(from, size_bytes, || batch.overlay(to.at));
         match batches(&outdated).as_slice() {
             [] => Ok(in_memory(&batch(&[], gone))),
             [ids] => Ok(in_memory(&self.batch_of(store, ids, gone)?.1)),
@@ -195,9 +216,8 @@ impl Indexer {
     ) -> Result<(Vec<MemorySize>, Vec<MemoryId>), IndexError> {
         self.file.read(|snapshot| {
             let all = || heads.iter().map(|head| (head.memory, head.size_bytes)).collect();
-            let Some(row) = store_row(snapshot.connection, store)? else {
-                return Ok((all(), Vec::new()));
-            };
+            let row = store_row(snapshot.connection, store)?.filter(|row| !row.is_removed());
+            let Some(row) = row else { return Ok((all(), Vec::new())) };
             let mut outdated = Vec::new();
             for head in heads {
                 let known = note(snapshot.connection, row.num, head.memory)?;

@@ -13,21 +13,30 @@ use rusqlite::Connection;
 use super::{Indexer, batch, read_memories};
 use crate::index::{Applied, INDEX_FILE, IndexError, remove_store, scrub, store_row};
 
-/// How long to wait for searches that still use the log, and how long to pause in between.
-const READERS_TIMEOUT: Duration = Duration::from_secs(30);
-const READERS_PAUSE: Duration = Duration::from_millis(5);
+/// How long to wait for readers of the log and for other writers, and how long to pause between attempts.
+/// After that the whole index is removed: it can be rebuilt, and a process that was stopped in the
+/// middle of a search must not keep redacted text on the disk.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Derived for Indexer {
     fn erase(&self, pending: &[PendingErasure]) -> Result<Erasure, Error> {
-        match self.try_to_erase(pending) {
-            Ok(scanned) => Ok(Erasure { scanned: vec![scanned], ..Erasure::default() }),
-            // The index can be made again, but what is in it must go. Where nothing can be written,
-            // a file can still be removed.
-            Err(IndexError::NotWritable(_) | IndexError::Damaged) => {
-                self.file.discard()?;
-                Ok(Erasure::default())
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            match self.try_to_erase(pending) {
+                Ok(scanned) => return Ok(Erasure { scanned: vec![scanned], ..Erasure::default() }),
+                // Mostly another process that takes much in, and making everything again would take
+                // longer than it does.
+                Err(IndexError::NotWritable(error))
+                    if *error.kind() == ErrorKind::StorageBusy && Instant::now() < deadline => {}
+                // The index can be made again, but what is in it must go. Where nothing can be
+                // written, a file can still be removed.
+                Err(IndexError::NotWritable(_) | IndexError::Damaged) => {
+                    self.file.discard()?;
+                    return Ok(Erasure::default());
+                }
+                Err(error) => return Err(error.into_error()),
             }
-            Err(error) => Err(error.into_error()),
         }
     }
 }
@@ -51,7 +60,9 @@ impl Indexer {
     /// The index may be behind, and hold a redacted version as what a memory is. Bringing it to the
     /// present would take long where much was written, so these memories alone are brought there.
     fn scrub(&self, store: StoreId, memories: &[MemoryId]) -> Result<(), IndexError> {
-        if !self.engine.read(|reader| Ok(reader.store(store)?.is_some()))? {
+        let row = self.file.read(|snapshot| store_row(snapshot.connection, store))?;
+        let is_left_over = row.is_some_and(|row| row.is_removed());
+        if is_left_over || !self.engine.read(|reader| Ok(reader.store(store)?.is_some()))? {
             return remove_store(&self.file, store);
         }
         self.file.write(|connection| {
@@ -75,7 +86,6 @@ impl Indexer {
 
     /// Clears every byte of the file that belongs to no row, and empties the log.
     fn clear_unused(&self) -> Result<(), IndexError> {
-        let deadline = Instant::now() + READERS_TIMEOUT;
         self.file.write(|connection| match quipu_pages::scan(connection)? {
             Remains::InPages(pages) => {
                 let pages: BTreeSet<_> = pages.into_iter().collect();
@@ -84,6 +94,8 @@ impl Indexer {
             // Nobody can tell what is left, so nothing may be.
             Remains::Elsewhere => Err(IndexError::Damaged),
         })?;
+        // Only what is waited for counts, not the work before: that may take long on a slow disk.
+        let deadline = Instant::now() + TIMEOUT;
         self.file.with_writable(|connection| empty_log(connection, deadline))
     }
 }
@@ -96,11 +108,11 @@ fn empty_log(connection: &Connection, deadline: Instant) -> Result<(), IndexErro
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(IndexError::Failed(Error::new(
+            return Err(IndexError::NotWritable(Error::new(
                 ErrorKind::StorageBusy,
                 "a search still reads the old index",
             )));
         }
-        thread::sleep(READERS_PAUSE);
+        thread::sleep(PAUSE);
     }
 }

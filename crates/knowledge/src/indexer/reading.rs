@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use quipu_core::backend::Reader;
-use quipu_core::model::{StoreId, Timestamp};
+use quipu_core::model::StoreId;
 use quipu_core::{Engine, Error};
 
-use super::{ATTEMPTS_MAX, CaughtUp, Indexer};
-use crate::index::{Cursor, IndexError, Overlay, Snapshot, StoreView, store_row};
+use super::freshness::{Feed, Goal, Relation};
+use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer};
+use crate::index::{Cursor, IndexError, Overlay, Snapshot, StoreRow, StoreView, store_row};
 use crate::lookup::Lookup;
 
 /// What the file of the index lacks.
@@ -18,6 +19,9 @@ struct Missing {
     /// Stores of which more is missing than can be searched in memory.
     behind: Vec<StoreId>,
 }
+
+/// A store that is searched, what is needed of its index, and what the index knows of it.
+type Wanted = (StoreId, Goal, Option<StoreRow>);
 
 /// How a reading of the file went.
 enum Read<T> {
@@ -38,39 +42,15 @@ impl Indexer {
         engine.require_blocking()?;
         let goals = engine.read(|reader| goals(reader, stores))?;
         let mut missing = Missing::default();
+        let attempt = Attempt::new(&|_| Ok(()));
         for _ in 0..ATTEMPTS_MAX {
-            let read = self.file.read(|snapshot| {
-                let mut views = HashMap::new();
-                let mut outdated = Vec::new();
-                for &(store, goal) in &goals {
-                    match view(snapshot, store, goal, &missing)? {
-                        Some(view) => drop(views.insert(store, view)),
-                        None => outdated.push(store),
-                    }
-                }
-                if !outdated.is_empty() {
-                    return Ok(Read::Outdated(outdated));
-                }
-                // The canonical rows are read after the index was, so nothing in the index is newer.
-                let is_behind = !missing.behind.is_empty();
-                let is_damaged = Cell::new(false);
-                let worked = engine.read(|reader| {
-                    let mut lookup = Lookup::new(reader, &views);
-                    lookup.is_behind = is_behind;
-                    let worked = work(&lookup);
-                    is_damaged.set(lookup.is_damaged());
-                    worked
-                });
-                match worked {
-                    Err(_) if is_damaged.get() => Err(IndexError::Damaged),
-                    worked => Ok(Read::Done(worked?)),
-                }
-            });
+            let read =
+                self.file.read(|snapshot| read_once(engine, snapshot, (&goals, &missing), &work));
             match read {
                 Ok(Read::Done(worked)) => return Ok(worked),
                 Ok(Read::Outdated(outdated)) => {
                     for store in outdated {
-                        self.complete(store, &mut missing)?;
+                        self.complete(store, &attempt, &mut missing)?;
                     }
                 }
                 // The file is empty now.
@@ -81,8 +61,13 @@ impl Indexer {
         Err(IndexError::Outdated.into_error())
     }
 
-    fn complete(&self, store: StoreId, missing: &mut Missing) -> Result<(), Error> {
-        match self.catch_up(store)? {
+    fn complete(
+        &self,
+        store: StoreId,
+        attempt: &Attempt<'_>,
+        missing: &mut Missing,
+    ) -> Result<(), Error> {
+        match self.catch_up(store, attempt)? {
             CaughtUp::Stored => {}
             CaughtUp::InMemory(from, overlay) => {
                 missing.overlays.insert(store, (from, *overlay));
@@ -93,33 +78,99 @@ impl Indexer {
     }
 }
 
-/// Returns when each of the stores last changed that exist.
-fn goals(reader: &dyn Reader, stores: &[StoreId]) -> Result<Vec<(StoreId, Timestamp)>, Error> {
+/// Runs `work` on one state of the index, if that state holds everything that is needed.
+fn read_once<T>(
+    engine: &Engine,
+    snapshot: Snapshot<'_>,
+    (goals, missing): (&[(StoreId, Goal)], &Missing),
+    work: impl Fn(&Lookup<'_>) -> Result<T, Error>,
+) -> Result<Read<T>, IndexError> {
+    let mut wanted = Vec::with_capacity(goals.len());
+    for &(store, goal) in goals {
+        let row = store_row(snapshot.connection, store)?;
+        // The remaining rows of a store that is being removed are not part of any index.
+        wanted.push((store, goal, row.filter(|row| !row.is_removed())));
+    }
+    let is_damaged = Cell::new(false);
+    // The canonical rows are read after the index was, so nothing in the index is newer.
+    let worked = engine.read(|reader| {
+        let outdated = outdated(reader, &wanted, missing)?;
+        if !outdated.is_empty() {
+            return Ok(Read::Outdated(outdated));
+        }
+        let views = views(snapshot, &wanted, missing).map_err(|error| {
+            is_damaged.set(matches!(error, IndexError::Damaged));
+            error.into_error()
+        })?;
+        let mut lookup = Lookup::new(reader, &views);
+        lookup.is_behind = !missing.behind.is_empty();
+        let worked = work(&lookup);
+        is_damaged.set(lookup.is_damaged());
+        worked.map(Read::Done)
+    });
+    match worked {
+        Err(_) if is_damaged.get() => Err(IndexError::Damaged),
+        worked => Ok(worked?),
+    }
+}
+
+/// Returns what is needed of the indexes of the stores that exist.
+fn goals(reader: &dyn Reader, stores: &[StoreId]) -> Result<Vec<(StoreId, Goal)>, Error> {
     let mut goals = Vec::with_capacity(stores.len());
     for &store in stores {
         if reader.store(store)?.is_some() {
-            goals.push((store, reader.changed_at(store)?));
+            goals.push((store, Goal { changed_at: reader.changed_at(store)? }));
         }
     }
     Ok(goals)
 }
 
-/// Returns the index of a store as it was at a moment or later; `None` if it is not there.
-fn view<'c>(
-    snapshot: Snapshot<'c>,
-    store: StoreId,
-    goal: Timestamp,
+fn cursor(row: Option<&StoreRow>) -> Cursor {
+    row.map_or(Cursor::START, |row| row.cursor)
+}
+
+/// Returns what completes the index of a store, if it was made for the state that the index is in.
+fn overlay(missing: &Missing, store: StoreId, cursor: Cursor) -> Option<&Overlay> {
+    let (from, overlay) = missing.overlays.get(&store)?;
+    (*from == cursor).then_some(overlay)
+}
+
+/// Returns the stores of which the index lacks something.
+fn outdated(
+    reader: &dyn Reader,
+    wanted: &[Wanted],
     missing: &Missing,
-) -> Result<Option<StoreView<'c>>, IndexError> {
-    let row = store_row(snapshot.connection, store)?;
-    let cursor = row.map_or(Cursor::START, |row| row.cursor);
-    if cursor.at >= goal || missing.behind.contains(&store) {
-        return StoreView::new(snapshot, store, row.as_ref(), None).map(Some);
-    }
-    match missing.overlays.get(&store) {
-        Some((from, overlay)) if *from == cursor => {
-            StoreView::new(snapshot, store, row.as_ref(), Some(overlay)).map(Some)
+) -> Result<Vec<StoreId>, Error> {
+    let feed = Feed::read(reader)?;
+    // Stores that were brought to the present together have the same place.
+    let mut relations: HashMap<Cursor, Relation> = HashMap::new();
+    let mut outdated = Vec::new();
+    for (store, goal, row) in wanted {
+        let cursor = cursor(row.as_ref());
+        if missing.behind.contains(store) || overlay(missing, *store, cursor).is_some() {
+            continue;
         }
-        Some(_) | None => Ok(None),
+        let relation = match relations.get(&cursor) {
+            Some(known) => *known,
+            None => feed.relation(reader, cursor)?,
+        };
+        relations.insert(cursor, relation);
+        if !goal.is_reached(cursor, relation) {
+            outdated.push(*store);
+        }
     }
+    Ok(outdated)
+}
+
+fn views<'c>(
+    snapshot: Snapshot<'c>,
+    wanted: &[Wanted],
+    missing: &Missing,
+) -> Result<HashMap<StoreId, StoreView<'c>>, IndexError> {
+    let mut views = HashMap::with_capacity(wanted.len());
+    for (store, _, row) in wanted {
+        let overlay = overlay(missing, *store, cursor(row.as_ref()));
+        views.insert(*store, StoreView::new(snapshot, *store, row.as_ref(), overlay)?);
+    }
+    Ok(views)
 }

@@ -7,7 +7,8 @@ use quipu_core::backend::{Archived, Sequence, Span, StoreQuery};
 use quipu_core::model::StoreId;
 
 use super::building::Lock;
-use super::{CaughtUp, Indexer};
+use super::freshness::{Feed, Goal};
+use super::{Attempt, CaughtUp, Indexer};
 use crate::index::{self, IndexError};
 
 /// How many stores are listed at once.
@@ -29,18 +30,32 @@ impl Indexer {
             Some(stores) => stores,
             None => self.all_stores()?,
         };
+        let attempt = Attempt::new(&|_| Ok(()));
         for store in stores {
-            // A store may be deleted meanwhile.
-            let changed_at = self.engine.read(|reader| reader.changed_at(store))?;
-            if self.cursor(store)?.at < changed_at
-                && matches!(self.catch_up(store)?, CaughtUp::Stored)
+            if self.is_reached(store)?
+                || matches!(self.catch_up(store, &attempt)?, CaughtUp::Stored)
             {
+                // Whoever searches brings the index to the present too, and leaves the merging to
+                // this.
                 self.tidy(store)?;
             }
         }
         self.checkpoint()?;
         self.followed.store(newest.0, Ordering::Relaxed);
         Ok(newest)
+    }
+
+    /// Returns whether the index of a store holds everything; it does if the store is deleted.
+    pub(super) fn is_reached(&self, store: StoreId) -> Result<bool, Error> {
+        let cursor = self.cursor(store)?;
+        self.engine.read(|reader| {
+            if reader.store(store)?.is_none() {
+                return Ok(true);
+            }
+            let relation = Feed::read(reader)?.relation(reader, cursor)?;
+            let goal = Goal { changed_at: reader.changed_at(store)? };
+            Ok(goal.is_reached(cursor, relation))
+        })
     }
 
     /// Returns how far this process has followed the feed.
@@ -89,8 +104,11 @@ impl Indexer {
 
     /// Merges what is due in a store, unless another process does such work.
     pub(crate) fn tidy(&self, store: StoreId) -> Result<(), Error> {
+        let Some(row) = self.row(store)?.filter(|row| !row.is_removed()) else { return Ok(()) };
+        if !self.read_file(|connection| index::is_due(connection, row.num))? {
+            return Ok(());
+        }
         let Lock::Mine(_lock) = self.try_lock() else { return Ok(()) };
-        let Some(row) = self.row(store)? else { return Ok(()) };
         loop {
             match index::upkeep_step(&self.file, row.num) {
                 Ok(true) => {}

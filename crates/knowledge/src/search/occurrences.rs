@@ -186,7 +186,9 @@ fn adjacent(
                 found.push((doc, sum));
             }
         }
-        doc += 1;
+        // The last number there is has no document behind it; only a damaged list names it.
+        let Some(next) = doc.checked_add(1) else { break };
+        doc = next;
     }
     Ok(found)
 }

@@ -37,7 +37,7 @@ pub(super) struct Relaxed {
     pub(super) constraints: Vec<Clause>,
 }
 
-/// So many pieces of words are looked for, besides the words themselves.
+/// The maximum number of pieces of words that are looked for besides the words themselves.
 const PIECES_MAX: usize = 128;
 
 impl Plan {

@@ -5,6 +5,10 @@
 //! counts more than one that many have. Every selected document is scored, and the statistics are those
 //! of exactly the stores that are searched, so a score depends on nothing else: not on other stores, not
 //! on the segments that the documents happen to be in, and not on dead documents.
+//!
+//! Statistics per segment would be cheaper to keep, and wrong: the same note would rank differently
+//! after a merge. Stopping early at the newest matches would be faster, and hides the best answer
+//! whenever it is old.
 
 use std::cmp::Ordering;
 
@@ -108,7 +112,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok(Ranked { hits, total })
     }
 
-    /// Adds what a phrase is worth to the scores of the candidates that have it.
+    /// Adds the contribution of a phrase to the scores of the candidates that have it.
     fn score(
         &self,
         phrase: PhraseId,
@@ -119,7 +123,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
             lists.push(segment.occurrences(phrase)?);
         }
         let having: usize = lists.iter().map(|list| list.len()).sum();
-        let worth = self.worth(having);
+        let idf = self.inverse_frequency(having);
         let mean = self.mean_length();
         for (number, list) in lists.iter().enumerate() {
             let start = starts.get(number).copied().unwrap_or_default();
@@ -140,15 +144,18 @@ impl<'v, 'c> Ranking<'v, 'c> {
                 let length = f64::from(lengths.get(candidate.doc)?);
                 let weight = f64::from(weight);
                 let norm = K1 * (1.0 - B + B * length / mean);
-                candidate.score += worth * weight * (K1 + 1.0) / (weight + norm);
+                candidate.score += idf * weight * (K1 + 1.0) / (weight + norm);
             }
         }
         Ok(())
     }
 
-    /// Returns what a phrase is worth that this number of documents have. It never falls to zero: a
+    /// Returns the inverse document frequency of a phrase that this many documents have.
+    ///
+    /// The `1 +` keeps it above zero. The classic formula is negative for a word of more than half of
+    /// the documents, and clamping it to zero, as FTS5 does, makes such a word count for nothing: a
     /// word that most documents have still tells those that have it from those that do not.
-    fn worth(&self, having: usize) -> f64 {
+    fn inverse_frequency(&self, having: usize) -> f64 {
         let all = number(self.totals.count(self.space));
         let having = number(u64::try_from(having).unwrap_or(u64::MAX)).min(all);
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()

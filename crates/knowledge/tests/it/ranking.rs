@@ -1,14 +1,23 @@
 //! Scores are what the formula says, computed once more in the simplest way.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use proptest::prelude::*;
-use quipu_knowledge::SearchRequest;
+use quipu_core::Engine;
+use quipu_core::engine::Precondition;
+use quipu_core::model::{Actor, Content, MemoryPath, PrincipalName, StoreId};
+use quipu_knowledge::{INDEX_FILE, Knowledge, SearchRequest};
 use quipu_testkit::InMemoryBackend;
-use quipu_testkit::knowledge::Library;
+use quipu_testkit::knowledge::{Library, new_store};
 
-/// Words that are their own stems and have no other forms, so that only fields and counts matter.
-const WORDS: [&str; 6] = ["tea", "cup", "pot", "milk", "salt", "corn"];
+/// Words that are their own stems and have no other forms, so that only fields and counts matter. The
+/// last two begin alike, and none begins with another.
+const WORDS: [&str; 6] = ["tea", "cup", "pot", "milk", "cord", "corn"];
+
+/// What the last two words begin with.
+const PREFIX: &str = "cor";
 
 /// A note: its heading, which is its title too, and the words of its text.
 #[derive(Clone, Debug)]
@@ -22,103 +31,289 @@ fn text() -> impl Strategy<Value = Text> {
     (words(1..3), words(0..30)).prop_map(|(heading, body)| Text { heading, body })
 }
 
-fn joined(words: &[usize], separator: &str) -> String {
+fn joined(words: &[usize]) -> String {
     let words: Vec<_> = words.iter().filter_map(|word| WORDS.get(*word).copied()).collect();
-    words.join(separator)
+    words.join(" ")
 }
 
 fn written(text: &Text) -> String {
-    format!("# {}\n\n{}\n", joined(&text.heading, " "), joined(&text.body, " "))
+    format!("# {}\n\n{}\n", joined(&text.heading), joined(&text.body))
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+enum Query {
+    Word(usize),
+    Phrase(usize, usize),
+    Prefix,
+    Path(usize),
+    All(Vec<Query>),
+    Any(Vec<Query>),
+    Without(Box<Query>, Box<Query>),
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let word = || 0..WORDS.len();
+    let leaf = prop_oneof![
+        4 => word().prop_map(Query::Word),
+        3 => (word(), word()).prop_map(|(first, second)| Query::Phrase(first, second)),
+        1 => Just(Query::Prefix),
+        1 => (0..2_usize).prop_map(Query::Path),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let several = || prop::collection::vec(inner.clone(), 2..4);
+        prop_oneof![
+            several().prop_map(Query::All),
+            several().prop_map(Query::Any),
+            (inner.clone(), inner.clone())
+                .prop_map(|(with, without)| Query::Without(Box::new(with), Box::new(without))),
+        ]
+    })
+}
+
+impl Query {
+    /// Returns the query as it is typed.
+    fn typed(&self) -> String {
+        let each = |parts: &[Self], operator: &str| {
+            let parts: Vec<_> = parts.iter().map(Self::typed).collect();
+            format!("({})", parts.join(operator))
+        };
+        match self {
+            Self::Word(word) => WORDS[*word].to_owned(),
+            Self::Phrase(first, second) => format!("\"{} {}\"", WORDS[*first], WORDS[*second]),
+            Self::Prefix => format!("{PREFIX}*"),
+            Self::Path(directory) => format!("path:/d{directory}"),
+            Self::All(parts) => each(parts, " AND "),
+            Self::Any(parts) => each(parts, " OR "),
+            Self::Without(with, without) => {
+                format!("({} AND NOT {})", with.typed(), without.typed())
+            }
+        }
+    }
+
+    /// Returns whether a note fits.
+    fn matches(&self, path: &str, text: &Text) -> bool {
+        match self {
+            Self::Word(_) | Self::Phrase(..) | Self::Prefix => self.weight(text) > 0.0,
+            Self::Path(directory) => path.starts_with(&format!("/d{directory}/")),
+            Self::All(parts) => parts.iter().all(|part| part.matches(path, text)),
+            Self::Any(parts) => parts.iter().any(|part| part.matches(path, text)),
+            Self::Without(with, without) => {
+                with.matches(path, text) && !without.matches(path, text)
+            }
+        }
+    }
+
+    /// Returns everything that makes a note a better answer.
+    fn leaves(&self) -> Vec<&Self> {
+        match self {
+            Self::Word(_) | Self::Phrase(..) | Self::Prefix => vec![self],
+            Self::Path(_) => Vec::new(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::leaves).collect(),
+            Self::Without(with, _) => with.leaves(),
+        }
+    }
+
+    /// Returns how much a leaf counts in a note: a heading is a title (6), a heading (2.5) and text
+    /// (1), and each of its words is among the note's fields (0.4, once), where nothing stands beside
+    /// anything.
+    fn weight(&self, text: &Text) -> f64 {
+        let all: Vec<usize> = text.heading.iter().chain(&text.body).copied().collect();
+        match self {
+            Self::Word(word) => {
+                let count = |words: &[usize]| number(words.iter().filter(|it| *it == word).count());
+                let in_fields = if text.heading.contains(word) { f64::from(0.4_f32) } else { 0.0 };
+                count(&text.heading) * 8.5 + count(&all) + in_fields
+            }
+            Self::Phrase(first, second) => {
+                let is_it = |pair: &&[usize]| **pair == [*first, *second];
+                let count = |words: &[usize]| number(words.windows(2).filter(is_it).count());
+                count(&text.heading) * 8.5 + count(&all)
+            }
+            Self::Prefix => {
+                let words = (0..WORDS.len()).filter(|word| WORDS[*word].starts_with(PREFIX));
+                words.map(|word| Self::Word(word).weight(text)).sum()
+            }
+            Self::Path(_) | Self::All(_) | Self::Any(_) | Self::Without(..) => 0.0,
+        }
+    }
 }
 
 fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).expect("there are few"))
 }
 
-/// How much a word counts in a note: a heading is a title (6), a heading (2.5) and text (1), and its
-/// words are in the note's fields (0.4, once).
-fn weight(text: &Text, word: usize) -> f64 {
-    let count = |words: &[usize]| number(words.iter().filter(|it| **it == word).count());
-    let in_fields = if text.heading.contains(&word) { f64::from(0.4_f32) } else { 0.0 };
-    count(&text.heading) * 9.5 + count(&text.body) + in_fields
-}
-
 fn length(text: &Text) -> f64 {
     number(text.heading.len() + text.body.len())
 }
 
-/// Returns the scores of the notes that have every word.
-fn scores(notes: &BTreeMap<String, Text>, words: &[usize]) -> Vec<(String, f64)> {
+/// A note by its store and its path.
+type Notes = BTreeMap<(usize, String), Text>;
+
+/// Returns the scores of the notes of some stores that fit.
+fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, String), f64> {
+    let notes: Vec<_> = notes.iter().filter(|((store, _), _)| stores.contains(store)).collect();
     let count = number(notes.len());
-    let mean = notes.values().map(length).sum::<f64>() / count;
-    let mut scored = Vec::new();
-    for (path, text) in notes {
-        if words.iter().any(|word| weight(text, *word) == 0.0) {
+    let mean = (notes.iter().map(|(_, text)| length(text)).sum::<f64>() / count).max(1.0);
+    let mut scored = BTreeMap::new();
+    for (place, text) in &notes {
+        if !query.matches(&place.1, text) {
             continue;
         }
-        let score = words.iter().map(|word| {
-            let having = notes.values().filter(|it| weight(it, *word) > 0.0).count();
-            let having = number(having);
-            let worth = (1.0 + (count - having + 0.5) / (having + 0.5)).ln();
-            let weight = weight(text, *word);
+        let score = query.leaves().into_iter().map(|leaf| {
+            let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
+            let idf = (1.0 + (count - having + 0.5) / (having + 0.5)).ln();
+            let weight = leaf.weight(text);
             let norm = 1.2 * (1.0 - 0.75 + 0.75 * length(text) / mean);
-            worth * weight * 2.2 / (weight + norm)
+            idf * weight * 2.2 / (weight + norm)
         });
-        scored.push((path.clone(), score.sum()));
+        scored.insert((*place).clone(), score.sum());
     }
     scored
 }
 
-/// Searches, and returns the hits with their scores.
-fn found(library: &Library, words: &[usize]) -> Vec<(String, f64)> {
-    // `AND` asks for every word and for nothing less.
-    let text = joined(words, " AND ");
-    let request = SearchRequest { limit: 500, ..SearchRequest::new(vec![library.store], text) };
-    let hits = library.engine.search(&request).expect("it searches").hits;
-    hits.into_iter().map(|hit| (hit.note.path.as_str().to_owned(), hit.score)).collect()
+/// Two stores, and the notes that are in them.
+struct Bench {
+    library: Library,
+    stores: [StoreId; 2],
+    notes: Notes,
+}
+
+/// Writes a text to a place of a store, or deletes what is there.
+type Step = (usize, usize, Option<Text>);
+
+fn step() -> impl Strategy<Value = Step> {
+    (0..2_usize, 0..12_usize, prop::option::weighted(0.85, text()))
+}
+
+impl Bench {
+    fn new() -> Self {
+        let library = Library::new(Arc::new(InMemoryBackend::default()));
+        let other = new_store(&library.engine, "other");
+        let stores = [library.store, other];
+        Self { library, stores, notes: BTreeMap::new() }
+    }
+
+    fn apply(&mut self, (store, place, text): &Step) {
+        let path = format!("/d{}/{place}.md", place % 2);
+        let at = MemoryPath::parse(&path).expect("a path");
+        let engine: &Engine = &self.library.engine;
+        let actor = Actor::User(PrincipalName::from_host("ada"));
+        match text {
+            Some(text) => {
+                let content = Content::new(written(text)).expect("a text");
+                let target = (&at, &content);
+                let put = engine.put(&actor, self.stores[*store], target, Precondition::None);
+                put.expect("it is written");
+                self.notes.insert((*store, path), text.clone());
+            }
+            None if self.notes.remove(&(*store, path)).is_some() => {
+                engine.delete_at(&actor, self.stores[*store], &at).expect("it is deleted");
+            }
+            None => {}
+        }
+    }
+
+    /// Fails unless a query finds exactly what it should, with the right scores and in their order.
+    fn compare(
+        &self,
+        knowledge: &Knowledge,
+        searched: &[usize],
+        query: &Query,
+    ) -> Result<(), TestCaseError> {
+        let stores = searched.iter().map(|store| self.stores[*store]).collect();
+        let request = SearchRequest { limit: 500, ..SearchRequest::new(stores, query.typed()) };
+        let page = knowledge.search(&request).expect("it searches");
+        prop_assert!(!page.is_behind);
+        let mut expected = scores(&self.notes, searched, query);
+        prop_assert_eq!(page.hits.len(), expected.len(), "{}", query.typed());
+        prop_assert!(page.hits.is_sorted_by(|left, right| left.score >= right.score));
+        for hit in &page.hits {
+            let store = self.stores.iter().position(|store| *store == hit.note.store);
+            let place = (store.expect("a store"), hit.note.path.as_str().to_owned());
+            let wanted = expected.remove(&place).expect("it fits");
+            let is_near = (hit.score - wanted).abs() < 1e-5 * wanted.max(1.0);
+            prop_assert!(is_near, "{}: {place:?} {} {wanted}", query.typed(), hit.score);
+        }
+        Ok(())
+    }
+
+    fn compare_all(&self, knowledge: &Knowledge, queries: &[Query]) -> Result<(), TestCaseError> {
+        for query in queries {
+            for searched in [&[0][..], &[1], &[0, 1]] {
+                self.compare(knowledge, searched, query)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 20,
+        cases: 24,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
-    /// The statistics are those of the notes that live, however they came to be what they are.
+    /// The statistics are those of the notes that live in the stores that are searched, however they
+    /// came to be what they are: in one segment or many, merged or not, on the disk or in memory.
     #[test]
     fn scores_are_exact(
-        steps in prop::collection::vec((0..12_usize, prop::option::weighted(0.85, text())), 1..60),
-        queries in prop::collection::vec(prop::collection::vec(0..WORDS.len(), 1..4), 1..4),
+        steps in prop::collection::vec(step(), 1..80),
+        later in prop::collection::vec(step(), 0..6),
+        queries in prop::collection::vec(query(), 1..6),
+        pause in 1..9_usize,
     ) {
-        let library = Library::new(std::sync::Arc::new(InMemoryBackend::default()));
-        let mut notes = BTreeMap::new();
-        for (number, (place, text)) in steps.into_iter().enumerate() {
-            let path = format!("/{place}.md");
-            match text {
-                Some(text) => {
-                    library.put(&path, &written(&text));
-                    notes.insert(path, text);
-                }
-                None if notes.remove(&path).is_some() => library.delete(&path),
-                None => {}
-            }
-            if number % 3 == 0 {
-                library.engine.follow(None).unwrap();
+        let mut bench = Bench::new();
+        for (number, step) in steps.iter().enumerate() {
+            bench.apply(step);
+            if number % pause == 0 {
+                bench.library.engine.follow(None).expect("it follows");
             }
         }
-        for mut words in queries {
-            words.sort_unstable();
-            words.dedup();
-            let found = found(&library, &words);
-            let mut expected = scores(&notes, &words);
-            prop_assert_eq!(found.len(), expected.len());
-            prop_assert!(found.is_sorted_by(|(_, left), (_, right)| left >= right), "{found:?}");
-            for (path, score) in &found {
-                let place = expected.iter().position(|(it, _)| it == path).expect("it matches");
-                let (_, wanted) = expected.swap_remove(place);
-                prop_assert!((score - wanted).abs() < 1e-6, "{path}: {score}, not {wanted}");
-            }
+        bench.compare_all(&bench.library.engine, &queries)?;
+        let engine = bench.library.engine.engine().clone();
+        let nowhere = Knowledge::new(engine, Path::new("/nonexistent/quipu"));
+        bench.compare_all(&nowhere, &queries)?;
+        // From here on the file cannot be written, and what changes is laid over it.
+        let file = bench.library.directory.path().join(INDEX_FILE);
+        let holder = rusqlite::Connection::open(file).expect("it opens");
+        holder.execute_batch("BEGIN IMMEDIATE").expect("it begins");
+        for step in &later {
+            bench.apply(step);
         }
+        if later.len() % 3 == 0 {
+            bench.compare_all(&bench.library.engine, &queries[..1])?;
+        }
+        holder.execute_batch("ROLLBACK").expect("it ends");
+        bench.compare_all(&bench.library.engine, &queries)?;
+    }
+
+    /// Whatever happens in one store, not a bit of an answer about another one changes.
+    #[test]
+    fn no_store_changes_what_is_found_in_another(
+        steps in prop::collection::vec(step(), 1..40),
+        others in prop::collection::vec(step(), 1..40),
+        queries in prop::collection::vec(query(), 1..4),
+    ) {
+        let mut bench = Bench::new();
+        let answers = |bench: &Bench| -> Vec<Vec<(String, u64)>> {
+            let ask = |query: &Query| {
+                let store = vec![bench.stores[0]];
+                let request = SearchRequest { limit: 500, ..SearchRequest::new(store, query.typed()) };
+                let hits = bench.library.engine.search(&request).expect("it searches").hits;
+                hits.iter().map(|it| (it.note.path.to_string(), it.score.to_bits())).collect()
+            };
+            queries.iter().map(ask).collect()
+        };
+        for (_, place, text) in steps {
+            bench.apply(&(0, place, text));
+        }
+        let before = answers(&bench);
+        for (_, place, text) in others {
+            bench.apply(&(1, place, text));
+        }
+        bench.library.engine.follow(None).expect("it follows");
+        prop_assert_eq!(answers(&bench), before);
     }
 }

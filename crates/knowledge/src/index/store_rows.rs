@@ -1,0 +1,149 @@
+//! The rows of stores: how far the index of each has come.
+
+use quipu_core::backend::Sequence;
+use quipu_core::model::{Id as _, StoreId, Timestamp};
+use rusqlite::{Connection, Row, params};
+
+use super::codec::{Damaged, Input, put_varint};
+use super::error::IndexError;
+use super::rows::blob;
+use super::seal::Seal;
+use super::segment::Totals;
+
+/// A place in the feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Cursor {
+    pub(crate) sequence: Sequence,
+    /// The moment of the change with this sequence.
+    pub(crate) at: Timestamp,
+}
+
+impl Cursor {
+    /// The place before all changes.
+    pub(crate) const START: Self = Self { sequence: Sequence(0), at: Timestamp::MIN };
+}
+
+/// What the index knows of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoreRow {
+    pub(crate) id: StoreId,
+    /// Its number, which no other store ever has.
+    pub(crate) num: i64,
+    /// Every memory of the store is in the index as it was at this change.
+    pub(crate) cursor: Cursor,
+    /// Nothing that was read before this change may be added.
+    pub(crate) purged: Sequence,
+    pub(crate) totals: Totals,
+}
+
+impl StoreRow {
+    /// Nobody has read so late a change.
+    pub(crate) const REMOVED: Sequence = Sequence(i64::MAX as u64);
+
+    /// Returns the row of a store to which nothing can be added any more.
+    pub(crate) fn removed(&self) -> Self {
+        Self { purged: Self::REMOVED, cursor: Cursor::START, ..*self }
+    }
+
+    /// Returns whether the store is being removed.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.purged == Self::REMOVED
+    }
+}
+
+fn sequence(row: &Row<'_>, column: usize) -> Result<Sequence, IndexError> {
+    u64::try_from(row.get::<_, i64>(column)?).map(Sequence).ok().ok_or(IndexError::Damaged)
+}
+
+fn number(sequence: Sequence) -> i64 {
+    i64::try_from(sequence.0).unwrap_or(i64::MAX)
+}
+
+pub(super) fn totals_to_bytes(totals: &Totals) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in totals.counts.iter().chain(&totals.lengths) {
+        put_varint(&mut bytes, *number);
+    }
+    bytes
+}
+
+pub(super) fn totals_from_bytes(bytes: &[u8]) -> Result<Totals, Damaged> {
+    let mut input = Input::new(bytes);
+    let mut totals = Totals::default();
+    for number in totals.counts.iter_mut().chain(&mut totals.lengths) {
+        *number = input.varint()?;
+    }
+    Ok(totals)
+}
+
+/// Returns the seal of a row, to which its totals belong.
+fn seal(id: &[u8], num: i64, cursor: Cursor, purged: Sequence) -> Seal {
+    let seal = Seal::new("stores").with(id).with_number(num);
+    let seal = seal.with_number(number(cursor.sequence)).with_number(cursor.at.as_micros());
+    seal.with_number(number(purged))
+}
+
+/// Returns what the index knows of a store, if it knows it.
+pub(crate) fn store(connection: &Connection, id: StoreId) -> Result<Option<StoreRow>, IndexError> {
+    let sql = "SELECT num, sequence, at, purged, totals FROM stores WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let key = blob(id.bits());
+    let mut rows = statement.query([key])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let cursor = Cursor { sequence: sequence(row, 1)?, at: Timestamp::from_micros(row.get(2)?) };
+    let (num, purged) = (row.get(0)?, sequence(row, 3)?);
+    let sealed = row.get_ref(4)?.as_blob().ok().ok_or(IndexError::Damaged)?;
+    let totals = totals_from_bytes(seal(&key, num, cursor, purged).take_off(sealed)?)?;
+    Ok(Some(StoreRow { id, num, cursor, purged, totals }))
+}
+
+/// Adds a store that the index knows nothing of yet, to which nothing may be added that was read
+/// before the change `purged`.
+pub(crate) fn add_store(
+    connection: &Connection,
+    id: StoreId,
+    purged: Sequence,
+) -> Result<StoreRow, IndexError> {
+    // SQLite would give the number of the last store away again. Whoever still removes rows of a store
+    // by its number would then remove those of another one, or leave it some that are not its own.
+    let sql = "UPDATE numbers SET store = store + 1 RETURNING store";
+    let num = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    let row = StoreRow { id, num, cursor: Cursor::START, purged, totals: Totals::default() };
+    put_store(connection, &row)?;
+    Ok(row)
+}
+
+/// Adds what the index knows of a store, or replaces it.
+pub(crate) fn put_store(connection: &Connection, row: &StoreRow) -> Result<(), IndexError> {
+    let sql = "INSERT INTO stores (num, id, sequence, at, purged, totals)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (num) DO UPDATE SET
+            sequence = excluded.sequence, at = excluded.at, purged = excluded.purged,
+            totals = excluded.totals";
+    let key = blob(row.id.bits());
+    let seal = seal(&key, row.num, row.cursor, row.purged);
+    connection.prepare_cached(sql)?.execute(params![
+        row.num,
+        key,
+        number(row.cursor.sequence),
+        row.cursor.at.as_micros(),
+        number(row.purged),
+        seal.put_on(&totals_to_bytes(&row.totals)),
+    ])?;
+    Ok(())
+}
+
+/// Returns the change before which nothing may have been read that is added to a store.
+pub(crate) fn purged(connection: &Connection, num: i64) -> Result<Sequence, IndexError> {
+    let mut statement = connection.prepare_cached("SELECT purged FROM stores WHERE num = ?1")?;
+    let mut rows = statement.query([num])?;
+    match rows.next()? {
+        Some(row) => sequence(row, 0),
+        None => Err(IndexError::Outdated),
+    }
+}
+
+/// Removes the row of a store; its segments and notes are removed apart.
+pub(crate) fn remove_store(connection: &Connection, num: i64) -> Result<(), IndexError> {
+    connection.prepare_cached("DELETE FROM stores WHERE num = ?1")?.execute([num])?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+use quipu_core::engine::Remedy;
+use rusqlite::Connection;
+
+use super::*;
+use crate::fixture::Fixture;
+use crate::index::{BatchBuilder, IndexError, store_row};
+
+/// Puts something into the index that nobody has written, as a program with a mistake would.
+fn put_wrong(fixture: &Fixture, change: impl Fn(&mut Entry)) {
+    let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
+    let memory = fixture.knowledge.memory_at(fixture.store, &path, View::Full).unwrap();
+    let mut entry = Entry::read(&memory);
+    change(&mut entry);
+    let mut batch = BatchBuilder::default();
+    batch.add(entry.documents, entry.card.to_bytes());
+    let batch = batch.finish();
+    let written = fixture.knowledge.indexer.write_file(|connection: &Connection| {
+        let row = store_row(connection, fixture.store)?.ok_or(IndexError::Damaged)?;
+        batch.apply(connection, fixture.store, (row.cursor, row.cursor), row.cursor.sequence)
+    });
+    written.unwrap();
+}
+
+fn problems(fixture: &Fixture) -> Vec<String> {
+    let problems = fixture.knowledge.check().unwrap().problems;
+    assert!(problems.iter().all(|problem| problem.remedy == Remedy::Rebuild), "{problems:?}");
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+/// An index with `/a.md` and `/b.md` in which something of the first is wrong.
+fn assert_noticed(change: impl Fn(&mut Entry)) {
+    let fixture = Fixture::new();
+    fixture.put("/a.md", "# Tea\n\ngreen\n- [fact] hot #tag\n- part_of [[Drinks]]");
+    fixture.put("/b.md", "# Cups");
+    assert_eq!(fixture.find("green"), ["/a.md"]);
+    put_wrong(&fixture, |_| ());
+    assert_eq!(problems(&fixture), Vec::<String>::new());
+    put_wrong(&fixture, change);
+    let problems = problems(&fixture);
+    assert!(!problems.is_empty());
+    fixture.knowledge.rebuild().unwrap();
+    fixture.assert_sound();
+}
+
+#[test]
+fn a_wrong_card_is_noticed() {
+    assert_noticed(|entry| entry.card.title.push('s'));
+    assert_noticed(|entry| entry.card.names.push("sencha".to_owned()));
+    assert_noticed(|entry| entry.card.links.clear());
+}
+
+#[test]
+fn a_word_too_many_or_too_few_is_noticed() {
+    assert_noticed(|entry| drop(entry.documents.memory.words.pop()));
+    assert_noticed(|entry| {
+        let (_, field, _) = entry.documents.memory.words[0];
+        entry.documents.memory.words.push((b"mwsencha".to_vec(), field, 99));
+    });
+}
+
+#[test]
+fn a_word_in_another_place_is_noticed() {
+    assert_noticed(|entry| entry.documents.memory.words[0].2 += 50);
+}
+
+#[test]
+fn a_wrong_length_or_mark_is_noticed() {
+    assert_noticed(|entry| entry.documents.memory.length += 1);
+    assert_noticed(|entry| drop(entry.documents.memory.marks.pop()));
+}
+
+#[test]
+fn an_observation_or_relation_too_many_or_too_few_is_noticed() {
+    assert_noticed(|entry| entry.documents.observations.clear());
+    assert_noticed(|entry| entry.documents.relations.clear());
+    assert_noticed(|entry| {
+        let copy = entry.documents.observations[0].clone();
+        entry.documents.observations.push(copy);
+    });
+}
+
+#[test]
+fn wrong_totals_are_noticed() {
+    let fixture = Fixture::new();
+    fixture.put("/a.md", "tea");
+    fixture.find("tea");
+    let written = fixture.knowledge.indexer.write_file(|connection| {
+        let mut row = store_row(connection, fixture.store)?.ok_or(IndexError::Damaged)?;
+        row.totals.lengths[0] += 1;
+        crate::index::put_store(connection, &row)
+    });
+    written.unwrap();
+    assert_eq!(problems(&fixture).len(), 1);
+}
