@@ -1,15 +1,15 @@
-//! A pager for long answers on a terminal.
+//! A pager for long output on a terminal.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::process::{Child, Command, Stdio};
 
-/// Where a long answer goes: through the user's pager on a terminal, else to the standard output.
+/// The destination of long output: the user's pager on a terminal, else standard output.
 pub(crate) struct Pager {
     child: Option<Child>,
 }
 
 impl Pager {
-    /// Starts the pager, a line for the shell, if the standard output is a terminal.
+    /// Starts the pager, a shell command line, if standard output is a terminal.
     pub(crate) fn start(pager: &str) -> Self {
         if pager.is_empty() || pager == "cat" || !io::stdout().is_terminal() {
             return Self { child: None };
@@ -19,12 +19,12 @@ impl Pager {
         Self { child: command.spawn().ok() }
     }
 
-    /// Returns whether a pager shows the answer, so that it may be long.
+    /// Returns whether a pager shows the output.
     pub(crate) fn is_paging(&self) -> bool {
         self.child.is_some()
     }
 
-    /// Writes a part of the answer.
+    /// Writes a part of the output.
     pub(crate) fn write(
         &mut self,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -47,7 +47,7 @@ impl Pager {
 }
 
 impl Drop for Pager {
-    /// Waits until the reader has seen enough.
+    /// Waits until the user leaves the pager.
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             drop(child.stdin.take());

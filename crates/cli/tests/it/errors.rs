@@ -1,4 +1,4 @@
-//! Bad surroundings: what users see when the storage does not work.
+//! Broken environments: what users see when the storage fails.
 
 use std::fs;
 use std::process::Command;
@@ -55,7 +55,7 @@ fn a_data_directory_that_is_a_file_is_explained() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_cannot_be_read_is_not_ignored() {
+fn a_variable_that_is_not_utf_8_is_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
 
     let quipu = Quipu::empty();
@@ -80,7 +80,7 @@ fn a_damaged_database_is_explained_and_kept() {
 }
 
 #[test]
-fn the_check_tells_what_is_wrong_and_mends_derived_rows_only() {
+fn check_reports_problems_and_rebuilds_derived_data_only() {
     let quipu = Quipu::with_store();
     quipu.put("/a", "text");
     let damage = |sql: &str| {
@@ -94,10 +94,10 @@ fn the_check_tells_what_is_wrong_and_mends_derived_rows_only() {
     damage("UPDATE stores SET size_bytes = 99");
     let ran = quipu.run(&["check"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("have been computed again"), "{}", ran.err);
+    assert!(ran.err.contains("has been rebuilt"), "{}", ran.err);
     damage("UPDATE texts SET content = 'tampered'");
     let ran = quipu.run(&["check"]);
     assert_eq!(ran.code, 8, "{ran:?}");
     assert!(ran.out.contains("does not have its hash"), "{}", ran.out);
-    assert!(ran.err.contains("1 problem was found"), "{}", ran.err);
+    assert!(ran.err.contains("found 1 problem"), "{}", ran.err);
 }

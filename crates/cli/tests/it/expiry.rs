@@ -1,4 +1,4 @@
-//! What is read through a door does not expire, and the reading is there when the door has closed.
+//! Reading through any door keeps a memory from expiring, and is recorded by the time the door closes.
 
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Actor, Content, MemoryPath, Name, StorePolicy};
@@ -9,7 +9,7 @@ use crate::server::{KEY, Server};
 use crate::support::Quipu;
 
 /// Returns a home with the memories `/read.md` and `/unused.md`, six days old, in a store that deletes
-/// what nobody has used for seven.
+/// memories not used for seven.
 pub(crate) fn aged() -> Quipu {
     let quipu = Quipu::empty();
     let engine = quipu.engine(-6);

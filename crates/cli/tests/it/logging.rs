@@ -29,14 +29,14 @@ fn use_it(server: &Server) {
 }
 
 #[test]
-fn a_full_disk_under_the_log_stops_no_request() {
+fn a_full_disk_under_the_log_blocks_no_request() {
     let full = File::options().write(true).open("/dev/full").expect("the device");
     let quipu = Quipu::empty();
     use_it(&talkative(&quipu, full.into()));
 }
 
 #[test]
-fn a_log_that_nobody_reads_any_more_stops_no_request() {
+fn a_closed_log_pipe_blocks_no_request() {
     let quipu = Quipu::empty();
     let mut server = talkative(&quipu, Stdio::piped());
     drop(server.child.stderr.take());
@@ -44,7 +44,7 @@ fn a_log_that_nobody_reads_any_more_stops_no_request() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_now_stops_no_request() {
+fn a_full_log_pipe_blocks_no_request() {
     let quipu = Quipu::empty();
     let server = talkative(&quipu, Stdio::piped());
     // Each of these is a line, and a pipe holds 64 KiB.

@@ -29,7 +29,7 @@ pub(crate) struct Host {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// What the server said without being asked.
-    pub(crate) told: Vec<Value>,
+    pub(crate) notifications: Vec<Value>,
     last_id: u64,
 }
 
@@ -63,7 +63,7 @@ impl Host {
         let mut child = command.spawn().expect("the binary starts");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("the output is piped"));
-        Self { child, input, output, told: Vec::new(), last_id: 0 }
+        Self { child, input, output, notifications: Vec::new(), last_id: 0 }
     }
 
     /// Shakes hands, and returns what the server says of itself.
@@ -102,21 +102,23 @@ impl Host {
             if message["id"] == id && message.get("method").is_none() {
                 return message;
             }
-            self.told.push(message);
+            self.notifications.push(message);
         }
     }
 
-    /// Waits until the server has told of something without being asked.
-    pub(crate) fn told(&mut self, method: &str) -> Value {
-        if let Some(index) = self.told.iter().position(|message| message["method"] == method) {
-            return self.told.remove(index);
+    /// Waits for a notification of this method.
+    pub(crate) fn notification(&mut self, method: &str) -> Value {
+        if let Some(index) =
+            self.notifications.iter().position(|message| message["method"] == method)
+        {
+            return self.notifications.remove(index);
         }
         loop {
             let message = self.next().expect("the server goes on");
             if message["method"] == method {
                 return message;
             }
-            self.told.push(message);
+            self.notifications.push(message);
         }
     }
 

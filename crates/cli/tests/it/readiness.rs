@@ -19,13 +19,13 @@ fn ready(server: &Server) -> (u16, Value) {
 }
 
 #[test]
-fn a_lock_that_is_held_for_long_is_named_with_its_holder() {
+fn a_lock_held_for_too_long_is_reported_with_its_holder() {
     let quipu = Quipu::with_store();
     let server = start(&quipu, &[("QUIPU_SERVE_LOCK_HELD_SECONDS_MAX", "1")]);
     assert_eq!(ready(&server).0, 200);
     let path = quipu.data().join("quipu.lock");
     let lock = File::options().read(true).write(true).open(path).expect("the lock file");
-    lock.lock().expect("nobody keeps it");
+    lock.lock().expect("the lock is free");
     // A writer that is inside only briefly is nothing to report.
     assert_eq!(ready(&server).0, 200);
     let start = Instant::now();
@@ -49,7 +49,7 @@ fn a_lock_that_is_held_for_long_is_named_with_its_holder() {
 }
 
 #[test]
-fn a_disk_with_too_little_room_is_named() {
+fn a_nearly_full_disk_is_reported() {
     let quipu = Quipu::empty();
     let server = start(&quipu, &[("QUIPU_SERVE_DISK_FREE_BYTES_MIN", "9000000000000000000")]);
     let (status, body) = ready(&server);
@@ -59,7 +59,7 @@ fn a_disk_with_too_little_room_is_named() {
 }
 
 #[test]
-fn files_that_were_replaced_are_named() {
+fn replaced_files_are_reported() {
     let quipu = Quipu::empty();
     let server = start(&quipu, &[]);
     assert_eq!(ready(&server).0, 200);

@@ -13,13 +13,13 @@ use crate::server::{KEY, Server, agent, id};
 use crate::support::Quipu;
 
 #[test]
-fn a_start_that_fails_does_not_use_up_the_first_key() {
+fn a_failed_start_does_not_consume_the_first_key() {
     let quipu = Quipu::empty();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
     let ran = quipu.run(&["serve", "--listen", &address]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("cannot be listened on"), "{}", ran.err);
+    assert!(ran.err.contains("cannot listen on"), "{}", ran.err);
     let server = Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
     assert_eq!(server.get(&first_key(&server), "/v1/memory_stores").0, 200);
 }
@@ -32,7 +32,7 @@ fn first_key(server: &Server) -> String {
 }
 
 #[test]
-fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
+fn the_first_start_shows_a_key_once_and_stores_only_its_hash() {
     let quipu = Quipu::empty();
     let plain = || quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = Server::spawn(plain());
@@ -49,7 +49,7 @@ fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
     assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
     assert_eq!(server.get("another key of that length", "/v1/memory_stores").0, 401);
     drop(server);
-    std::fs::remove_file(file).expect("whoever has read it removes it");
+    std::fs::remove_file(file).expect("the operator can remove it");
     let server = Server::spawn(plain());
     assert!(server.lines.is_empty(), "{:?}", server.lines);
     assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
@@ -61,7 +61,7 @@ fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
 }
 
 #[test]
-fn a_chosen_admin_key_is_taken_and_not_shown() {
+fn an_admin_key_from_the_environment_is_used_and_not_shown() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);
     assert!(server.lines.is_empty(), "{:?}", server.lines);
@@ -78,7 +78,7 @@ fn a_chosen_admin_key_is_taken_and_not_shown() {
 }
 
 #[test]
-fn keys_of_the_command_line_count_at_once() {
+fn keys_created_on_the_command_line_work_at_once() {
     let quipu = Quipu::with_store();
     let server = Server::start(&quipu);
     let made = quipu.json(&["key", "create", "--role", "read_only", "--expires", "1d"]);
@@ -158,7 +158,7 @@ fn the_token_of_a_key_that_expires_ends_with_its_stream() {
 }
 
 #[test]
-fn settings_say_how_long_tokens_are_valid_and_who_reads_the_metrics() {
+fn token_lifetime_and_metrics_access_are_settings() {
     let quipu = Quipu::empty();
     let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("QUIPU_ADMIN_KEY", KEY).env("QUIPU_SERVE_SESSION_TOKEN_DAYS", "0");
@@ -201,7 +201,7 @@ fn other_addresses_need_tls_or_a_flag() {
     server.signal("TERM");
     let mut err = String::new();
     server.child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
-    assert!(err.contains("nothing on it is encrypted"), "{err}");
+    assert!(err.contains("the traffic is not encrypted"), "{err}");
 }
 
 #[test]
@@ -234,12 +234,12 @@ fn with_a_certificate_the_server_speaks_tls() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_explained() {
+fn a_port_in_use_is_explained() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);
     let ran = quipu.run(&["serve", "--listen", server.address()]);
     assert_ne!(ran.code, 0);
-    assert!(ran.err.contains("cannot be listened on") && ran.err.contains("--listen"), "{ran:?}");
+    assert!(ran.err.contains("cannot listen on") && ran.err.contains("--listen"), "{ran:?}");
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn logs_name_requests_but_neither_texts_nor_keys() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_with_the_envelope() {
+fn malformed_requests_get_the_error_envelope() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);
     let long = "x".repeat(150_000);

@@ -11,7 +11,7 @@ use crate::server::{KEY, Server};
 use crate::support::Quipu;
 
 #[test]
-fn servers_that_start_at_once_on_a_new_directory_all_come_up() {
+fn servers_that_start_concurrently_on_a_new_directory_all_come_up() {
     for _ in 0..4 {
         let quipu = Quipu::empty();
         thread::scope(|scope| {
@@ -26,7 +26,7 @@ fn servers_that_start_at_once_on_a_new_directory_all_come_up() {
 }
 
 #[test]
-fn servers_that_start_at_once_agree_on_the_first_key() {
+fn servers_that_start_concurrently_agree_on_the_first_key() {
     for _ in 0..2 {
         let quipu = Quipu::empty();
         let start = || Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
@@ -34,8 +34,8 @@ fn servers_that_start_at_once_agree_on_the_first_key() {
             let started: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
             started.into_iter().map(|server| server.join().expect("it comes up")).collect()
         });
-        let told = servers.iter().filter(|server| !server.lines.is_empty()).count();
-        assert_eq!(told, 1);
+        let informed = servers.iter().filter(|server| !server.lines.is_empty()).count();
+        assert_eq!(informed, 1);
         let key = std::fs::read_to_string(quipu.data().join("first-key")).expect("the key");
         for server in &servers {
             assert_eq!(server.get(key.trim_end(), "/v1/memory_stores").0, 200);
@@ -107,7 +107,7 @@ fn the_log_begins_with_the_version_the_data_and_the_settings() {
 }
 
 #[test]
-fn a_signal_as_soon_as_the_server_listens_ends_it_cleanly() {
+fn a_signal_right_after_the_start_shuts_down_cleanly() {
     for signal in ["TERM", "INT"] {
         let quipu = Quipu::empty();
         let mut server = Server::start(&quipu);
@@ -138,7 +138,7 @@ fn a_signal_during_the_start_never_leaves_a_log_behind() {
 }
 
 #[test]
-fn a_server_that_ends_moves_the_log_into_the_database() {
+fn a_shutdown_checkpoints_the_write_ahead_log() {
     let quipu = Quipu::empty();
     let mut server = Server::start(&quipu);
     let memories = server.store();

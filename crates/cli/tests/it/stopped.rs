@@ -19,7 +19,7 @@ use crate::support::Quipu;
 /// What waits for the lock is never answered here, so this is a limit for answers only.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// Returns a home with a note in a store that deletes what nobody reads, up to date in the index.
+/// Returns a home with an indexed note in a store whose memories expire.
 fn prepared() -> Quipu {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "update", "notes", "--expire-after-days", "30"]);
@@ -35,16 +35,16 @@ fn prepared() -> Quipu {
 fn hold(quipu: &Quipu) -> File {
     let path = quipu.data().join("quipu.lock");
     let lock = File::options().read(true).write(true).open(path).expect("the lock file");
-    lock.lock().expect("nobody keeps it");
+    lock.lock().expect("the lock is free");
     lock
 }
 
 /// Runs `work`, which must be done soon.
 #[track_caller]
 fn promptly<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, told) = mpsc::channel();
+    let (done, finished) = mpsc::channel();
     thread::spawn(move || done.send(work()));
-    told.recv_timeout(PROMPT).expect("it is done soon")
+    finished.recv_timeout(PROMPT).expect("it finishes in time")
 }
 
 fn notes(quipu: &Quipu) -> String {
@@ -84,7 +84,7 @@ fn rest_reads_are_answered() {
 }
 
 #[test]
-fn mcp_clients_over_http_are_greeted_and_read() {
+fn mcp_clients_over_http_connect_and_read() {
     let quipu = prepared();
     let server = Server::start(&quipu);
     let _lock = hold(&quipu);
@@ -117,7 +117,7 @@ fn read_over(mut call: impl FnMut(&str, Value) -> Value) {
 }
 
 #[test]
-fn an_mcp_host_over_stdio_is_greeted_and_reads() {
+fn an_mcp_host_over_stdio_connects_and_reads() {
     let quipu = prepared();
     for arguments in [&[][..], &["--store", "notes", "--store", "memories"]] {
         let _lock = hold(&quipu);
@@ -149,8 +149,8 @@ fn the_memory_tool_views() {
 }
 
 #[test]
-fn the_command_line_reads_and_ends() {
-    // The reading of an old memory is to be written down at the end, which cannot be done now.
+fn the_command_line_reads_and_exits() {
+    // The command would record on exit that an old memory was read, which is impossible now.
     let quipu = crate::expiry::aged();
     quipu.ok(&["search", "green"]);
     let _lock = hold(&quipu);
@@ -186,7 +186,7 @@ fn who_only_reads_is_no_session() {
 }
 
 #[test]
-fn writers_that_wait_leave_room_for_readers() {
+fn blocked_writers_leave_threads_for_readers() {
     const WRITERS: usize = 200;
     let quipu = prepared();
     let server = Server::start(&quipu);

@@ -123,7 +123,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 #[test]
-fn a_backup_comes_back_with_one_command() {
+fn a_backup_is_restored_with_one_command() {
     let quipu = Quipu::with_store();
     quipu.put("/a.md", "backed up");
     let backup = quipu.home.path().join("backup.db");
@@ -152,7 +152,7 @@ fn a_copy_of_the_database_file_is_complete_after_a_command() {
 }
 
 #[test]
-fn a_variable_without_a_setting_is_an_error() {
+fn an_unknown_variable_is_an_error() {
     let quipu = Quipu::with_store();
     let mut command = quipu.command(&["ls"]);
     command.env("QUIPU_LIMITS_VERSIONS_KEPT_MINIMUM", "3");
@@ -163,7 +163,7 @@ fn a_variable_without_a_setting_is_an_error() {
 }
 
 #[test]
-fn pruning_gives_room_back_when_asked_to() {
+fn pruning_returns_space_on_request() {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "create", "doomed"]);
     for number in 0..20 {

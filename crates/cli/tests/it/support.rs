@@ -40,7 +40,7 @@ impl Quipu {
         quipu
     }
 
-    /// Returns an engine on the same data whose clock is wrong by so many days.
+    /// Returns an engine on the same data whose clock is off by `days`.
     pub(crate) fn engine(&self, days: i32) -> Engine {
         let backend = SqliteBackend::open(&self.data(), OpenMode::Create).expect("it opens");
         Engine::new(Arc::new(backend), Arc::new(WrongClock { days }), Limits::default())
@@ -50,7 +50,7 @@ impl Quipu {
         self.home.path().join("data")
     }
 
-    /// Returns the command, with nothing of the surroundings that could change what it does.
+    /// Returns the command with a clean environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
         command.env_clear().env("HOME", self.home.path()).env("USER", "ada").env("TZ", "UTC");
@@ -91,7 +91,7 @@ impl Quipu {
     }
 }
 
-/// A clock that is wrong by so many days.
+/// A clock that is off by `days`.
 #[derive(Debug)]
 struct WrongClock {
     days: i32,
@@ -117,7 +117,7 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
         .spawn()
         .expect("the binary starts");
     let mut stdin = child.stdin.take().expect("the input is piped");
-    // A command that does not read its input may be gone already.
+    // A command that does not read its input may have exited already.
     stdin.write_all(input).unwrap_or_default();
     drop(stdin);
     let output = child.wait_with_output().expect("the binary ends");
@@ -140,11 +140,11 @@ pub(crate) fn skipped(why: &str) {
     writeln!(std::io::stderr(), "SKIPPED: {test}: {why}").expect("the standard error is open");
 }
 
-/// A home on a disk of its own, which is small.
+/// A home on a small disk of its own.
 pub(crate) struct SmallDisk(pub(crate) Quipu);
 
 impl SmallDisk {
-    /// Makes one; `None` where the tests may not mount file systems, which is said loudly.
+    /// Creates one, or says loudly that the tests may not mount file systems and returns `None`.
     pub(crate) fn new(megabytes: u32) -> Option<Self> {
         let quipu = Quipu::empty();
         let size = format!("size={megabytes}m");
@@ -153,7 +153,7 @@ impl SmallDisk {
         if mount.output().is_ok_and(|output| output.status.success()) {
             return Some(Self(quipu));
         }
-        skipped("a test of disks needs the right to mount file systems");
+        skipped("it needs the right to mount file systems");
         None
     }
 

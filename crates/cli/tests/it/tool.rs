@@ -130,7 +130,7 @@ fn a_project_gets_its_log_checklist_and_start_up_notes() {
     quipu.put("/progress.md", "my own log");
     let ran = quipu.run(&["init-project", "web"]);
     assert_eq!(ran.code, 0);
-    assert!(ran.err.contains("`/progress.md` was left as it is"), "{}", ran.err);
+    assert!(ran.err.contains("`/progress.md` was left unchanged"), "{}", ran.err);
     assert_eq!(quipu.ok(&["cat", "/progress.md"]), "my own log");
 }
 

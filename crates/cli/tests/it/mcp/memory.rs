@@ -41,7 +41,7 @@ fn every_command_works_with_the_strings_of_the_memory_tool() {
 }
 
 #[test]
-fn numbers_may_be_written_as_texts() {
+fn numbers_may_be_strings() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     let text = json!({"command": "create", "path": "memories/a.md", "file_text": "1\n2\n3\n"});
