@@ -28,7 +28,7 @@ fn a_deleted_store_is_restored_with_everything_in_it() {
     assert!(deleted.contains("quipu store restore"), "{deleted}");
     assert_eq!(quipu.run(&["cat", "/a"]).code, 3);
     let list = quipu.ok(&["store", "list", "--deleted"]);
-    assert!(list.contains("notes") && list.contains("erased after"), "{list}");
+    assert!(list.contains("notes") && list.contains(" 1 memory  erased after"), "{list}");
     quipu.ok(&["store", "create", "notes"]);
     let taken = quipu.run(&["store", "restore", "notes"]);
     assert_eq!(taken.code, 3, "{taken:?}");
@@ -42,6 +42,37 @@ fn a_deleted_store_is_restored_with_everything_in_it() {
     quipu.ok(&["store", "delete", "--now", "old", "--yes"]);
     assert_eq!(quipu.run(&["store", "restore", "old"]).code, 3);
     assert_eq!(quipu.ok(&["store", "list", "--deleted"]), "");
+}
+
+#[test]
+fn restore_goes_back_one_step_each_time_and_undoes_a_rename() {
+    let quipu = Quipu::with_store();
+    for text in ["one", "two", "three"] {
+        quipu.put("/a", text);
+    }
+    quipu.ok(&["mv", "/a", "/b"]);
+    quipu.ok(&["restore", "/b"]);
+    assert_eq!(quipu.ok(&["ls"]), "/a\n");
+    for text in ["two", "one"] {
+        quipu.ok(&["restore", "/a"]);
+        assert_eq!(quipu.ok(&["cat", "/a"]), text);
+    }
+    let ran = quipu.run(&["restore", "/a"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+}
+
+#[test]
+fn a_refused_redaction_names_all_current_versions() {
+    let quipu = Quipu::with_store();
+    let old = quipu.put("/a", "old");
+    let current = [quipu.put("/a", "new"), quipu.put("/b", "other")];
+    let ran = quipu.run(&["redact", "--yes", &old, &current[0], &current[1]]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    for (version, path) in current.iter().zip(["`/a`", "`/b`"]) {
+        assert!(ran.err.contains(version.as_str()) && ran.err.contains(path), "{ran:?}");
+    }
+    assert!(!ran.err.contains(&old), "{ran:?}");
+    assert!(quipu.ok(&["show", &old]).contains("+old"));
 }
 
 #[test]

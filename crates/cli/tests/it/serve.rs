@@ -78,6 +78,27 @@ fn an_admin_key_from_the_environment_is_used_and_not_shown() {
 }
 
 #[test]
+fn the_history_names_the_key_that_wrote() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let memories = server.store();
+    let made = quipu.json(&["key", "create", "--role", "read_write", "--name", "Night shift"]);
+    let secret = made["secret"].as_str().expect("a secret").to_owned();
+    let new = json!({"path": "/a.md", "content": "zebra"});
+    let (status, body) = server.post(&secret, &memories, &new);
+    assert_eq!(status, 200, "{body}");
+    for command in [
+        &["log", "--oneline"][..],
+        &["log", "--oneline", "--actor", "night shift"],
+        &["recent"],
+        &["search", "zebra"],
+    ] {
+        let out = quipu.ok(command);
+        assert!(out.contains("Night shift"), "{command:?}: {out}");
+    }
+}
+
+#[test]
 fn keys_created_on_the_command_line_work_at_once() {
     let quipu = Quipu::with_store();
     let server = Server::start(&quipu);

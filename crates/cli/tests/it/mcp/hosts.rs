@@ -265,7 +265,8 @@ fn uninstall_removes_what_install_added() {
         fs::write(quipu.home.path().join(file), old).unwrap();
         quipu.ok(&["mcp", "install", host]);
         assert!(installed(&quipu, file).contains("quipu"));
-        quipu.ok(&["mcp", "uninstall", host]);
+        let removed = quipu.ok(&["mcp", "uninstall", host]);
+        assert!(removed.ends_with("restart the host to apply the change\n"), "{removed}");
         let new = installed(&quipu, file);
         assert!(!new.contains("quipu"), "{new}");
         assert!(new.contains("mine") && new.contains("other"), "{new}");
