@@ -34,13 +34,14 @@ def main(folder: Path) -> None:
 
 def python(place: Path) -> None:
     client = ROOT / "clients/python"
-    run(place, sys.executable, "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", ".", str(client))
+    run(place, sys.executable, "-m", "venv", "venv")
+    # The pip of the environment: not every system has one outside of it.
+    run(place, "venv/bin/python", "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", ".", str(client))
     # Building leaves a folder beside the sources.
     shutil.rmtree(client / "build", ignore_errors=True)
     for leftover in client.glob("src/*.egg-info"):
         shutil.rmtree(leftover)
     (wheel,) = place.glob("*.whl")
-    run(place, sys.executable, "-m", "venv", "venv")
     run(place, "venv/bin/python", "-m", "pip", "install", *QUIET, wheel.name, *pinned())
     (place / "main.py").write_text(code(client, "python"))
     with_model(place, "venv/bin/python", "main.py")

@@ -2,6 +2,7 @@
 
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Actor, Content, MemoryPath, Name, StorePolicy};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::mcp::Host;
@@ -67,7 +68,7 @@ fn a_memory_that_a_rest_client_reads_does_not_expire() {
     let (_, list) = server.get(KEY, &memories);
     let memory = list["data"][0]["id"].as_str().expect("an id");
     assert_eq!(server.get(KEY, &format!("{memories}/{memory}")).1["content"], "green");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
     assert_kept(&quipu);
 }

@@ -2,10 +2,10 @@
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
@@ -219,7 +219,7 @@ fn other_addresses_need_tls_or_a_flag() {
     assert!(ran.out.is_empty(), "a key was shown: {}", ran.out);
     let command = quipu.command(&["serve", "--listen", "0.0.0.0:0", "--allow-plain-http"]);
     let mut server = Server::spawn(command);
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let mut err = String::new();
     server.child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
     assert!(err.contains("the traffic is not encrypted"), "{err}");
@@ -278,7 +278,7 @@ fn a_running_write_is_finished_before_the_end() {
     stream.write_all(format!("{head}{first}").as_bytes()).expect("sent");
     // Only a request that has arrived is finished: this answer comes after it.
     assert_eq!(server.get(KEY, "/healthz").0, 200);
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     while TcpStream::connect(server.address()).is_ok() {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -340,7 +340,6 @@ fn acknowledged_writes_survive_a_kill_under_load() {
         if memories.is_empty() {
             memories = server.store();
         }
-        let pid = server.child.id();
         let count = AtomicUsize::new(0);
         let written: Vec<String> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..8)
@@ -353,8 +352,7 @@ fn acknowledged_writes_survive_a_kill_under_load() {
             while count.load(Ordering::Relaxed) < 100 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
-            assert!(killed.expect("kill runs").success());
+            server.signal(Signal::KILL);
             writers.into_iter().flat_map(|writer| writer.join().expect("no panic")).collect()
         });
         drop(server.child.wait());
@@ -400,7 +398,7 @@ fn logs_name_requests_but_neither_texts_nor_keys() {
     server.post(KEY, &memories, &json!({"path": "/a", "content": "the text of a memory"}));
     server.get("a wrong key, but a long one", &memories);
     let mut err = server.child.stderr.take().expect("piped");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let mut log = String::new();
     err.read_to_string(&mut log).expect("text");
     let mut rest = String::new();

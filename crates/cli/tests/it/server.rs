@@ -5,10 +5,11 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use ureq::tls::TlsConfig;
 
-use crate::support::Quipu;
+use crate::support::{Quipu, signal};
 
 pub(crate) const KEY: &str = "a key that was chosen for tests";
 
@@ -94,11 +95,8 @@ impl Server {
         format!("/v1/memory_stores/{}/memories", id(&store))
     }
 
-    /// Sends a signal by its name.
-    pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
-        assert!(sent.success());
+    pub(crate) fn signal(&self, number: Signal) {
+        signal(&self.child, number);
     }
 
     pub(crate) fn connect(&self) -> TcpStream {

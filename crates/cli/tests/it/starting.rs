@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::server::{KEY, Server};
-use crate::support::Quipu;
+use crate::support::{Quipu, signal};
 
 #[test]
 fn servers_that_start_concurrently_on_a_new_directory_all_come_up() {
@@ -85,7 +86,7 @@ fn with_few_descriptors_the_server_works() {
 /// Ends a server and returns its log.
 fn log_of(server: &mut Server) -> String {
     let mut err = server.child.stderr.take().expect("piped");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let mut log = String::new();
     err.read_to_string(&mut log).expect("text");
     log
@@ -108,12 +109,12 @@ fn the_log_begins_with_the_version_the_data_and_the_settings() {
 
 #[test]
 fn a_signal_right_after_the_start_shuts_down_cleanly() {
-    for signal in ["TERM", "INT"] {
+    for number in [Signal::TERM, Signal::INT] {
         let quipu = Quipu::empty();
         let mut server = Server::start(&quipu);
-        server.signal(signal);
+        server.signal(number);
         let start = Instant::now();
-        assert_eq!(server.child.wait().expect("it ends").code(), Some(0), "{signal}");
+        assert_eq!(server.child.wait().expect("it ends").code(), Some(0), "{number:?}");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
 }
@@ -126,8 +127,7 @@ fn a_signal_during_the_start_never_leaves_a_log_behind() {
         command.env("QUIPU_ADMIN_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         thread::sleep(Duration::from_millis(10 * delay));
-        let pid = child.id().to_string();
-        Command::new("kill").args(["-s", "TERM", &pid]).status().expect("kill runs");
+        signal(&child, Signal::TERM);
         let ended = child.wait().expect("it ends");
         // Before the signals are handled, it has made nothing that could be left half done.
         if ended.code() == Some(0) {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use quipu_core::model::Timestamp;
 use quipu_core::settings::Limits;
 use quipu_core::{Clock, Engine};
 use quipu_sqlite::{OpenMode, SqliteBackend};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -131,6 +132,20 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
 /// Returns the root of the project.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Sends a signal. Not with `kill(1)`, which small systems do not have.
+pub(crate) fn signal(process: &Child, signal: Signal) {
+    kill_process(Pid::from_child(process), signal).expect("the process runs");
+}
+
+/// Returns whether Python can be run, and says loudly if it cannot.
+pub(crate) fn has_python() -> bool {
+    let found = Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        skipped("`python3` is not installed");
+    }
+    found
 }
 
 /// Says loudly that a test was skipped.

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Quipu, run};
+use crate::support::{Quipu, run, signal};
 
 /// Nothing here takes nearly as long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -181,9 +182,7 @@ fn a_watch_follows_other_processes_and_ends_when_told() {
     let second = vault.quipu.run(&["sync", vault.place()]);
     assert_eq!(second.code, 4, "only one sync may work on a folder: {second:?}");
 
-    let id = child.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &id]).status();
-    assert!(told.expect("`kill` runs").success());
+    signal(&child, Signal::TERM);
     assert!(child.wait().expect("it ends").success());
 }
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::server::{KEY, Server, id};
@@ -95,7 +96,7 @@ fn two_servers_deliver_once_and_the_second_takes_over() {
     while engine.cursor(&format!("webhook {url}")).expect("read") < Some(newest) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    first.signal("KILL");
+    first.signal(Signal::KILL);
     first.child.wait().expect("it ends");
     let last = create(&second, "the last");
     assert_eq!(next(&deliveries), last);
