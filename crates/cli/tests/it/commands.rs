@@ -1,4 +1,4 @@
-//! What a user does, command by command.
+//! The commands, as a user runs them.
 
 use std::fs;
 
@@ -135,7 +135,7 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
     assert!(edit("true").err.contains("nothing was changed"));
     assert_eq!(edit("exit 3").code, 1);
 
-    // Somebody else changes the memory while the editor is open: nothing is lost on either side.
+    // A concurrent change while the editor is open: neither text is lost.
     let put = format!("--data '{}' put /a.md", quipu.data().display());
     let binary = env!("CARGO_BIN_EXE_quipu");
     let ran = edit(&format!("echo mine > \"$1\"; echo theirs | '{binary}' {put}"));

@@ -54,7 +54,7 @@ fn a_note_that_an_mcp_host_reads_does_not_expire() {
     let quipu = aged();
     let mut host = Host::new(&quipu, &["--store", "memories"]);
     host.ok("read_note", json!({"identifier": "read"}));
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
     assert_kept(&quipu);
 }
 

@@ -1,4 +1,4 @@
-//! A log that cannot be written stops nothing.
+//! A log that cannot be written blocks nothing.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -9,14 +9,14 @@ use crate::mcp::Host;
 use crate::server::{KEY, Server};
 use crate::support::Quipu;
 
-/// Starts a server that logs everything it can.
+/// Starts a server with the most verbose log level.
 fn talkative(quipu: &Quipu, log: Stdio) -> Server {
     let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0", "--log-level", "trace"]);
     command.env("QUIPU_ADMIN_KEY", KEY);
     Server::spawn_with(command, log)
 }
 
-/// Has requests answered that write to the log: good ones, refused ones and a failed one.
+/// Sends requests that write to the log: successful, refused and failing ones.
 fn use_it(server: &Server) {
     let memories = server.store();
     for number in 0..50 {
@@ -58,10 +58,10 @@ fn an_mcp_host_may_close_the_log() {
     let quipu = Quipu::empty();
     let mut host = Host::with_log(&quipu, &["--log-level", "trace"], Stdio::piped());
     drop(host.child.stderr.take());
-    host.greet("2025-11-25");
+    host.initialize("2025-11-25");
     for number in 0..50 {
         host.ok("write_note", json!({"title": number.to_string(), "content": "x"}));
         host.refusal("read_note", json!({"identifier": "nothing"}));
     }
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
 }

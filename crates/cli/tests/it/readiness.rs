@@ -1,4 +1,4 @@
-//! `/readyz`: what it notices, and what it says.
+//! `/readyz`: what it detects, and how it reports it.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn a_lock_held_for_too_long_is_reported_with_its_holder() {
     let path = quipu.data().join("quipu.lock");
     let lock = File::options().read(true).write(true).open(path).expect("the lock file");
     lock.lock().expect("the lock is free");
-    // A writer that is inside only briefly is nothing to report.
+    // A lock that is held only briefly is not reported.
     assert_eq!(ready(&server).0, 200);
     let start = Instant::now();
     let (status, body) = loop {
@@ -41,7 +41,7 @@ fn a_lock_held_for_too_long_is_reported_with_its_holder() {
     assert!(message.contains("the write lock has been held") && message.contains("by "), "{body}");
     assert!(start.elapsed() > Duration::from_millis(900), "{:?}", start.elapsed());
     lock.unlock().expect("it was held");
-    // Whoever waited for the lock may be inside for a moment.
+    // A writer that waited for the lock may hold it for a moment.
     while ready(&server).0 != 200 {
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", ready(&server));
         std::thread::sleep(Duration::from_millis(20));

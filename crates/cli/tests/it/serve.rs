@@ -67,7 +67,7 @@ fn an_admin_key_from_the_environment_is_used_and_not_shown() {
     assert!(server.lines.is_empty(), "{:?}", server.lines);
     assert_eq!(server.get(KEY, "/v1/memory_stores").0, 200);
     drop(server);
-    // Starting again with the same key adds none.
+    // Starting again with the same key adds no second one.
     drop(Server::start(&quipu));
     assert_eq!(quipu.ok(&["key", "list"]).lines().count(), 1);
     let mut short = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
@@ -186,7 +186,7 @@ fn token_lifetime_and_metrics_access_are_settings() {
     let server = Server::spawn(command);
     let memories = server.store();
     assert_eq!(server.get(&token(&server, KEY, &memories), &memories).0, 401);
-    // Whoever asks from this host needs a key like everybody else.
+    // Requests from the same host need a key, too.
     assert_eq!(server.get("wrong", "/metrics").0, 401);
     assert_eq!(server.get(KEY, "/metrics").0, 200);
     drop(server);
@@ -276,7 +276,7 @@ fn a_running_write_is_finished_before_the_end() {
     );
     let (first, rest) = body.split_at(10);
     stream.write_all(format!("{head}{first}").as_bytes()).expect("sent");
-    // Only a request that has arrived is finished: this answer comes after it.
+    // Only a request that has arrived is finished, so wait for a later response first.
     assert_eq!(server.get(KEY, "/healthz").0, 200);
     server.signal(Signal::TERM);
     while TcpStream::connect(server.address()).is_ok() {
@@ -312,12 +312,12 @@ fn idle_half_closed_and_broken_connections_hurt_nobody() {
         .collect();
     // Closed in the middle of the body.
     drop(half(&format!("{post}content-length: 100\r\n\r\n{{\"path\": \"/a\"")));
-    // Nothing of HTTP at all.
+    // Not HTTP at all.
     let mut nonsense = half("\0\x01\x02 nonsense\r\n\r\n");
     let mut answer = Vec::new();
     nonsense.read_to_end(&mut answer).expect("the end");
     assert!(answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
-    // A client that sends all, closes its side and still reads.
+    // A client that half-closes the connection after its request.
     let stream = half(&format!("GET {memories} HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\n\r\n"));
     stream.shutdown(std::net::Shutdown::Write).expect("closed");
     let mut answer = String::new();
@@ -367,7 +367,7 @@ fn acknowledged_writes_survive_a_kill_under_load() {
     quipu.ok(&["check"]);
 }
 
-/// Creates memories one after the other, and returns the paths of those that were acknowledged.
+/// Creates memories sequentially, and returns the paths of the acknowledged ones.
 fn write_until_killed(
     server: &Server,
     memories: &str,

@@ -13,7 +13,7 @@ use crate::support::{Quipu, signal};
 
 pub(crate) const KEY: &str = "a key that was chosen for tests";
 
-/// A running server; it is killed at the end.
+/// A running server, killed on drop.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) out: BufReader<ChildStdout>,
@@ -25,7 +25,7 @@ pub(crate) struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         self.child.kill().unwrap_or_default();
         drop(self.child.wait());
     }
@@ -42,7 +42,7 @@ impl Server {
         Self::spawn_with(command, Stdio::piped())
     }
 
-    /// Starts a server whose log goes there.
+    /// Starts a server with this log.
     pub(crate) fn spawn_with(mut command: Command, log: Stdio) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("it starts");
         let out = BufReader::new(child.stdout.take().expect("the output is piped"));
@@ -64,7 +64,7 @@ impl Server {
         server
     }
 
-    /// Lets requests fail that are not answered in this time.
+    /// Sets the timeout of requests.
     pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
         self.agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -88,7 +88,7 @@ impl Server {
         answered(request.header("x-api-key", key).send(body.to_string()).expect("an answer"))
     }
 
-    /// Makes a store and returns the address of its memories.
+    /// Creates a store and returns the URL path of its memories.
     pub(crate) fn store(&self) -> String {
         let (status, store) = self.post(KEY, "/v1/memory_stores", &json!({"name": "notes"}));
         assert_eq!(status, 200, "{store}");
@@ -131,8 +131,8 @@ pub(crate) struct Mcp<'s> {
 }
 
 impl<'s> Mcp<'s> {
-    /// Shakes hands.
-    pub(crate) fn greeted(server: &'s Server) -> Self {
+    /// Performs the handshake.
+    pub(crate) fn connected(server: &'s Server) -> Self {
         let mut client = Self { server, session: String::new() };
         let about = json!({
             "protocolVersion": "2025-11-25",
@@ -144,7 +144,7 @@ impl<'s> Mcp<'s> {
         client
     }
 
-    /// Asks something that must succeed, and returns the result.
+    /// Sends a request that must succeed, and returns the result.
     #[track_caller]
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});

@@ -1,4 +1,4 @@
-//! How `quipu serve` starts and ends: several at once, with few descriptors, with signals.
+//! Startup and shutdown of `quipu serve`: concurrent starts, few descriptors, signals.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -83,7 +83,7 @@ fn with_few_descriptors_the_server_works() {
     );
 }
 
-/// Ends a server and returns its log.
+/// Stops a server and returns its log.
 fn log_of(server: &mut Server) -> String {
     let mut err = server.child.stderr.take().expect("piped");
     server.signal(Signal::TERM);
@@ -129,7 +129,7 @@ fn a_signal_during_the_start_never_leaves_a_log_behind() {
         thread::sleep(Duration::from_millis(10 * delay));
         signal(&child, Signal::TERM);
         let ended = child.wait().expect("it ends");
-        // Before the signals are handled, it has made nothing that could be left half done.
+        // Before the handlers are installed, there is nothing that could be left half done.
         if ended.code() == Some(0) {
             let log = quipu.data().join("quipu.db-wal");
             assert!(!log.exists(), "after {} ms", 10 * delay);

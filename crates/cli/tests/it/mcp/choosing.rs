@@ -1,4 +1,4 @@
-//! Which store and which note is meant: never another one than was asked for.
+//! Selecting a store and a note: never a different one than requested.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Setting hosts up: the snippets of the documentation, and `quipu mcp install`.
+//! Configuring hosts: the snippets in the documentation, and `quipu mcp install`.
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn installed(quipu: &Quipu, file: &str) -> String {
     fs::read_to_string(quipu.home.path().join(file)).expect("the file is there")
 }
 
-/// Returns the files of a directory whose names end so.
+/// Returns the number of backups in a directory.
 fn backups(directory: &Path) -> usize {
     let entries = fs::read_dir(directory).expect("it can be listed");
     entries

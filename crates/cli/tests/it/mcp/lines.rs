@@ -48,14 +48,14 @@ fn malformed_lines_get_an_error_response() {
     }
     host.ask("ping", json!({}));
     assert!(host.notifications.is_empty(), "{:?}", host.notifications);
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
 }
 
 #[test]
 fn a_batch_is_answered_with_a_batch() {
     let quipu = Quipu::empty();
     let mut host = Host::silent(&quipu, &[]);
-    host.greet("2025-03-26");
+    host.initialize("2025-03-26");
     host.send(&json!([
         {"jsonrpc": "2.0", "id": 100, "method": "ping"},
         {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
@@ -100,7 +100,7 @@ fn an_id_that_is_still_in_use_is_refused() {
     assert_eq!(answers.len(), 3, "{answers:?}");
     let refused: Vec<_> = answers.iter().filter(|it| it["error"]["code"] == -32600).collect();
     assert!(matches!(*refused, [answer] if answer["id"] == 100), "{answers:?}");
-    // Once it is answered, an id may be used again.
+    // After the response, the id may be reused.
     host.send(&json!([ping(100)]));
     assert_eq!(host.next().expect("an answer")[0]["result"], json!({}));
     host.send(&ping(100));
@@ -157,7 +157,7 @@ fn notifications_before_the_handshake_are_ignored() {
     host.notify("notifications/initialized", json!({}));
     assert!(host.raw("tools/list", json!({}))["error"].is_object());
     host.notify("notifications/roots/list_changed", json!({}));
-    host.greet("2025-11-25");
+    host.initialize("2025-11-25");
     assert!(!host.tools().is_empty());
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
 }

@@ -32,7 +32,7 @@ fn a_note_is_written_once_unless_it_may_be_replaced() {
     assert_eq!(card["action"], "created");
     assert_eq!(card["file_path"], "/drinks/Tea.md");
     assert_eq!(card["permalink"], "drinks/tea");
-    // What was written is what was given: nothing is added on its own.
+    // The text is stored as given: nothing is added to it.
     assert_eq!(read(&mut host, "drinks/Tea.md")["content"], "green");
 
     let refusal = host.refusal("write_note", note("black"));
@@ -275,7 +275,7 @@ fn stores_are_created_and_deleted() {
     assert!(refusal.contains("`Work Notes`") && refusal.contains("`home`"), "{refusal}");
     host.ok("delete_project", json!({"project_name": "Work Notes"}));
     host.refusal("read_note", json!({"identifier": "Tea", "project": "Work Notes"}));
-    // An agent cannot erase: its owner brings the store back.
+    // An agent cannot erase a store: its owner can restore it.
     quipu.ok(&["store", "restore", "Work Notes"]);
     host.ok("read_note", json!({"identifier": "Tea", "project": "Work Notes"}));
 }

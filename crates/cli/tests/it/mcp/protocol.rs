@@ -10,11 +10,11 @@ fn every_revision_with_a_handshake_is_spoken() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let quipu = Quipu::empty();
         let mut host = Host::silent(&quipu, &[]);
-        let about = host.greet(revision);
+        let about = host.initialize(revision);
         assert_eq!(about["protocolVersion"], revision);
         assert_eq!(about["serverInfo"]["name"], "quipu");
         assert_eq!(host.tools().len(), 14);
-        assert_eq!(host.leave(), 0);
+        assert_eq!(host.close(), 0);
     }
 }
 
@@ -341,7 +341,7 @@ fn instructions_name_only_tools_that_are_offered() {
         [&["--tools", "memory"][..], &["--read-only"], &["--tools", "read_note,edit_note"], &[]]
     {
         let mut host = Host::silent(&quipu, arguments);
-        let about = host.greet("2025-11-25");
+        let about = host.initialize("2025-11-25");
         let text = about["instructions"].as_str().expect("a text");
         let offered = host.tools();
         for tool in
@@ -363,22 +363,22 @@ fn instructions_tell_the_protocol_and_the_stores() {
     let quipu = Quipu::empty();
     quipu.ok(&["store", "create", "team", "--description", "What the team knows."]);
     let mut host = Host::silent(&quipu, &["--store", "team:ro", "--store", "own"]);
-    let about = host.greet("2025-06-18");
+    let about = host.initialize("2025-06-18");
     let text = about["instructions"].as_str().unwrap();
     assert!(text.starts_with("You have a memory"), "{text}");
     assert!(text.contains("- team (default, read only): What the team knows."), "{text}");
     assert!(text.contains("- own (read and write)"), "{text}");
 
     std::fs::write(quipu.data().join("quipu.toml"), "[mcp]\ninstructions = 'Be brief.'\n").unwrap();
-    let about = Host::silent(&quipu, &[]).greet("2025-06-18");
+    let about = Host::silent(&quipu, &[]).initialize("2025-06-18");
     assert!(about["instructions"].as_str().unwrap().starts_with("Be brief.\n"));
 }
 
 #[test]
 fn the_server_exits_at_end_of_input() {
     let quipu = Quipu::empty();
-    assert_eq!(Host::silent(&quipu, &[]).leave(), 0);
-    assert_eq!(Host::new(&quipu, &[]).leave(), 0);
+    assert_eq!(Host::silent(&quipu, &[]).close(), 0);
+    assert_eq!(Host::new(&quipu, &[]).close(), 0);
 }
 
 #[test]
@@ -413,9 +413,9 @@ fn a_host_that_disconnects_is_not_logged() {
     for _ in 0..5 {
         let log = tempfile::NamedTempFile::new().expect("a file");
         let mut host = Host::with_log(&quipu, &[], log.reopen().expect("it opens").into());
-        host.greet("2025-11-25");
+        host.initialize("2025-11-25");
         host.ok("list_memory_projects", json!({}));
-        assert_eq!(host.leave(), 0);
+        assert_eq!(host.close(), 0);
         let log = std::fs::read_to_string(log.path()).expect("it can be read");
         assert_eq!(log, "");
     }
