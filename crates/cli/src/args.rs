@@ -1,6 +1,7 @@
 //! Command-line arguments, as they are typed.
 
 mod access;
+mod examples;
 mod history;
 mod knowledge;
 mod mcp;
@@ -99,6 +100,7 @@ pub(crate) enum Command {
     /// Mounts the stores of `--store NAME[:ro]` (repeatable), or those attached to `--session`. Runs
     /// until it is interrupted, everything is unmounted, or the parent process exits. Each run is a
     /// session, and the history names it as the author.
+    #[command(after_help = examples::MOUNT)]
     Mount(MountArguments),
     /// Unmount what `quipu mount` mounted
     Unmount(UnmountArguments),
@@ -122,16 +124,20 @@ pub(crate) enum Command {
     /// Delete memories; their versions are kept and can be restored
     Rm(RmArguments),
     /// Show who changed what and when, newest first
+    #[command(after_help = examples::LOG)]
     Log(LogArguments),
     /// Show a version: its author and what it changed
     Show(ShowArguments),
     /// Compare versions
     Diff(DiffArguments),
     /// Restore an old version, or undo the last change to a memory
+    #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
     /// Erase the text of versions permanently
+    #[command(after_help = examples::REDACT)]
     Redact(RedactArguments),
     /// Search memories, best matches first
+    #[command(after_help = examples::SEARCH)]
     Search(SearchArguments),
     /// List recently changed memories, including deleted ones
     Recent(RecentArguments),
@@ -146,6 +152,7 @@ pub(crate) enum Command {
     /// The kind is detected unless `--from` names it. Importing again updates only what has changed
     /// in the source; edits made in the store meanwhile are kept unless `--overwrite` is given. The
     /// import is one session, and the history names it as the author.
+    #[command(after_help = examples::IMPORT)]
     Import(ImportArguments),
     /// Export a store as a folder, as an archive of all versions, or as a git repository
     Export(ExportArguments),

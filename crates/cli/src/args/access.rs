@@ -3,9 +3,12 @@
 use clap::{Args, Subcommand};
 use quipu_core::model::{KeyId, Role, SessionId};
 
+use super::examples;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// Create a session with the stores of `--store NAME[:ro]` (repeatable); its token is shown once
+    #[command(after_help = examples::SESSION_CREATE)]
     Create(SessionCreateArguments),
     /// List sessions, newest first
     List(SessionListArguments),
@@ -43,6 +46,7 @@ pub(crate) struct SessionIdArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
     /// Create a key for all stores, or for those of `--store` (repeatable); it is shown once
+    #[command(after_help = examples::KEY_CREATE)]
     Create(KeyCreateArguments),
     /// List keys
     List,

@@ -64,7 +64,7 @@ pub(crate) struct DiffArguments {
 pub(crate) struct RestoreArguments {
     /// Version to restore, or the path of a memory whose last change to undo
     pub(crate) target: String,
-    /// Restore to this path
+    /// Move the restored memory to this path
     #[arg(long, value_name = "PATH")]
     pub(crate) to: Option<String>,
 }

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use quipu_server::mcp::ToolSet;
 
+use super::examples;
+
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArguments {
@@ -29,6 +31,7 @@ pub(crate) struct McpOffer {
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// Add this server to the configuration of an MCP host; a backup of the old file is kept
+    #[command(after_help = examples::MCP_INSTALL)]
     Install(McpInstallArguments),
     /// Remove this server from the configuration of an MCP host; a backup of the old file is kept
     Uninstall(McpPlace),

@@ -42,9 +42,9 @@ pub(super) fn ensure(context: &Context, data: &Data) -> Result<Option<FirstKey>,
     }
     let secret = random_secret(data);
     if std::io::stdout().is_terminal() {
-        let made =
+        let created =
             data.engine.create_first_key(data.workspace, &admin("admin", secret.clone())?)?;
-        return Ok(made.map(|_| FirstKey::Shown(secret)));
+        return Ok(created.map(|_| FirstKey::Shown(secret)));
     }
     // The file is written before the key exists: the other order could lose the key forever.
     let directory = &context.settings.data;
@@ -52,10 +52,10 @@ pub(super) fn ensure(context: &Context, data: &Data) -> Result<Option<FirstKey>,
     write_owner_only(&draft, &secret).map_err(|error| {
         Failure::other(format!("cannot write the first key to {}: {error}", draft.display()))
     })?;
-    let made = data.engine.create_first_key(data.workspace, &admin("admin", secret)?);
-    if !matches!(made, Ok(Some(_))) {
+    let created = data.engine.create_first_key(data.workspace, &admin("admin", secret)?);
+    if !matches!(created, Ok(Some(_))) {
         fs::remove_file(&draft)?;
-        made?;
+        created?;
         return Ok(None);
     }
     let path = directory.join(FILE_NAME);
