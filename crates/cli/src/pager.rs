@@ -11,7 +11,8 @@ pub(crate) struct Pager {
 impl Pager {
     /// Starts the pager, a shell command line, if standard output is a terminal.
     pub(crate) fn start(pager: &str) -> Self {
-        if pager.is_empty() || pager == "cat" || !io::stdout().is_terminal() {
+        let is_wanted = !pager.is_empty() && pager != "cat" && io::stdout().is_terminal();
+        if !is_wanted || !is_installed(pager) {
             return Self { child: None };
         }
         let mut command = Command::new("sh");
@@ -44,6 +45,21 @@ impl Pager {
             }
         }
     }
+}
+
+/// Returns whether the shell finds the program of a pager, as far as that can be told.
+///
+/// Without this check nothing would be shown: the shell exits, and its closed pipe looks like a user
+/// who has quit the pager.
+fn is_installed(pager: &str) -> bool {
+    let program = pager.split_whitespace().find(|word| !word.contains('='));
+    let is_plain =
+        |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    // Quotes and expansions are left to the shell.
+    let Some(program) = program.filter(is_plain) else { return true };
+    let mut look = Command::new("sh");
+    look.args(["-c", "command -v \"$1\"", "sh", program]).stdout(Stdio::null());
+    look.status().is_ok_and(|status| status.success())
 }
 
 impl Drop for Pager {

@@ -186,7 +186,10 @@ fn the_log_is_paged_on_a_terminal() {
     }
     let paged = on_terminal("grep --count /a");
     assert_eq!(paged.out.trim(), "60", "{paged:?}");
-    let cut = on_terminal("");
-    assert!(cut.out.contains("only the newest 50 versions are shown"), "{cut:?}");
-    assert_eq!(cut.out.matches("/a ").count(), 50, "{cut:?}");
+    // Small systems have no `less`; the log was empty there.
+    for pager in ["", "no-such-pager --option"] {
+        let cut = on_terminal(pager);
+        assert!(cut.out.contains("only the newest 50 versions are shown"), "{cut:?}");
+        assert_eq!(cut.out.matches("/a ").count(), 50, "{cut:?}");
+    }
 }
