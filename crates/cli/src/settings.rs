@@ -351,8 +351,8 @@ fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> 
     let path = named.map_or_else(|| data.join(FILE_NAME), Path::to_owned);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        // If the data directory itself is missing, opening it explains what is wrong.
-        Err(error) if named.is_none() && is_missing(&error) => return Ok(toml::Table::new()),
+        // If the data directory itself is missing or closed, opening it explains what is wrong.
+        Err(_) if named.is_none() && is_out_of_reach(&path) => return Ok(toml::Table::new()),
         Err(error) => {
             let message = format!("cannot read the settings file {}: {error}", path.display());
             return Err(Failure::usage(message));
@@ -362,9 +362,11 @@ fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> 
     parsed.map_err(|error| Failure::usage(format!("in {}: {error}", path.display())))
 }
 
-fn is_missing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+/// Returns whether a file does not exist, or its directory does not let us find out.
+fn is_out_of_reach(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    path.metadata()
+        .is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory | PermissionDenied))
 }
 
 /// Returns the settings of the file, overridden by the variables.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::{Quipu, SmallDisk, has_python, run};
+use crate::support::{Quipu, SmallDisk, bound_by_permissions, has_python, run};
 
 #[test]
 fn a_full_disk_loses_nothing_and_says_so() {
@@ -51,6 +51,24 @@ fn a_data_directory_that_is_a_file_is_explained() {
     let ran = quipu.run(&["store", "create", "notes"]);
     assert_eq!(ran.code, 7, "{ran:?}");
     assert!(ran.err.contains("the data directory is not a directory"), "{}", ran.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_data_directory_without_permissions_is_explained() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let quipu = Quipu::with_store();
+    let set_mode = |mode| {
+        fs::set_permissions(quipu.data(), fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    set_mode(0o000);
+    let ran = run(bound_by_permissions(quipu.command(&["ls"])), b"");
+    set_mode(0o700);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.contains(&format!("data: {}", quipu.data().display())), "{ran:?}");
+    // There is no settings file, so it is not what is wrong.
+    assert!(!ran.err.contains("quipu.toml"), "{ran:?}");
 }
 
 #[cfg(unix)]

@@ -11,7 +11,7 @@ use quipu_core::model::Timestamp;
 use quipu_core::settings::Limits;
 use quipu_core::{Clock, Engine};
 use quipu_sqlite::{OpenMode, SqliteBackend};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -132,6 +132,18 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
 /// Returns the root of the project.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Returns the command without the superuser's right to read and write everything.
+pub(crate) fn bound_by_permissions(command: Command) -> Command {
+    if !getuid().is_root() {
+        return command;
+    }
+    let mut bound = Command::new("/usr/bin/setpriv");
+    bound.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+    bound.arg(command.get_program()).args(command.get_args()).env_clear();
+    bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    bound
 }
 
 /// Sends a signal. Not with `kill(1)`, which small systems do not have.
