@@ -104,6 +104,10 @@ impl Context {
 impl Context {
     /// Replaces the data with a backup, and returns where the old files are now.
     pub(crate) fn restore_backup(&self, file: &Path) -> Result<Option<PathBuf>, Failure> {
+        if !file.exists() {
+            return Err(Failure::usage(format!("there is no backup at {}", file.display()))
+                .with_hint("`quipu backup FILE` writes one"));
+        }
         let Restored { old_files } = quipu_sqlite::restore_backup(file, &self.settings.data)?;
         // The index was built from the old data, and its sequence numbers may match by chance.
         self.open()?.engine.discard_index()?;

@@ -134,6 +134,9 @@ fn a_backup_is_restored_with_one_command() {
     fs::write(&database, b"rubbish".repeat(5000)).expect("it is written");
     let damaged = quipu.run(&["cat", "a.md"]);
     assert!(damaged.err.contains("quipu restore-backup"), "{damaged:?}");
+    let missing = quipu.run(&["restore-backup", "/nonexistent.db"]);
+    assert_eq!(missing.code, 2, "{missing:?}");
+    assert!(missing.err.contains("there is no backup at /nonexistent.db"), "{missing:?}");
     let restored = quipu.ok(&["restore-backup", backup]);
     assert!(restored.contains("1 memory"), "{restored}");
     assert!(restored.contains("replaced-1"), "{restored}");
