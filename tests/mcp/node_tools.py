@@ -1,5 +1,5 @@
-"""Runs what is written for Node.js: the TypeScript client, the inspector's command line and the
-official conformance suite. The first argument is where the packages are installed."""
+"""Runs the tests on Node.js: the TypeScript client, the inspector's command line and the official
+conformance suite. The first argument is the folder with the installed packages."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def quipu(data, *arguments, text=None):
 
 
 def typescript_client():
-    # Imports are looked up beside the script.
+    # Node resolves imports relative to the script.
     script = shutil.copy(os.path.join(HERE, "typescript_client.mjs"), PACKAGES)
     with data_directory() as data:
         node(script, BINARY, data, check=True)
@@ -37,7 +37,7 @@ def typescript_client():
 
 
 def inspector():
-    """A session as a person has it with the inspector: remember, search, walk, look back."""
+    """A session with the inspector as a person has it: remember, search, follow links, look back."""
     launcher = os.path.join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js")
     with data_directory() as data:
         target = [launcher, "--cli", BINARY, "mcp", "--data", data]
@@ -53,7 +53,7 @@ def inspector():
             assert not answer["isError"], answer
             return answer["structuredContent"]
 
-        # Strict: the schemas can be used by every host.
+        # Strict: every host can use the schemas.
         assert len(ask("--method", "tools/list", "--strict")["tools"]) == 14
         text = "# Tea shop\n- [decision] Prices in cents #money\n- depends_on [[Payment]]\n"
         call("memory", command="create", path="/memories/projects/tea-shop.md", file_text=text)
@@ -84,7 +84,7 @@ def stateless(suite, url):
                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         failed = set(re.findall(r"\[([\w-]+) *\][^\n]*FAILURE", ran.stdout))
         assert "SUCCESS" in ran.stdout, ran.stdout
-        # One that can be tested one day must leave the list.
+        # A check that starts to pass must be removed from the list.
         assert failed == (NOT_TESTABLE if scenario == "server-stateless" else set()), (scenario, failed)
         print(f"✓ {scenario} of 2026-07-28")
 

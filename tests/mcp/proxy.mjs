@@ -1,6 +1,6 @@
-// Stands between the conformance suite and the server. It adds a key to every request, which the
-// suite cannot, and puts names that the server has in place of those of the suite's own reference
-// server. Nothing else is changed, and nothing at all in the answers.
+// A proxy between the conformance suite and the server. It adds a key to every request, which the
+// suite cannot, and maps the names of the suite's reference server to names that this server has.
+// Responses are passed through unchanged.
 //
 //   node proxy.mjs http://127.0.0.1:8420 KEY
 import http from "node:http";

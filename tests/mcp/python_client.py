@@ -51,12 +51,12 @@ async def use(client):
 
     seen = []
     await client.call_tool("search_notes", {"query": "tea"}, progress_callback=gather(seen))
-    assert seen, "no progress was told"
+    assert seen, "no progress was reported"
 
 
 def gather(seen):
-    async def progress(*told):
-        seen.append(told)
+    async def progress(*update):
+        seen.append(update)
 
     return progress
 
@@ -67,7 +67,7 @@ def changed(data):
     subprocess.run(command, input=b"changed", check=True, stdout=subprocess.DEVNULL)
 
 
-async def told_of_changes(client, data):
+async def notified_of_changes(client, data):
     """A subscriber hears of a change that another process makes."""
     uri = "memory://memories/projects/tea-shop.md"
     async with client.listen(resource_subscriptions=[uri]) as events:
@@ -85,7 +85,7 @@ async def over_stdio(mode):
             await use(client)
             if mode == "auto":
                 assert client.protocol_version == "2026-07-28"
-                await told_of_changes(client, data)
+                await notified_of_changes(client, data)
 
 
 async def over_http(mode):
@@ -97,7 +97,7 @@ async def over_http(mode):
             client = await stack.enter_async_context(Client(transport, mode=mode))
             await use(client)
             if mode == "auto":
-                await told_of_changes(client, data)
+                await notified_of_changes(client, data)
 
 
 for transport in [over_stdio, over_http]:

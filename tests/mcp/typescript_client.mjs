@@ -52,7 +52,7 @@ const completed = await client.complete({
 });
 assert.deepEqual(completed.completion.values, ["drinks/Green tea.md"]);
 
-// Changes that another process makes are told.
+// Changes by another process cause notifications.
 await client.subscribeResource({ uri });
 const updated = next(ResourceUpdatedNotificationSchema);
 execFileSync(binary, ["--data", data, "put", "/drinks/Green tea.md"], { input: "changed" });

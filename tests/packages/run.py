@@ -1,7 +1,6 @@
-"""Installs the clients as users do and runs the code of their README files.
+"""Follows the README files of the clients in an empty project: runs their commands, then their code.
 
-The wheel goes into a fresh virtual environment, what `npm pack` makes into a fresh project. A scripted
-model stands in for the real one.
+Python packages go into a fresh virtual environment. A scripted model stands in for the real one.
 
     python3 tests/packages/run.py target/packages
 """
@@ -29,60 +28,62 @@ def main(folder: Path) -> None:
         place = folder / name
         place.mkdir(parents=True)
         check(place)
-        print(f"{name}: installed, and the README's code runs")
+        print(f"{name}: the README's commands and code work")
 
 
 def python(place: Path) -> None:
-    client = ROOT / "clients/python"
-    run(place, sys.executable, "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", ".", str(client))
-    # Building leaves a folder beside the sources.
-    shutil.rmtree(client / "build", ignore_errors=True)
-    for leftover in client.glob("src/*.egg-info"):
-        shutil.rmtree(leftover)
-    (wheel,) = place.glob("*.whl")
+    client = checkout(place, "python")
     run(place, sys.executable, "-m", "venv", "venv")
-    run(place, "venv/bin/python", "-m", "pip", "install", *QUIET, wheel.name, *pinned())
-    (place / "main.py").write_text(code(client, "python"))
+    (place / "constraints.txt").write_text(pinned())
+    environment = {
+        **os.environ,
+        "PATH": f"{place / 'venv/bin'}:{os.environ['PATH']}",
+        # The README names no version of the SDK; the tests do.
+        "PIP_CONSTRAINT": str(place / "constraints.txt"),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    run(place, "bash", "-ec", block(client, "sh"), environment=environment)
+    (place / "main.py").write_text(block(client, "python"))
     with_model(place, "venv/bin/python", "main.py")
 
 
 def typescript(place: Path) -> None:
-    client = place / "client"
-    shutil.copytree(ROOT / "clients/typescript", client, ignore=shutil.ignore_patterns("node_modules", "dist"))
-    run(client, "npm", "install", *NPM)
-    run(client, "npm", "pack", "--silent")
-    (package,) = client.glob("*.tgz")
-    project = place / "project"
-    project.mkdir()
-    (project / "package.json").write_text('{"name": "an-app", "private": true, "type": "module"}\n')
+    client = checkout(place, "typescript")
+    (place / "package.json").write_text('{"name": "an-app", "private": true, "type": "module"}\n')
+    run(place, "bash", "-ec", block(client, "sh"))
     tools = ["@anthropic-ai/sdk@1.8.0", "typescript@5.9.3", "@types/node@20.19.25"]
-    run(project, "npm", "install", *NPM, str(package), *tools)
-    run(project, "node", "--eval", "import('quipu-memory').then(it => { if (!it.quipuMemory) throw it; })")
-    (project / "main.ts").write_text(code(ROOT / "clients/typescript", "ts"))
-    run(project, "npx", "tsc", "--target", "es2022", "--lib", "es2023,esnext.disposable", "--module", "nodenext",
+    run(place, "npm", "install", "--silent", "--no-audit", "--no-fund", *tools)
+    run(place, "node", "--eval", "import('quipu-memory').then(it => { if (!it.quipuMemory) throw it; })")
+    (place / "main.ts").write_text(block(client, "ts"))
+    run(place, "npx", "tsc", "--target", "es2022", "--lib", "es2023,esnext.disposable", "--module", "nodenext",
         "--skipLibCheck", "main.ts")
-    with_model(project, "node", "main.js")
+    with_model(place, "node", "main.js")
 
 
-QUIET = ["--quiet", "--disable-pip-version-check"]
-NPM = ["--silent", "--no-audit", "--no-fund"]
+def checkout(place: Path, language: str) -> Path:
+    """Returns a client in a copy of the checkout, which the README's commands call `quipu`."""
+    client = place / "quipu/clients" / language
+    leftovers = shutil.ignore_patterns("node_modules", "dist", "build", "*.egg-info", "*.tgz")
+    shutil.copytree(ROOT / "clients" / language, client, ignore=leftovers)
+    return client
 
 
-def pinned() -> list[str]:
-    """Returns the SDK that the tests of the client use."""
+def pinned() -> str:
+    """Returns the version of the SDK that the tests of the client use."""
     lines = (ROOT / "tests/python-requirements.txt").read_text().splitlines()
-    return [line for line in lines if line.startswith("anthropic")]
+    return "\n".join(line for line in lines if line.startswith("anthropic"))
 
 
-def code(client: Path, language: str) -> str:
+def block(client: Path, language: str) -> str:
     """Returns the first block of a README in a language."""
-    found = re.search(rf"```{language}\n(.*?)```", (client / "README.md").read_text(), re.DOTALL)
+    readme = (client / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"```{language}\n(.*?)```", readme, re.DOTALL)
     assert found, f"{client} shows no {language}"
     return found[1]
 
 
 def with_model(place: Path, *command: str) -> None:
-    """Runs a program whose model writes one memory, and looks whether it is there."""
+    """Runs a program whose model writes one memory, and checks that it was stored."""
     create = {"command": "create", "path": "/memories/tea.md", "file_text": TEXT}
     model = ScriptedModel([
         [{"type": "tool_use", "id": "toolu_1", "name": "memory", "input": create}],
@@ -94,7 +95,7 @@ def with_model(place: Path, *command: str) -> None:
         "PATH": f"{binary.parent}:{os.environ['PATH']}",
         "QUIPU_DATA": str(place / "data"),
         "ANTHROPIC_BASE_URL": model.url,
-        "ANTHROPIC_API_KEY": "sk-of-nobody",
+        "ANTHROPIC_API_KEY": "sk-invalid",
     }
     run(place, *command, environment=environment)
     stored = subprocess.run(

@@ -1,8 +1,8 @@
 """An agent that saves what matters before its context is trimmed.
 
 Context editing clears old tool results when the conversation grows long. Results of the memory tool are
-excluded, and the model is warned before the clearing, so it writes its findings to memory first and
-reads them back later. Run it twice: the second run starts from what the first one has saved.
+excluded, and the model is warned before anything is cleared, so it writes its findings to memory first and
+reads them back later. Run it twice: the second run starts from what the first one saved.
 
     ANTHROPIC_API_KEY=… python save_before_forgetting.py
 """
@@ -32,7 +32,7 @@ def main(binary: str = "quipu") -> None:
                         "type": "clear_tool_uses_20250919",
                         "trigger": {"type": "input_tokens", "value": 30_000},
                         "keep": {"type": "tool_uses", "value": 3},
-                        # What is in memory must stay in sight.
+                        # The model must keep seeing what it read from memory.
                         "exclude_tools": ["memory"],
                     }
                 ]
@@ -47,7 +47,7 @@ def main(binary: str = "quipu") -> None:
 
 
 def guidance(binary: str) -> str:
-    """Returns Quipu's own words on how to use a memory; they need the store."""
+    """Returns Quipu's instructions on how to use the store, which must exist."""
     subprocess.run([binary, "store", "create", "--if-missing", STORE], capture_output=True, check=True)
     ran = subprocess.run(
         [binary, "prompt", "--store", STORE], capture_output=True, encoding="utf-8", check=True

@@ -1,4 +1,4 @@
-"""What all tests of the Python adapter need: a real Quipu on a data directory of its own."""
+"""Fixtures of the Python adapter's tests: a real Quipu on a data directory of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A local Messages endpoint that plays a model from a script.
 
-Each turn is a list of content blocks to answer with. What the client sent is kept, so that a test can
-look at the tool results that the "model" was given.
+Each turn is a list of content blocks to answer with. The requests are kept, so that a test can look at
+the tool results that the "model" received.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ScriptedModel:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def results(self) -> list[dict[str, Any]]:
-        """Returns the tool results that the model was given, in order."""
+        """Returns the tool results that the model received, in order."""
         results: dict[str, dict[str, Any]] = {}
         for request in self.requests:
             for message in request["messages"]:
@@ -73,12 +73,12 @@ def use(number: int, **command: Any) -> list[dict[str, Any]]:
 
 
 def say(text: str) -> list[dict[str, Any]]:
-    """Returns a turn in which the model says something and ends."""
+    """Returns a turn in which the model answers and stops."""
     return [{"type": "text", "text": text}]
 
 
 def memory_session() -> list[list[dict[str, Any]]]:
-    """Returns a script that uses every sort of command, and corrects itself after an error."""
+    """Returns a script that uses every command and recovers from an error."""
     return [
         use(1, command="view", path="/memories"),
         use(2, command="create", path="/memories/tea.md", file_text="green: 80 C\nblack: 95 C\n"),
@@ -93,7 +93,7 @@ def memory_session() -> list[list[dict[str, Any]]]:
     ]
 
 
-#: What the results of `memory_session` must be: (is_error, a part of the text).
+#: The expected results of `memory_session`: (is_error, a part of the text).
 MEMORY_SESSION_RESULTS = [
     (False, "4.0K\t/memories"),
     (False, "File created successfully at: /memories/tea.md"),

@@ -24,7 +24,7 @@ from scripted_model import (
 
 
 def check(quipu, model: ScriptedModel, title: str) -> None:
-    """Checks what the model was told, what the memory holds, and who the history names."""
+    """Checks the tool results, the stored text, and the author in the history."""
     results = model.results()
     assert len(results) == len(MEMORY_SESSION_RESULTS)
     for result, (is_error, part) in zip(results, MEMORY_SESSION_RESULTS):
@@ -81,7 +81,7 @@ def test_the_async_runner(quipu, reach) -> None:
     model.close()
 
 
-def test_a_read_only_tool_refuses_and_the_model_is_told(reach) -> None:
+def test_a_read_only_tool_reports_the_refusal_to_the_model(reach) -> None:
     script = [use(1, command="create", path="/memories/x", file_text="x"), say("Oh.")]
     model = ScriptedModel(script)
     client = Anthropic(api_key="test", base_url=model.url)
@@ -120,7 +120,7 @@ def test_keys_of_every_role_and_a_session_token_reach_a_server(quipu, server) ->
     assert author == {"type": "session_actor", "session_id": raw.parse().id}
 
 
-def test_a_closed_tool_has_ended_its_session_and_can_begin_another(quipu, server) -> None:
+def test_close_archives_the_session_and_a_later_call_creates_another(quipu, server) -> None:
     memory = QuipuMemoryTool(url=server.url, api_key=server.key)
     memory.call(CREATE)
     memory.close()
@@ -131,7 +131,7 @@ def test_a_closed_tool_has_ended_its_session_and_can_begin_another(quipu, server
     memory.close()
 
 
-def test_a_server_that_refuses_or_is_gone_is_explained(quipu, server) -> None:
+def test_a_server_that_rejects_or_is_down_is_explained(quipu, server) -> None:
     with pytest.raises(QuipuUnavailable, match="401.*authentication_error"):
         QuipuMemoryTool(url=server.url, api_key="sk-quipu-wrong").call(VIEW)
     key = quipu.new_key("read_write")["secret"]
@@ -151,17 +151,17 @@ def test_the_typed_methods_work_too(quipu) -> None:
             memory.create(command)
 
 
-def test_a_missing_binary_and_an_ended_process_are_explained(quipu) -> None:
-    with pytest.raises(QuipuUnavailable, match="cannot be started"):
+def test_a_missing_binary_and_an_exited_process_are_explained(quipu) -> None:
+    with pytest.raises(QuipuUnavailable, match="cannot start"):
         QuipuMemoryTool(binary="/nonexistent/quipu")
     memory = QuipuMemoryTool(binary=quipu.binary, data=quipu.data)
     memory.close()
-    with pytest.raises(QuipuUnavailable, match="has ended"):
+    with pytest.raises(QuipuUnavailable, match="has exited"):
         memory.call({"command": "view", "path": "/memories"})
 
 
 def test_the_example_saves_before_it_forgets(quipu) -> None:
-    """The script plays a model that is warned of the clearing and saves what it has found."""
+    """The script plays a model that is warned before its context is cleared and saves its findings."""
     script = [
         use(1, command="view", path="/memories"),
         [

@@ -2,8 +2,8 @@
  * An agent that saves what matters before its context is trimmed.
  *
  * Context editing clears old tool results when the conversation grows long. Results of the memory tool
- * are excluded, and the model is warned before the clearing, so it writes its findings to memory first
- * and reads them back later. Run it twice: the second run starts from what the first one has saved.
+ * are excluded, and the model is warned before anything is cleared, so it writes its findings to memory
+ * first and reads them back later. Run it twice: the second run starts from what the first one saved.
  *
  *     ANTHROPIC_API_KEY=… node build/examples/save-before-forgetting.js
  */
@@ -17,13 +17,13 @@ import { quipuMemory } from '../src/index.js';
 const binary = process.argv[2] ?? 'quipu';
 const store = 'research';
 
-// The words on how to use the store need the store.
+// The instructions are about a store that exists.
 execFileSync(binary, ['store', 'create', '--if-missing', store]);
 const memory = quipuMemory({ store, binary, title: 'save-before-forgetting' });
 const runner = new Anthropic().beta.messages.toolRunner({
   model: 'claude-sonnet-5-5',
   max_tokens: 4096,
-  // Quipu's own words on how to use a memory.
+  // Quipu's instructions on how to use the store.
   system: execFileSync(binary, ['prompt', '--store', store], { encoding: 'utf-8' }),
   tools: [betaMemoryTool(memory)],
   messages: [{ role: 'user', content: 'Go on comparing green teas for our shop.' }],
@@ -34,7 +34,7 @@ const runner = new Anthropic().beta.messages.toolRunner({
         type: 'clear_tool_uses_20250919',
         trigger: { type: 'input_tokens', value: 30_000 },
         keep: { type: 'tool_uses', value: 3 },
-        // What is in memory must stay in sight.
+        // The model must keep seeing what it read from memory.
         exclude_tools: ['memory'],
       },
     ],

@@ -2,7 +2,7 @@
  * Quipu as the memory tool of the Anthropic TypeScript SDK.
  *
  * The handlers talk to a child process (`quipu tool`) or, given a URL, to a Quipu server. Commands are
- * passed on as the model sent them, and answers are returned byte for byte.
+ * forwarded as the model sent them, and answers are returned byte for byte.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -12,23 +12,23 @@ import type { MemoryToolHandlers } from '@anthropic-ai/sdk/helpers/beta/memory';
 import { ToolError } from '@anthropic-ai/sdk/lib/tools/ToolError';
 
 export interface QuipuOptions {
-  /** The store; it is created if it does not exist. Default: `memories`. */
+  /** The store, created if missing. Default: `memories`. */
   store?: string;
-  /** The program to start. Default: `quipu`. */
+  /** The binary to run. Default: `quipu`. */
   binary?: string;
-  /** The data directory of the program. */
+  /** The data directory. */
   data?: string;
-  /** Whether every command but view is refused. */
+  /** Rejects every command except `view`. */
   readOnly?: boolean;
-  /** What to call the session in the history. */
+  /** The title of the session in the history. */
   title?: string;
-  /** The address of a Quipu server to use instead of a child process. */
+  /** The URL of a Quipu server to use instead of a child process. */
   url?: string;
-  /** The key for that server. */
+  /** The API key for that server. */
   apiKey?: string;
 }
 
-/** Quipu could not be started or reached, or has ended. */
+/** Quipu could not be started or reached, or has exited. */
 export class QuipuUnavailable extends Error {
   override name = 'QuipuUnavailable';
 }
@@ -43,7 +43,7 @@ interface Connection {
   close(): Promise<void>;
 }
 
-/** Handlers for `betaMemoryTool`, and `close` to end the child process or the session on the server. */
+/** Handlers for `betaMemoryTool`; `close` stops the child process or archives the session on the server. */
 export type QuipuMemory = MemoryToolHandlers & AsyncDisposable & { close(): Promise<void> };
 
 export function quipuMemory(options: QuipuOptions = {}): QuipuMemory {
@@ -86,15 +86,15 @@ class Child implements Connection {
     this.#process = spawn(binary, words, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#ended = new Promise((resolve) => {
       this.#process.on('error', (error) => {
-        this.#fail(`\`${binary}\` cannot be started (${error.message}); install quipu or pass \`binary\``);
+        this.#fail(`cannot start \`${binary}\` (${error.message}); install quipu or pass \`binary\``);
         resolve();
       });
       this.#process.on('close', () => {
-        this.#fail('`quipu tool` has ended; its error output says why');
+        this.#fail('`quipu tool` has exited; see its standard error');
         resolve();
       });
     });
-    // A write to a process that has ended is answered by its `close` event.
+    // A write to a process that has exited is reported by the `close` event.
     this.#process.stdin.on('error', () => {});
     createInterface({ input: this.#process.stdout }).on('line', (line) => {
       this.#waiting.shift()?.resolve(JSON.parse(line) as Answer);
@@ -125,7 +125,7 @@ interface ToolSession {
   token: string | null;
 }
 
-/** The memory tool of a Quipu server. What it writes is written by a session of its own. */
+/** The memory tool of a Quipu server. Its writes belong to a session of its own. */
 class Server implements Connection {
   readonly #url: string;
   readonly #tool: string;
@@ -140,20 +140,20 @@ class Server implements Connection {
 
   async send(command: object): Promise<Answer> {
     const { apiKey, readOnly } = this.#options;
-    // Whoever only reads needs no name in the history.
+    // Reading leaves no trace in the history, so it needs no session.
     if (readOnly) return this.#post<Answer>(`${this.#tool}?access=read_only`, command, apiKey);
     this.#session ??= this.#start();
     const { token } = await this.#session;
     return this.#post<Answer>(this.#tool, command, token ?? apiKey);
   }
 
-  /** Ends the session, if this has started one, so that its token stops to work. */
+  /** Archives the session, if one was created, which revokes its token. */
   async close(): Promise<void> {
     const session = await this.#session?.catch(() => undefined);
     this.#session = undefined;
     if (!session?.token) return;
     const ended = this.#post(`/v1/sessions/${session.session_id}/archive`, {}, this.#options.apiKey);
-    // Everything is saved already, and a server that is gone has no use for a goodbye.
+    // Everything is saved already, and without the server the token is useless anyway.
     await ended.catch(() => undefined);
   }
 
@@ -162,7 +162,7 @@ class Server implements Connection {
     try {
       return await this.#post<ToolSession>(`${this.#tool}/session`, { title }, apiKey);
     } catch (error) {
-      // The next command tries again.
+      // The next command retries.
       this.#session = undefined;
       throw error;
     }
@@ -176,7 +176,7 @@ class Server implements Connection {
       throw new QuipuUnavailable(`the Quipu server did not answer: ${String(error)}`);
     });
     if (!response.ok) {
-      throw new QuipuUnavailable(`the Quipu server refused: ${response.status} ${await response.text()}`);
+      throw new QuipuUnavailable(`the Quipu server rejected the request: ${response.status} ${await response.text()}`);
     }
     return (await response.json()) as T;
   }

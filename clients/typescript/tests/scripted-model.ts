@@ -44,7 +44,7 @@ export class ScriptedModel {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The tool results that the model was given, in order. */
+  /** The tool results that the model received, in order. */
   results(): Block[] {
     const results = new Map<unknown, Block>();
     for (const { body } of this.requests) {

@@ -77,16 +77,16 @@ test('the tool runner works on a store and the history names its session', async
   assert.equal(JSON.parse(quipu('--json', 'session', 'show', author!)).title, 'typescript test');
 });
 
-test('a missing program and an ended process are explained', async () => {
+test('a missing binary and an exited process are explained', async () => {
   const missing = quipuMemory({ binary: '/nonexistent/quipu' });
   const view = { command: 'view', path: '/memories' } as const;
   await assert.rejects(async () => missing.view(view), QuipuUnavailable);
   const memory = quipuMemory({ binary, data });
   await memory.close();
-  await assert.rejects(async () => memory.view(view), /has ended/);
+  await assert.rejects(async () => memory.view(view), /has exited/);
 });
 
-test('commands sent at once are answered in order', async () => {
+test('concurrent commands are answered in order', async () => {
   const memory = quipuMemory({ binary, data });
   const numbers = Array.from({ length: 20 }, (_, number) => number);
   const answers = await Promise.all(

@@ -1,6 +1,7 @@
-//! The command line, as it is typed.
+//! Command-line arguments, as they are typed.
 
 mod access;
+mod examples;
 mod history;
 mod knowledge;
 mod mcp;
@@ -20,29 +21,29 @@ pub(crate) use history::{
     DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
 };
 pub(crate) use knowledge::{
-    ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
-    SearchIn, SearchWhat,
+    ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
+    SearchArguments, SearchIn, SearchWhat,
 };
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer, McpPlace};
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use sync::SyncArguments;
-pub(crate) use transfer::{ExportArguments, ExportForm, ImportArguments, ImportKind};
+pub(crate) use transfer::{ExportArguments, ExportFormat, ImportArguments, ImportKind};
 pub(crate) use upkeep::{
     BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
 };
 
 const AFTER_HELP: &str = "\
-To begin:
-  quipu store create notes               make a store
-  echo 'green, 80 °C' | quipu put tea.md  put a memory into it
-  quipu log                              see who changed what
-  quipu restore tea.md                   undo the last change
+Getting started:
+  quipu store create notes                create a store
+  echo 'green, 80 °C' | quipu put tea.md  write a memory
+  quipu log                               see who changed what
+  quipu restore tea.md                    undo the last change
 
-Exit codes: 0 done, 1 other failure, 2 wrong usage, 3 not found or ambiguous, 4 conflict with \
-another change, 5 refused by a rule or limit, 6 not allowed, 7 the storage does not work, \
-8 `check` found problems.";
+Exit codes: 0 success, 1 other failure, 2 usage error, 3 not found or ambiguous, 4 conflict with \
+another change, 5 rejected by a rule or limit, 6 permission denied, 7 storage failure, 8 problems \
+found by `check`.";
 
-/// The memory of AI agents: stores, memories and versions that you host yourself.
+/// Self-hosted memory for AI agents: versioned, attributed, searchable text.
 #[derive(Debug, Parser)]
 #[command(name = "quipu", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -52,18 +53,18 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Options of every command.
+/// Options that every command takes.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The data directory [default: the platform's data directory; also `QUIPU_DATA`]
+    /// Data directory [default: the platform's data directory] [env: `QUIPU_DATA`]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) data: Option<PathBuf>,
-    /// The settings file [default: `quipu.toml` in the data directory; also `QUIPU_CONFIG`]
+    /// Settings file [default: `quipu.toml` in the data directory] [env: `QUIPU_CONFIG`]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// The store, by name or id [default: that of `quipu store default`, or the only one; also
-    /// `QUIPU_STORE`]
+    /// Store, by name or id [default: the one set by `quipu store default`, or the only one]
+    /// [env: `QUIPU_STORE`]
     #[arg(long = "store", short, global = true, value_name = "STORE")]
     pub(crate) stores: Vec<String>,
     /// Print one JSON document instead of text
@@ -75,35 +76,37 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Serve the REST API and the Model Context Protocol over HTTP
     ///
-    /// The first start makes an admin key and prints it once, unless `QUIPU_ADMIN_KEY` names one.
+    /// The first start creates an admin key and prints it once; if the output is not a terminal, the
+    /// key goes to the file `first-key` in the data directory. `QUIPU_ADMIN_KEY` sets a key instead.
     Serve(ServeArguments),
-    /// Serve the Model Context Protocol to the program that starts this one
+    /// Serve the Model Context Protocol over standard input and output
     ///
-    /// Every store can be used, unless `--store NAME[:ro]`, which may be repeated, names some. The
-    /// connection is a session, which the history names as the author.
+    /// All stores are available unless `--store NAME[:ro]` (repeatable) restricts them. The
+    /// connection is a session, and the history names it as the author.
     Mcp(McpArguments),
-    /// Serve the memory tool: one JSON command per line in, one JSON answer per line out
+    /// Serve the memory tool over standard input and output, one JSON object per line
     ///
-    /// The store is `memories` unless `--store` names another one; it is created if it does not
-    /// exist. Every run is a session, which the history names as the author.
+    /// The store is `memories` unless `--store` names another one; it is created if missing. Each
+    /// run is a session, and the history names it as the author.
     Tool(ToolArguments),
-    /// Keep a folder and a store equal, in both directions
+    /// Sync a folder and a store in both directions
     ///
-    /// What only one side changed is done on the other side, and lines that both changed are merged;
-    /// if they contradict each other, the folder's text wins and the store's stays in the history.
-    /// Hidden files and those that a `.gitignore` names are left out.
+    /// A change on one side is applied to the other. Files that changed on both sides are merged
+    /// line by line; where the changes overlap, the folder's text wins and the store's stays in the
+    /// history. Hidden files and files ignored by a `.gitignore` are skipped.
     Sync(SyncArguments),
-    /// Mount stores as directories, so that any program can use them: `--store NAME[:ro]`, or
-    /// `--session` for those of a session
+    /// Mount stores as directories, for any program that works with files
     ///
-    /// Runs until it is told to stop, everything is unmounted or the process that started it ends.
-    /// Every run is a session, which the history names as the author.
+    /// Mounts the stores of `--store NAME[:ro]` (repeatable), or those attached to `--session`. Runs
+    /// until it is interrupted, everything is unmounted, or the parent process exits. Each run is a
+    /// session, and the history names it as the author.
+    #[command(after_help = examples::MOUNT)]
     Mount(MountArguments),
-    /// Unmount what `quipu mount` has mounted
+    /// Unmount what `quipu mount` mounted
     Unmount(UnmountArguments),
-    /// Lay down what a project of many agent sessions needs: progress log, checklist, start-up notes
+    /// Set up a project that spans many agent sessions: progress log, checklist, start-up notes
     ///
-    /// Memories that exist already are left as they are.
+    /// Existing memories are left unchanged.
     InitProject(InitProjectArguments),
     /// Create, list, change, archive and delete stores
     #[command(subcommand)]
@@ -112,84 +115,89 @@ pub(crate) enum Command {
     Ls(LsArguments),
     /// Print memories
     Cat(CatArguments),
-    /// Create or replace a memory with the text of a file or of the standard input
+    /// Create or replace a memory from a file or from standard input
     Put(PutArguments),
     /// Edit a memory in your editor
     Edit(EditArguments),
     /// Move a memory or a directory; memories keep their id and history
     Mv(MvArguments),
-    /// Delete memories; their versions stay and can be restored
+    /// Delete memories; their versions are kept and can be restored
     Rm(RmArguments),
-    /// Show who changed what and when, the newest first
+    /// Show who changed what and when, newest first
+    #[command(after_help = examples::LOG)]
     Log(LogArguments),
-    /// Show a version: who made it, and what it changed
+    /// Show a version: its author and what it changed
     Show(ShowArguments),
     /// Compare versions
     Diff(DiffArguments),
-    /// Write the text of an old version again, or undo the last change of a memory
+    /// Restore an old version, or undo the last change to a memory
+    #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
-    /// Take the text out of versions for good
+    /// Erase the text of versions permanently
+    #[command(after_help = examples::REDACT)]
     Redact(RedactArguments),
-    /// Search memories by their words, the best first
+    /// Search memories, best matches first
+    #[command(after_help = examples::SEARCH)]
     Search(SearchArguments),
-    /// Show which memories changed lately, deleted ones too
+    /// List recently changed memories, including deleted ones
     Recent(RecentArguments),
-    /// Show a memory's observations and what is linked with it
+    /// Show a memory's observations and the memories linked with it
     Context(ContextArguments),
-    /// Show what a memory links to and what links to it, and what is missing
+    /// List a memory's links or backlinks, unresolved links, or orphans
     Links(LinksArguments),
-    /// Draw the memories of a store and their links
+    /// Draw the link graph of a store
     Graph(GraphArguments),
-    /// Import notes: a folder, an Obsidian vault, a Basic Memory project, or what another program kept
+    /// Import a folder, an Obsidian vault, a Basic Memory project or another program's export
     ///
-    /// The kind is detected unless `--from` names it. Importing again changes only what has changed,
-    /// and what the store's own users changed meanwhile is left alone unless `--overwrite` is given.
-    /// The import is one session, which the history names as the author.
+    /// The kind is detected unless `--from` names it. Importing again updates only what has changed
+    /// in the source; edits made in the store meanwhile are kept unless `--overwrite` is given. The
+    /// import is one session, and the history names it as the author.
+    #[command(after_help = examples::IMPORT)]
     Import(ImportArguments),
-    /// Export a store: as a folder, as an archive with all versions, or as a git repository
+    /// Export a store as a folder, as an archive of all versions, or as a git repository
     Export(ExportArguments),
-    /// Start and list the sessions of agents, with the stores that they may use
+    /// Create, list, archive and delete agent sessions
     #[command(subcommand)]
     Session(SessionCommand),
     /// Create, list and revoke keys
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Print the text that tells an agent how to use its memory
+    /// Print instructions that teach an agent to use its memory
     Prompt(PromptArguments),
-    /// Verify the data directory
+    /// Verify the integrity of the data directory
     Check(CheckArguments),
-    /// Give up old versions and delete expired memories now
+    /// Apply retention now: remove old versions and expired memories
     Prune(PruneArguments),
-    /// Write a consistent copy of everything to a new file, while others go on writing
+    /// Write a consistent copy of all data to a new file, without stopping writers
     Backup(BackupArguments),
-    /// Put a backup in the place of the database, whose files are kept aside
+    /// Replace the database with a backup; the old files are kept
     ///
-    /// Stop everything that uses the data directory first: servers, mounts, syncs and MCP hosts.
+    /// First stop everything that uses the data directory: servers, mounts, syncs and MCP hosts.
     RestoreBackup(BackupArguments),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(CompletionsArguments),
-    /// Print the manual page, or write all of them to a directory
+    /// Print the manual page, or write one per command to a directory
     Man(ManArguments),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {
-    /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8420]
+    /// Address and port to listen on; port 0 picks a free port [default: 127.0.0.1:8420]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The certificate chain for HTTPS, as a PEM file
+    /// Certificate chain for HTTPS (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub(crate) tls_certificate: Option<PathBuf>,
-    /// The private key for HTTPS, as a PEM file
+    /// Private key for HTTPS (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_certificate", value_hint = ValueHint::FilePath)]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Listen on an address that is not loopback although keys then travel unencrypted
+    /// Allow a non-loopback address without TLS, although keys then travel unencrypted
     #[arg(long)]
     pub(crate) allow_plain_http: bool,
-    /// Require the version and beta headers of the contract
+    /// Reject requests without the version and beta headers of the API
     #[arg(long)]
     pub(crate) strict_headers: bool,
-    /// How much to log to the standard error: error, warn, info, debug
+    /// Log level on standard error: error, warn, info or debug
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub(crate) log_level: tracing::Level,
     /// Log as JSON, one object per line
@@ -199,13 +207,13 @@ pub(crate) struct ServeArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ToolArguments {
-    /// Whose texts to answer with: those of the documentation (`doc`) or of the Python SDK (`python`)
+    /// Wording of the answers: as in the documentation (`doc`) or as in the Python SDK (`python`)
     #[arg(long, value_enum, default_value_t = ToolStrings::Doc)]
     pub(crate) strings: ToolStrings,
-    /// Refuse every command but view
+    /// Reject every command except `view`
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// What to call the session in the history, such as the name of your program
+    /// Title of the session in the history, such as the name of your program
     #[arg(long, default_value = "quipu tool", value_name = "TEXT")]
     pub(crate) title: String,
 }
@@ -218,17 +226,16 @@ pub(crate) enum ToolStrings {
 
 #[derive(Args, Debug)]
 pub(crate) struct InitProjectArguments {
-    /// The store for the project; it is created if it does not exist [default: that of `--store`, or
-    /// `memories`]
+    /// Store for the project, created if missing [default: the one of `--store`, or `memories`]
     #[arg(value_name = "STORE")]
     pub(crate) name: Option<String>,
-    /// A feature for the checklist (may be repeated)
+    /// Feature for the checklist (repeatable)
     #[arg(long = "feature", value_name = "TEXT")]
     pub(crate) features: Vec<String>,
-    /// The script that starts the project's environment
+    /// Script that starts the project's environment
     #[arg(long, default_value = "./init.sh", value_name = "PATH")]
     pub(crate) script: String,
-    /// A store whose memories are copied instead, as your own template
+    /// Copy the memories of this store instead of the built-in ones
     #[arg(long, value_name = "STORE", conflicts_with_all = ["features", "script"])]
     pub(crate) template: Option<String>,
 }
@@ -237,183 +244,183 @@ pub(crate) struct InitProjectArguments {
 pub(crate) enum StoreCommand {
     /// Create a store
     Create(StoreCreateArguments),
-    /// List stores, the newest first
+    /// List stores, newest first
     List(StoreListArguments),
-    /// Show a store and how full it is
+    /// Show a store and how much it holds
     Show(StoreNameArguments),
     /// Change a store's name, description, labels or policies
     Update(StoreUpdateArguments),
-    /// Archive a store for good: it takes no new text
+    /// Archive a store permanently (read-only)
     Archive(StoreNameArguments),
-    /// Delete a store; it can be restored for some days, then it is erased
+    /// Delete a store; it can be restored until the grace period ends
     Delete(StoreDeleteArguments),
-    /// Bring a deleted store back as it was
+    /// Restore a deleted store
     Restore(StoreRestoreArguments),
-    /// Show or choose the store that commands use if none is named
+    /// Show or set the store that commands use when none is named
     Default(StoreDefaultArguments),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreCreateArguments {
-    /// The name
+    /// Name of the new store
     pub(crate) name: String,
-    /// Do nothing if a store has this name already
+    /// Succeed without changes if a store with this name exists
     #[arg(long)]
     pub(crate) if_missing: bool,
     #[command(flatten)]
-    pub(crate) traits: StoreTraits,
+    pub(crate) properties: StoreProperties,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct StoreTraits {
-    /// What the store is for; agents see it
+pub(crate) struct StoreProperties {
+    /// What the store is for; shown to agents
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
-    /// A label that agents do not see; an empty value removes it (may be repeated)
+    /// Label, not shown to agents; an empty value removes it (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) metadata: Vec<String>,
-    /// What happens to writes that hold credentials: off, warn, redact or reject
+    /// How to treat credentials in new texts: off, warn, redact or reject
     #[arg(long, value_name = "POLICY")]
     pub(crate) secrets: Option<SecretPolicy>,
-    /// Delete memories that nobody read or wrote for so many days; 0 means never
+    /// Delete memories that were not read or written for this many days; 0 means never
     #[arg(long, value_name = "DAYS")]
     pub(crate) expire_after_days: Option<u32>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreListArguments {
-    /// Show archived stores too
+    /// Include archived stores
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Show the deleted stores that can be restored instead
+    /// List the deleted stores that can still be restored instead
     #[arg(long, conflicts_with = "all")]
     pub(crate) deleted: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreNameArguments {
-    /// The store, by name or id [default: that of `--store`]
+    /// Store, by name or id [default: the one of `--store`]
     #[arg(value_name = "STORE")]
     pub(crate) name: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreUpdateArguments {
-    /// The store, by name or id [default: that of `--store`]
+    /// Store, by name or id [default: the one of `--store`]
     #[arg(value_name = "STORE")]
     pub(crate) name: Option<String>,
-    /// The new name
+    /// New name
     #[arg(long, value_name = "NAME")]
     pub(crate) rename: Option<String>,
     #[command(flatten)]
-    pub(crate) traits: StoreTraits,
+    pub(crate) properties: StoreProperties,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreDeleteArguments {
-    /// The store, by name or id
+    /// Store, by name or id
     #[arg(value_name = "STORE")]
     pub(crate) name: String,
-    /// Erase it at once, deleted before or not; no trace of its texts remains
+    /// Erase the store now, without a grace period; also erases one that is deleted already
     #[arg(long)]
     pub(crate) now: bool,
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreRestoreArguments {
-    /// The deleted store, by name or id; of several with one name, the one that was deleted last
+    /// Deleted store, by name or id; if several share the name, the last one deleted
     #[arg(value_name = "STORE")]
     pub(crate) name: String,
-    /// Restore it under this name
+    /// Restore it under a new name
     #[arg(long, value_name = "NAME")]
     pub(crate) rename: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoreDefaultArguments {
-    /// The store, by name or id
+    /// Store, by name or id
     #[arg(value_name = "STORE", conflicts_with = "clear")]
     pub(crate) name: Option<String>,
-    /// Have no default
+    /// Remove the default
     #[arg(long)]
     pub(crate) clear: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LsArguments {
-    /// The directory
+    /// Directory
     #[arg(default_value = "/")]
     pub(crate) directory: String,
-    /// Show size, time and id too
+    /// Also show size, time and id
     #[arg(long, short)]
     pub(crate) long: bool,
-    /// Show the memories in all directories below
+    /// List memories recursively
     #[arg(long, short = 'R')]
     pub(crate) recursive: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CatArguments {
-    /// The memories, by path or id
+    /// Memories, by path or id
     #[arg(required = true, value_name = "PATH")]
     pub(crate) memories: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct PutArguments {
-    /// Where to put it
+    /// Path of the memory
     pub(crate) path: String,
-    /// The file to read [default: the standard input]
+    /// File to read [default: standard input]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Only if nothing is there yet
+    /// Fail if the path is taken
     #[arg(long, conflicts_with = "if_hash")]
     pub(crate) new: bool,
-    /// Only if the memory's text has this SHA-256
+    /// Fail unless the current text has this SHA-256
     #[arg(long, value_name = "SHA256")]
     pub(crate) if_hash: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct EditArguments {
-    /// The memory; a new one is created when you save
+    /// Path of the memory; created when you save, if new
     pub(crate) path: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct MvArguments {
-    /// The memory or directory
+    /// Memory or directory
     pub(crate) from: String,
-    /// Its new path; nothing may be there
+    /// New path, which must be free
     pub(crate) to: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RmArguments {
-    /// The memories
+    /// Memories, by path or id
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<String>,
-    /// Delete directories with everything below them
+    /// Delete directories and everything below them
     #[arg(long, short)]
     pub(crate) recursive: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct PromptArguments {
-    /// For the stores attached to this session, where a mount shows them
+    /// Describe the stores attached to this session, as mounted
     #[arg(long, value_name = "ID", conflicts_with = "access")]
     pub(crate) session: Option<SessionId>,
-    /// The directory below which the stores are mounted [default: /mnt/memory; also
-    /// `QUIPU_MOUNT_ROOT`]
+    /// Directory below which the stores are mounted [default: /mnt/memory]
+    /// [env: `QUIPU_MOUNT_ROOT`]
     #[arg(long, value_name = "DIR", requires = "session", value_hint = ValueHint::DirPath)]
     pub(crate) root: Option<PathBuf>,
-    /// What the agent may do in the store
+    /// Access of the agent: `read_write` or `read_only`
     #[arg(long, default_value = "read_write")]
     pub(crate) access: Access,
-    /// The only thing that should be remembered
+    /// Restrict what is remembered to this topic
     #[arg(long, value_name = "TEXT")]
     pub(crate) topic: Option<String>,
 }

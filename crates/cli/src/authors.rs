@@ -1,4 +1,4 @@
-//! What people call the authors of versions: the title of a session, the name of a key.
+//! Names for the authors of versions: the title of a session, the name of a key.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use quipu_core::{Error, ErrorKind};
 
 use crate::failure::Failure;
 
-/// Looks the names of authors up, each once.
+/// Looks up the names of authors, each once.
 pub(crate) struct Authors<'a> {
     engine: &'a Engine,
     workspace: WorkspaceId,
@@ -52,15 +52,15 @@ impl<'a> Authors<'a> {
         name
     }
 
-    /// Returns the authors that a text means: an id, the name of a user or a key, or the title of
-    /// sessions. Upper and lower case are the same.
-    pub(crate) fn called(&self, text: &str) -> Result<Vec<Actor>, Failure> {
+    /// Returns the authors that match a text: an id, the name of a user or key, or part of a session's
+    /// title. Ignores case.
+    pub(crate) fn matching(&self, text: &str) -> Result<Vec<Actor>, Failure> {
         if let Ok(actor) = text.parse() {
             return Ok(vec![actor]);
         }
         let wanted = text.to_lowercase();
         let mut actors = Vec::new();
-        // Whether a user of this name exists shows only in the versions.
+        // Users are not registered anywhere: only versions show whether one exists.
         actors.extend(format!("user_{text}").parse::<Actor>().ok());
         let is_wanted = |key: &Key| key.name.as_str().to_lowercase() == wanted;
         let keys = self.engine.keys(self.workspace)?;
@@ -79,7 +79,7 @@ impl<'a> Authors<'a> {
         let titled = sessions.into_iter().filter(|it| it.title.to_lowercase().contains(&wanted));
         actors.extend(titled.map(|session| Actor::Session(session.id)));
         if actors.is_empty() {
-            let message = format!("nobody is called `{text}`");
+            let message = format!("no author matches `{text}`");
             return Err(Failure::from(Error::new(ErrorKind::NotFound, message))
                 .with_hint("`quipu key list` and `quipu session list --all` show the names"));
         }

@@ -1,4 +1,4 @@
-//! The commands, one file for each group.
+//! The commands, one file per group.
 
 mod export;
 mod history;
@@ -21,7 +21,7 @@ use crate::args::Command;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Does what the command line asks for.
+/// Runs the command that was given.
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),

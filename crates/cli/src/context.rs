@@ -1,4 +1,6 @@
-//! What commands work with: the engine, the store that is meant, the user.
+//! What commands work with: the engine, the selected store, the user.
+//!
+//! This is the only module that names a concrete backend.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use quipu_core::clock::SystemClock;
 use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
 use quipu_core::{Engine, Error, ErrorKind};
 use quipu_knowledge::Knowledge;
-use quipu_sqlite::{OpenMode, OpenSettings, Restored, SqliteBackend};
+use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBackend};
 
 use crate::args::Global;
 use crate::authors::Authors;
@@ -18,15 +20,15 @@ use crate::print::Form;
 use crate::settings::{Flags, Settings};
 use crate::uses;
 
-/// The settings and the form of the answer, before anything is opened.
+/// The settings and the output format, before anything is opened.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) form: Form,
     named: Vec<String>,
-    /// What this process is called in messages of others, such as `quipu serve`.
+    /// The name of this process in the messages of others, such as `quipu serve`.
     program: String,
-    /// What was opened, to be closed at the end.
+    /// The open data directory, to be closed at the end.
     opened: OnceCell<Knowledge>,
 }
 
@@ -38,8 +40,8 @@ pub(crate) struct Data {
     pub(crate) actor: Actor,
     /// The stores that the command line names.
     pub(crate) named: Vec<String>,
-    /// What the settings call the store.
-    set_store: Option<String>,
+    /// The store that the settings name.
+    configured_store: Option<String>,
 }
 
 impl Context {
@@ -57,21 +59,26 @@ impl Context {
         &self.named
     }
 
+    /// Returns whether the data directory holds data. Creates nothing, unlike opening it.
+    pub(crate) fn has_data(&self) -> bool {
+        self.settings.data.join(DATABASE_FILE).exists()
+    }
+
     /// Opens the data directory, which must exist.
     pub(crate) fn open(&self) -> Result<Data, Failure> {
         self.open_as(OpenMode::Existing)
     }
 
-    /// Opens the data directory and makes it if it does not exist.
+    /// Opens the data directory, creating it if it does not exist.
     pub(crate) fn open_or_create(&self) -> Result<Data, Failure> {
         self.open_as(OpenMode::Create)
     }
 
-    /// Runs what is due when the command has ended. Closing leaves a database file that is complete
-    /// without its log, unless another process uses it; then closing it is theirs.
+    /// Flushes and closes the data directory, if it was opened. The last process to close it leaves a
+    /// database file that is complete without its write-ahead log.
     pub(crate) fn end(&self) {
         let Some(engine) = self.opened.get() else { return };
-        uses::write_on_exit(engine);
+        uses::flush_on_exit(engine);
         if let Err(error) = engine.close() {
             tracing::debug!(%error, "the data directory was not closed cleanly");
         }
@@ -89,23 +96,27 @@ impl Context {
         self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
-        let (named, set_store) = (self.named.clone(), self.settings.store.clone());
-        Ok(Data { engine, workspace, actor, named, set_store })
+        let (named, configured_store) = (self.named.clone(), self.settings.store.clone());
+        Ok(Data { engine, workspace, actor, named, configured_store })
     }
 }
 
 impl Context {
-    /// Puts a backup in the place of the data, and returns where the old files are now.
+    /// Replaces the data with a backup, and returns where the old files are now.
     pub(crate) fn restore_backup(&self, file: &Path) -> Result<Option<PathBuf>, Failure> {
+        if !file.exists() {
+            return Err(Failure::usage(format!("there is no backup at {}", file.display()))
+                .with_hint("`quipu backup FILE` writes one"));
+        }
         let Restored { old_files } = quipu_sqlite::restore_backup(file, &self.settings.data)?;
-        // What was made of the old data says nothing about this.
+        // The index was built from the old data, and its sequence numbers may match by chance.
         self.open()?.engine.discard_index()?;
         Ok(old_files)
     }
 }
 
 impl Data {
-    /// Returns the store that is meant: the one named, the default one, or the only one there is.
+    /// Returns the selected store: the one named, the default one, or the only one.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         if let Some(wanted) = self.wanted_store()? {
             return self.find_store(wanted);
@@ -117,11 +128,10 @@ impl Data {
         match (stores.pop(), stores.len()) {
             (Some(only), 0) => Ok(only),
             (None, _) => Err(Failure::from(Error::not_found("there are no stores yet"))
-                .with_hint("`quipu store create NAME` makes one")),
+                .with_hint("create one with `quipu store create NAME`")),
             (Some(last), _) => {
                 stores.push(last);
-                let names: Vec<_> =
-                    stores.iter().map(|store| format!("`{}`", store.name)).collect();
+                let names = handles(&stores);
                 let message = format!("there are {} stores", names.len());
                 let error = Error::new(ErrorKind::Ambiguous, message);
                 Err(Failure::from(error).with_hint(format!(
@@ -133,7 +143,7 @@ impl Data {
         }
     }
 
-    /// Returns the store that `quipu store default` has chosen, if it still exists.
+    /// Returns the store that `quipu store default` has set, if it still exists.
     pub(crate) fn default_store(&self) -> Result<Option<Store>, Failure> {
         let workspaces = self.engine.workspaces()?;
         let workspace = workspaces.iter().find(|workspace| workspace.id == self.workspace);
@@ -146,21 +156,21 @@ impl Data {
         }
     }
 
-    /// Returns what the command line or the settings call the store, if they do.
+    /// Returns the store that the command line or the settings name, if any.
     pub(crate) fn wanted_store(&self) -> Result<Option<&str>, Failure> {
         match self.named.as_slice() {
-            [] => Ok(self.set_store.as_deref()),
+            [] => Ok(self.configured_store.as_deref()),
             [only] => Ok(Some(only)),
-            _ => Err(Failure::usage("this command works on one store, but several are named")),
+            _ => Err(Failure::usage("this command takes one store, but several are given")),
         }
     }
 
-    /// Returns the store that is meant, or `default`; one that does not exist is made.
+    /// Returns the named store, or `default`, creating it if it does not exist.
     pub(crate) fn store_or_create(&self, default: &str) -> Result<Store, Failure> {
         self.find_or_create_store(self.wanted_store()?.unwrap_or(default))
     }
 
-    /// Returns the store with this name or id; one with a new name is made.
+    /// Returns the store with this name or id, creating one if the name is new.
     pub(crate) fn find_or_create_store(&self, wanted: &str) -> Result<Store, Failure> {
         Ok(self.engine.find_or_create_store(self.workspace, wanted)?)
     }
@@ -170,12 +180,12 @@ impl Data {
         Ok(self.engine.find_store(self.workspace, wanted)?)
     }
 
-    /// Returns what people call the authors of versions.
+    /// Returns the names of the authors of versions.
     pub(crate) fn authors(&self) -> Authors<'_> {
         Authors::new(&self.engine, self.workspace)
     }
 
-    /// Returns the stores of the workspace, the newest first.
+    /// Returns the stores of the workspace, newest first.
     pub(crate) fn stores(&self, archived: Archived) -> Result<Vec<Store>, Failure> {
         let query = StoreQuery {
             workspace: self.workspace,
@@ -187,7 +197,7 @@ impl Data {
         Ok(self.engine.stores(&query)?.items)
     }
 
-    /// Returns a version, in whichever store it is.
+    /// Returns a version of the named store, or of any store if none is named.
     pub(crate) fn version(&self, id: VersionId) -> Result<Version, Failure> {
         if !self.named.is_empty() {
             return Ok(self.engine.version(self.store()?.id, id, View::Full)?);
@@ -199,11 +209,21 @@ impl Data {
             }
         }
         Err(Failure::from(Error::not_found(format!("no version has the id `{id}`")))
-            .with_hint("`quipu log` lists the versions that are kept"))
+            .with_hint("`quipu log` lists the versions"))
     }
 }
 
-/// Reads a path as people type it: a missing slash at its beginning is added.
+/// Returns what to call each store on the command line: its name, or its id if others have the same.
+fn handles(stores: &[Store]) -> Vec<String> {
+    let handle =
+        |store: &Store| match stores.iter().filter(|other| other.name == store.name).count() {
+            1 => format!("`{}`", store.name),
+            _ => format!("`{}`", store.id),
+        };
+    stores.iter().map(handle).collect()
+}
+
+/// Parses a path as people type it: without a leading slash, one is added.
 pub(crate) fn path(text: &str) -> Result<MemoryPath, Failure> {
     let text = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
     let parsed = MemoryPath::parse(&text);

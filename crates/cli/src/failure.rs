@@ -1,4 +1,4 @@
-//! Why a command failed: a message, what to do next, and the exit code.
+//! Why a command failed: a message, a hint and the exit code.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -16,18 +16,18 @@ pub(crate) struct Failure {
     cause: Option<String>,
 }
 
-/// Anything that has no code of its own.
+/// Any failure without a code of its own.
 const OTHER: u8 = 1;
-/// The command itself is wrong; also what the argument parser uses.
+/// The command line is wrong; the argument parser uses the same code.
 const USAGE: u8 = 2;
-/// Nothing, or more than one thing, has the given name.
+/// The given name matches nothing, or more than one thing.
 const NOT_FOUND: u8 = 3;
-/// The storage does not work.
+/// The storage failed.
 const STORAGE: u8 = 7;
 /// `quipu check` found problems.
 const UNSOUND: u8 = 8;
 
-/// Returns the exit code for a kind of error. `docs/errors.md` lists them.
+/// Returns the exit code for an error kind. `docs/errors.md` lists them.
 pub(crate) fn exit_code(kind: &ErrorKind) -> u8 {
     match kind {
         ErrorKind::InvalidInput => USAGE,
@@ -58,23 +58,23 @@ impl Failure {
 
     pub(crate) fn unsound(problems_count: usize) -> Self {
         let message = match problems_count {
-            1 => "1 problem was found".to_owned(),
-            count => format!("{count} problems were found"),
+            1 => "found 1 problem".to_owned(),
+            count => format!("found {count} problems"),
         };
         Self { code: UNSOUND, message, hint: None, cause: None }
     }
 
-    /// Returns a failure that the user has been told about already.
+    /// Returns a failure that was already reported to the user.
     pub(crate) fn reported(code: u8) -> Self {
         Self { code, message: String::new(), hint: None, cause: None }
     }
 
-    /// Returns whether something that was named does not exist.
+    /// Returns whether a named thing does not exist, or is ambiguous.
     pub(crate) fn is_not_found(&self) -> bool {
         self.code == NOT_FOUND
     }
 
-    /// Says what the command had done before it failed.
+    /// Adds what the command had done before it failed.
     pub(crate) fn after(mut self, done: &str) -> Self {
         self.message = format!("{done}, then: {}", self.message);
         self
@@ -85,8 +85,8 @@ impl Failure {
         self
     }
 
-    /// Tells the user and returns the exit code. What is missing or does not work is so in this data
-    /// directory.
+    /// Prints the failure and returns the exit code. Names the data directory if the failure is about
+    /// its content.
     pub(crate) fn report(self, data: Option<&Path>) -> ExitCode {
         if self.message.is_empty() {
             return ExitCode::from(self.code);
@@ -103,7 +103,7 @@ impl Failure {
             let bold = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
             text += &format!("{bold}hint{bold:#}: {hint}\n");
         }
-        // If even this cannot be written, the exit code is all that is left to say.
+        // If even this cannot be written, only the exit code is left.
         anstream::stderr().write_all(text.as_bytes()).unwrap_or_default();
         ExitCode::from(self.code)
     }
@@ -111,7 +111,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // The person at the command line owns the data, so the cause may be shown.
+        // The user of the command line owns the data, so nothing in the cause must be hidden from them.
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         Self {
             code: exit_code(error.kind()),
@@ -124,7 +124,7 @@ impl From<Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        // Whoever reads the output has seen enough, as in `quipu log | head`.
+        // The reader has closed the pipe, as in `quipu log | head`.
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::reported(0);
         }

@@ -1,4 +1,4 @@
-//! The `quipu` binary: reads settings, opens the data directory, does one command.
+//! The `quipu` binary: reads settings, opens the data directory, runs one command.
 
 mod args;
 mod authors;

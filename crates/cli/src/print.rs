@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Where a command's answer goes, and in which form.
+/// The format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Text for people.
@@ -19,7 +19,7 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Prints `body` as JSON if that is wanted, else what `text` writes.
+/// Prints `body` as JSON, or else what `text` writes.
 pub(crate) fn answer(
     form: Form,
     body: &impl Serialize,
@@ -37,7 +37,7 @@ pub(crate) fn answer(
     Ok(())
 }
 
-/// Writes raw text without colors or a final line break.
+/// Prints text as is: no colors, no final line break.
 pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -45,39 +45,42 @@ pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the user something beside the answer.
+/// Prints a remark on standard error.
 pub(crate) fn note(text: &str) {
     let style = style(AnsiColor::Yellow).bold();
     // A note that cannot be written must not fail the command.
     writeln!(anstream::stderr(), "{style}note{style:#}: {text}").unwrap_or_default();
 }
 
-/// Tells the user which credentials screening has found.
+/// Notes which credentials screening has found in a write.
 pub(crate) fn note_findings(written: &Written) {
     for Finding { line, kind, .. } in &written.findings {
         note(&match written.policy {
             SecretPolicy::Redact => {
-                format!("line {line} held a credential ({kind}), which was not stored")
+                format!("line {line} contained a credential ({kind}), which was redacted")
             }
             SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => format!(
-                "line {line} holds a credential ({kind}); memories are read by many, so take it out"
+                "line {line} contains a credential ({kind}); remove it, because many can read memories"
             ),
         });
     }
 }
 
-/// Asks on the terminal before something is lost. Where nobody can be asked, nothing is done.
+/// Asks for confirmation on the terminal before something is lost. Fails without a terminal.
 pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("nothing was changed, because nobody can be asked here")
-            .with_hint("`--yes` says that it is wanted"));
+        return Err(Failure::usage(
+            "cannot ask for confirmation, because standard input is not a terminal",
+        )
+        .with_hint("`--yes` confirms; nothing was changed"));
     }
-    write!(anstream::stderr(), "{question} Go on? [y/N] ")?;
+    write!(anstream::stderr(), "{question} Continue? [y/N] ")?;
     let mut reply = String::new();
     std::io::stdin().read_line(&mut reply)?;
     match reply.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::other("nothing was changed").with_hint("`--yes` skips the question")),
+        _ => Err(Failure::other("canceled; nothing was changed")
+            .with_hint("`--yes` skips the confirmation")),
     }
 }
 
@@ -85,7 +88,7 @@ pub(crate) fn style(color: AnsiColor) -> Style {
     Style::new().fg_color(Some(Color::Ansi(color)))
 }
 
-/// Returns a size as people read it: `512 B`, `1.5 KiB`.
+/// Formats a size for people: `512 B`, `1.5 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
     let power = bytes.checked_ilog2().unwrap_or(0) / 10;
@@ -94,12 +97,12 @@ pub(crate) fn size(bytes: u64) -> String {
     if power == 0 {
         return format!("{bytes} {unit}");
     }
-    // A tenth of a unit is all that is shown, so integers are precise enough.
+    // One decimal is shown, so integers are precise enough.
     let tenths = u128::from(bytes) * 10 / (1_u128 << (10 * power));
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// Returns a moment in the host's time zone.
+/// Formats a timestamp in the host's time zone.
 pub(crate) fn local(at: Timestamp) -> String {
     let moment = jiff::Timestamp::from_microsecond(at.as_micros());
     let zone = jiff::tz::TimeZone::system();
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_well() {
+    fn sizes_are_readable() {
         let cases = [
             (0, "0 B"),
             (1023, "1023 B"),

@@ -15,42 +15,42 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// What commands need to know about their surroundings.
+/// What commands need to know about their environment.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// The data directory.
     pub(crate) data: PathBuf,
-    /// The same, if somebody chose it.
+    /// The data directory, if a flag or variable names it.
     pub(crate) chosen_data: Option<PathBuf>,
     /// The store that commands use when none is named.
     pub(crate) store: Option<String>,
-    /// Who is at the command line.
+    /// The user of the command line.
     pub(crate) user: PrincipalName,
-    /// What shows long answers on a terminal; empty if nothing does.
+    /// The pager for long output on a terminal; empty for none.
     pub(crate) pager: String,
     /// The limits of the engine.
     pub(crate) limits: Limits,
-    /// How long a write waits for writes of other processes.
+    /// How long a write waits for the write lock.
     pub(crate) lock_timeout: Duration,
-    /// Where mounts are.
+    /// The directory below which stores are mounted.
     pub(crate) mount_root: String,
     /// Which file names are special wherever memories are files.
     pub(crate) names: NameRules,
-    /// How many characters a view of the memory tool has at most.
+    /// The maximum number of characters in a view of the memory tool.
     pub(crate) view_max_chars: Option<usize>,
-    /// How `quipu mcp` behaves, and `/mcp` of `quipu serve`.
+    /// Settings of `quipu mcp`, and of `/mcp` in `quipu serve`.
     pub(crate) mcp: McpTable,
-    /// How `quipu serve` behaves.
+    /// Settings of `quipu serve`.
     pub(crate) serve: ServeTable,
-    /// Whom to tell about stores.
+    /// Receivers of store events.
     pub(crate) webhooks: Vec<WebhookTable>,
-    /// The admin key that somebody chose.
+    /// The admin key from the environment.
     pub(crate) admin_key: Option<String>,
-    /// The editor to use for `quipu edit`.
+    /// The editor that `quipu edit` starts.
     pub(crate) editor: String,
-    /// The user's own directory.
+    /// The user's home directory.
     pub(crate) home: Option<PathBuf>,
-    /// Where programs keep their configuration.
+    /// The directory for configuration of programs.
     pub(crate) config_home: Option<PathBuf>,
 }
 
@@ -81,7 +81,7 @@ struct NamesTable {
     backup: Option<Vec<String>>,
 }
 
-/// How the MCP server behaves.
+/// Settings of the MCP server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct McpTable {
@@ -89,7 +89,7 @@ pub(crate) struct McpTable {
     pub(crate) tools: Option<String>,
 }
 
-/// How `quipu serve` behaves.
+/// Settings of `quipu serve`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServeTable {
@@ -112,7 +112,7 @@ pub(crate) struct ServeTable {
     pub(crate) metrics_open: bool,
 }
 
-/// A server to tell about stores.
+/// A receiver of store events.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebhookTable {
@@ -120,7 +120,7 @@ pub(crate) struct WebhookTable {
     pub(crate) secret: String,
 }
 
-/// How the data directory is used.
+/// Settings of the data directory.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct StorageTable {
@@ -149,10 +149,10 @@ struct LimitsTable {
     deleted_stores_kept_days: Option<u64>,
 }
 
-/// Ends by itself if everything fits, shows colors and leaves the text on the screen.
+/// Exits if everything fits on the screen, shows colors, and leaves the text there.
 const PAGER: &str = "less -FRX";
 
-/// The keys that variables may set, with their table.
+/// The keys that environment variables can set, with their table.
 const KEYS: [(&str, &str); 34] = [
     ("", "store"),
     ("", "user"),
@@ -190,12 +190,12 @@ const KEYS: [(&str, &str); 34] = [
     ("serve", "metrics_open"),
 ];
 
-/// How the names of Quipu's variables begin.
+/// The prefix of Quipu's environment variables.
 const PREFIX: &str = "QUIPU_";
 const FILE_NAME: &str = "quipu.toml";
 
-/// Variables that are no keys of the file: of this program, of the clients that find a server by
-/// them, and of `./test`.
+/// Variables that are not keys of the file: of this program, of clients that locate a server by them,
+/// and of `./test`.
 const OTHER_VARIABLES: [&str; 16] = [
     "QUIPU_ADMIN_KEY",
     "QUIPU_API_KEY",
@@ -218,7 +218,7 @@ const OTHER_PREFIXES: [&str; 2] = ["QUIPU_FAULT_", "QUIPU_TEST_"];
 const LOCK_TIMEOUT_SECONDS: u64 = 10;
 const MOUNT_ROOT: &str = "/mnt/memory";
 
-/// What the command line says about settings.
+/// Settings that the command line overrides.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     pub(crate) data: Option<PathBuf>,
@@ -235,7 +235,7 @@ impl Settings {
                 Ok(value) => drop(variables.insert(name, value)),
                 Err(_) if name.starts_with(PREFIX) => {
                     return Err(Failure::usage(format!("the variable {name} is not UTF-8"))
-                        .with_hint("`--data` and `--config` take paths of every kind"));
+                        .with_hint("`--data` and `--config` accept any path"));
                 }
                 Err(_) => {}
             }
@@ -252,7 +252,7 @@ impl Settings {
             None => default_data(&variable)?,
         };
         let named = flags.config.or_else(|| variable("QUIPU_CONFIG").map(PathBuf::from));
-        let file = overlaid(read_file(named.as_deref(), &data)?, &variable)?;
+        let file = overridden(read_file(named.as_deref(), &data)?, &variable)?;
         let user = file.user.or_else(|| {
             ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name)).cloned()
         });
@@ -281,7 +281,7 @@ impl Settings {
     }
 }
 
-/// Fails if a variable looks like a setting and is none: whoever set it believes that it counts.
+/// Fails if a variable looks like a setting but is unknown: ignoring a typo would be worse.
 fn refuse_unknown<'v>(names: impl Iterator<Item = &'v String>) -> Result<(), Failure> {
     let known: Vec<_> = KEYS.iter().map(|(group, key)| variable_name(group, key)).collect();
     for name in names.filter(|name| name.starts_with(PREFIX)) {
@@ -289,7 +289,7 @@ fn refuse_unknown<'v>(names: impl Iterator<Item = &'v String>) -> Result<(), Fai
             || OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         if !is_other && !known.contains(name) {
             let near = known.iter().min_by_key(|known| strsim::levenshtein(known, name));
-            let failure = Failure::usage(format!("there is no setting behind the variable {name}"));
+            let failure = Failure::usage(format!("unknown environment variable {name}"));
             return Err(match near {
                 Some(near) => failure.with_hint(format!("did you mean {near}?")),
                 None => failure,
@@ -299,7 +299,7 @@ fn refuse_unknown<'v>(names: impl Iterator<Item = &'v String>) -> Result<(), Fai
     Ok(())
 }
 
-/// Returns the variable that sets a key of the file.
+/// Returns the name of the variable that sets a key.
 fn variable_name(group: &str, key: &str) -> String {
     let name = if group.is_empty() { key.to_owned() } else { format!("{group}_{key}") };
     format!("{PREFIX}{}", name.to_uppercase())
@@ -346,15 +346,15 @@ fn limits(table: &LimitsTable, serve: &ServeTable) -> Limits {
     }
 }
 
-/// Returns the table of the settings file; a file that nobody named may be missing.
+/// Reads the settings file; unless it was named explicitly, it may be missing.
 fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> {
     let path = named.map_or_else(|| data.join(FILE_NAME), Path::to_owned);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        // Without a data directory there are no settings in it, and opening it says what is wrong.
-        Err(error) if named.is_none() && is_missing(&error) => return Ok(toml::Table::new()),
+        // If the data directory itself is missing or closed, opening it explains what is wrong.
+        Err(_) if named.is_none() && is_out_of_reach(&path) => return Ok(toml::Table::new()),
         Err(error) => {
-            let message = format!("the settings file {} cannot be read: {error}", path.display());
+            let message = format!("cannot read the settings file {}: {error}", path.display());
             return Err(Failure::usage(message));
         }
     };
@@ -362,13 +362,15 @@ fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> 
     parsed.map_err(|error| Failure::usage(format!("in {}: {error}", path.display())))
 }
 
-fn is_missing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+/// Returns whether a file does not exist, or its directory does not let us find out.
+fn is_out_of_reach(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    path.metadata()
+        .is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory | PermissionDenied))
 }
 
-/// Returns the file with the variables laid over it.
-fn overlaid<'v>(
+/// Returns the settings of the file, overridden by the variables.
+fn overridden<'v>(
     mut table: toml::Table,
     variable: &impl Fn(&str) -> Option<&'v String>,
 ) -> Result<File, Failure> {
@@ -391,10 +393,10 @@ fn overlaid<'v>(
         }
     }
     let parsed = table.try_into();
-    parsed.map_err(|error| Failure::usage(format!("the settings are not valid: {error}")))
+    parsed.map_err(|error| Failure::usage(format!("invalid settings: {error}")))
 }
 
-/// Returns the platform's place for data.
+/// Returns the platform's data directory for Quipu.
 fn default_data<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Result<PathBuf, Failure> {
     let from = |name: &str| variable(name).map(PathBuf::from);
     let base = if cfg!(windows) {
@@ -405,8 +407,8 @@ fn default_data<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Result<Pa
         from("XDG_DATA_HOME").or_else(|| from("HOME").map(|home| home.join(".local/share")))
     };
     base.map(|base| base.join("quipu")).ok_or_else(|| {
-        Failure::usage("there is no home directory to keep the data in")
-            .with_hint("name a data directory with `--data` or `QUIPU_DATA`")
+        Failure::usage("there is no home directory for the data")
+            .with_hint("choose a data directory with `--data` or `QUIPU_DATA`")
     })
 }
 
@@ -414,7 +416,7 @@ fn home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
     variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from)
 }
 
-/// Returns the platform's place for configuration.
+/// Returns the platform's directory for configuration.
 fn config_home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
     if cfg!(windows) {
         variable("APPDATA").map(PathBuf::from)
@@ -444,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_win_over_the_file() {
+    fn variables_override_the_file() {
         let (_kept, flags) = with_file("store = 'file'\n[limits]\nversions_kept_min = 1\n");
         let settings = read(flags, &[]).unwrap();
         assert_eq!(settings.store.as_deref(), Some("file"));
@@ -458,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_the_defaults_hold() {
+    fn defaults_apply_without_file_and_variables() {
         let settings = read(Flags::default(), &[]).unwrap();
         assert_eq!(settings.limits, Limits::default());
         assert_eq!(settings.user.as_str(), "local");
@@ -491,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_the_file_are_named() {
+    fn invalid_settings_are_rejected() {
         for text in ["stroe = 'x'", "limits = 3", "[limits]\nversions_kept_min = 'many'", "= x"] {
             let (_kept, flags) = with_file(text);
             assert!(read(flags, &[]).is_err(), "{text}");

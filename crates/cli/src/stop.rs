@@ -1,26 +1,26 @@
-//! Telling threads to end.
+//! Stopping threads.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A signal to end that threads can wait for.
+/// A stop signal that threads can wait for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<(Mutex<bool>, Condvar)>);
 
 impl Stop {
-    /// Tells all threads to end.
+    /// Signals all threads to stop.
     pub(crate) fn set(&self) {
         let (is_set, changed) = &*self.0;
         *is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
         changed.notify_all();
     }
 
-    /// Returns whether it is time to end.
+    /// Returns whether the signal was given.
     pub(crate) fn is_set(&self) -> bool {
         self.is_set_within(Duration::ZERO)
     }
 
-    /// Waits for the signal, at most for `span`, and returns whether it was given.
+    /// Waits for the signal, at most `span`, and returns whether it was given.
     pub(crate) fn is_set_within(&self, span: Duration) -> bool {
         let (is_set, changed) = &*self.0;
         let is_set = is_set.lock().unwrap_or_else(PoisonError::into_inner);

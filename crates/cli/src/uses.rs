@@ -20,11 +20,11 @@ const FLUSH_PERIOD: Duration = Duration::from_secs(5);
 const EXIT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Flushes readings periodically, on a thread that lives as long as the process.
-pub(crate) fn keep_written(engine: &Engine) {
-    keep_written_every(FLUSH_PERIOD, engine.clone());
+pub(crate) fn flush_in_background(engine: &Engine) {
+    flush_every(FLUSH_PERIOD, engine.clone());
 }
 
-fn keep_written_every(span: Duration, engine: Engine) {
+fn flush_every(span: Duration, engine: Engine) {
     thread::spawn(move || {
         loop {
             thread::sleep(span);
@@ -34,14 +34,14 @@ fn keep_written_every(span: Duration, engine: Engine) {
 }
 
 /// Flushes readings periodically on the calling thread, until `stop`.
-pub(crate) fn write_until(engine: &Engine, stop: &Stop) {
+pub(crate) fn flush_until(engine: &Engine, stop: &Stop) {
     while !stop.is_set_within(FLUSH_PERIOD) {
         log(&engine.write_uses());
     }
 }
 
 /// Flushes readings before the process exits, within a bounded time.
-pub(crate) fn write_on_exit(engine: &Engine) {
+pub(crate) fn flush_on_exit(engine: &Engine) {
     if !engine.has_unwritten_uses() {
         return;
     }
@@ -58,8 +58,8 @@ pub(crate) fn write_on_exit(engine: &Engine) {
 fn log(written: &Result<usize, Error>) {
     match written {
         Ok(0) => {}
-        Ok(count) => tracing::debug!(count, "noted which memories were read"),
-        Err(error) => tracing::debug!(%error, "which memories were read cannot be noted"),
+        Ok(count) => tracing::debug!(count, "recorded which memories were read"),
+        Err(error) => tracing::debug!(%error, "failed to record which memories were read"),
     }
 }
 
@@ -67,57 +67,43 @@ fn log(written: &Result<usize, Error>) {
 mod tests {
     use std::sync::Arc;
 
-    use quipu_core::Clock;
-    use quipu_core::clock::SystemClock;
     use quipu_core::engine::NewStore;
-    use quipu_core::model::{Actor, Content, MemoryPath, Name, StorePolicy, Timestamp, View};
+    use quipu_core::model::{Actor, Content, MemoryPath, Name, StorePolicy, View};
     use quipu_core::settings::Limits;
-    use quipu_sqlite::{OpenMode, SqliteBackend};
+    use quipu_testkit::{InMemoryBackend, ManualClock};
 
     use super::*;
 
     const DAY: Duration = Duration::from_hours(24);
 
-    /// A clock that is this many days ahead.
-    #[derive(Debug)]
-    struct Ahead(u32);
-
-    impl Clock for Ahead {
-        fn now(&self) -> Timestamp {
-            SystemClock.now().plus(DAY * self.0)
-        }
-
-        fn fill_random(&self, bytes: &mut [u8]) {
-            SystemClock.fill_random(bytes);
-        }
-    }
-
     #[test]
-    fn readings_are_written_while_a_command_runs() {
-        let directory = tempfile::tempdir().unwrap();
-        let backend = Arc::new(SqliteBackend::open(directory.path(), OpenMode::Create).unwrap());
-        let engine =
-            |days| Engine::new(Arc::clone(&backend) as _, Arc::new(Ahead(days)), Limits::default());
-        let now = engine(0);
+    fn readings_are_flushed_while_a_command_runs() {
+        let (backend, clock) =
+            (Arc::new(InMemoryBackend::default()), Arc::new(ManualClock::default()));
+        // Each engine buffers readings of its own, like one process.
+        let process =
+            || Engine::new(Arc::clone(&backend) as _, Arc::clone(&clock) as _, Limits::default());
+        let engine = process();
         let policy = StorePolicy { expire_after_days: Some(7), ..StorePolicy::default() };
         let new = NewStore { policy, ..NewStore::named(Name::new("notes").unwrap()) };
-        let store = now.create_store(now.default_workspace().unwrap().id, &new).unwrap().id;
+        let store = engine.create_store(engine.default_workspace().unwrap().id, &new).unwrap().id;
         let path = MemoryPath::parse("/tea.md").unwrap();
-        now.create(&Actor::expiry(), store, &path, &Content::new("green").unwrap()).unwrap();
+        engine.create(&Actor::expiry(), store, &path, &Content::new("green").unwrap()).unwrap();
 
-        let later = engine(6);
-        later.memory_at(store, &path, View::Full).unwrap();
-        assert!(later.has_unwritten_uses());
-        keep_written_every(Duration::from_millis(1), later);
-        // A second reading within the hour is not noted, so nothing is left to write then.
-        let is_noted = || {
-            let another = engine(6);
+        clock.advance(DAY * 6);
+        engine.memory_at(store, &path, View::Full).unwrap();
+        assert!(engine.has_unwritten_uses());
+        flush_every(Duration::from_millis(1), engine);
+        // A second reading within the hour is not buffered once the first is written.
+        let is_flushed = || {
+            let another = process();
             another.memory_at(store, &path, View::Full).unwrap();
             !another.has_unwritten_uses()
         };
-        while !is_noted() {
+        while !is_flushed() {
             thread::yield_now();
         }
-        assert_eq!(engine(8).prune().unwrap().memories_count, 0);
+        clock.advance(DAY * 2);
+        assert_eq!(process().prune().unwrap().memories_count, 0);
     }
 }

@@ -1,8 +1,8 @@
-//! Clients that want to keep others from being served, against the real binary.
+//! Denial-of-service attacks on the real binary.
 //!
-//! All through each attack, `/healthz` and a read with a key are answered within a second, on new
-//! connections. The attacks are bounded and run one after the other, in a test binary of their own,
-//! so that they measure the server and not their neighbors.
+//! Throughout each attack, `/healthz` and a read with a key are answered within a second, on new
+//! connections. The attacks are bounded and run sequentially, in a test binary of their own, so that
+//! they measure the server and not each other.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "other tests use more of the shared modules")]
@@ -23,13 +23,13 @@ use serde_json::json;
 use server::{KEY, Server};
 use support::Quipu;
 
-/// How long an honest client waits.
+/// The deadline of a legitimate client.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// More connections than the server has slots for.
 const CROWD: usize = 1100;
 
-/// The memory that `docs/rest.md` promises to stay below under attack.
+/// The memory limit under attack that `docs/rest.md` promises.
 const RSS_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -56,17 +56,17 @@ impl Attacked {
         Self { server, memories, quipu, _alone: alone }
     }
 
-    /// Opens a connection and sends something on it; the server may have closed it already.
+    /// Opens a connection and sends bytes on it; the server may have closed it already.
     fn send(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = self.server.connect();
         stream.set_nonblocking(true).expect("it is set");
-        // With the usual size, megabytes would be sent before a write blocks.
+        // With the default size, megabytes would be sent before a write blocks.
         rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).expect("it is set");
         stream.write_all(bytes).unwrap_or_default();
         stream
     }
 
-    /// Opens many connections that do the same, and checks on the way that others are served.
+    /// Opens many connections that do the same, and checks in between that others are served.
     fn crowd(&self, bytes: &[u8]) -> Vec<TcpStream> {
         let mut crowd = Vec::new();
         for number in 0..CROWD {
@@ -78,7 +78,7 @@ impl Attacked {
         crowd
     }
 
-    /// Fails unless strangers and callers with a key are served in time.
+    /// Fails unless requests with and without a key are answered in time.
     #[track_caller]
     fn require_service(&self) {
         for (path, key) in [("/healthz", ""), (self.memories.as_str(), KEY)] {
@@ -189,7 +189,7 @@ fn missing_bodies_lock_nobody_out() {
         post(&format!("x-api-key: {KEY}\r\n")),
     ];
     let mut waiting = Vec::new();
-    // Together they are more than the requests that are worked on at the same time.
+    // Together they exceed the number of concurrent requests.
     for head in heads {
         for number in 0..300 {
             waiting.push(attacked.send(head.as_bytes()));

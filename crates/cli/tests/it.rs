@@ -16,6 +16,8 @@ mod knowledge;
 mod logging;
 #[path = "it/mcp.rs"]
 mod mcp;
+#[path = "it/packaging.rs"]
+mod packaging;
 #[path = "it/readiness.rs"]
 mod readiness;
 #[path = "it/serve.rs"]

@@ -201,7 +201,7 @@ def test_other_refusals_are_sent_once(connect, proxy, store) -> None:
     assert proxy.statuses == [404, 400, 401]
 
 
-def test_a_rate_limit_is_retried_and_then_told(connect, tmp_path) -> None:
+def test_a_rate_limit_is_retried_and_then_raised(connect, tmp_path) -> None:
     with Quipu(tmp_path).serve(serve_requests_per_minute_max="2") as limited:
         proxy = Proxy(limited.url)
         stores = connect(base_url=proxy.url).beta.memory_stores
@@ -220,7 +220,7 @@ def test_a_rate_limit_is_retried_and_then_told(connect, tmp_path) -> None:
         proxy.close()
 
 
-def test_whoever_waits_as_told_gets_through_a_rate_limit(connect, tmp_path) -> None:
+def test_honoring_retry_after_gets_through_a_rate_limit(connect, tmp_path) -> None:
     with Quipu(tmp_path).serve(serve_requests_per_minute_max="30") as limited:
         proxy = Proxy(limited.url)
         stores = connect(base_url=proxy.url, max_retries=5).beta.memory_stores
@@ -247,7 +247,7 @@ def test_a_faulty_peer_is_tried_again(connect, proxy, store, status) -> None:
     assert proxy.statuses == [status] * 3
 
 
-def test_a_create_whose_answer_was_lost_is_told_that_it_is_there(connect, proxy, store) -> None:
+def test_retrying_a_create_whose_answer_was_lost_reports_a_conflict(connect, proxy, store) -> None:
     """The server has made the memory, the answer never came, and the SDK tries again."""
     memories = connect(base_url=proxy.url, max_retries=2).beta.memory_stores.memories
     proxy.lose_answers = 1

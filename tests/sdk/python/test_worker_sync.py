@@ -1,4 +1,4 @@
-"""The SDK's own worker, which keeps the stores of a session as folders on its host."""
+"""The SDK's own worker, which mirrors the stores of a session as folders on its host."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if not IS_CURRENT:
 from anthropic.lib.tools._memories import SessionMemoryError, SessionMemoryStores
 
 
-class Bench:
-    """A server whose mounts are in a folder of the test, seen from outside and from a worker."""
+class Fixture:
+    """A server whose mount root is a folder of the test, used directly and by a worker."""
 
     def __init__(self, folder: Path, server: Any) -> None:
         self.folder = folder
@@ -81,31 +81,31 @@ class Worker:
         self.mnt = folder / "mnt"
 
     async def sync(self) -> None:
-        """Syncs now: the interval is made to have passed."""
+        """Syncs now, as if the interval had passed."""
         self.synced._last_sync -= 60
         await self.synced.sync_if_due()
 
 
 @pytest.fixture
-def bench(tmp_path: Path):
+def fixture(tmp_path: Path):
     (tmp_path / "mnt").mkdir()
     with Quipu(tmp_path / "data").serve(mount_root=str(tmp_path / "mnt")) as server:
-        bench = Bench(tmp_path, server)
-        yield bench
-        bench.client.close()
+        fixture = Fixture(tmp_path, server)
+        yield fixture
+        fixture.client.close()
 
 
 @pytest.fixture(autouse=True)
-def no_warning(caplog: pytest.LogCaptureFixture):
-    """Returns what the worker has warned of; a test that expects nothing finds nothing."""
+def warnings(caplog: pytest.LogCaptureFixture):
+    """Returns the warnings of the worker."""
     return lambda: [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_download_many_files(bench, no_warning) -> None:
-    store = bench.store("Tea Notes")
+def test_download_many_files(fixture, warnings) -> None:
+    store = fixture.store("Tea Notes")
     texts = {f"/{n % 5}/{n:02}.md": f"grün {n}\r\n" for n in range(45)} | {"/empty": ""}
     for path, text in texts.items():
-        bench.memories.create(store, path=path, content=text)
+        fixture.memories.create(store, path=path, content=text)
 
     async def work(worker: Worker) -> None:
         root = worker.mnt / "tea-notes"
@@ -116,14 +116,14 @@ def test_download_many_files(bench, no_warning) -> None:
         await worker.sync()
         await worker.synced.finish()
 
-    bench.run(work, **{store: "read_write"})
-    assert no_warning() == []
-    assert bench.texts(store) == texts
-    assert len(list(bench.stores.memory_versions.list(store))) == len(texts), "nothing was written"
+    fixture.run(work, **{store: "read_write"})
+    assert warnings() == []
+    assert fixture.texts(store) == texts
+    assert len(list(fixture.stores.memory_versions.list(store))) == len(texts), "nothing was written"
 
 
-def test_edits_and_new_files_go_up_as_the_session(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C")
+def test_edits_and_new_files_are_uploaded_as_the_session(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C")
 
     async def work(worker: Worker) -> None:
         root = worker.mnt / "tea"
@@ -131,54 +131,54 @@ def test_edits_and_new_files_go_up_as_the_session(bench, no_warning) -> None:
         (root / "deep" / "er").mkdir(parents=True)
         (root / "deep" / "er" / "new.md").write_text("new")
         await worker.sync()
-        assert bench.texts(store) == {"/green.md": "75 C", "/deep/er/new.md": "new"}
-        versions = list(bench.stores.memory_versions.list(store, session_id=worker.session_id))
+        assert fixture.texts(store) == {"/green.md": "75 C", "/deep/er/new.md": "new"}
+        versions = list(fixture.stores.memory_versions.list(store, session_id=worker.session_id))
         assert sorted((each.operation, each.path) for each in versions) == [
             ("created", "/deep/er/new.md"), ("modified", "/green.md"),
         ]
         assert {each.created_by.type for each in versions} == {"session_actor"}
         await worker.sync()
-        assert len(list(bench.stores.memory_versions.list(store))) == 3, "an idle sync writes nothing"
+        assert len(list(fixture.stores.memory_versions.list(store))) == 3, "an idle sync writes nothing"
 
-    bench.run(work, **{store: "read_write"})
-    assert no_warning() == []
+    fixture.run(work, **{store: "read_write"})
+    assert warnings() == []
 
 
-def test_changes_from_elsewhere_come_down(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C", black="95 C")
+def test_remote_changes_are_downloaded(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C", black="95 C")
 
     async def work(worker: Worker) -> None:
         root = worker.mnt / "tea"
-        bench.change(store, "/green.md", "75 C")
-        bench.forget(store, "/black.md")
-        bench.memories.create(store, path="/white.md", content="70 C")
+        fixture.change(store, "/green.md", "75 C")
+        fixture.forget(store, "/black.md")
+        fixture.memories.create(store, path="/white.md", content="70 C")
         await worker.sync()
         assert (root / "green.md").read_text() == "75 C"
         assert not (root / "black.md").exists()
         assert (root / "white.md").read_text() == "70 C"
 
-    bench.run(work, **{store: "read_write"})
-    assert no_warning() == []
+    fixture.run(work, **{store: "read_write"})
+    assert warnings() == []
 
 
-def test_a_conflict_is_won_by_the_store(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C")
+def test_the_store_wins_a_conflict(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C")
 
     async def work(worker: Worker) -> None:
         file = worker.mnt / "tea" / "green.md"
         file.write_text("mine")
-        bench.change(store, "/green.md", "theirs")
+        fixture.change(store, "/green.md", "theirs")
         await worker.sync()
         assert file.read_text() == "theirs"
 
-    bench.run(work, **{store: "read_write"})
-    assert bench.texts(store) == {"/green.md": "theirs"}
-    assert len(no_warning()) == 1 and "changed both locally and remotely" in no_warning()[0]
+    fixture.run(work, **{store: "read_write"})
+    assert fixture.texts(store) == {"/green.md": "theirs"}
+    assert len(warnings()) == 1 and "changed both locally and remotely" in warnings()[0]
 
 
-def test_a_race_is_decided_by_the_precondition(bench, no_warning) -> None:
+def test_a_race_is_decided_by_the_precondition(fixture, warnings) -> None:
     """The store changes after the worker has listed it and before it uploads."""
-    store = bench.store("tea", green="80 C")
+    store = fixture.store("tea", green="80 C")
 
     async def work(worker: Worker) -> None:
         (worker.mnt / "tea" / "green.md").write_text("mine")
@@ -186,64 +186,64 @@ def test_a_race_is_decided_by_the_precondition(bench, no_warning) -> None:
 
         def settle_late(*arguments: Any) -> None:
             settle(*arguments)
-            bench.change(store, "/green.md", "theirs")
+            fixture.change(store, "/green.md", "theirs")
 
         worker.synced._settle_sent = settle_late
         await worker.sync()
         worker.synced._settle_sent = settle
-        assert bench.texts(store) == {"/green.md": "theirs"}
+        assert fixture.texts(store) == {"/green.md": "theirs"}
         await worker.sync()
         assert (worker.mnt / "tea" / "green.md").read_text() == "theirs"
 
-    bench.run(work, **{store: "read_write"})
-    assert "the upload was refused" in no_warning()[0]
+    fixture.run(work, **{store: "read_write"})
+    assert "the upload was refused" in warnings()[0]
 
 
-def test_a_deleted_file_is_deleted_at_the_end(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C", black="95 C")
+def test_a_deleted_file_is_deleted_at_the_end(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C", black="95 C")
 
     async def work(worker: Worker) -> None:
         (worker.mnt / "tea" / "green.md").unlink()
         await worker.sync()
-        assert len(bench.texts(store)) == 2, "the worker waits before it deletes"
+        assert len(fixture.texts(store)) == 2, "the worker waits before it deletes"
         await worker.synced.finish()
-        assert bench.texts(store) == {"/black.md": "95 C"}
-        deleted = list(bench.stores.memory_versions.list(store, operation="deleted"))
+        assert fixture.texts(store) == {"/black.md": "95 C"}
+        deleted = list(fixture.stores.memory_versions.list(store, operation="deleted"))
         assert [(each.path, each.created_by.session_id) for each in deleted] == [("/green.md", worker.session_id)]
 
-    bench.run(work, **{store: "read_write"})
-    assert no_warning() == []
+    fixture.run(work, **{store: "read_write"})
+    assert warnings() == []
 
 
-def test_a_delete_of_what_has_changed_is_taken_back(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C", black="95 C")
+def test_deleting_a_file_that_changed_remotely_restores_it(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C", black="95 C")
 
     async def work(worker: Worker) -> None:
         file = worker.mnt / "tea" / "green.md"
         file.unlink()
-        bench.change(store, "/green.md", "theirs")
+        fixture.change(store, "/green.md", "theirs")
         await worker.synced.finish()
         assert file.read_text() == "theirs"
 
-    bench.run(work, **{store: "read_write"})
-    assert bench.texts(store)["/green.md"] == "theirs"
-    assert "restoring the remote version" in no_warning()[0]
+    fixture.run(work, **{store: "read_write"})
+    assert fixture.texts(store)["/green.md"] == "theirs"
+    assert "restoring the remote version" in warnings()[0]
 
 
-def test_a_wiped_folder_is_downloaded_again(bench) -> None:
-    store = bench.store("tea", green="80 C", black="95 C")
+def test_a_wiped_folder_is_downloaded_again(fixture) -> None:
+    store = fixture.store("tea", green="80 C", black="95 C")
 
     async def work(worker: Worker) -> None:
         shutil.rmtree(worker.mnt / "tea")
         await worker.sync()
         assert (worker.mnt / "tea" / "green.md").read_text() == "80 C"
 
-    bench.run(work, **{store: "read_write"})
-    assert len(bench.texts(store)) == 2
+    fixture.run(work, **{store: "read_write"})
+    assert len(fixture.texts(store)) == 2
 
 
-def test_what_the_store_refuses_stays_local_and_the_rest_goes_on(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C")
+def test_refused_files_stay_local_and_the_others_are_uploaded(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C")
 
     async def work(worker: Worker) -> None:
         root = worker.mnt / "tea"
@@ -251,19 +251,19 @@ def test_what_the_store_refuses_stays_local_and_the_rest_goes_on(bench, no_warni
         (root / "zero.md").write_bytes(b"a\0b")
         (root / "fine.md").write_text("fine")
         await worker.sync()
-        assert bench.texts(store) == {"/green.md": "80 C", "/fine.md": "fine"}
-        assert len([each for each in no_warning() if "rejected this memory file" in each]) == 2
+        assert fixture.texts(store) == {"/green.md": "80 C", "/fine.md": "fine"}
+        assert len([each for each in warnings() if "rejected this memory file" in each]) == 2
         await worker.sync()
-        assert len(no_warning()) == 2, "it is not tried again"
+        assert len(warnings()) == 2, "it is not tried again"
         (root / "large.md").write_text("x" * 102_400)
         await worker.sync()
-        assert len(bench.texts(store)["/large.md"]) == 102_400
+        assert len(fixture.texts(store)["/large.md"]) == 102_400
 
-    bench.run(work, **{store: "read_write"})
+    fixture.run(work, **{store: "read_write"})
 
 
-def test_a_flush_saves_what_an_aborted_session_has_written(bench, no_warning) -> None:
-    store = bench.store("tea", green="80 C")
+def test_a_flush_saves_what_an_aborted_session_has_written(fixture, warnings) -> None:
+    store = fixture.store("tea", green="80 C")
 
     async def work(worker: Worker) -> None:
         for number in range(60):
@@ -271,14 +271,14 @@ def test_a_flush_saves_what_an_aborted_session_has_written(bench, no_warning) ->
         (worker.mnt / "tea" / "green.md").unlink()
         await worker.synced.flush_writes()
 
-    bench.run(work, **{store: "read_write"})
-    assert no_warning() == []
+    fixture.run(work, **{store: "read_write"})
+    assert warnings() == []
     expected = {f"/{number}.md": f"{number}" for number in range(60)} | {"/green.md": "80 C"}
-    assert bench.texts(store) == expected, "a flush deletes nothing"
+    assert fixture.texts(store) == expected, "a flush deletes nothing"
 
 
-def test_a_read_only_store_comes_down_and_never_goes_up(bench) -> None:
-    writable, locked = bench.store("own", a="1"), bench.store("rules", law="obey", other="x")
+def test_a_read_only_store_is_downloaded_and_never_uploaded(fixture) -> None:
+    writable, locked = fixture.store("own", a="1"), fixture.store("rules", law="obey", other="x")
 
     async def work(worker: Worker) -> None:
         root = worker.mnt / "rules"
@@ -288,28 +288,28 @@ def test_a_read_only_store_comes_down_and_never_goes_up(bench) -> None:
         (root / "other.md").unlink()
         (worker.mnt / "own" / "b.md").write_text("2")
         await worker.sync()
-        assert bench.texts(writable) == {"/a.md": "1", "/b.md": "2"}
-        bench.change(locked, "/law.md", "obey more")
+        assert fixture.texts(writable) == {"/a.md": "1", "/b.md": "2"}
+        fixture.change(locked, "/law.md", "obey more")
         await worker.sync()
         assert (root / "law.md").read_text() == "obey more"
         await worker.synced.flush_writes()
         await worker.synced.finish()
-        # A worker that forgets its manners is refused by the server.
+        # The server enforces it even if the worker does not.
         with pytest.raises(anthropic.PermissionDeniedError):
             client = worker.synced._client
             await client.beta.memory_stores.memories.create(locked, path="/new.md", content="new")
 
-    bench.run(work, **{writable: "read_write", locked: "read_only"})
-    assert bench.texts(locked) == {"/law.md": "obey more", "/other.md": "x"}
-    assert not list(bench.stores.memory_versions.list(locked, operation="deleted"))
+    fixture.run(work, **{writable: "read_write", locked: "read_only"})
+    assert fixture.texts(locked) == {"/law.md": "obey more", "/other.md": "x"}
+    assert not list(fixture.stores.memory_versions.list(locked, operation="deleted"))
 
 
-def test_what_is_in_the_way_of_a_folder_is_left_alone(bench) -> None:
-    store = bench.store("tea", green="80 C")
-    (bench.folder / "mnt" / "tea").mkdir()
+def test_an_existing_folder_is_left_alone(fixture) -> None:
+    store = fixture.store("tea", green="80 C")
+    (fixture.folder / "mnt" / "tea").mkdir()
 
     async def work(worker: Worker) -> None:
         raise AssertionError("the download must fail")
 
     with pytest.raises(SessionMemoryError, match="already exists"):
-        bench.run(work, **{store: "read_write"})
+        fixture.run(work, **{store: "read_write"})

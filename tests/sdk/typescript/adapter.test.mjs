@@ -59,7 +59,7 @@ test('the tool runner works on the store of a server and the history names its s
   assert.notEqual((await beta.sessions.retrieve(author)).archived_at, null, 'closing ends the session');
 });
 
-test('a read-only tool and a read-only key refuse, and the model is told', async () => {
+test('a read-only tool and a read-only key report the refusal to the model', async () => {
   server.quipu('store', 'create', 'locked');
   const script = [use(1, { command: 'create', path, file_text: 'x' }), say('Oh.')];
   const options = [

@@ -16,7 +16,7 @@ import Anthropic, {
 
 import { countingProxy, serve } from './live.mjs';
 
-const nobody = '011111111111111111111111';
+const absentId = '011111111111111111111111';
 let server, proxy, stores, store;
 before(async () => {
   server = await serve();
@@ -70,11 +70,11 @@ test('refusals are sent once', async () => {
   await fails(() => stores.list({ page: 'x' }), BadRequestError, bad, [400]);
   await fails(() => stranger.list(), AuthenticationError, 'authentication_error', [401]);
   await fails(() => reader.create({ name: 'x' }), PermissionDeniedError, 'permission_error', [403]);
-  const absent = `memstore_${nobody}`;
+  const absent = `memstore_${absentId}`;
   await fails(() => stores.retrieve(absent), NotFoundError, 'not_found_error', [404]);
   await fails(() => stores.retrieve('no id at all'), NotFoundError, 'not_found_error', [404]);
   const place = { memory_store_id: store };
-  await fails(() => stores.memories.retrieve(`mem_${nobody}`, place), NotFoundError, 'not_found_error', [404]);
+  await fails(() => stores.memories.retrieve(`mem_${absentId}`, place), NotFoundError, 'not_found_error', [404]);
 });
 
 test('memory conflicts are sent once and say what is in the way', async () => {
@@ -118,7 +118,7 @@ test('a body that is too large', async () => {
   await small.close();
 });
 
-test('a rate limit is retried and then told', async () => {
+test('a rate limit is retried and then thrown', async () => {
   const limited = await serve({ serve_requests_per_minute_max: '2' });
   const proxied = await countingProxy(limited.url);
   const client = (maxRetries) => new Anthropic({ baseURL: proxied.url, apiKey: limited.key, maxRetries });

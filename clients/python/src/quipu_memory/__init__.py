@@ -1,7 +1,7 @@
 """Quipu as the memory tool of the Anthropic Python SDK.
 
-A tool talks to a child process (`quipu tool`) or, given a URL, to a Quipu server. Commands are passed
-on as the model sent them, and answers are returned byte for byte.
+A tool talks to a child process (`quipu tool`) or, given a URL, to a Quipu server. Commands are
+forwarded as the model sent them, and answers are returned byte for byte.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["QuipuAsyncMemoryTool", "QuipuMemoryTool", "QuipuUnavailable"]
 
 
 class QuipuUnavailable(Exception):
-    """Quipu could not be started or reached, or has ended."""
+    """Quipu could not be started or reached, or has exited."""
 
 
 class _Connection(Protocol):
@@ -43,11 +43,11 @@ class _Child:
             )
         except OSError as error:
             raise QuipuUnavailable(
-                f"`{arguments[0]}` cannot be started ({error}); install quipu or pass `binary=`"
+                f"cannot start `{arguments[0]}` ({error}); install quipu or pass `binary=`"
             ) from error
 
     def send(self, command: object) -> Mapping[str, Any]:
-        # A half of a surrogate pair cannot be written as UTF-8; a model never means one.
+        # A lone surrogate cannot be encoded as UTF-8, so everything is escaped.
         line = json.dumps(command, ensure_ascii=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         with self._lock:
@@ -56,9 +56,9 @@ class _Child:
                 self._process.stdin.flush()
                 answer = self._process.stdout.readline()
             except (OSError, ValueError) as error:
-                raise QuipuUnavailable(f"`quipu tool` has ended: {error}") from error
+                raise QuipuUnavailable(f"`quipu tool` has exited: {error}") from error
         if not answer:
-            raise QuipuUnavailable("`quipu tool` has ended; its error output says why")
+            raise QuipuUnavailable("`quipu tool` has exited; see its standard error")
         return json.loads(answer)
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class _Child:
 
 
 class _Server:
-    """The memory tool of a Quipu server. What it writes is written by a session of its own."""
+    """The memory tool of a Quipu server. Its writes belong to a session of its own."""
 
     def __init__(
         self, url: str, store: str, api_key: Optional[str], read_only: bool, title: Optional[str]
@@ -79,7 +79,7 @@ class _Server:
         self._tool = f"/quipu/stores/{quote(store, safe='')}/tool"
         self._key = api_key
         self._title = title
-        # Whoever only reads needs no name in the history.
+        # Reading leaves no trace in the history, so it needs no session.
         self._is_reader = read_only
         self._session: Optional[Mapping[str, Any]] = None
         self._lock = threading.Lock()
@@ -89,12 +89,12 @@ class _Server:
             return self._post(f"{self._tool}?access=read_only", command, self._key)
         with self._lock:
             if self._session is None:
-                wish = {} if self._title is None else {"title": self._title}
-                self._session = self._post(f"{self._tool}/session", wish, self._key)
+                options = {} if self._title is None else {"title": self._title}
+                self._session = self._post(f"{self._tool}/session", options, self._key)
         return self._post(self._tool, command, self._session["token"] or self._key)
 
     def close(self) -> None:
-        """Ends the session, if this has started one, so that its token stops to work."""
+        """Archives the session, if one was created, which revokes its token."""
         if self._session is None or self._session["token"] is None:
             return
         path = f"/v1/sessions/{self._session['session_id']}/archive"
@@ -102,21 +102,21 @@ class _Server:
         try:
             self._post(path, {}, self._key)
         except QuipuUnavailable:
-            # Everything is saved already, and a server that is gone has no use for a goodbye.
+            # Everything is saved already, and without the server the token is useless anyway.
             pass
 
     def _post(self, path: str, body: object, key: Optional[str]) -> Mapping[str, Any]:
         headers = {"content-type": "application/json"}
         if key:
             headers["authorization"] = f"Bearer {key}"
-        # A half of a surrogate pair cannot be written as UTF-8; a model never means one.
+        # A lone surrogate cannot be encoded as UTF-8, so everything is escaped.
         request = Request(self._url + path, json.dumps(body, ensure_ascii=True).encode(), headers)
         try:
             with urlopen(request, timeout=60) as response:
                 return json.load(response)
         except HTTPError as error:
             reason = error.read().decode(errors="replace")
-            raise QuipuUnavailable(f"the Quipu server refused: {error.code} {reason}") from error
+            raise QuipuUnavailable(f"the Quipu server rejected the request: {error.code} {reason}") from error
         except OSError as error:
             raise QuipuUnavailable(f"the Quipu server did not answer: {error}") from error
 
@@ -143,7 +143,7 @@ def _connect(
 
 
 def _content(answer: Mapping[str, Any]) -> str:
-    """Returns the content of an answer, or raises it the way that the tool runner expects."""
+    """Returns the content of an answer, or raises the error that the tool runner expects."""
     if answer["is_error"]:
         raise ToolError(answer["content"])
     return answer["content"]
@@ -152,8 +152,8 @@ def _content(answer: Mapping[str, Any]) -> str:
 class QuipuMemoryTool(BetaAbstractMemoryTool):
     """The memory tool on a Quipu store.
 
-    `store` is created if it does not exist. By default `binary` is started as a child process;
-    `data` is its data directory. With `url`, and usually `api_key`, a Quipu server is used instead.
+    `store` is created if missing. By default, `binary` runs as a child process on the data directory
+    `data`. With `url`, and usually `api_key`, a Quipu server is used instead.
     """
 
     def __init__(
@@ -177,11 +177,11 @@ class QuipuMemoryTool(BetaAbstractMemoryTool):
     def execute(self, command: Any) -> str:
         return self.call(command.to_dict(mode="json"))
 
-    # The runner uses `call`; these are what the SDK asks every memory tool to have.
+    # The runner uses `call`; these are the abstract methods of the base class.
     view = create = str_replace = insert = delete = rename = execute
 
     def close(self) -> None:
-        """Ends the child process, or the session on the server."""
+        """Stops the child process, or archives the session on the server."""
         self._connection.close()
 
     def __enter__(self) -> QuipuMemoryTool:
@@ -212,7 +212,7 @@ class QuipuAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     view = create = str_replace = insert = delete = rename = execute
 
     async def aclose(self) -> None:
-        """Ends the child process, or the session on the server."""
+        """Stops the child process, or archives the session on the server."""
         await anyio.to_thread.run_sync(self._tool.close)
 
     async def __aenter__(self) -> QuipuAsyncMemoryTool:

@@ -1,72 +1,74 @@
-//! `quipu session` and `quipu key`, as they are typed.
+//! The arguments of `session` and `key`.
 
 use clap::{Args, Subcommand};
 use quipu_core::model::{KeyId, Role, SessionId};
 
+use super::examples;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Start a session with the stores of `--store NAME[:ro]`, which may be repeated; its token is
-    /// shown only once
+    /// Create a session with the stores of `--store NAME[:ro]` (repeatable); its token is shown once
+    #[command(after_help = examples::SESSION_CREATE)]
     Create(SessionCreateArguments),
-    /// List sessions, the newest first
+    /// List sessions, newest first
     List(SessionListArguments),
-    /// Show a session
+    /// Show a session and what it changed
     Show(SessionIdArguments),
-    /// Archive a session: its token stops to work
+    /// Archive a session, which revokes its token
     Archive(SessionIdArguments),
-    /// Delete a session; the versions that it made stay
+    /// Delete a session; the versions it wrote are kept
     Delete(SessionIdArguments),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SessionCreateArguments {
-    /// What to call it
+    /// Title of the session in the history
     #[arg(long, default_value = "")]
     pub(crate) title: String,
-    /// What the agent should do with the attached stores
+    /// Instructions to the agent about the attached stores
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) instructions: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SessionListArguments {
-    /// Show archived sessions too
+    /// Include archived sessions
     #[arg(long, short)]
     pub(crate) all: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SessionIdArguments {
-    /// The session
+    /// Session id
     pub(crate) session: SessionId,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key for all stores, or for those of `--store`, which may be repeated; it is shown only
-    /// once
+    /// Create a key for all stores, or for those of `--store` (repeatable); it is shown once
+    #[command(after_help = examples::KEY_CREATE)]
     Create(KeyCreateArguments),
     /// List keys
     List,
-    /// Revoke a key at once
+    /// Revoke a key immediately
     Revoke(KeyRevokeArguments),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct KeyCreateArguments {
-    /// What to call it
+    /// Name of the key
     #[arg(long, default_value = "key")]
     pub(crate) name: String,
-    /// What its holder may do: `admin`, `read_write` or `read_only`
+    /// Role of the key: `admin`, `read_write` or `read_only`
     #[arg(long)]
     pub(crate) role: Role,
-    /// When it stops to work: `30d` or `2027-01-31` [default: never]
+    /// When the key expires: `30d` or `2027-01-31` [default: never]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct KeyRevokeArguments {
-    /// The key
+    /// Key id
     pub(crate) key: KeyId,
 }

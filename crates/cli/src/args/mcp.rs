@@ -1,7 +1,9 @@
-//! `quipu mcp`, as it is typed.
+//! The arguments of `mcp`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use quipu_mcp::ToolSet;
+
+use super::examples;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -10,27 +12,28 @@ pub(crate) struct McpArguments {
     pub(crate) command: Option<McpCommand>,
     #[command(flatten)]
     pub(crate) offer: McpOffer,
-    /// How much to log to the standard error: error, warn, info, debug
+    /// Log level on standard error: error, warn, info or debug
     #[arg(long, default_value = "error", value_name = "LEVEL")]
     pub(crate) log_level: tracing::Level,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct McpOffer {
-    /// Refuse everything that changes something
+    /// Reject every change
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// The tools to offer: `all`, `memory`, `read`, `notes`, `admin` or names of tools,
-    /// with commas; `delete_project` is in none of them but `admin`
+    /// Tools to offer, comma-separated: `all`, `memory`, `read`, `notes`, `admin` or names of tools;
+    /// only `admin` includes `delete_project`
     #[arg(long, value_name = "TOOLS")]
     pub(crate) tools: Option<ToolSet>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Add this server to the configuration of a host; its old configuration is kept as a copy
+    /// Add this server to the configuration of an MCP host; a backup of the old file is kept
+    #[command(after_help = examples::MCP_INSTALL)]
     Install(McpInstallArguments),
-    /// Remove this server from the configuration of a host; its old configuration is kept as a copy
+    /// Remove this server from the configuration of an MCP host; a backup of the old file is kept
     Uninstall(McpPlace),
 }
 
@@ -42,16 +45,16 @@ pub(crate) struct McpInstallArguments {
     pub(crate) offer: McpOffer,
 }
 
-/// Which configuration is meant.
+/// The configuration file to change.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct McpPlace {
-    /// The host
+    /// MCP host
     pub(crate) host: Host,
-    /// For the project in the current directory only, where the host has that; its file names no
-    /// directory of this machine, so it can be shared
+    /// Configure only the project in the current directory, if the host supports that; the file holds
+    /// no absolute path of this machine, so it can be committed
     #[arg(long)]
     pub(crate) project: bool,
-    /// Show the new configuration and write nothing
+    /// Print the new configuration without writing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

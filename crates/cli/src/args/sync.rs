@@ -1,4 +1,4 @@
-//! The command line of `quipu sync`.
+//! The arguments of `sync`.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use clap::{Args, ValueHint};
 
 #[derive(Args, Debug)]
 pub(crate) struct SyncArguments {
-    /// The folder, which must exist
+    /// Folder, which must exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
-    /// Go on until interrupted: sync again whenever the folder or the store changes
+    /// Keep running: sync again whenever the folder or the store changes
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
-    /// Only tell what would be done
+    /// Print what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Go on although most files are gone from one side, and delete them from the other
+    /// Proceed even if most files are missing on one side, and delete them on the other
     #[arg(long)]
     pub(crate) allow_mass_deletion: bool,
 }

@@ -1,4 +1,4 @@
-//! `quipu import` and `quipu export`.
+//! The arguments of `import` and `export`.
 
 use std::path::PathBuf;
 
@@ -6,36 +6,36 @@ use clap::{Args, ValueEnum, ValueHint};
 
 #[derive(Args, Debug)]
 pub(crate) struct ImportArguments {
-    /// The folder or file to import
+    /// Folder or file to import
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) source: PathBuf,
-    /// What it is [default: detected]
+    /// Kind of the source [default: detected]
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) from: Option<ImportKind>,
-    /// The directory of the store to put everything into
+    /// Directory of the store to import into
     #[arg(long, default_value = "/", value_name = "DIR")]
     pub(crate) into: String,
-    /// Import every text of a folder, also code and Obsidian's boards (`.canvas`)
+    /// Import all text files of a folder, including code and Obsidian's `.canvas` boards
     #[arg(long)]
     pub(crate) all_texts: bool,
-    /// Replace what others wrote, and bring back what was deleted in the store since
+    /// Replace memories that others edited, and restore those deleted in the store since
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Only tell what would be done
+    /// Print what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// What can be imported.
+/// The kinds of sources that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportKind {
-    /// A folder of texts
+    /// A folder of text files
     Folder,
     /// An Obsidian vault
     Obsidian,
     /// A Basic Memory project
     BasicMemory,
-    /// The memory of Claude Code: `MEMORY.md`, `CLAUDE.md` and what lies beside them
+    /// The memory of Claude Code: `MEMORY.md`, `CLAUDE.md` and the files beside them
     ClaudeCode,
     /// The file of the MCP reference memory server, `memory.json` or `memory.jsonl`
     McpMemory,
@@ -43,12 +43,12 @@ pub(crate) enum ImportKind {
     Chatgpt,
     /// The export of Claude, unpacked, or one of its files
     Claude,
-    /// An archive that `quipu export` wrote; the newest text of each memory is imported
+    /// An archive written by `quipu export`; the newest text of each memory is imported
     Archive,
 }
 
 impl ImportKind {
-    /// Returns the word for it on the command line.
+    /// Returns its name on the command line.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Folder => "folder",
@@ -65,24 +65,24 @@ impl ImportKind {
 
 #[derive(Args, Debug)]
 pub(crate) struct ExportArguments {
-    /// The folder or file to write
+    /// Folder or file to write
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) target: PathBuf,
-    /// In which form [default: `archive` for a file that ends with `.jsonl`, else `folder`]
-    #[arg(long = "as", value_enum, value_name = "FORM")]
-    pub(crate) form: Option<ExportForm>,
-    /// Replace files of the folder that differ
+    /// Format [default: `archive` if the target ends with `.jsonl`, else `folder`]
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<ExportFormat>,
+    /// Replace existing files that differ
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
 
-/// In which form a store can be exported.
+/// The formats that a store can be exported in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportForm {
-    /// One file for each memory, as they are now
+pub(crate) enum ExportFormat {
+    /// One file per memory, with its current text
     Folder,
-    /// One file with every version, one JSON document on each line
+    /// One file with every version, one JSON object per line
     Archive,
-    /// A new git repository with one commit for each version
+    /// A new git repository with one commit per version
     Git,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `check`, `backup`, `completions` and `man`.
+//! The arguments of `check`, `prune`, `backup`, `completions` and `man`.
 
 use std::path::PathBuf;
 
@@ -7,37 +7,37 @@ use clap_complete::Shell;
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArguments {
-    /// Compute derived rows again, whether or not they are wrong
+    /// Rebuild derived data first, even if it is correct
     #[arg(long)]
     pub(crate) rebuild: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct PruneArguments {
-    /// Prune although nothing was written for more than a day, because the clock is right
+    /// Trust the clock even if nothing was written for more than a day
     #[arg(long)]
     pub(crate) trust_clock: bool,
-    /// Give the room of removed rows back to the disk; writers wait meanwhile
+    /// Return freed space to the file system; writers wait meanwhile
     #[arg(long)]
     pub(crate) compact: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct BackupArguments {
-    /// The backup; a new one must not exist yet
+    /// Backup file; `backup` never overwrites one
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArguments {
-    /// The shell
+    /// Shell
     pub(crate) shell: Shell,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ManArguments {
-    /// The directory for the manual pages of all commands
+    /// Directory for the manual pages of all commands
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `quipu export`: a store as a folder, as an archive or as a git repository.
+//! `quipu export`: writes a store as a folder, an archive or a git repository.
 
 mod archive;
 mod folder;
@@ -11,53 +11,53 @@ use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::model::{Store, Version, VersionId, View};
 use serde::Serialize;
 
-use crate::args::{ExportArguments, ExportForm};
+use crate::args::{ExportArguments, ExportFormat};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::print::{answer, note};
 
-/// How many versions are listed at once.
+/// How many versions or memories are read at a time.
 const PAGE: usize = 1000;
 
 pub(super) fn run(context: &Context, arguments: &ExportArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
     let is_jsonl = arguments.target.extension().is_some_and(|it| it.eq_ignore_ascii_case("jsonl"));
-    let default = if is_jsonl { ExportForm::Archive } else { ExportForm::Folder };
-    let source = Source { data: &data, store: &store, place: &context.settings.data };
-    let report = match arguments.form.unwrap_or(default) {
-        ExportForm::Folder => folder::write(&source, arguments)?,
-        ExportForm::Archive => archive::write(&source, &arguments.target)?,
-        ExportForm::Git => git::write(&source, &arguments.target)?,
+    let default = if is_jsonl { ExportFormat::Archive } else { ExportFormat::Folder };
+    let source = Source { data: &data, store: &store, directory: &context.settings.data };
+    let report = match arguments.format.unwrap_or(default) {
+        ExportFormat::Folder => folder::write(&source, arguments)?,
+        ExportFormat::Archive => archive::write(&source, &arguments.target)?,
+        ExportFormat::Git => git::write(&source, &arguments.target)?,
     };
     for it in &report.skipped {
-        note(&format!("`{}` was left out: {}", it.path, it.reason));
+        note(&format!("skipped `{}`: {}", it.path, it.reason));
     }
     answer(context.form, &report, |out| {
-        writeln!(out, "{} {} of `{}` exported", report.count, report.what, store.name)
+        writeln!(out, "exported {} {} of `{}`", report.count, report.what, store.name)
     })
 }
 
-/// Makes a folder, if it is not there.
-fn make(folder: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::other(format!("{} cannot be made: {error}", folder.display()));
+/// Creates a folder, if it does not exist.
+fn create(folder: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::other(format!("cannot create {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)
 }
 
-/// What was exported, as JSON.
+/// The result of an export, as JSON.
 #[derive(Serialize)]
 struct Report {
     form: &'static str,
-    /// What was counted.
+    /// The unit of `count`.
     #[serde(skip)]
     what: &'static str,
     count: usize,
-    skipped: Vec<LeftOut>,
+    skipped: Vec<Skipped>,
 }
 
-/// Something that could not be exported.
+/// A memory that could not be exported.
 #[derive(Serialize)]
-struct LeftOut {
+struct Skipped {
     path: String,
     reason: String,
 }
@@ -67,11 +67,11 @@ struct Source<'a> {
     data: &'a Data,
     store: &'a Store,
     /// The data directory.
-    place: &'a Path,
+    directory: &'a Path,
 }
 
 impl Source<'_> {
-    /// Returns the ids of all versions that are kept, the oldest first.
+    /// Returns the ids of all retained versions, oldest first.
     fn versions(&self) -> Result<Vec<VersionId>, Failure> {
         let mut ids = Vec::new();
         let mut before = None;

@@ -24,10 +24,10 @@ use crate::failure::Failure;
 use crate::pager::Pager;
 use crate::print::{Form, answer, confirm, count, local, note, size, style};
 
-/// How many versions are read before they are printed, so that a long log begins at once.
+/// How many versions are read at a time: small enough that a long log starts without delay.
 const PAGE: usize = 256;
 
-/// How many versions fill a terminal that has no pager.
+/// The default limit on a terminal without a pager.
 const TERMINAL_LIMIT: usize = 50;
 
 pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Failure> {
@@ -49,12 +49,13 @@ pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Fai
     }
     let mut pager = Pager::start(&context.settings.pager);
     let is_cut = arguments.limit.is_none() && !pager.is_paging() && io::stdout().is_terminal();
-    let mut left_count = if is_cut { TERMINAL_LIMIT } else { limit };
+    let limit = if is_cut { TERMINAL_LIMIT } else { limit };
+    let mut left_count = limit;
     let authors = data.authors();
     while left_count > 0
         && let Some(version) = versions.next()?
     {
-        // The size change of a version is the difference to the one before it.
+        // The change in size is relative to the previous version.
         let before = data.engine.previous_version(&version, View::Basic)?;
         let store = stores.iter().find(|store| arguments.all && store.id == version.store);
         let shown = Shown { version: &version, before: before.as_ref(), store, authors: &authors };
@@ -68,13 +69,18 @@ pub(super) fn log(context: &Context, arguments: &LogArguments) -> Result<(), Fai
         })?;
         left_count -= 1;
     }
+    if left_count == limit && limit > 0 {
+        note("no versions match");
+    }
     if is_cut && left_count == 0 && versions.next()?.is_some() {
-        note(&format!("only the newest {TERMINAL_LIMIT} are shown; `-n COUNT` shows more"));
+        note(&format!(
+            "only the newest {TERMINAL_LIMIT} versions are shown; `-n COUNT` shows more"
+        ));
     }
     Ok(())
 }
 
-/// A refusal, for scripts.
+/// A refusal, as JSON.
 #[derive(Serialize)]
 struct RefusalBody {
     memory_store_id: String,
@@ -115,33 +121,34 @@ fn refused(
     })
 }
 
-/// The versions of some stores that the arguments select, the newest first.
+/// The versions of some stores that the arguments select, newest first: a merge of one sorted source
+/// per store.
 struct Versions<'a> {
     data: &'a Data,
-    /// One place to read from for each store.
+    /// One source per store.
     sources: Vec<Source>,
-    /// Whose changes are wanted; everybody's if empty.
+    /// Only changes by these actors; by anybody if empty.
     actors: Vec<Actor>,
-    /// What the text or path must hold, in lower case.
-    words: Option<String>,
+    /// What the text must contain, in lower case.
+    pattern: Option<String>,
 }
 
-/// The versions of one store that were read but not shown yet.
+/// The versions of one store that were read but not yet returned.
 struct Source {
     store: StoreId,
     query: VersionQuery,
-    read: VecDeque<Version>,
-    is_over: bool,
+    buffer: VecDeque<Version>,
+    is_exhausted: bool,
 }
 
 impl<'a> Versions<'a> {
     fn new(data: &'a Data, stores: &[Store], arguments: &LogArguments) -> Result<Self, Failure> {
         let actors = match arguments.actor.as_deref() {
-            Some(text) => data.authors().called(text)?,
+            Some(text) => data.authors().matching(text)?,
             None => Vec::new(),
         };
-        let words = arguments.grep.as_ref().map(|words| words.to_lowercase());
-        let view = if words.is_some() { View::Full } else { View::Basic };
+        let pattern = arguments.grep.as_ref().map(|pattern| pattern.to_lowercase());
+        let view = if pattern.is_some() { View::Full } else { View::Basic };
         let mut sources = Vec::new();
         for store in stores {
             let Some(mut filter) = filter(data, store, arguments)? else { continue };
@@ -151,11 +158,11 @@ impl<'a> Versions<'a> {
             sources.push(Source {
                 store: store.id,
                 query: VersionQuery { filter, before: None, limit: PAGE, view },
-                read: VecDeque::new(),
-                is_over: false,
+                buffer: VecDeque::new(),
+                is_exhausted: false,
             });
         }
-        Ok(Self { data, sources, actors, words })
+        Ok(Self { data, sources, actors, pattern })
     }
 
     fn next(&mut self) -> Result<Option<Version>, Failure> {
@@ -164,7 +171,7 @@ impl<'a> Versions<'a> {
                 source.fill(self.data)?;
             }
             let newest = self.sources.iter_mut().max_by_key(|source| source.newest());
-            let Some(version) = newest.and_then(|source| source.read.pop_front()) else {
+            let Some(version) = newest.and_then(|source| source.buffer.pop_front()) else {
                 return Ok(None);
             };
             if self.selects(&version) {
@@ -174,29 +181,29 @@ impl<'a> Versions<'a> {
     }
 
     fn selects(&self, version: &Version) -> bool {
-        let is_by = self.actors.is_empty() || self.actors.contains(&version.actor);
-        let holds = |text: &str, words: &String| text.to_lowercase().contains(words);
-        is_by
-            && self.words.as_ref().is_none_or(|words| {
-                version.content.as_ref().is_some_and(|text| holds(text.as_str(), words))
-            })
+        let is_author = self.actors.is_empty() || self.actors.contains(&version.actor);
+        let contains = |pattern: &String| {
+            let content = version.content.as_ref();
+            content.is_some_and(|content| content.as_str().to_lowercase().contains(pattern))
+        };
+        is_author && self.pattern.as_ref().is_none_or(contains)
     }
 }
 
 impl Source {
     fn fill(&mut self, data: &Data) -> Result<(), Failure> {
-        if self.is_over || !self.read.is_empty() {
+        if self.is_exhausted || !self.buffer.is_empty() {
             return Ok(());
         }
         let page = data.engine.versions(self.store, &self.query)?;
         self.query.before = page.next;
-        self.is_over = page.next.is_none();
-        self.read.extend(page.items);
+        self.is_exhausted = page.next.is_none();
+        self.buffer.extend(page.items);
         Ok(())
     }
 
     fn newest(&self) -> Option<Timestamp> {
-        self.read.front().map(|version| version.created_at)
+        self.buffer.front().map(|version| version.created_at)
     }
 }
 
@@ -204,12 +211,12 @@ impl Source {
 pub(super) struct Shown<'a> {
     pub(super) version: &'a Version,
     pub(super) before: Option<&'a Version>,
-    /// The store, where there are several.
+    /// The store, if versions of several stores are shown.
     pub(super) store: Option<&'a Store>,
     pub(super) authors: &'a Authors<'a>,
 }
 
-/// Returns what to ask a store for; `None` if it cannot have such versions.
+/// Returns the filter for a store, or `None` if the memory was never in it.
 fn filter(
     data: &Data,
     store: &Store,
@@ -227,7 +234,7 @@ fn filter(
         last: moment(&arguments.until)?.unwrap_or(all.last),
     };
     let memory = match memory(data, store, arguments.memory.as_deref()) {
-        // In another store there may be one.
+        // The memory may be in another store.
         Err(failure) if arguments.all && failure.is_not_found() => return Ok(None),
         memory => memory?,
     };
@@ -235,15 +242,15 @@ fn filter(
     Ok(Some(VersionFilter { memory, path: None, operation, actors: Vec::new(), created }))
 }
 
-/// Returns the memory that is named by id or by a path where it lives or lived.
+/// Returns the memory with this id, or the one that is or was at this path.
 fn memory(data: &Data, store: &Store, text: Option<&str>) -> Result<Option<MemoryId>, Failure> {
     let Some(text) = text else { return Ok(None) };
     if let Ok(id) = text.parse() {
         let filter = VersionFilter { memory: Some(id), ..VersionFilter::default() };
         let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
         if data.engine.versions(store.id, &query)?.items.is_empty() {
-            let message = format!("no version of the store belongs to the memory `{id}`");
-            let hint = "`quipu ls -R -l` shows the ids of the memories";
+            let message = format!("no memory of the store has the id `{id}`");
+            let hint = "`quipu ls -R -l` shows the ids";
             return Err(Failure::from(Error::not_found(message)).with_hint(hint));
         }
         return Ok(Some(id));
@@ -309,7 +316,7 @@ fn moved_from(version: &Version, before: Option<&Version>) -> String {
     }
 }
 
-/// Returns the size, and by how much it has changed.
+/// Formats the size and the change in size.
 fn size_change(version: &Version, before: Option<&Version>) -> String {
     if version.redaction.is_some() {
         return "unknown".to_owned();
@@ -345,7 +352,7 @@ pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), F
             return Ok(());
         }
         if before.as_ref().is_some_and(|before| before.redaction.is_some()) {
-            writeln!(out, "The text before it was redacted, so all of this one is shown.")?;
+            writeln!(out, "The previous text was redacted, so all of this one is shown.")?;
         }
         let old = before.as_ref().and_then(|before| before.content.as_ref());
         let text = |content: Option<&Content>| content.map_or("", Content::as_str).to_owned();
@@ -377,7 +384,7 @@ pub(super) fn diff(context: &Context, arguments: &DiffArguments) -> Result<(), F
     })
 }
 
-/// Returns the two versions to compare; the first is missing if there is none before.
+/// Returns the two versions to compare; the first is `None` for the first version of a memory.
 fn compared(
     data: &Data,
     arguments: &DiffArguments,
@@ -391,7 +398,7 @@ fn compared(
         return Ok((first.store, before.map(|before| before.id), first.id));
     }
     if arguments.new.is_some() {
-        return Err(Failure::usage("compare either two versions or the last change of a path"));
+        return Err(Failure::usage("give either one path, or one or two versions"));
     }
     let store = data.store()?;
     let newest = data.engine.history(store.id, &path(&arguments.old)?, 2)?;

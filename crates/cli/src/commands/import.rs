@@ -29,7 +29,6 @@ use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Instructions, SecretPolicy, SessionId, Store, StoreId};
 use quipu_core::settings::Limits;
 use quipu_mount::sync::DataDirectory;
-use quipu_sqlite::DATABASE_FILE;
 use serde::Serialize;
 
 use crate::args::{ImportArguments, ImportKind};
@@ -63,7 +62,7 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
     };
     // A rehearsal leaves nothing behind, not even an empty data directory.
     let data = match arguments.dry_run {
-        true if !context.settings.data.join(DATABASE_FILE).exists() => None,
+        true if !context.has_data() => None,
         true => Some(context.open()?),
         false => Some(context.open_or_create()?),
     };

@@ -54,16 +54,18 @@ fn create(context: &Context, arguments: KeyCreateArguments) -> Result<(), Failur
         if let Some(at) = key.expires_at {
             writeln!(out, "Expires: {}", local(at))?;
         }
-        writeln!(out, "Secret:  {} (shown only now)", body.secret)
+        writeln!(out, "Secret:  {} (shown only once)", body.secret)
     })
 }
 
-/// Reads when a key expires: a span from now, or a moment.
+/// Parses an expiry: a duration from now, or a point in time.
 fn expiry(data: &Data, text: &str) -> Result<Timestamp, Failure> {
     let now = data.engine.now();
     let at = timeframe::span(text).map(|span| now.plus(span)).or_else(|| text.parse().ok());
     at.filter(|at| *at > now).ok_or_else(|| {
-        Failure::usage(format!("`{text}` is not a time to come, such as `30d` or `2027-01-31`"))
+        Failure::usage(format!(
+            "`{text}` is not a time in the future, such as `30d` or `2027-01-31`"
+        ))
     })
 }
 

@@ -7,7 +7,6 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use quipu_core::Error;
 use quipu_core::backend::Archived;
-
 use quipu_core::model::{Directory, StoreId, Timestamp, View};
 use quipu_core::timeframe;
 use quipu_knowledge::{
@@ -21,8 +20,8 @@ use quipu_service::wire::{
 use serde::Serialize;
 
 use crate::args::{
-    ContextArguments, GraphArguments, GraphForm, LinksArguments, RecentArguments, SearchArguments,
-    SearchIn, SearchWhat,
+    ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
+    SearchArguments, SearchIn, SearchWhat,
 };
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -43,12 +42,10 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
         }
         let more = if page.total.is_lower_bound { "at least " } else { "" };
         match (page.hits.len(), page.total.count) {
-            (0, 0) => writeln!(out, "nothing was found"),
-            (0, total) if arguments.limit > 0 => writeln!(
-                out,
-                "nothing is left of {more}{total} without the first {}",
-                arguments.offset
-            ),
+            (0, 0) => writeln!(out, "no matches"),
+            (0, total) if arguments.limit > 0 => {
+                writeln!(out, "no matches left: {more}{total} in all, {} skipped", arguments.offset)
+            }
             (shown, total) if shown < total => writeln!(out, "{shown} of {more}{total}"),
             (_, _) => Ok(()),
         }
@@ -62,7 +59,7 @@ fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Fa
     } else if data.named.len() > 1 {
         for name in &data.named {
             let store = data.find_store(name)?.id;
-            // One store may be named by its name and by its id.
+            // The same store may be given by name and by id.
             if !stores.contains(&store) {
                 stores.push(store);
             }
@@ -115,24 +112,24 @@ fn moment(data: &Data, text: Option<&str>) -> Result<Option<Timestamp>, Failure>
     })
 }
 
-/// A list that may go on, as JSON; `--limit` gets more of it.
+/// A list that may be truncated, as JSON; `--limit` returns more.
 #[derive(Serialize)]
-struct PartBody<T> {
+struct TruncatedBody<T> {
     #[serde(flatten)]
     list: ListBody<T>,
     has_more: bool,
 }
 
-impl<T> PartBody<T> {
-    /// Tells people whether the list goes on.
-    fn note_rest(&self) {
+impl<T> TruncatedBody<T> {
+    /// Notes that the list is truncated.
+    fn note_more(&self) {
         if self.has_more {
-            note("there are more; see `--limit`");
+            note("there are more; `--limit` shows them");
         }
     }
 }
 
-/// Reads a predicate such as `status=open`, `priority>=2` or `due`.
+/// Parses a predicate such as `status=open`, `priority>=2` or `due`.
 fn field_filter(text: &str) -> Result<FieldFilter, Failure> {
     const OPERATORS: [(&str, Comparison); 6] = [
         ("!=", Comparison::NotEqual),
@@ -153,7 +150,7 @@ fn field_filter(text: &str) -> Result<FieldFilter, Failure> {
         None => (text, Predicate::Exists),
     };
     if key.trim().is_empty() {
-        return Err(Failure::usage(format!("`{text}` names no field"))
+        return Err(Failure::usage(format!("`{text}` does not name a field"))
             .with_hint("write it like `status=open` or `priority>=2`"));
     }
     Ok(FieldFilter { key: key.trim().to_owned(), predicate })
@@ -204,8 +201,8 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
     };
     let page = data.engine.recent(&request)?;
     let list = ListBody::complete(page.items.iter().map(RecentBody::from).collect());
-    let body = PartBody { list, has_more: page.next.is_some() };
-    body.note_rest();
+    let body = TruncatedBody { list, has_more: page.next.is_some() };
+    body.note_more();
     let authors = data.authors();
     answer(context.form, &body, |out| {
         for change in &page.items {
@@ -222,8 +219,8 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
             )?;
         }
         match page.items.is_empty() {
-            true if arguments.limit == 0 => writeln!(out, "`--limit 0` shows no changes"),
-            true => writeln!(out, "nothing has changed"),
+            true if arguments.limit == 0 => writeln!(out, "`--limit 0` shows nothing"),
+            true => writeln!(out, "no changes"),
             false => Ok(()),
         }
     })
@@ -267,15 +264,13 @@ fn write_related(out: &mut dyn Write, related: &Related) -> std::io::Result<()> 
     let kind = &related.link.kind;
     match &related.note {
         Some(note) => writeln!(out, "{indent}{arrow} {kind}  {}  {}", note.path, note.title),
-        None => writeln!(
-            out,
-            "{indent}{arrow} {kind}  [[{}]], which does not exist",
-            related.link.target.name
-        ),
+        None => {
+            writeln!(out, "{indent}{arrow} {kind}  [[{}]] (unresolved)", related.link.target.name)
+        }
     }
 }
 
-/// Returns the store that is meant, from which all others can be reached.
+/// Returns a scope whose home is the selected store, and from which links reach all others.
 fn scope(data: &Data) -> Result<Scope, Failure> {
     let others: Vec<StoreId> = data.stores(Archived::Show)?.iter().map(|store| store.id).collect();
     Ok(Scope::new(data.store()?.id, others))
@@ -293,7 +288,7 @@ pub(super) fn links(context: &Context, arguments: &LinksArguments) -> Result<(),
             writeln!(out, "{} without links", count(orphans.total_count, "memory", "memories"))
         });
     }
-    // One more tells whether there are more.
+    // One extra entry shows whether the list is truncated.
     let limit = arguments.limit.saturating_add(1);
     let mut found = match &arguments.memory {
         None => data.engine.unresolved(&scope, limit)?,
@@ -310,19 +305,19 @@ pub(super) fn links(context: &Context, arguments: &LinksArguments) -> Result<(),
     let has_more = found.len() > arguments.limit;
     found.truncate(arguments.limit);
     let list = ListBody::complete(found.iter().map(NoteLinkBody::from).collect());
-    let body = PartBody { list, has_more };
-    body.note_rest();
+    let body = TruncatedBody { list, has_more };
+    body.note_more();
     answer(context.form, &body, |out| {
         for link in &found {
             write_link(out, link)?;
         }
-        if found.is_empty() { writeln!(out, "there are no such links") } else { Ok(()) }
+        if found.is_empty() { writeln!(out, "no links") } else { Ok(()) }
     })
 }
 
 fn write_link(out: &mut dyn Write, link: &NoteLink) -> std::io::Result<()> {
     let row = &link.link;
-    let to = link.to.as_ref().map_or_else(|| "(nothing)".to_owned(), |to| to.path.to_string());
+    let to = link.to.as_ref().map_or_else(|| "(unresolved)".to_owned(), |to| to.path.to_string());
     writeln!(out, "{}:{}  {} [[{}]] → {to}", link.from.path, row.line, row.kind, row.target.name)
 }
 
@@ -330,11 +325,14 @@ pub(super) fn graph(context: &Context, arguments: &GraphArguments) -> Result<(),
     let data = context.open()?;
     let graph = data.engine.graph(data.store()?.id, arguments.limit)?;
     if graph.is_cut {
-        note(&format!("only the first {} memories are drawn; see `--limit`", arguments.limit));
+        note(&format!(
+            "only the first {} memories are drawn; `--limit` draws more",
+            arguments.limit
+        ));
     }
-    let drawn = match arguments.form {
-        GraphForm::Dot => drawing::dot(&graph),
-        GraphForm::Svg => drawing::svg(&graph),
+    let drawn = match arguments.format {
+        GraphFormat::Dot => drawing::dot(&graph),
+        GraphFormat::Svg => drawing::svg(&graph),
     };
     if context.form == crate::print::Form::Text {
         return raw(&drawn);
@@ -354,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_read() {
+    fn conditions_are_parsed() {
         let read = |text: &str| {
             let filter = field_filter(text).unwrap();
             (filter.key, filter.predicate)

@@ -22,11 +22,12 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         Some(McpCommand::Uninstall(place)) => return install::uninstall(context, *place),
         None => {}
     }
-    // The standard output belongs to the protocol, and hosts show the log as it is.
+    // Standard output carries the protocol, and hosts show the log verbatim, so no colors.
     let _log = log::start(arguments.log_level, LogForm::Plain);
     let mut settings = settings(&context.settings, Some(&arguments.offer))?;
-    let is_only_read = settings.access == Access::ReadOnly && !context.named().is_empty();
-    let data = if is_only_read { context.open()? } else { context.open_or_create()? };
+    // Who only reads named stores has nothing to read in a new data directory.
+    let may_create = settings.access == Access::ReadWrite || context.named().is_empty();
+    let data = if may_create { context.open_or_create()? } else { context.open()? };
     if settings.store.is_none() {
         settings.store = data.default_store()?.map(|store| store.name.to_string());
     }
@@ -36,12 +37,12 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         let stores = data.named.iter().map(|named| attachment(&data, named, settings.access));
         Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
     };
-    uses::keep_written(&data.engine);
+    uses::flush_in_background(&data.engine);
     let served = quipu_mcp::serve(&data.engine, settings, reach);
     served.map_err(|error| Failure::other(error.to_string()))
 }
 
-/// Reads `NAME` or `NAME:ro`; a store with a new name is made, unless it would only be read.
+/// Parses `NAME` or `NAME:ro`. A missing store is created, unless access is read-only.
 fn attachment(data: &Data, named: &str, most: Access) -> Result<NewAttachment, Failure> {
     let (name, access) = match named.strip_suffix(":ro") {
         Some(name) => (name, Access::ReadOnly),
@@ -55,7 +56,7 @@ fn attachment(data: &Data, named: &str, most: Access) -> Result<NewAttachment, F
     Ok(NewAttachment { store, access, instructions })
 }
 
-/// Returns how the server behaves, by the settings and what the command line adds.
+/// Returns the settings of the server, with the overrides of the command line.
 pub(super) fn settings(
     settings: &Settings,
     offer: Option<&McpOffer>,

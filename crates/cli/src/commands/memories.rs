@@ -35,7 +35,7 @@ pub(super) fn ls(context: &Context, arguments: &LsArguments) -> Result<(), Failu
     };
     let mut items = data.engine.list(store.id, &query)?.items;
     if items.is_empty() && !directory.is_root() {
-        items.push(Listing::Memory(only(&data, &store, &directory)?));
+        items.push(Listing::Memory(memory_instead(&data, &store, &directory)?));
     }
     let body = ListBody::complete(items.iter().map(ListingBody::from).collect());
     let blue = style(AnsiColor::Blue).bold();
@@ -57,7 +57,7 @@ pub(super) fn ls(context: &Context, arguments: &LsArguments) -> Result<(), Failu
     })
 }
 
-/// Reads a directory as people type it: slashes at both ends are added.
+/// Parses a directory as people type it: missing slashes are added at both ends.
 fn directory(text: &str) -> Result<Directory, Failure> {
     match text.trim_end_matches('/') {
         "" => Ok(Directory::root()),
@@ -65,8 +65,8 @@ fn directory(text: &str) -> Result<Directory, Failure> {
     }
 }
 
-/// Returns the memory that was named where a directory was expected.
-fn only(data: &Data, store: &Store, directory: &Directory) -> Result<Memory, Failure> {
+/// Returns the memory at the path of a directory that does not exist.
+fn memory_instead(data: &Data, store: &Store, directory: &Directory) -> Result<Memory, Failure> {
     let path = path(directory.as_str().trim_end_matches('/'))?;
     Ok(data.engine.memory_at(store.id, &path, View::Basic)?)
 }
@@ -99,14 +99,14 @@ pub(super) fn cat(context: &Context, arguments: &CatArguments) -> Result<(), Fai
     }
 }
 
-/// What a write left behind, as JSON.
+/// The result of a write, as JSON.
 #[derive(Serialize)]
 struct WrittenBody {
     #[serde(flatten)]
     memory: MemoryBody,
     changed: bool,
     findings: Vec<FindingBody>,
-    /// Whether what was found was replaced before the text was stored.
+    /// Whether the findings were redacted before the text was stored.
     redacted: bool,
 }
 
@@ -121,7 +121,7 @@ impl From<&Written> for WrittenBody {
     }
 }
 
-/// Tells what a write has done.
+/// Prints the result of a write.
 pub(super) fn report(context: &Context, written: &Written) -> Result<(), Failure> {
     note_findings(written);
     answer(context.form, &WrittenBody::from(written), |out| writeln!(out, "{}", line(written)))
@@ -161,9 +161,8 @@ fn precondition(hash: Option<&str>) -> Result<Precondition, Failure> {
 
 fn read_content(file: Option<&Path>) -> Result<Content, Failure> {
     let bytes = match file {
-        Some(file) if file != Path::new("-") => fs::read(file).map_err(|error| {
-            Failure::usage(format!("{} cannot be read: {error}", file.display()))
-        })?,
+        Some(file) if file != Path::new("-") => fs::read(file)
+            .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?,
         Some(_) | None => {
             let mut bytes = Vec::new();
             std::io::stdin().lock().read_to_end(&mut bytes)?;
@@ -223,7 +222,7 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
     }
 }
 
-/// A private file with the text that is being edited.
+/// A private temporary file with the text that is being edited.
 struct Draft {
     directory: tempfile::TempDir,
     file: std::path::PathBuf,
@@ -239,21 +238,22 @@ impl Draft {
 
     /// Runs the editor and waits for it.
     fn open_in(&self, editor: &str) -> Result<(), Failure> {
-        let hint = "set VISUAL or EDITOR to the editor that you use";
-        match editing(editor).arg(&self.file).status() {
+        let hint = "set VISUAL or EDITOR to your editor";
+        match editor_command(editor).arg(&self.file).status() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => {
-                let failure = Failure::other(format!("the editor `{editor}` ended with {status}"));
+                let failure = Failure::other(format!("the editor `{editor}` failed: {status}"));
                 let is_unknown = status.code() == Some(COMMAND_NOT_FOUND);
                 Err(if is_unknown { failure.with_hint(hint) } else { failure })
             }
             Err(error) => {
-                Err(Failure::other(format!("the editor `{editor}`: {error}")).with_hint(hint))
+                Err(Failure::other(format!("cannot start the editor `{editor}`: {error}"))
+                    .with_hint(hint))
             }
         }
     }
 
-    /// Returns what the editor has left; a file that it removed counts as `old`.
+    /// Returns the text that the editor left, or `old` if it removed the file.
     fn text(&self, old: &str) -> Result<Vec<u8>, Failure> {
         match fs::read(&self.file) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(old.into()),
@@ -261,29 +261,29 @@ impl Draft {
         }
     }
 
-    /// Leaves the file where it is and tells the user where that is.
+    /// Keeps the file and tells the user where it is.
     fn keep(self) {
         // The path stays valid because the directory is no longer removed.
         drop(self.directory.keep());
-        note(&format!("your text is kept in {}", self.file.display()));
+        note(&format!("your text is saved in {}", self.file.display()));
     }
 }
 
-/// What a shell ends with if it does not find the program.
+/// The exit code of a shell that does not find the program.
 const COMMAND_NOT_FOUND: i32 = 127;
 
-/// Returns the command that runs an editor. Its setting is a piece of shell, as other programs take
-/// it: it may have arguments, and quotes around them.
+/// Returns the command that runs an editor. As in other programs, the setting is a shell command: it
+/// may have arguments and quotes.
 #[cfg(unix)]
-fn editing(editor: &str) -> Command {
+fn editor_command(editor: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor);
     command
 }
 
-/// Returns the command that runs an editor, whose setting may have arguments.
+/// Returns the command that runs an editor; the setting may have arguments.
 #[cfg(not(unix))]
-fn editing(editor: &str) -> Command {
+fn editor_command(editor: &str) -> Command {
     let mut words = editor.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
@@ -304,31 +304,31 @@ pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failu
 pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
-    // All are looked for first, so that a slip in one name deletes nothing.
-    let doomed = arguments
+    // All are resolved before any is deleted, so that a typo in one name deletes nothing.
+    let targets = arguments
         .paths
         .iter()
-        .map(|text| doomed(&data, &store, text, arguments))
+        .map(|text| target(&data, &store, text, arguments))
         .collect::<Result<Vec<_>, _>>()?;
     let mut versions = Vec::new();
-    for target in doomed {
+    for target in targets {
         let removed = match target {
-            Doomed::Memory(id) => {
+            Target::Memory(id) => {
                 let deleted = data.engine.delete(&data.actor, store.id, id, Precondition::None);
                 deleted.map(|version| vec![version])
             }
-            Doomed::Directory(path) => {
+            Target::Directory(path) => {
                 let removed = data.engine.delete_at(&data.actor, store.id, &path);
                 removed.map(|removed| removed.versions)
             }
         };
         match removed {
             Ok(removed) => versions.extend(removed),
-            // It went with a directory before, or somebody else was quicker.
+            // It was deleted with its directory, or by somebody else in the meantime.
             Err(error) if *error.kind() == ErrorKind::NotFound => {}
             Err(error) if versions.is_empty() => return Err(error.into()),
             Err(error) => {
-                // Each is a change of its own, so what was deleted before stays deleted.
+                // Each deletion is a transaction of its own, so the earlier ones stand.
                 print_deleted(context, &versions)?;
                 return Err(Failure::from(error).after(&count(
                     versions.len(),
@@ -355,39 +355,39 @@ fn print_deleted(context: &Context, versions: &[Version]) -> Result<(), Failure>
     })
 }
 
-/// What is to be deleted.
-enum Doomed {
+/// Something to delete.
+enum Target {
     Memory(MemoryId),
     /// A directory with everything below it, or the memory at its path.
     Directory(MemoryPath),
 }
 
-/// Returns what `rm` means by a path or id, if it is there.
-fn doomed(
+/// Resolves a path or id given to `rm`; fails if nothing is there.
+fn target(
     data: &Data,
     store: &Store,
     text: &str,
     arguments: &RmArguments,
-) -> Result<Doomed, Failure> {
+) -> Result<Target, Failure> {
     if let Ok(id) = text.parse() {
-        return Ok(Doomed::Memory(data.engine.memory(store.id, id, View::Basic)?.id));
+        return Ok(Target::Memory(data.engine.memory(store.id, id, View::Basic)?.id));
     }
     let path = path(if arguments.recursive { text.trim_end_matches('/') } else { text })?;
     match data.engine.contents_at(store.id, Some(&path), NonZero::<usize>::MIN)? {
-        Some(PathContents::Memory(memory)) => Ok(Doomed::Memory(memory.id)),
-        Some(PathContents::Directory(_)) if arguments.recursive => Ok(Doomed::Directory(path)),
+        Some(PathContents::Memory(memory)) => Ok(Target::Memory(memory.id)),
+        Some(PathContents::Directory(_)) if arguments.recursive => Ok(Target::Directory(path)),
         Some(PathContents::Directory(_)) => {
             let error = Error::not_found(format!("`{path}` is a directory, not a memory"));
-            Err(Failure::from(error).with_hint("`-r` deletes a whole directory"))
+            Err(Failure::from(error).with_hint("`-r` deletes a directory and everything below it"))
         }
         None => {
             let error = Error::not_found(format!("no memory lives at `{path}`"));
-            Err(Failure::from(error).with_hint("`quipu ls -R` shows what the store holds"))
+            Err(Failure::from(error).with_hint("`quipu ls -R` lists the memories of the store"))
         }
     }
 }
 
-/// Prints a text alone, byte for byte.
+/// Prints the text alone, byte for byte.
 pub(super) fn print_text(content: Option<&Content>) -> Result<(), Failure> {
     content.map_or(Ok(()), |content| raw(content.as_str()))
 }

@@ -76,7 +76,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
         Ending::new(tie)?
     };
     let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explained(&error))?;
-    uses::keep_written(&data.engine);
+    uses::flush_in_background(&data.engine);
     let told = announce(context.form, &session, &root, &data);
     if told.is_ok() {
         if tie == Tie::Nobody {

@@ -1,4 +1,4 @@
-//! `quipu mount` where the kernel has no FUSE.
+//! `quipu mount` on systems other than Linux.
 
 use crate::args::{MountArguments, UnmountArguments};
 use crate::context::Context;
@@ -14,5 +14,5 @@ pub(super) fn unmount(_: &Context, _: &UnmountArguments) -> Result<(), Failure> 
 
 fn unavailable() -> Failure {
     Failure::other("stores can be mounted on Linux only")
-        .with_hint("`quipu sync` keeps a plain directory and a store equal")
+        .with_hint("`quipu sync` syncs a plain directory and a store instead")
 }

@@ -1,4 +1,4 @@
-//! `quipu init-project`: what a project needs that many sessions of agents work on.
+//! `quipu init-project`: sets up a project that spans many agent sessions.
 
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Content, Directory, Listing, MemoryPath, Store, View};
@@ -26,7 +26,7 @@ pub(super) fn init(context: &Context, arguments: &InitProjectArguments) -> Resul
         match data.engine.create(&data.actor, store.id, path, content) {
             Ok(written) => created.push(written),
             Err(error) if matches!(error.kind(), ErrorKind::PathConflict { .. }) => {
-                note(&format!("`{path}` was left as it is: {}", error.message()));
+                note(&format!("`{path}` was left unchanged: {}", error.message()));
             }
             Err(error) => return Err(error.into()),
         }
@@ -39,13 +39,13 @@ pub(super) fn init(context: &Context, arguments: &InitProjectArguments) -> Resul
         }
         writeln!(
             out,
-            "store `{}` is ready; `quipu prompt -s {}` prints what to tell the agent",
+            "store `{}` is ready; `quipu prompt -s {}` prints the instructions for the agent",
             store.name, store.name
         )
     })
 }
 
-/// Returns the memories of another store.
+/// Returns the memories of a template store.
 fn copied(data: &Data, template: &Store) -> Result<Vec<(MemoryPath, Content)>, Failure> {
     let query = ListQuery {
         directory: Directory::root(),
@@ -64,8 +64,7 @@ fn copied(data: &Data, template: &Store) -> Result<Vec<(MemoryPath, Content)>, F
 
 fn built_in(arguments: &InitProjectArguments) -> Result<Vec<(MemoryPath, Content)>, Failure> {
     let features = if arguments.features.is_empty() {
-        "- [ ] (replace this line by the first feature, and one line for each further one)"
-            .to_owned()
+        "- [ ] (replace this line with one line per feature)".to_owned()
     } else {
         let lines: Vec<_> =
             arguments.features.iter().map(|feature| format!("- [ ] {feature}")).collect();
@@ -84,7 +83,7 @@ fn built_in(arguments: &InitProjectArguments) -> Result<Vec<(MemoryPath, Content
 const PROGRESS: &str = "\
 # Progress
 
-The log of all sessions, the newest entry first. Add an entry after every step that works, and one \
+The log of all sessions, newest entry first. Add an entry after every step that works, and one \
 before you stop: the next session knows only what is written here.
 
 Each entry: what was done, what was learned, what is broken, what comes next.
@@ -98,8 +97,8 @@ Each entry: what was done, what was learned, what is broken, what comes next.
 const FEATURES: &str = "\
 # Features
 
-One line for each feature. Work on one at a time, from the top. Tick it only after you have seen it \
-work from end to end. Do not remove or reword a feature to make it fit; note problems in progress.md.
+One line per feature. Work on one at a time, from the top. Check it off only after you have seen it \
+work end to end. Do not remove or reword a feature to make it pass; note problems in progress.md.
 
 {features}
 ";
@@ -113,6 +112,6 @@ can be tested. If it does not exist yet, write it before anything else. Keep it 
 Then, in this order:
 
 1. Read progress.md to see where the last session stopped.
-2. Check that what is ticked in features.md still works.
+2. Verify that the features checked off in features.md still work.
 3. Take the first open feature.
 ";

@@ -1,4 +1,4 @@
-//! `quipu serve`: the REST API over HTTP, and what runs beside it.
+//! `quipu serve`: the HTTP server and its background threads.
 
 mod companions;
 mod descriptors;
@@ -54,14 +54,14 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     let mcp = HttpEndpoint::new(service.clone(), mcp, &hosts, http.body_size_bytes_max);
     let app = App::new(service, http, Arc::new(mcp));
     runtime.block_on(async {
-        // Handled before anybody can know that the server runs: whoever ends it as soon as it
-        // answers must not kill it in the middle of something.
+        // Signals are handled before the server is reachable: a supervisor that stops it as soon as
+        // it answers must get a clean shutdown.
         let stopped = stopped()?;
         let listener = Listener::bind(address, tls).map_err(|error| {
-            Failure::other(format!("{address} cannot be listened on: {error}"))
-                .with_hint("choose another one with `--listen`; port 0 takes a free one")
+            Failure::other(format!("cannot listen on {address}: {error}"))
+                .with_hint("choose another address with `--listen`; port 0 picks a free port")
         })?;
-        // The key is shown once, so it is made when nothing can keep it from being shown.
+        // The key is shown only once, so it is created after everything that may fail.
         let key = first_key::ensure(context, &data)?;
         let companions = Companions::start(&app, &data, &context.settings, endpoints);
         announce(&listener.url()?, key.as_ref())?;
@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     })
 }
 
-/// Logs what the server works with; nothing of it is secret.
+/// Logs the effective settings, none of which is secret.
 fn log_start(context: &Context, http: &HttpSettings, endpoints: &[Endpoint]) {
     let (limits, serve) = (data_limits(&context.settings), &context.settings.serve);
     tracing::info!(
@@ -101,11 +101,11 @@ fn data_limits(settings: &Settings) -> String {
     format!("{:?}", settings.limits)
 }
 
-/// Returns the webhooks of the settings, or says which is wrong.
+/// Returns the webhooks of the settings, or an error that names the invalid one.
 fn endpoints(settings: &Settings) -> Result<Vec<Endpoint>, Failure> {
     let endpoint = |webhook: &crate::settings::WebhookTable| {
         Endpoint::new(&webhook.url, &webhook.secret).map_err(|error| {
-            Failure::usage(format!("the webhook `{}`: {error}", webhook.url))
+            Failure::usage(format!("invalid webhook `{}`: {error}", webhook.url))
                 .with_hint("see `[[webhooks]]` in docs/rest.md")
         })
     };
@@ -128,20 +128,20 @@ fn tls(arguments: &ServeArguments, table: &ServeTable) -> Result<Option<Tls>, Fa
 fn warn_of_plain_http(arguments: &ServeArguments, table: &ServeTable) -> Result<(), Failure> {
     if !(arguments.allow_plain_http || table.allow_plain_http) {
         return Err(Failure::usage(
-            "without TLS, keys and memories would cross the network in the clear",
+            "without TLS, keys and memories would cross the network unencrypted",
         )
         .with_hint(
-            "give `--tls-certificate` and `--tls-key`, or `--allow-plain-http` behind a proxy \
-                 that encrypts",
+            "pass `--tls-certificate` and `--tls-key`, or `--allow-plain-http` behind a proxy that \
+                 terminates TLS",
         ));
     }
-    note("this address can be reached from other hosts, and nothing on it is encrypted");
+    note("other hosts can reach this address, and the traffic is not encrypted");
     Ok(())
 }
 
 /// Returns the names under which MCP clients may address the server.
 fn hosts(table: &ServeTable, address: SocketAddr) -> Hosts {
-    // A server for other hosts is asked under names that only its owner knows.
+    // Other hosts reach the server under names that only its operator knows.
     if table.hosts.is_empty() && !address.ip().is_loopback() {
         Hosts::Any
     } else {
@@ -174,13 +174,13 @@ fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSetting
     }
 }
 
-/// Tells whoever started the server that it is ready.
+/// Prints the address, and the first key if one was created.
 fn announce(url: &str, key: Option<&FirstKey>) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    // This is the only time that the key is shown; only its hash is kept.
+    // The key is shown only here; only its hash is stored.
     match key {
         Some(FirstKey::Shown(secret)) => writeln!(out, "api key: {}", secret.reveal())?,
-        Some(FirstKey::Kept(path)) => writeln!(out, "api key file: {}", path.display())?,
+        Some(FirstKey::Saved(path)) => writeln!(out, "api key file: {}", path.display())?,
         None => {}
     }
     writeln!(out, "listening on {url}")?;
@@ -188,7 +188,7 @@ fn announce(url: &str, key: Option<&FirstKey>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Handles the signals to end from now on, and returns what is ready when one has come.
+/// Installs handlers for SIGINT and SIGTERM, and returns a future that resolves when one arrives.
 pub(super) fn stopped() -> std::io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {

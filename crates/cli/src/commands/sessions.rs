@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Fail
     }
 }
 
-/// Reads `NAME` or `NAME:ro`.
+/// Parses `NAME` or `NAME:ro`.
 pub(super) fn attachment(
     data: &Data,
     text: &str,
@@ -107,10 +107,10 @@ struct SessionWithToken {
     token_expires_at: Option<String>,
 }
 
-/// How many changes of a session are shown; `quipu log --actor` shows all.
+/// The maximum number of changes that are shown; `quipu log --actor` shows all.
 const CHANGES_MAX: usize = 20;
 
-/// A session with the newest changes that it made.
+/// A session with its newest changes.
 #[derive(Serialize)]
 struct SessionWithChanges {
     #[serde(flatten)]
@@ -146,9 +146,9 @@ fn show_with_changes(context: &Context, data: &Data, session: &Session) -> Resul
     answer(context.form, &body, |out| {
         describe(out, session, root)?;
         if versions.is_empty() {
-            return writeln!(out, "It has changed nothing.");
+            return writeln!(out, "No changes.");
         }
-        writeln!(out, "\nIts changes:")?;
+        writeln!(out, "\nChanges:")?;
         for (version, before) in versions.iter().zip(&before) {
             let store = stores.iter().find(|store| store.id == version.store);
             let before = before.as_ref();
@@ -186,10 +186,10 @@ fn show(context: &Context, session: &Session, token: Option<&KeySecret>) -> Resu
     answer(context.form, &body, |out| {
         describe(out, session, root)?;
         if let Some(token) = &body.token {
-            writeln!(out, "Token:    {token} (shown only now)")?;
+            writeln!(out, "Token:    {token} (shown only once)")?;
         }
         if let Some(at) = session.token_expires_at {
-            writeln!(out, "Expires:  {} (the token)", local(at))?;
+            writeln!(out, "Expires:  {} (token)", local(at))?;
         }
         Ok(())
     })

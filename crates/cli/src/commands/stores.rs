@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::{
     StoreCommand, StoreCreateArguments, StoreDefaultArguments, StoreDeleteArguments,
-    StoreNameArguments, StoreRestoreArguments, StoreTraits, StoreUpdateArguments,
+    StoreNameArguments, StoreProperties, StoreRestoreArguments, StoreUpdateArguments,
 };
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -49,14 +49,14 @@ fn named(data: &Data, arguments: &StoreNameArguments) -> Result<Store, Failure> 
 
 fn create(context: &Context, arguments: StoreCreateArguments) -> Result<(), Failure> {
     let data = context.open_or_create()?;
-    let traits = arguments.traits;
-    let patch = metadata_patch(&traits)?;
+    let properties = arguments.properties;
+    let patch = metadata_patch(&properties)?;
     let new = NewStore {
         name: Name::new(arguments.name).map_err(Error::from)?,
-        description: Description::new(traits.description.clone().unwrap_or_default())
+        description: Description::new(properties.description.clone().unwrap_or_default())
             .map_err(Error::from)?,
         metadata: Metadata::default().patched(&patch).map_err(Error::from)?,
-        policy: policy(StorePolicy::default(), &traits),
+        policy: policy(StorePolicy::default(), &properties),
     };
     let store = if arguments.if_missing {
         data.engine.ensure_store(data.workspace, &new)?
@@ -69,26 +69,26 @@ fn create(context: &Context, arguments: StoreCreateArguments) -> Result<(), Fail
 fn update(context: &Context, arguments: StoreUpdateArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = named(&data, &StoreNameArguments { name: arguments.name })?;
-    let traits = arguments.traits;
+    let properties = arguments.properties;
     let update = StoreUpdate {
         name: arguments.rename.map(Name::new).transpose().map_err(Error::from)?,
-        description: traits
+        description: properties
             .description
             .clone()
             .map(Description::new)
             .transpose()
             .map_err(Error::from)?,
-        metadata: metadata_patch(&traits)?,
-        policy: Some(policy(store.policy, &traits)),
+        metadata: metadata_patch(&properties)?,
+        policy: Some(policy(store.policy, &properties)),
     };
     let store = data.engine.update_store(store.id, &update)?;
     show(context, &data, &store)
 }
 
-fn policy(before: StorePolicy, traits: &StoreTraits) -> StorePolicy {
+fn policy(before: StorePolicy, properties: &StoreProperties) -> StorePolicy {
     StorePolicy {
-        secrets: traits.secrets.unwrap_or(before.secrets),
-        expire_after_days: match traits.expire_after_days {
+        secrets: properties.secrets.unwrap_or(before.secrets),
+        expire_after_days: match properties.expire_after_days {
             Some(0) => None,
             Some(days) => Some(days),
             None => before.expire_after_days,
@@ -96,15 +96,17 @@ fn policy(before: StorePolicy, traits: &StoreTraits) -> StorePolicy {
     }
 }
 
-fn metadata_patch(traits: &StoreTraits) -> Result<BTreeMap<String, Option<String>>, Failure> {
+fn metadata_patch(
+    properties: &StoreProperties,
+) -> Result<BTreeMap<String, Option<String>>, Failure> {
     let pair = |text: &String| {
         let (key, value) = text
             .split_once('=')
-            .ok_or_else(|| Failure::usage(format!("`{text}` is not of the form KEY=VALUE")))?;
+            .ok_or_else(|| Failure::usage(format!("`{text}` is not in the form KEY=VALUE")))?;
         let value = if value.is_empty() { None } else { Some(value.to_owned()) };
         Ok((key.to_owned(), value))
     };
-    traits.metadata.iter().map(pair).collect()
+    properties.metadata.iter().map(pair).collect()
 }
 
 fn list(context: &Context, archived: Archived) -> Result<(), Failure> {
@@ -119,10 +121,10 @@ fn list(context: &Context, archived: Archived) -> Result<(), Failure> {
             let archived = if line.store.archived_at.is_some() { "  archived" } else { "" };
             writeln!(
                 out,
-                "{}  {:width$}  {:>5} memories  {:>10}{archived}",
+                "{}  {:width$}  {:>14}  {:>10}{archived}",
                 line.store.id,
                 line.store.name,
-                line.memories_count,
+                memories(line.memories_count),
                 size(line.size_bytes),
             )?;
         }
@@ -157,14 +159,14 @@ fn describe(out: &mut dyn Write, store: &Store, body: &StoreDetails) -> std::io:
     Ok(())
 }
 
-/// A deleted store, for scripts.
+/// A deleted store, as JSON.
 #[derive(Serialize)]
 struct DeletedDetails {
     id: String,
     name: String,
     memories_count: u64,
     deleted_at: String,
-    /// From then on `quipu prune` and servers erase it.
+    /// The end of the grace period; then `quipu prune` and servers erase it.
     erased_after: String,
 }
 
@@ -198,10 +200,10 @@ fn list_deleted(context: &Context) -> Result<(), Failure> {
         for deleted in &deleted {
             writeln!(
                 out,
-                "{}  {:width$}  {:>5} memories  erased after {}",
+                "{}  {:width$}  {:>14}  erased after {}",
                 deleted.store.id,
                 deleted.store.name.as_str(),
-                deleted.memories_count,
+                memories(deleted.memories_count),
                 local(erased_after(context, deleted)),
             )?;
         }
@@ -225,7 +227,7 @@ fn delete(context: &Context, arguments: &StoreDeleteArguments) -> Result<(), Fai
     answer(context.form, &DeletedDetails::new(context, &deleted), |out| {
         writeln!(
             out,
-            "deleted {} `{}`; `quipu store restore {}` brings it back until {}",
+            "deleted {} `{}`; until {3}, `quipu store restore {2}` restores it",
             store.id,
             store.name,
             store.id,
@@ -284,6 +286,6 @@ fn default(context: &Context, arguments: &StoreDefaultArguments) -> Result<(), F
         .map(|store| serde_json::json!({"id": store.id.to_string(), "name": store.name.as_str()}));
     answer(context.form, &body, |out| match &store {
         Some(store) => writeln!(out, "{} `{}`", store.id, store.name),
-        None => writeln!(out, "there is no default store"),
+        None => writeln!(out, "no default store is set"),
     })
 }

@@ -21,7 +21,7 @@ pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Fa
     let attachment =
         NewAttachment { store: store.id, access, instructions: Instructions::default() };
     let new = NewSession::titled(&arguments.title, vec![attachment], SessionToken::None);
-    // It is recorded when it first changes something, so that a look needs no write.
+    // The session is recorded by its first change, so that reading needs no write lock.
     let session = DraftedSession::new(data.engine.draft_session(data.workspace, &new)?);
     let default = ToolSettings::default();
     let settings = ToolSettings {

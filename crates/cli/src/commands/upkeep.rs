@@ -34,12 +34,12 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
     let mut report = data.engine.check_with(&checked)?;
     if report.problems.iter().any(|problem| problem.remedy == Remedy::Rebuild) {
         data.engine.rebuild()?;
-        note("derived rows were wrong and have been computed again");
+        note("derived data was wrong and has been rebuilt");
         report = data.engine.check_with(&checked)?;
     }
     bar.finish_and_clear();
     if report.is_erasing_pending {
-        note("removed text may still be on disk; `quipu prune` finishes the erasing");
+        note("removed text may still be on disk; `quipu prune` finishes erasing it");
     }
     answer(context.form, &CheckBody::from(&report), |out| {
         for problem in &report.problems {
@@ -57,7 +57,7 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
     match report.problems.len() {
         0 => Ok(()),
         problems_count => Err(Failure::unsound(problems_count)
-            .with_hint("stop what uses the data, then use `quipu restore-backup FILE`")),
+            .with_hint("stop everything that uses the data, then run `quipu restore-backup FILE`")),
     }
 }
 
@@ -66,14 +66,14 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
     if !arguments.trust_clock
         && let Some(gap) = data.engine.clock_gap()?
     {
-        // What was removed must go, whatever the clock says.
+        // Erasing does not depend on the clock.
         data.engine.finish_erasing()?;
         let days = gap.as_secs() / (24 * 60 * 60);
         let days = count(usize::try_from(days).unwrap_or(usize::MAX), "day", "days");
         return Err(Failure::other(format!(
-            "nothing was given up: by the clock, nothing was written for {days}"
+            "nothing was pruned: according to the clock, nothing was written for {days}"
         ))
-        .with_hint("if the clock is right, add `--trust-clock`"));
+        .with_hint("if the clock is right, pass `--trust-clock`"));
     }
     let pruned = data.engine.prune()?;
     let size_bytes = || -> Result<u64, Failure> {
@@ -89,9 +89,9 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
         let versions = count(pruned.versions_count, "version", "versions");
         let memories = count(pruned.memories_count, "memory", "memories");
         let sessions = count(pruned.sessions_count, "session", "sessions");
-        writeln!(out, "gave up {versions} and {sessions}, deleted {memories} that had expired")?;
+        writeln!(out, "removed {versions} and {sessions}, deleted {memories} (expired)")?;
         if arguments.compact {
-            writeln!(out, "gave {} back to the disk", size(freed_bytes))?;
+            writeln!(out, "returned {} to the file system", size(freed_bytes))?;
         }
         Ok(())
     })
@@ -105,7 +105,7 @@ pub(super) fn backup(context: &Context, arguments: &BackupArguments) -> Result<(
     let body = serde_json::json!({"file": file, "size_bytes": size_bytes});
     answer(context.form, &body, |out| {
         writeln!(out, "wrote {file} ({})", size(size_bytes))?;
-        writeln!(out, "`quipu restore-backup` brings it back")
+        writeln!(out, "`quipu restore-backup` restores it")
     })
 }
 
@@ -124,9 +124,12 @@ pub(super) fn restore_backup(
     });
     answer(context.form, &body, |out| {
         let memories = count(report.memories_count, "memory", "memories");
-        writeln!(out, "{} is in use again: {memories}", arguments.file.display())?;
+        writeln!(out, "restored {}: {memories}", arguments.file.display())?;
         match &old_files {
-            Some(old) => writeln!(out, "the old files are in {old}; remove them when all is well"),
+            Some(old) => writeln!(
+                out,
+                "the old files are in {old}; remove them when they are no longer needed"
+            ),
             None => Ok(()),
         }
     })

@@ -35,20 +35,12 @@ pub(crate) struct Mount {
 
 /// Returns whether this host can mount, and says loudly why not.
 pub(crate) fn can_mount() -> bool {
-    is_possible(host::why_not_mount().as_deref())
+    host::is_possible(host::why_not_mount().as_deref())
 }
 
 /// Returns whether this host can mount and has Python, and says loudly why not.
 pub(crate) fn can_mount_with_python() -> bool {
-    is_possible(host::why_not_mount().or_else(|| host::why_not_run("python3")).as_deref())
-}
-
-fn is_possible(why_not: Option<&str>) -> bool {
-    if let Some(why) = why_not {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        eprintln!("SKIPPED: {test}: {why}");
-    }
-    why_not.is_none()
+    host::is_possible(host::why_not_mount().or_else(|| host::why_not_run("python3")).as_deref())
 }
 
 /// Returns a number from the environment, or the default.

@@ -1,4 +1,4 @@
-//! What a user does, command by command.
+//! The commands, as a user runs them.
 
 use std::fs;
 
@@ -73,7 +73,7 @@ fn the_log_can_be_filtered() {
 }
 
 #[test]
-fn undo_brings_back_the_last_text_and_the_deleted_memory() {
+fn restore_undoes_the_last_change_and_a_deletion() {
     let quipu = Quipu::with_store();
     quipu.put("/a", "one");
     quipu.put("/a", "two");
@@ -90,7 +90,7 @@ fn undo_brings_back_the_last_text_and_the_deleted_memory() {
 }
 
 #[test]
-fn put_takes_files_and_conditions() {
+fn put_reads_files_and_checks_preconditions() {
     let quipu = Quipu::with_store();
     let file = quipu.home.path().join("file.md");
     fs::write(&file, "from a file").expect("a file can be written");
@@ -135,13 +135,13 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
     assert!(edit("true").err.contains("nothing was changed"));
     assert_eq!(edit("exit 3").code, 1);
 
-    // Somebody else changes the memory while the editor is open: nothing is lost on either side.
+    // A concurrent change while the editor is open: neither text is lost.
     let put = format!("--data '{}' put /a.md", quipu.data().display());
     let binary = env!("CARGO_BIN_EXE_quipu");
     let ran = edit(&format!("echo mine > \"$1\"; echo theirs | '{binary}' {put}"));
     assert_eq!(ran.code, 4, "{ran:?}");
     assert_eq!(quipu.ok(&["cat", "/a.md"]), "theirs\n");
-    let kept = ran.err.lines().find_map(|line| line.strip_prefix("note: your text is kept in "));
+    let kept = ran.err.lines().find_map(|line| line.strip_prefix("note: your text is saved in "));
     let kept = kept.expect("the draft is named");
     assert_eq!(fs::read_to_string(kept).expect("the draft is there"), "mine\n");
     assert_eq!(quipu.ok(&["log", "/a.md", "--oneline"]).lines().count(), 2);
@@ -149,7 +149,7 @@ fn edit_opens_the_editor_and_saves_what_it_leaves() {
 
 #[cfg(unix)]
 #[test]
-fn the_editor_is_a_piece_of_shell_and_what_was_typed_outlives_its_failure() {
+fn the_editor_is_a_shell_command_and_its_text_survives_a_failure() {
     let quipu = Quipu::with_store();
     quipu.put("/a.md", "one two\n");
     let edit = |editor: &str, arguments: &[&str]| {
@@ -166,7 +166,7 @@ fn the_editor_is_a_piece_of_shell_and_what_was_typed_outlives_its_failure() {
 
     let ran = edit("sh -c 'echo typed > \"$0\"; exit 3'", &[]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    let kept = ran.err.lines().find_map(|line| line.strip_prefix("note: your text is kept in "));
+    let kept = ran.err.lines().find_map(|line| line.strip_prefix("note: your text is saved in "));
     let kept = kept.expect("the draft is named");
     assert_eq!(fs::read_to_string(kept).expect("the draft is there"), "typed\n");
     assert_eq!(quipu.ok(&["cat", "/a.md"]), "three four\n");
@@ -181,7 +181,7 @@ fn the_editor_is_a_piece_of_shell_and_what_was_typed_outlives_its_failure() {
 }
 
 #[test]
-fn directories_move_and_go_as_a_whole() {
+fn directories_are_moved_and_deleted_as_a_whole() {
     let quipu = Quipu::with_store();
     quipu.put("/a/1", "1");
     quipu.put("/a/2", "2");
@@ -193,7 +193,7 @@ fn directories_move_and_go_as_a_whole() {
 }
 
 #[test]
-fn a_slip_in_one_name_deletes_nothing() {
+fn a_typo_in_one_name_deletes_nothing() {
     let quipu = Quipu::with_store();
     quipu.put("/a", "1");
     quipu.put("/d/b", "2");
@@ -204,7 +204,7 @@ fn a_slip_in_one_name_deletes_nothing() {
         assert!(!ran.err.contains("`-r`"), "{}", ran.err);
     }
     let ran = quipu.run(&["rm", "/a", "/d"]);
-    assert!(ran.err.contains("hint: `-r` deletes a whole directory"), "{}", ran.err);
+    assert!(ran.err.contains("hint: `-r` deletes a directory"), "{}", ran.err);
     assert_eq!(quipu.ok(&["ls", "-R"]), "/a\n/d/b\n");
     let id = quipu.json(&["cat", "/a"])["id"].as_str().map(str::to_owned).expect("an id");
     quipu.ok(&["rm", "-r", &id, "/d", "/d/b"]);
@@ -212,7 +212,7 @@ fn a_slip_in_one_name_deletes_nothing() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_and_not_an_empty_answer() {
+fn a_missing_memory_is_an_error_and_not_empty_output() {
     let quipu = Quipu::with_store();
     let version = quipu.put("/a", "1");
     let unknown = version.replacen("memver_", "mem_", 1);
@@ -226,11 +226,11 @@ fn what_is_not_there_is_an_error_and_not_an_empty_answer() {
     assert!(ran.err.contains("was redacted"), "{}", ran.err);
     let newest = quipu.json(&["cat", "/a"])["memory_version_id"].as_str().map(str::to_owned);
     let shown = quipu.ok(&["show", &newest.expect("an id")]);
-    assert!(shown.contains("The text before it was redacted"), "{shown}");
+    assert!(shown.contains("The previous text was redacted"), "{shown}");
 }
 
 #[test]
-fn stores_are_named_or_the_only_one() {
+fn the_only_store_needs_no_name() {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "create", "other", "--secrets", "reject", "--expire-after-days", "9"]);
     let ran = quipu.run(&["ls"]);
@@ -259,7 +259,7 @@ fn stores_are_named_or_the_only_one() {
 }
 
 #[test]
-fn sessions_carry_stores_and_a_token() {
+fn sessions_have_stores_and_a_token() {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "create", "Team Docs", "--description", "What we know."]);
     assert_eq!(quipu.run(&["session", "create"]).code, 2);
@@ -347,20 +347,20 @@ fn credentials_are_pointed_out_but_never_repeated() {
     let text = format!("line one\npush with ghp_{token}\n");
     let ran = quipu.run_with(&["put", "/a"], text.as_bytes());
     assert_eq!(ran.code, 0);
-    assert!(ran.err.contains("line 2 holds a credential"), "{}", ran.err);
+    assert!(ran.err.contains("line 2 contains a credential"), "{}", ran.err);
     quipu.ok(&["store", "update", "notes", "--secrets", "reject"]);
     let ran = quipu.run_with(&["put", "/b"], text.as_bytes());
     assert_eq!(ran.code, 5);
     assert!(!ran.err.contains(&token) && !ran.out.contains(&token));
     quipu.ok(&["store", "update", "notes", "--secrets", "redact"]);
     let ran = quipu.run_with(&["--json", "put", "/c"], text.as_bytes());
-    assert!(ran.err.contains("line 2 held a credential (GitHub token), which was not stored"));
+    assert!(ran.err.contains("line 2 contained a credential (GitHub token), which was redacted"));
     assert!(ran.out.contains("\"redacted\": true") && !ran.out.contains(&token), "{}", ran.out);
     assert_eq!(quipu.ok(&["cat", "/c"]), "line one\npush with [redacted: github-token]\n");
 }
 
 #[test]
-fn texts_that_cannot_be_memories_are_refused() {
+fn invalid_texts_are_refused() {
     let quipu = Quipu::with_store();
     let refused = |arguments: &[&str], input: &[u8]| quipu.run_with(arguments, input).code;
     assert_eq!(refused(&["put", "/a"], b"a\0b"), 2);
@@ -406,7 +406,7 @@ fn a_backup_opens_as_a_data_directory() {
 }
 
 #[test]
-fn without_data_every_command_says_what_to_do() {
+fn without_data_every_command_gives_a_hint() {
     let quipu = Quipu::empty();
     let ran = quipu.run(&["ls"]);
     assert_eq!(ran.code, 3);
@@ -416,7 +416,7 @@ fn without_data_every_command_says_what_to_do() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_stops_early_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let quipu = Quipu::with_store();
     for number in 0..50 {
         quipu.put("/a", &format!("{number}"));
@@ -433,7 +433,7 @@ fn a_reader_that_stops_early_is_no_failure() {
 }
 
 #[test]
-fn completions_and_manual_pages_are_made() {
+fn completions_and_manual_pages_are_generated() {
     let quipu = Quipu::empty();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(quipu.ok(&["completions", shell]).contains("quipu"));

@@ -1,7 +1,8 @@
-//! What is read through a door does not expire, and the reading is there when the door has closed.
+//! Reading through any door keeps a memory from expiring, and is recorded by the time the door closes.
 
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Actor, Content, MemoryPath, Name, StorePolicy};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::mcp::Host;
@@ -9,7 +10,7 @@ use crate::server::{KEY, Server};
 use crate::support::Quipu;
 
 /// Returns a home with the memories `/read.md` and `/unused.md`, six days old, in a store that deletes
-/// what nobody has used for seven.
+/// memories not used for seven.
 pub(crate) fn aged() -> Quipu {
     let quipu = Quipu::empty();
     let engine = quipu.engine(-6);
@@ -53,7 +54,7 @@ fn a_note_that_an_mcp_host_reads_does_not_expire() {
     let quipu = aged();
     let mut host = Host::new(&quipu, &["--store", "memories"]);
     host.ok("read_note", json!({"identifier": "read"}));
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
     assert_kept(&quipu);
 }
 
@@ -67,7 +68,7 @@ fn a_memory_that_a_rest_client_reads_does_not_expire() {
     let (_, list) = server.get(KEY, &memories);
     let memory = list["data"][0]["id"].as_str().expect("an id");
     assert_eq!(server.get(KEY, &format!("{memories}/{memory}")).1["content"], "green");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
     assert_kept(&quipu);
 }

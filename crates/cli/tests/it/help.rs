@@ -1,4 +1,4 @@
-//! The whole command reference in one file, so that a change of it is a reviewed difference.
+//! The whole command reference as one snapshot, so that every change to it is reviewed.
 
 use crate::support::Quipu;
 

@@ -26,16 +26,16 @@ fn paths(quipu: &Quipu, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn search_finds_the_best_first_and_shows_why() {
+fn search_ranks_hits_and_shows_snippets() {
     let quipu = library();
     let text = quipu.ok(&["search", "kettles"]);
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].starts_with("/things/kettle.md  Kettle  "), "{text}");
     assert!(lines[0].contains("user_ada"));
     assert!(text.contains("    # Green tea Put the leaves into a kettle."), "{text}");
-    assert_eq!(quipu.ok(&["search", "zebra"]), "nothing was found\n");
+    assert_eq!(quipu.ok(&["search", "zebra"]), "no matches\n");
     let beyond = quipu.ok(&["search", "kettle", "--offset", "5"]);
-    assert_eq!(beyond, "nothing is left of 2 without the first 5\n");
+    assert_eq!(beyond, "no matches left: 2 in all, 5 skipped\n");
     let none = quipu.ok(&["search", "kettle", "--limit", "0"]);
     assert!(none.starts_with("0 of ") && none.ends_with("2\n"), "{none}");
     let found = quipu.json(&["search", "leaves kettle", "-n", "1"]);
@@ -89,7 +89,7 @@ fn search_looks_into_all_stores_or_those_named() {
 }
 
 #[test]
-fn recent_lists_deleted_memories_too() {
+fn recent_includes_deleted_memories() {
     let quipu = library();
     quipu.ok(&["rm", "/other.md"]);
     let text = quipu.ok(&["recent"]);
@@ -101,9 +101,9 @@ fn recent_lists_deleted_memories_too() {
     assert_eq!(list["has_more"], true);
     assert_eq!(quipu.json(&["recent", "-n", "3"])["has_more"], false);
     let ran = quipu.run(&["recent", "-n", "1"]);
-    assert!(ran.err.contains("there are more; see `--limit`"), "{ran:?}");
-    assert_eq!(quipu.ok(&["recent", "2999-01-01"]), "nothing has changed\n");
-    assert_eq!(quipu.ok(&["recent", "-n", "0"]), "`--limit 0` shows no changes\n");
+    assert!(ran.err.contains("there are more; `--limit` shows them"), "{ran:?}");
+    assert_eq!(quipu.ok(&["recent", "2999-01-01"]), "no changes\n");
+    assert_eq!(quipu.ok(&["recent", "-n", "0"]), "`--limit 0` shows nothing\n");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn context_shows_what_is_around_a_memory() {
     let quipu = library();
     let text = quipu.ok(&["context", "Green tea", "--depth", "2"]);
     let expected = "/drinks/tea.md  Green tea\n  [fact] steamed in Japan #leaf\n  \
-        → needs  /things/kettle.md  Kettle\n  → needs  [[Cup]], which does not exist\n";
+        → needs  /things/kettle.md  Kettle\n  → needs  [[Cup]] (unresolved)\n";
     assert_eq!(text, expected);
     let back = quipu.ok(&["context", "memory://things/kettle"]);
     assert!(back.contains("← needs  /drinks/tea.md  Green tea"), "{back}");
@@ -126,7 +126,7 @@ fn links_show_both_directions_and_what_is_missing() {
     let quipu = library();
     let text = quipu.ok(&["links", "drinks/tea"]);
     assert!(text.contains("needs [[Kettle]] → /things/kettle.md"), "{text}");
-    assert!(text.contains("needs [[Cup]] → (nothing)"), "{text}");
+    assert!(text.contains("needs [[Cup]] → (unresolved)"), "{text}");
     let back = quipu.json(&["links", "Kettle", "--back"]);
     assert_eq!(back["data"][0]["from"]["path"], "/drinks/tea.md");
     let missing = quipu.json(&["links", "--unresolved"]);

@@ -1,4 +1,4 @@
-//! A log that cannot be written stops nothing.
+//! A log that cannot be written blocks nothing.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -9,14 +9,14 @@ use crate::mcp::Host;
 use crate::server::{KEY, Server};
 use crate::support::Quipu;
 
-/// Starts a server that logs everything it can.
+/// Starts a server with the most verbose log level.
 fn talkative(quipu: &Quipu, log: Stdio) -> Server {
     let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0", "--log-level", "trace"]);
     command.env("QUIPU_ADMIN_KEY", KEY);
     Server::spawn_with(command, log)
 }
 
-/// Has requests answered that write to the log: good ones, refused ones and a failed one.
+/// Sends requests that write to the log: successful, refused and failing ones.
 fn use_it(server: &Server) {
     let memories = server.store();
     for number in 0..50 {
@@ -29,14 +29,14 @@ fn use_it(server: &Server) {
 }
 
 #[test]
-fn a_full_disk_under_the_log_stops_no_request() {
+fn a_full_disk_under_the_log_blocks_no_request() {
     let full = File::options().write(true).open("/dev/full").expect("the device");
     let quipu = Quipu::empty();
     use_it(&talkative(&quipu, full.into()));
 }
 
 #[test]
-fn a_log_that_nobody_reads_any_more_stops_no_request() {
+fn a_closed_log_pipe_blocks_no_request() {
     let quipu = Quipu::empty();
     let mut server = talkative(&quipu, Stdio::piped());
     drop(server.child.stderr.take());
@@ -44,7 +44,7 @@ fn a_log_that_nobody_reads_any_more_stops_no_request() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_now_stops_no_request() {
+fn a_full_log_pipe_blocks_no_request() {
     let quipu = Quipu::empty();
     let server = talkative(&quipu, Stdio::piped());
     // Each of these is a line, and a pipe holds 64 KiB.
@@ -58,10 +58,10 @@ fn an_mcp_host_may_close_the_log() {
     let quipu = Quipu::empty();
     let mut host = Host::with_log(&quipu, &["--log-level", "trace"], Stdio::piped());
     drop(host.child.stderr.take());
-    host.greet("2025-11-25");
+    host.initialize("2025-11-25");
     for number in 0..50 {
         host.ok("write_note", json!({"title": number.to_string(), "content": "x"}));
         host.refusal("read_note", json!({"identifier": "nothing"}));
     }
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
 }

@@ -23,38 +23,38 @@ use serde_json::{Value, json};
 
 use crate::support::Quipu;
 
-/// A host that talks to the server.
+/// An MCP host connected to the server.
 pub(crate) struct Host {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// What the server said without being asked.
-    pub(crate) told: Vec<Value>,
+    /// The notifications that no test has looked at yet.
+    pub(crate) notifications: Vec<Value>,
     last_id: u64,
 }
 
-/// The answer of a tool.
+/// The result of a tool.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ToolResult {
     pub(crate) text: String,
     pub(crate) data: Value,
     pub(crate) is_error: bool,
 }
 
 impl Host {
-    /// Starts a server and shakes hands with it.
+    /// Starts a server and performs the handshake.
     pub(crate) fn new(quipu: &Quipu, arguments: &[&str]) -> Self {
         let mut host = Self::silent(quipu, arguments);
-        host.greet("2025-11-25");
+        host.initialize("2025-11-25");
         host
     }
 
-    /// Starts a server and says nothing yet.
+    /// Starts a server without a handshake.
     pub(crate) fn silent(quipu: &Quipu, arguments: &[&str]) -> Self {
         Self::with_log(quipu, arguments, Stdio::inherit())
     }
 
-    /// Starts a server whose log goes there, and says nothing yet.
+    /// Starts a server with this log, without a handshake.
     pub(crate) fn with_log(quipu: &Quipu, arguments: &[&str], log: Stdio) -> Self {
         let mut all = vec!["mcp"];
         all.extend(arguments);
@@ -63,11 +63,11 @@ impl Host {
         let mut child = command.spawn().expect("the binary starts");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("the output is piped"));
-        Self { child, input, output, told: Vec::new(), last_id: 0 }
+        Self { child, input, output, notifications: Vec::new(), last_id: 0 }
     }
 
-    /// Shakes hands, and returns what the server says of itself.
-    pub(crate) fn greet(&mut self, revision: &str) -> Value {
+    /// Performs the handshake, and returns the result of `initialize`.
+    pub(crate) fn initialize(&mut self, revision: &str) -> Value {
         let about = json!({
             "protocolVersion": revision,
             "capabilities": {},
@@ -87,7 +87,7 @@ impl Host {
         writeln!(input, "{message}").expect("the server reads");
     }
 
-    /// Asks something and returns the whole answer.
+    /// Sends a request and returns the whole response.
     pub(crate) fn raw(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
@@ -95,28 +95,30 @@ impl Host {
         self.answer(id)
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     pub(crate) fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().expect("the server answers");
             if message["id"] == id && message.get("method").is_none() {
                 return message;
             }
-            self.told.push(message);
+            self.notifications.push(message);
         }
     }
 
-    /// Waits until the server has told of something without being asked.
-    pub(crate) fn told(&mut self, method: &str) -> Value {
-        if let Some(index) = self.told.iter().position(|message| message["method"] == method) {
-            return self.told.remove(index);
+    /// Waits for a notification of this method.
+    pub(crate) fn notification(&mut self, method: &str) -> Value {
+        if let Some(index) =
+            self.notifications.iter().position(|message| message["method"] == method)
+        {
+            return self.notifications.remove(index);
         }
         loop {
             let message = self.next().expect("the server goes on");
             if message["method"] == method {
                 return message;
             }
-            self.told.push(message);
+            self.notifications.push(message);
         }
     }
 
@@ -126,7 +128,7 @@ impl Host {
         (length > 0).then(|| serde_json::from_str(&line).expect("each line is JSON"))
     }
 
-    /// Asks something that must succeed, and returns the result.
+    /// Sends a request that must succeed, and returns the result.
     #[track_caller]
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         let mut answer = self.raw(method, params);
@@ -134,9 +136,9 @@ impl Host {
         answer["result"].take()
     }
 
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Said {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> ToolResult {
         let result = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
-        Said {
+        ToolResult {
             text: result["content"][0]["text"].as_str().expect("a text").to_owned(),
             is_error: result["isError"] == true,
             data: result["structuredContent"].clone(),
@@ -145,13 +147,13 @@ impl Host {
 
     /// Calls a tool that must succeed.
     #[track_caller]
-    pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> Said {
+    pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> ToolResult {
         let said = self.call(tool, arguments);
         assert!(!said.is_error, "{tool}: {}", said.text);
         said
     }
 
-    /// Calls a tool that must refuse, and returns why it did.
+    /// Calls a tool that must fail, and returns the message.
     #[track_caller]
     pub(crate) fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let said = self.call(tool, arguments);
@@ -166,8 +168,8 @@ impl Host {
         tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// Closes the input, and returns how the server ended.
-    pub(crate) fn leave(mut self) -> i32 {
+    /// Closes the input, and returns the exit code of the server.
+    pub(crate) fn close(mut self) -> i32 {
         drop(self.input.take());
         self.child.wait().expect("it ends").code().unwrap_or(-1)
     }

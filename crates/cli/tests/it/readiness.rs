@@ -1,4 +1,4 @@
-//! `/readyz`: what it notices, and what it says.
+//! `/readyz`: what it detects, and how it reports it.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -19,14 +19,14 @@ fn ready(server: &Server) -> (u16, Value) {
 }
 
 #[test]
-fn a_lock_that_is_held_for_long_is_named_with_its_holder() {
+fn a_lock_held_for_too_long_is_reported_with_its_holder() {
     let quipu = Quipu::with_store();
     let server = start(&quipu, &[("QUIPU_SERVE_LOCK_HELD_SECONDS_MAX", "1")]);
     assert_eq!(ready(&server).0, 200);
     let path = quipu.data().join("quipu.lock");
     let lock = File::options().read(true).write(true).open(path).expect("the lock file");
-    lock.lock().expect("nobody keeps it");
-    // A writer that is inside only briefly is nothing to report.
+    lock.lock().expect("the lock is free");
+    // A lock that is held only briefly is not reported.
     assert_eq!(ready(&server).0, 200);
     let start = Instant::now();
     let (status, body) = loop {
@@ -41,7 +41,7 @@ fn a_lock_that_is_held_for_long_is_named_with_its_holder() {
     assert!(message.contains("the write lock has been held") && message.contains("by "), "{body}");
     assert!(start.elapsed() > Duration::from_millis(900), "{:?}", start.elapsed());
     lock.unlock().expect("it was held");
-    // Whoever waited for the lock may be inside for a moment.
+    // A writer that waited for the lock may hold it for a moment.
     while ready(&server).0 != 200 {
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", ready(&server));
         std::thread::sleep(Duration::from_millis(20));
@@ -49,7 +49,7 @@ fn a_lock_that_is_held_for_long_is_named_with_its_holder() {
 }
 
 #[test]
-fn a_disk_with_too_little_room_is_named() {
+fn a_nearly_full_disk_is_reported() {
     let quipu = Quipu::empty();
     let server = start(&quipu, &[("QUIPU_SERVE_DISK_FREE_BYTES_MIN", "9000000000000000000")]);
     let (status, body) = ready(&server);
@@ -59,7 +59,7 @@ fn a_disk_with_too_little_room_is_named() {
 }
 
 #[test]
-fn files_that_were_replaced_are_named() {
+fn replaced_files_are_reported() {
     let quipu = Quipu::empty();
     let server = start(&quipu, &[]);
     assert_eq!(ready(&server).0, 200);

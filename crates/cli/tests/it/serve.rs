@@ -2,10 +2,10 @@
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
@@ -13,13 +13,13 @@ use crate::server::{KEY, Server, agent, id};
 use crate::support::Quipu;
 
 #[test]
-fn a_start_that_fails_does_not_use_up_the_first_key() {
+fn a_failed_start_does_not_consume_the_first_key() {
     let quipu = Quipu::empty();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
     let ran = quipu.run(&["serve", "--listen", &address]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("cannot be listened on"), "{}", ran.err);
+    assert!(ran.err.contains("cannot listen on"), "{}", ran.err);
     let server = Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
     assert_eq!(server.get(&first_key(&server), "/v1/memory_stores").0, 200);
 }
@@ -32,7 +32,7 @@ fn first_key(server: &Server) -> String {
 }
 
 #[test]
-fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
+fn the_first_start_shows_a_key_once_and_stores_only_its_hash() {
     let quipu = Quipu::empty();
     let plain = || quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = Server::spawn(plain());
@@ -49,7 +49,7 @@ fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
     assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
     assert_eq!(server.get("another key of that length", "/v1/memory_stores").0, 401);
     drop(server);
-    std::fs::remove_file(file).expect("whoever has read it removes it");
+    std::fs::remove_file(file).expect("the operator can remove it");
     let server = Server::spawn(plain());
     assert!(server.lines.is_empty(), "{:?}", server.lines);
     assert_eq!(server.get(&key, "/v1/memory_stores").0, 200);
@@ -61,13 +61,13 @@ fn the_first_start_hands_out_a_key_once_and_keeps_only_its_hash() {
 }
 
 #[test]
-fn a_chosen_admin_key_is_taken_and_not_shown() {
+fn an_admin_key_from_the_environment_is_used_and_not_shown() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);
     assert!(server.lines.is_empty(), "{:?}", server.lines);
     assert_eq!(server.get(KEY, "/v1/memory_stores").0, 200);
     drop(server);
-    // Starting again with the same key adds none.
+    // Starting again with the same key adds no second one.
     drop(Server::start(&quipu));
     assert_eq!(quipu.ok(&["key", "list"]).lines().count(), 1);
     let mut short = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
@@ -78,7 +78,28 @@ fn a_chosen_admin_key_is_taken_and_not_shown() {
 }
 
 #[test]
-fn keys_of_the_command_line_count_at_once() {
+fn the_history_names_the_key_that_wrote() {
+    let quipu = Quipu::empty();
+    let server = Server::start(&quipu);
+    let memories = server.store();
+    let made = quipu.json(&["key", "create", "--role", "read_write", "--name", "Night shift"]);
+    let secret = made["secret"].as_str().expect("a secret").to_owned();
+    let new = json!({"path": "/a.md", "content": "zebra"});
+    let (status, body) = server.post(&secret, &memories, &new);
+    assert_eq!(status, 200, "{body}");
+    for command in [
+        &["log", "--oneline"][..],
+        &["log", "--oneline", "--actor", "night shift"],
+        &["recent"],
+        &["search", "zebra"],
+    ] {
+        let out = quipu.ok(command);
+        assert!(out.contains("Night shift"), "{command:?}: {out}");
+    }
+}
+
+#[test]
+fn keys_created_on_the_command_line_work_at_once() {
     let quipu = Quipu::with_store();
     let server = Server::start(&quipu);
     let made = quipu.json(&["key", "create", "--role", "read_only", "--expires", "1d"]);
@@ -158,14 +179,14 @@ fn the_token_of_a_key_that_expires_ends_with_its_stream() {
 }
 
 #[test]
-fn settings_say_how_long_tokens_are_valid_and_who_reads_the_metrics() {
+fn token_lifetime_and_metrics_access_are_settings() {
     let quipu = Quipu::empty();
     let mut command = quipu.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("QUIPU_ADMIN_KEY", KEY).env("QUIPU_SERVE_SESSION_TOKEN_DAYS", "0");
     let server = Server::spawn(command);
     let memories = server.store();
     assert_eq!(server.get(&token(&server, KEY, &memories), &memories).0, 401);
-    // Whoever asks from this host needs a key like everybody else.
+    // Requests from the same host need a key, too.
     assert_eq!(server.get("wrong", "/metrics").0, 401);
     assert_eq!(server.get(KEY, "/metrics").0, 200);
     drop(server);
@@ -198,10 +219,10 @@ fn other_addresses_need_tls_or_a_flag() {
     assert!(ran.out.is_empty(), "a key was shown: {}", ran.out);
     let command = quipu.command(&["serve", "--listen", "0.0.0.0:0", "--allow-plain-http"]);
     let mut server = Server::spawn(command);
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let mut err = String::new();
     server.child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
-    assert!(err.contains("nothing on it is encrypted"), "{err}");
+    assert!(err.contains("the traffic is not encrypted"), "{err}");
 }
 
 #[test]
@@ -234,12 +255,12 @@ fn with_a_certificate_the_server_speaks_tls() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_explained() {
+fn a_port_in_use_is_explained() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);
     let ran = quipu.run(&["serve", "--listen", server.address()]);
     assert_ne!(ran.code, 0);
-    assert!(ran.err.contains("cannot be listened on") && ran.err.contains("--listen"), "{ran:?}");
+    assert!(ran.err.contains("cannot listen on") && ran.err.contains("--listen"), "{ran:?}");
 }
 
 #[test]
@@ -255,9 +276,9 @@ fn a_running_write_is_finished_before_the_end() {
     );
     let (first, rest) = body.split_at(10);
     stream.write_all(format!("{head}{first}").as_bytes()).expect("sent");
-    // Only a request that has arrived is finished: this answer comes after it.
+    // Only a request that has arrived is finished, so wait for a later response first.
     assert_eq!(server.get(KEY, "/healthz").0, 200);
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     while TcpStream::connect(server.address()).is_ok() {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -291,12 +312,12 @@ fn idle_half_closed_and_broken_connections_hurt_nobody() {
         .collect();
     // Closed in the middle of the body.
     drop(half(&format!("{post}content-length: 100\r\n\r\n{{\"path\": \"/a\"")));
-    // Nothing of HTTP at all.
+    // Not HTTP at all.
     let mut nonsense = half("\0\x01\x02 nonsense\r\n\r\n");
     let mut answer = Vec::new();
     nonsense.read_to_end(&mut answer).expect("the end");
     assert!(answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
-    // A client that sends all, closes its side and still reads.
+    // A client that half-closes the connection after its request.
     let stream = half(&format!("GET {memories} HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\n\r\n"));
     stream.shutdown(std::net::Shutdown::Write).expect("closed");
     let mut answer = String::new();
@@ -319,7 +340,6 @@ fn acknowledged_writes_survive_a_kill_under_load() {
         if memories.is_empty() {
             memories = server.store();
         }
-        let pid = server.child.id();
         let count = AtomicUsize::new(0);
         let written: Vec<String> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..8)
@@ -332,8 +352,7 @@ fn acknowledged_writes_survive_a_kill_under_load() {
             while count.load(Ordering::Relaxed) < 100 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
-            assert!(killed.expect("kill runs").success());
+            server.signal(Signal::KILL);
             writers.into_iter().flat_map(|writer| writer.join().expect("no panic")).collect()
         });
         drop(server.child.wait());
@@ -348,7 +367,7 @@ fn acknowledged_writes_survive_a_kill_under_load() {
     quipu.ok(&["check"]);
 }
 
-/// Creates memories one after the other, and returns the paths of those that were acknowledged.
+/// Creates memories sequentially, and returns the paths of the acknowledged ones.
 fn write_until_killed(
     server: &Server,
     memories: &str,
@@ -379,7 +398,7 @@ fn logs_name_requests_but_neither_texts_nor_keys() {
     server.post(KEY, &memories, &json!({"path": "/a", "content": "the text of a memory"}));
     server.get("a wrong key, but a long one", &memories);
     let mut err = server.child.stderr.take().expect("piped");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let mut log = String::new();
     err.read_to_string(&mut log).expect("text");
     let mut rest = String::new();
@@ -393,7 +412,7 @@ fn logs_name_requests_but_neither_texts_nor_keys() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_with_the_envelope() {
+fn malformed_requests_get_the_error_envelope() {
     let quipu = Quipu::empty();
     let server = Server::start(&quipu);
     let long = "x".repeat(150_000);

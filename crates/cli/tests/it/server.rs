@@ -5,14 +5,15 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use ureq::tls::TlsConfig;
 
-use crate::support::Quipu;
+use crate::support::{Quipu, signal};
 
 pub(crate) const KEY: &str = "a key that was chosen for tests";
 
-/// A running server; it is killed at the end.
+/// A running server, killed on drop.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) out: BufReader<ChildStdout>,
@@ -24,7 +25,7 @@ pub(crate) struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         self.child.kill().unwrap_or_default();
         drop(self.child.wait());
     }
@@ -41,7 +42,7 @@ impl Server {
         Self::spawn_with(command, Stdio::piped())
     }
 
-    /// Starts a server whose log goes there.
+    /// Starts a server with this log.
     pub(crate) fn spawn_with(mut command: Command, log: Stdio) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("it starts");
         let out = BufReader::new(child.stdout.take().expect("the output is piped"));
@@ -63,7 +64,7 @@ impl Server {
         server
     }
 
-    /// Lets requests fail that are not answered in this time.
+    /// Sets the timeout of requests.
     pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
         self.agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -87,18 +88,15 @@ impl Server {
         answered(request.header("x-api-key", key).send(body.to_string()).expect("an answer"))
     }
 
-    /// Makes a store and returns the address of its memories.
+    /// Creates a store and returns the URL path of its memories.
     pub(crate) fn store(&self) -> String {
         let (status, store) = self.post(KEY, "/v1/memory_stores", &json!({"name": "notes"}));
         assert_eq!(status, 200, "{store}");
         format!("/v1/memory_stores/{}/memories", id(&store))
     }
 
-    /// Sends a signal by its name.
-    pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
-        assert!(sent.success());
+    pub(crate) fn signal(&self, number: Signal) {
+        signal(&self.child, number);
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -133,8 +131,8 @@ pub(crate) struct Mcp<'s> {
 }
 
 impl<'s> Mcp<'s> {
-    /// Shakes hands.
-    pub(crate) fn greeted(server: &'s Server) -> Self {
+    /// Performs the handshake.
+    pub(crate) fn connected(server: &'s Server) -> Self {
         let mut client = Self { server, session: String::new() };
         let about = json!({
             "protocolVersion": "2025-11-25",
@@ -146,7 +144,7 @@ impl<'s> Mcp<'s> {
         client
     }
 
-    /// Asks something that must succeed, and returns the result.
+    /// Sends a request that must succeed, and returns the result.
     #[track_caller]
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});

@@ -1,17 +1,18 @@
-//! How `quipu serve` starts and ends: several at once, with few descriptors, with signals.
+//! Startup and shutdown of `quipu serve`: concurrent starts, few descriptors, signals.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::server::{KEY, Server};
-use crate::support::Quipu;
+use crate::support::{Quipu, signal};
 
 #[test]
-fn servers_that_start_at_once_on_a_new_directory_all_come_up() {
+fn servers_that_start_concurrently_on_a_new_directory_all_come_up() {
     for _ in 0..4 {
         let quipu = Quipu::empty();
         thread::scope(|scope| {
@@ -26,7 +27,7 @@ fn servers_that_start_at_once_on_a_new_directory_all_come_up() {
 }
 
 #[test]
-fn servers_that_start_at_once_agree_on_the_first_key() {
+fn servers_that_start_concurrently_agree_on_the_first_key() {
     for _ in 0..2 {
         let quipu = Quipu::empty();
         let start = || Server::spawn(quipu.command(&["serve", "--listen", "127.0.0.1:0"]));
@@ -34,8 +35,8 @@ fn servers_that_start_at_once_agree_on_the_first_key() {
             let started: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
             started.into_iter().map(|server| server.join().expect("it comes up")).collect()
         });
-        let told = servers.iter().filter(|server| !server.lines.is_empty()).count();
-        assert_eq!(told, 1);
+        let informed = servers.iter().filter(|server| !server.lines.is_empty()).count();
+        assert_eq!(informed, 1);
         let key = std::fs::read_to_string(quipu.data().join("first-key")).expect("the key");
         for server in &servers {
             assert_eq!(server.get(key.trim_end(), "/v1/memory_stores").0, 200);
@@ -82,10 +83,10 @@ fn with_few_descriptors_the_server_works() {
     );
 }
 
-/// Ends a server and returns its log.
+/// Stops a server and returns its log.
 fn log_of(server: &mut Server) -> String {
     let mut err = server.child.stderr.take().expect("piped");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let mut log = String::new();
     err.read_to_string(&mut log).expect("text");
     log
@@ -107,13 +108,13 @@ fn the_log_begins_with_the_version_the_data_and_the_settings() {
 }
 
 #[test]
-fn a_signal_as_soon_as_the_server_listens_ends_it_cleanly() {
-    for signal in ["TERM", "INT"] {
+fn a_signal_right_after_the_start_shuts_down_cleanly() {
+    for number in [Signal::TERM, Signal::INT] {
         let quipu = Quipu::empty();
         let mut server = Server::start(&quipu);
-        server.signal(signal);
+        server.signal(number);
         let start = Instant::now();
-        assert_eq!(server.child.wait().expect("it ends").code(), Some(0), "{signal}");
+        assert_eq!(server.child.wait().expect("it ends").code(), Some(0), "{number:?}");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
 }
@@ -126,10 +127,9 @@ fn a_signal_during_the_start_never_leaves_a_log_behind() {
         command.env("QUIPU_ADMIN_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         thread::sleep(Duration::from_millis(10 * delay));
-        let pid = child.id().to_string();
-        Command::new("kill").args(["-s", "TERM", &pid]).status().expect("kill runs");
+        signal(&child, Signal::TERM);
         let ended = child.wait().expect("it ends");
-        // Before the signals are handled, it has made nothing that could be left half done.
+        // Before the handlers are installed, there is nothing that could be left half done.
         if ended.code() == Some(0) {
             let log = quipu.data().join("quipu.db-wal");
             assert!(!log.exists(), "after {} ms", 10 * delay);
@@ -138,7 +138,7 @@ fn a_signal_during_the_start_never_leaves_a_log_behind() {
 }
 
 #[test]
-fn a_server_that_ends_moves_the_log_into_the_database() {
+fn a_shutdown_checkpoints_the_write_ahead_log() {
     let quipu = Quipu::empty();
     let mut server = Server::start(&quipu);
     let memories = server.store();

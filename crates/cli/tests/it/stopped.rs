@@ -1,5 +1,5 @@
-//! While another process holds the write lock and does not let go of it, as one that was stopped in
-//! the middle of a write: everything that only reads is answered.
+//! Reads while another process holds the write lock indefinitely, as if it were stopped in the middle
+//! of a write.
 
 #![expect(clippy::indexing_slicing, reason = "tests fail by panicking")]
 
@@ -16,10 +16,10 @@ use crate::mcp::Host;
 use crate::server::{KEY, Mcp, Server};
 use crate::support::Quipu;
 
-/// What waits for the lock is never answered here, so this is a limit for answers only.
+/// The deadline for reads. Whatever waits for the lock never finishes here.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// Returns a home with a note in a store that deletes what nobody reads, up to date in the index.
+/// Returns a home with an indexed note in a store whose memories expire.
 fn prepared() -> Quipu {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "update", "notes", "--expire-after-days", "30"]);
@@ -31,20 +31,20 @@ fn prepared() -> Quipu {
     quipu
 }
 
-/// Takes the write lock, and keeps it until this is dropped.
+/// Takes the write lock until the file is dropped.
 fn hold(quipu: &Quipu) -> File {
     let path = quipu.data().join("quipu.lock");
     let lock = File::options().read(true).write(true).open(path).expect("the lock file");
-    lock.lock().expect("nobody keeps it");
+    lock.lock().expect("the lock is free");
     lock
 }
 
-/// Runs `work`, which must be done soon.
+/// Runs `work`, which must finish within [`PROMPT`].
 #[track_caller]
 fn promptly<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, told) = mpsc::channel();
+    let (done, finished) = mpsc::channel();
     thread::spawn(move || done.send(work()));
-    told.recv_timeout(PROMPT).expect("it is done soon")
+    finished.recv_timeout(PROMPT).expect("it finishes in time")
 }
 
 fn notes(quipu: &Quipu) -> String {
@@ -84,13 +84,13 @@ fn rest_reads_are_answered() {
 }
 
 #[test]
-fn mcp_clients_over_http_are_greeted_and_read() {
+fn mcp_clients_over_http_connect_and_read() {
     let quipu = prepared();
     let server = Server::start(&quipu);
     let _lock = hold(&quipu);
     let server = server.with_timeout(PROMPT);
     for _ in 0..8 {
-        let mut client = Mcp::greeted(&server);
+        let mut client = Mcp::connected(&server);
         read_over(|tool, arguments| client.call(tool, &arguments));
         let read = client.ask("resources/read", &json!({"uri": "memory://notes/tea.md"}));
         assert_eq!(read["contents"][0]["text"], "green", "{read}");
@@ -117,13 +117,13 @@ fn read_over(mut call: impl FnMut(&str, Value) -> Value) {
 }
 
 #[test]
-fn an_mcp_host_over_stdio_is_greeted_and_reads() {
+fn an_mcp_host_over_stdio_connects_and_reads() {
     let quipu = prepared();
     for arguments in [&[][..], &["--store", "notes", "--store", "memories"]] {
         let _lock = hold(&quipu);
         let mut host = Host::silent(&quipu, arguments);
         promptly(move || {
-            host.greet("2025-11-25");
+            host.initialize("2025-11-25");
             let memory = json!({"command": "view", "path": "/memories"});
             for (tool, arguments) in [
                 ("read_note", json!({"identifier": "tea"})),
@@ -132,8 +132,8 @@ fn an_mcp_host_over_stdio_is_greeted_and_reads() {
             ] {
                 host.ok(tool, arguments);
             }
-            // It must not wait for the lock when it ends, either.
-            assert_eq!(host.leave(), 0);
+            // Nor may it wait for the lock on exit.
+            assert_eq!(host.close(), 0);
         });
     }
 }
@@ -149,8 +149,8 @@ fn the_memory_tool_views() {
 }
 
 #[test]
-fn the_command_line_reads_and_ends() {
-    // The reading of an old memory is to be written down at the end, which cannot be done now.
+fn the_command_line_reads_and_exits() {
+    // The command would record on exit that an old memory was read, which is impossible now.
     let quipu = crate::expiry::aged();
     quipu.ok(&["search", "green"]);
     let _lock = hold(&quipu);
@@ -168,7 +168,7 @@ fn who_only_reads_is_no_session() {
     let quipu = prepared();
     let before = quipu.ok(&["session", "list"]);
     let server = Server::start(&quipu);
-    let mut client = Mcp::greeted(&server);
+    let mut client = Mcp::connected(&server);
     read_over(|tool, arguments| client.call(tool, &arguments));
     let mut host = Host::new(&quipu, &["--store", "notes"]);
     host.ok("read_note", json!({"identifier": "tea"}));
@@ -186,7 +186,7 @@ fn who_only_reads_is_no_session() {
 }
 
 #[test]
-fn writers_that_wait_leave_room_for_readers() {
+fn blocked_writers_leave_threads_for_readers() {
     const WRITERS: usize = 200;
     let quipu = prepared();
     let server = Server::start(&quipu);
@@ -216,7 +216,7 @@ fn writers_that_wait_leave_room_for_readers() {
     assert_eq!(list["data"].as_array().expect("a list").len(), written.min(100));
 }
 
-/// Asks for a write, and does not wait for the answer.
+/// Sends a write without waiting for the response.
 fn write(server: &Server, memories: &str, number: usize) -> TcpStream {
     let body = json!({"path": format!("/waiting/{number}"), "content": "x"}).to_string();
     let mut stream = server.connect();

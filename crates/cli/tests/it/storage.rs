@@ -1,4 +1,4 @@
-//! The data directory as operators meet it: full disks, backups, clocks, settings that do not exist.
+//! The data directory in operation: full disks, backups, unknown settings.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::support::{Quipu, SmallDisk};
 
-/// Returns a text of this size that compresses badly, as SQLite would not compress it anyway.
+/// Returns a text of this size.
 fn text(size: usize) -> String {
     "a text of some length, ".chars().cycle().take(size).collect()
 }
@@ -60,14 +60,14 @@ fn a_full_disk_can_be_emptied_from_inside() {
     let refused = refused.expect("six megabytes are soon full");
     assert!(refused.err.contains("the disk is full"), "{refused:?}");
 
-    // Reading needs no room, nor does searching, nor starting.
+    // Reading, searching and starting need no space.
     assert_eq!(quipu.ok(&["cat", "--store", "notes", "first.md"]).len(), 80_000);
     let found = quipu.ok(&["search", "--store", "notes", "length", "--limit", "300"]);
     assert!(found.contains("first.md"), "{found}");
     assert_ne!(put("/more.md").code, 0);
 
     quipu.ok(&["rm", "--store", "notes", "first.md"]);
-    // A store that can be restored keeps its room.
+    // A store that can be restored keeps its space.
     let refused = quipu.run(&["store", "delete", "notes", "--yes"]);
     assert!(refused.code == 0 || refused.err.contains("quipu store delete --now"), "{refused:?}");
     quipu.ok(&["store", "delete", "--now", "notes", "--yes"]);
@@ -78,7 +78,7 @@ fn a_full_disk_can_be_emptied_from_inside() {
     assert_eq!(checked["is_erasing_pending"], false);
 }
 
-/// Other writers took the room of the reserve in the moment in which a deletion gave it up, and then
+/// Regression: concurrent writers used up the reserve the moment a deletion released it, and then
 /// nothing could be deleted any more.
 #[test]
 fn a_full_disk_is_emptied_while_others_go_on_writing() {
@@ -113,7 +113,7 @@ fn a_full_disk_is_emptied_while_others_go_on_writing() {
     assert_eq!(quipu.json(&["check"])["problems"], serde_json::json!([]));
 }
 
-/// Runs something at the end, however the end comes.
+/// Runs a closure on drop, even if the test panics.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -123,7 +123,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 #[test]
-fn a_backup_comes_back_with_one_command() {
+fn a_backup_is_restored_with_one_command() {
     let quipu = Quipu::with_store();
     quipu.put("/a.md", "backed up");
     let backup = quipu.home.path().join("backup.db");
@@ -134,13 +134,16 @@ fn a_backup_comes_back_with_one_command() {
     fs::write(&database, b"rubbish".repeat(5000)).expect("it is written");
     let damaged = quipu.run(&["cat", "a.md"]);
     assert!(damaged.err.contains("quipu restore-backup"), "{damaged:?}");
+    let missing = quipu.run(&["restore-backup", "/nonexistent.db"]);
+    assert_eq!(missing.code, 2, "{missing:?}");
+    assert!(missing.err.contains("there is no backup at /nonexistent.db"), "{missing:?}");
     let restored = quipu.ok(&["restore-backup", backup]);
     assert!(restored.contains("1 memory"), "{restored}");
     assert!(restored.contains("replaced-1"), "{restored}");
     assert_eq!(quipu.ok(&["cat", "a.md"]), "backed up");
 }
 
-/// A copy of the database file alone was empty after a command had ended.
+/// Regression: a copy of the database file alone was empty after a command had exited.
 #[test]
 fn a_copy_of_the_database_file_is_complete_after_a_command() {
     let quipu = Quipu::with_store();
@@ -152,7 +155,7 @@ fn a_copy_of_the_database_file_is_complete_after_a_command() {
 }
 
 #[test]
-fn a_variable_without_a_setting_is_an_error() {
+fn an_unknown_variable_is_an_error() {
     let quipu = Quipu::with_store();
     let mut command = quipu.command(&["ls"]);
     command.env("QUIPU_LIMITS_VERSIONS_KEPT_MINIMUM", "3");
@@ -163,7 +166,7 @@ fn a_variable_without_a_setting_is_an_error() {
 }
 
 #[test]
-fn pruning_gives_room_back_when_asked_to() {
+fn pruning_returns_space_on_request() {
     let quipu = Quipu::with_store();
     quipu.ok(&["store", "create", "doomed"]);
     for number in 0..20 {

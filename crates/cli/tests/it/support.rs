@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use quipu_core::model::Timestamp;
 use quipu_core::settings::Limits;
 use quipu_core::{Clock, Engine};
 use quipu_sqlite::{OpenMode, SqliteBackend};
+use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -40,7 +41,7 @@ impl Quipu {
         quipu
     }
 
-    /// Returns an engine on the same data whose clock is wrong by so many days.
+    /// Returns an engine on the same data whose clock is off by `days`.
     pub(crate) fn engine(&self, days: i32) -> Engine {
         let backend = SqliteBackend::open(&self.data(), OpenMode::Create).expect("it opens");
         Engine::new(Arc::new(backend), Arc::new(WrongClock { days }), Limits::default())
@@ -50,7 +51,7 @@ impl Quipu {
         self.home.path().join("data")
     }
 
-    /// Returns the command, with nothing of the surroundings that could change what it does.
+    /// Returns the command with a clean environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
         command.env_clear().env("HOME", self.home.path()).env("USER", "ada").env("TZ", "UTC");
@@ -91,7 +92,7 @@ impl Quipu {
     }
 }
 
-/// A clock that is wrong by so many days.
+/// A clock that is off by `days`.
 #[derive(Debug)]
 struct WrongClock {
     days: i32,
@@ -117,7 +118,7 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
         .spawn()
         .expect("the binary starts");
     let mut stdin = child.stdin.take().expect("the input is piped");
-    // A command that does not read its input may be gone already.
+    // A command that does not read its input may have exited already.
     stdin.write_all(input).unwrap_or_default();
     drop(stdin);
     let output = child.wait_with_output().expect("the binary ends");
@@ -133,17 +134,44 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Says loudly that a test was left out.
-#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-pub(crate) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
+/// Returns the command without the superuser's right to read and write everything.
+pub(crate) fn bound_by_permissions(command: Command) -> Command {
+    if !getuid().is_root() {
+        return command;
+    }
+    let mut bound = Command::new("/usr/bin/setpriv");
+    bound.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+    bound.arg(command.get_program()).args(command.get_args()).env_clear();
+    bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    bound
 }
 
-/// A home on a disk of its own, which is small.
+/// Sends a signal. Not with `kill(1)`, which small systems do not have.
+pub(crate) fn signal(process: &Child, signal: Signal) {
+    kill_process(Pid::from_child(process), signal).expect("the process runs");
+}
+
+/// Returns whether Python can be run, and says loudly if it cannot.
+pub(crate) fn has_python() -> bool {
+    let found = Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        skipped("`python3` is not installed");
+    }
+    found
+}
+
+/// Says loudly that a test was skipped.
+pub(crate) fn skipped(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    // The harness captures what `eprintln!` prints.
+    writeln!(std::io::stderr(), "SKIPPED: {test}: {why}").expect("the standard error is open");
+}
+
+/// A home on a small disk of its own.
 pub(crate) struct SmallDisk(pub(crate) Quipu);
 
 impl SmallDisk {
-    /// Makes one; `None` where the tests may not mount file systems, which is said loudly.
+    /// Creates one, or says loudly that the tests may not mount file systems and returns `None`.
     pub(crate) fn new(megabytes: u32) -> Option<Self> {
         let quipu = Quipu::empty();
         let size = format!("size={megabytes}m");
@@ -152,7 +180,7 @@ impl SmallDisk {
         if mount.output().is_ok_and(|output| output.status.success()) {
             return Some(Self(quipu));
         }
-        skipped("a test of disks needs the right to mount file systems");
+        skipped("it needs the right to mount file systems");
         None
     }
 

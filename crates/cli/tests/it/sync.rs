@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Quipu, run};
+use crate::support::{Quipu, bound_by_permissions, run, signal};
 
 /// Nothing here takes nearly as long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -146,16 +147,8 @@ fn a_directory_that_cannot_be_read_is_not_a_deletion() {
         fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).expect("it is ours");
     };
     set_mode(0o000);
-    let mut sync = vault.quipu.command(&["sync", vault.place()]);
-    if fs::read_dir(&closed).is_ok() {
-        // The superuser can read everything, unless it gives that up.
-        let mut without = Command::new("/usr/bin/setpriv");
-        without.args(["--bounding-set", "-dac_override,-dac_read_search"]);
-        without.arg(sync.get_program()).args(sync.get_args()).env_clear();
-        without.envs(sync.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        sync = without;
-    }
-    let ran = run(sync, b"");
+    let sync = vault.quipu.command(&["sync", vault.place()]);
+    let ran = run(bound_by_permissions(sync), b"");
     set_mode(0o755);
     assert!(!ran.out.contains("deleted"), "{ran:?}");
     assert!(ran.out.contains("closed"), "{ran:?}");
@@ -181,9 +174,7 @@ fn a_watch_follows_other_processes_and_ends_when_told() {
     let second = vault.quipu.run(&["sync", vault.place()]);
     assert_eq!(second.code, 4, "only one sync may work on a folder: {second:?}");
 
-    let id = child.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &id]).status();
-    assert!(told.expect("`kill` runs").success());
+    signal(&child, Signal::TERM);
     assert!(child.wait().expect("it ends").success());
 }
 

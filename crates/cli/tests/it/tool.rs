@@ -1,4 +1,4 @@
-//! `quipu tool` and what belongs to it.
+//! `quipu tool`, `init-project` and `prompt`.
 
 use serde_json::{Value, json};
 
@@ -126,11 +126,11 @@ fn a_project_gets_its_log_checklist_and_start_up_notes() {
     assert!(prompt.contains("Remember only what concerns this: the web shop"));
     assert!(prompt.ends_with("- `/memories`: web (you may read and write).\n"));
 
-    // A second time, what is there stays as it is.
+    // A second run leaves existing memories unchanged.
     quipu.put("/progress.md", "my own log");
     let ran = quipu.run(&["init-project", "web"]);
     assert_eq!(ran.code, 0);
-    assert!(ran.err.contains("`/progress.md` was left as it is"), "{}", ran.err);
+    assert!(ran.err.contains("`/progress.md` was left unchanged"), "{}", ran.err);
     assert_eq!(quipu.ok(&["cat", "/progress.md"]), "my own log");
 }
 

@@ -179,7 +179,7 @@ fn a_vault_keeps_what_obsidian_knows_about_it() {
     assert!(!missing.contains("scan.png") && !missing.contains("Board"), "{missing}");
     let report = import(&quipu, &source, &["--all-texts"]);
     assert_eq!(numbers(&report), [2, 0, 2, 0], "{report}");
-    // A name that somebody gives to another note in between is no longer certain.
+    // A name that another note took in the meantime is ambiguous.
     quipu.put("/Other.md", "---\naliases: [Bill]\n---\n");
     let missing = quipu.ok(&["links", "--unresolved"]);
     assert!(missing.contains("Bill"), "{missing}");
@@ -199,7 +199,7 @@ fn the_store_is_the_one_named_the_only_one_or_a_new_one() {
 }
 
 #[test]
-fn credentials_are_told() {
+fn credentials_are_reported() {
     let quipu = Quipu::with_store();
     let secret = format!("token: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     let source = folder(&quipu, "vault", &[("secret.md", secret.as_str())]);
@@ -208,7 +208,7 @@ fn credentials_are_told() {
 }
 
 #[test]
-fn a_source_that_is_nothing_is_refused() {
+fn an_unknown_source_is_refused() {
     let quipu = Quipu::with_store();
     let source =
         folder(&quipu, "x", &[("a.json", "{\"some\": 1}"), ("b.zip", "PK"), ("c.json", "no")]);
@@ -240,7 +240,7 @@ fn the_data_directory_is_not_imported() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_named() {
+fn special_files_are_reported() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("a.md", "x")]);
     let made = std::os::unix::net::UnixListener::bind(source.join("socket"));

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::server::{KEY, Server, id};
@@ -14,7 +15,7 @@ fn secret() -> String {
     ["whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"].concat()
 }
 
-/// Accepts deliveries and hands out the ids of the stores that they are about.
+/// Accepts deliveries and yields the store id of each.
 fn receiver() -> (String, Receiver<String>) {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/hook", socket.local_addr().expect("an address"));
@@ -49,7 +50,7 @@ fn receiver() -> (String, Receiver<String>) {
     (url, deliveries)
 }
 
-/// Returns a home whose servers tell these.
+/// Returns a home whose servers deliver to these URLs.
 fn with_webhooks(urls: &[&str]) -> Quipu {
     let quipu = Quipu::empty();
     std::fs::create_dir_all(quipu.data()).expect("a directory");
@@ -70,7 +71,7 @@ fn next(deliveries: &Receiver<String>) -> String {
     deliveries.recv_timeout(Duration::from_secs(20)).expect("a delivery")
 }
 
-/// Waits until a server follows the changes for its webhooks.
+/// Waits until a server follows the change feed for its webhooks.
 fn wait_for_cursor(quipu: &Quipu, url: &str) {
     let engine = quipu.engine(0);
     while engine.cursor(&format!("webhook {url}")).expect("read").is_none() {
@@ -89,13 +90,13 @@ fn two_servers_deliver_once_and_the_second_takes_over() {
     for id in &ids {
         assert_eq!(next(&deliveries), *id);
     }
-    // A receiver may get the last one twice if its acceptance was not written down yet.
+    // Delivery is at least once: the last one may be repeated if its acknowledgment was not recorded.
     let engine = quipu.engine(0);
     let newest = engine.newest_sequence().expect("a sequence");
     while engine.cursor(&format!("webhook {url}")).expect("read") < Some(newest) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    first.signal("KILL");
+    first.signal(Signal::KILL);
     first.child.wait().expect("it ends");
     let last = create(&second, "the last");
     assert_eq!(next(&deliveries), last);
@@ -105,7 +106,7 @@ fn two_servers_deliver_once_and_the_second_takes_over() {
 
 #[test]
 fn a_dead_endpoint_does_not_delay_others_and_both_are_counted() {
-    // It takes connections and never answers.
+    // It accepts connections and never responds.
     let dead = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let dead_url = format!("http://{}/hook", dead.local_addr().expect("an address"));
     let (url, deliveries) = receiver();

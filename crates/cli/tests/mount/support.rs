@@ -60,21 +60,14 @@ macro_rules! needs {
 
 pub(crate) use {mounted, needs};
 
-/// Says loudly that a test was skipped.
-#[expect(clippy::explicit_write, reason = "the test harness would capture the macro's output")]
-fn skipped(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(io::stderr(), "SKIPPED: {test}: {why}").unwrap();
-}
-
 /// Returns whether this host lets the test mount, and says loudly why not.
 pub(crate) fn can_mount() -> bool {
-    is_possible(host::why_not_mount().as_deref())
+    host::is_possible(host::why_not_mount().as_deref())
 }
 
 /// Returns whether users other than root can mount on this host, and says loudly why not.
 pub(crate) fn others_can_mount() -> bool {
-    is_possible(why_others_cannot_mount().as_deref())
+    host::is_possible(why_others_cannot_mount().as_deref())
 }
 
 /// Returns why users other than root cannot mount; some hosts reserve the device for root.
@@ -89,14 +82,7 @@ fn why_others_cannot_mount() -> Option<String> {
 }
 
 pub(crate) fn is_installed(tool: &str) -> bool {
-    is_possible(host::why_not_run(tool).as_deref())
-}
-
-fn is_possible(why_not: Option<&str>) -> bool {
-    if let Some(why) = why_not {
-        skipped(why);
-    }
-    why_not.is_none()
+    host::is_possible(host::why_not_run(tool).as_deref())
 }
 
 /// Returns a home with the stores `notes` and `team`.

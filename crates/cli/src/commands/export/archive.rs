@@ -1,4 +1,4 @@
-//! One file with every version, one JSON document on each line. `docs/import-export.md` describes it.
+//! One file with every version, one JSON object per line. `docs/import-export.md` describes it.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -12,18 +12,18 @@ use crate::failure::Failure;
 
 use super::{Report, Source};
 
-/// The first line.
+/// The header, which is the first line.
 #[derive(Serialize)]
-struct Head<'a> {
+struct Header<'a> {
     format: &'static str,
     version: u32,
     exported_at: String,
-    store: StoreHead<'a>,
+    store: StoreHeader<'a>,
     versions_count: usize,
 }
 
 #[derive(Serialize)]
-struct StoreHead<'a> {
+struct StoreHeader<'a> {
     id: String,
     name: &'a str,
     description: &'a str,
@@ -34,15 +34,15 @@ struct StoreHead<'a> {
 /// Writes the archive to a new file.
 pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failure> {
     let new = File::create_new(target)
-        .map_err(|error| Failure::usage(format!("{} cannot be made: {error}", target.display())))?;
+        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", target.display())))?;
     let mut out = BufWriter::new(new);
     let ids = source.versions()?;
     let store = source.store;
-    let head = Head {
+    let header = Header {
         format: ARCHIVE_FORMAT,
         version: ARCHIVE_VERSION,
         exported_at: source.data.engine.now().to_string(),
-        store: StoreHead {
+        store: StoreHeader {
             id: store.id.to_string(),
             name: store.name.as_str(),
             description: store.description.as_str(),
@@ -51,7 +51,7 @@ pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failur
         },
         versions_count: ids.len(),
     };
-    serde_json::to_writer(&mut out, &head)?;
+    serde_json::to_writer(&mut out, &header)?;
     for id in &ids {
         out.write_all(b"\n")?;
         serde_json::to_writer(&mut out, &VersionBody::from(&source.version(*id)?))?;

@@ -1,4 +1,4 @@
-//! A folder with one file for each memory.
+//! A folder with one file per memory.
 
 use std::fs;
 use std::io;
@@ -12,20 +12,20 @@ use quipu_mount::sync::DataDirectory;
 use crate::args::ExportArguments;
 use crate::failure::Failure;
 
-use super::{LeftOut, PAGE, Report, Source, make, names};
+use super::{PAGE, Report, Skipped, Source, create, names};
 
-/// Writes every memory to its place below the folder. Other files there are left alone.
+/// Writes every memory to its path below the folder. Other files there are not touched.
 pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<Report, Failure> {
     let mut report = Report { form: "folder", what: "memories", count: 0, skipped: Vec::new() };
-    let data = DataDirectory::new(source.place);
+    let data = DataDirectory::new(source.directory);
     if is_inside(&arguments.target, &data) {
         return Err(Failure::usage(format!(
-            "{} is Quipu's data directory, or in it",
+            "{} is inside Quipu's data directory",
             arguments.target.display()
         ))
         .with_hint("export to another folder"));
     }
-    make(&arguments.target)?;
+    create(&arguments.target)?;
     let mut after = None;
     loop {
         let query = ListQuery {
@@ -42,10 +42,10 @@ pub(super) fn write(source: &Source<'_>, arguments: &ExportArguments) -> Result<
                 Ok(()) => report.count += 1,
                 Err(error) if is_about_file(&error) => {
                     let (path, reason) = (memory.path.to_string(), error.to_string());
-                    report.skipped.push(LeftOut { path, reason });
+                    report.skipped.push(Skipped { path, reason });
                 }
                 Err(error) => {
-                    let message = format!("`{}` cannot be written: {error}", memory.path);
+                    let message = format!("cannot write `{}`: {error}", memory.path);
                     return Err(Failure::other(message));
                 }
             }
@@ -68,15 +68,15 @@ fn write_memory(
     }
     let file = arguments.target.join(memory.path.as_str().trim_start_matches('/'));
     stay_inside(&arguments.target, &file, data)?;
-    // To read a pipe would mean to wait for whoever writes to it.
+    // Reading a pipe would block until somebody writes to it.
     if file.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        let message = "something that is no file is there";
+        let message = "the path is taken by something that is not a regular file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     match fs::read(&file) {
         Ok(bytes) if bytes == text.as_bytes() => return Ok(()),
         Ok(_) if !arguments.overwrite => {
-            let message = "another file is there; `--overwrite` replaces it";
+            let message = "a different file exists; `--overwrite` replaces it";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         Ok(_) => {}
@@ -89,14 +89,14 @@ fn write_memory(
     fs::write(&file, text)
 }
 
-/// Tells whether a folder, which need not exist, is the data directory or in it.
+/// Returns whether a folder, which need not exist, is inside the data directory.
 fn is_inside(folder: &Path, data: &DataDirectory) -> bool {
     let full = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let existing = full.ancestors().find_map(|place| place.canonicalize().ok());
     existing.is_some_and(|place| place.ancestors().any(|it| data.is(it)))
 }
 
-/// Refuses a file that a symbolic link would lead out of the folder, or that is in the data
+/// Rejects a file that a symbolic link would place outside of the folder, or that is in the data
 /// directory.
 fn stay_inside(folder: &Path, file: &Path, data: &DataDirectory) -> io::Result<()> {
     let below = file.ancestors().take_while(|place| *place != folder);
@@ -111,7 +111,7 @@ fn stay_inside(folder: &Path, file: &Path, data: &DataDirectory) -> io::Result<(
     Ok(())
 }
 
-/// Tells whether an error is about one file, so that the others can still be written.
+/// Returns whether an error concerns one file only, so that the others can still be written.
 fn is_about_file(error: &io::Error) -> bool {
     matches!(
         error.kind(),

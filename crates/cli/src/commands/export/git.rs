@@ -1,4 +1,4 @@
-//! A git repository with one commit for each version, by its actor.
+//! A git repository with one commit per version, authored by its actor.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -10,13 +10,13 @@ use quipu_core::model::{Actor, MemoryId, Operation, Version, VersionId};
 
 use crate::failure::Failure;
 
-use super::{LeftOut, Report, Source, make, names};
+use super::{Report, Skipped, Source, create, names};
 
 const BRANCH: &str = "main";
 
-/// The variables by which git means another repository than that of a folder: what
-/// `git rev-parse --local-env-vars` lists, and a few more of the same kind.
-const FOREIGN_VARIABLES: [&str; 18] = [
+/// The variables that make git use another repository than the one in the folder: those of
+/// `git rev-parse --local-env-vars`, and a few more of the kind.
+const REPOSITORY_VARIABLES: [&str; 18] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_ATTR_SOURCE",
     "GIT_COMMON_DIR",
@@ -37,15 +37,14 @@ const FOREIGN_VARIABLES: [&str; 18] = [
     "GIT_WORK_TREE",
 ];
 
-/// What keeps the files of the checkout equal to the texts, whatever a memory named
-/// `.gitattributes` or the user's own settings say.
+/// Keeps the checked-out files equal to the texts, whatever a memory named `.gitattributes` or the
+/// user's configuration says.
 const ATTRIBUTES: &str = "* -text -filter -ident !working-tree-encoding\n";
 
-/// Makes the repository in a new or empty folder.
+/// Creates the repository in a new or empty folder.
 pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failure> {
-    make(target)?;
-    let unreadable =
-        |error| Failure::other(format!("{} cannot be read: {error}", target.display()));
+    create(target)?;
+    let unreadable = |error| Failure::other(format!("cannot read {}: {error}", target.display()));
     if fs::read_dir(target).map_err(unreadable)?.next().is_some() {
         return Err(Failure::usage(format!("{} is not empty", target.display()))
             .with_hint("export to a new folder"));
@@ -58,31 +57,31 @@ pub(super) fn write(source: &Source<'_>, target: &Path) -> Result<Report, Failur
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| not_run(&error))?;
-    let pipe = child.stdin.take().ok_or_else(|| Failure::other("git takes no input"))?;
+    let pipe = child.stdin.take().ok_or_else(|| Failure::other("git does not read its input"))?;
     let mut stream = Stream::new(BufWriter::new(pipe));
-    let told = stream.tell(source, &ids);
-    let left_out = std::mem::take(&mut stream.left_out);
+    let streamed = stream.write_all(source, &ids);
+    let skipped = std::mem::take(&mut stream.skipped);
     drop(stream);
     let status = child.wait()?;
-    let told = told?;
-    // Why git ended early is more than that it no longer listened.
+    let streamed = streamed?;
+    // The exit status says more than the broken pipe that follows from it.
     if !status.success() {
-        return Err(Failure::other(format!("git fast-import ended with {status}")));
+        return Err(Failure::other(format!("git fast-import failed: {status}")));
     }
-    told?;
+    streamed?;
     if !ids.is_empty() {
         let information = target.join(".git").join("info");
-        make(&information)?;
+        create(&information)?;
         fs::write(information.join("attributes"), ATTRIBUTES)?;
         git(target, &["reset", "--quiet", "--hard", BRANCH])?;
     }
-    Ok(Report { form: "git", what: "versions", count: ids.len(), skipped: left_out })
+    Ok(Report { form: "git", what: "versions", count: ids.len(), skipped })
 }
 
-/// Returns git for the repository in a folder and no other, without the user's hooks.
+/// Returns a git command for the repository in a folder, without the user's hooks.
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
-    for variable in FOREIGN_VARIABLES {
+    for variable in REPOSITORY_VARIABLES {
         command.env_remove(variable);
     }
     command.arg("-C").arg(folder).args([
@@ -90,7 +89,7 @@ fn command(folder: &Path) -> Command {
         "core.hooksPath=/dev/null",
         "-c",
         "core.autocrlf=false",
-        // Else fast-import takes names for one that differ only in the case of letters.
+        // Otherwise fast-import merges names that differ only in case.
         "-c",
         "core.ignorecase=false",
     ]);
@@ -103,39 +102,44 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<(), Failure> {
     if ended.success() {
         Ok(())
     } else {
-        Err(Failure::other(format!("git {verb} ended with {ended}")))
+        Err(Failure::other(format!("git {verb} failed: {ended}")))
     }
 }
 
 fn not_run(error: &io::Error) -> Failure {
-    Failure::other(format!("git cannot be run: {error}"))
+    Failure::other(format!("cannot run git: {error}"))
         .with_hint("install git, or export an archive")
 }
 
-/// What is told to `git fast-import`.
+/// The input of `git fast-import`.
 struct Stream<W: Write> {
     out: W,
-    /// Where each memory is.
-    places: HashMap<MemoryId, String>,
-    /// Whose file is at a path.
+    /// The path of each memory.
+    paths: HashMap<MemoryId, String>,
+    /// The memory at each path.
     owners: BTreeMap<String, MemoryId>,
     names: HashMap<Actor, String>,
-    left_out: Vec<LeftOut>,
+    skipped: Vec<Skipped>,
 }
 
 impl<W: Write> Stream<W> {
     fn new(out: W) -> Self {
         Self {
             out,
-            places: HashMap::new(),
+            paths: HashMap::new(),
             owners: BTreeMap::new(),
             names: HashMap::new(),
-            left_out: Vec::new(),
+            skipped: Vec::new(),
         }
     }
 
-    /// Tells everything. Fails if a version cannot be read; inside is whether git took it all.
-    fn tell(&mut self, source: &Source<'_>, ids: &[VersionId]) -> Result<io::Result<()>, Failure> {
+    /// Writes all versions. The outer result fails if a version cannot be read, the inner one if git
+    /// does not accept the input.
+    fn write_all(
+        &mut self,
+        source: &Source<'_>,
+        ids: &[VersionId],
+    ) -> Result<io::Result<()>, Failure> {
         for id in ids {
             let version = source.version(*id)?;
             if let Err(error) = self.commit(source, &version) {
@@ -154,35 +158,35 @@ impl<W: Write> Stream<W> {
         write!(self.out, "data {}\n{message}\n", message.len())?;
         let after =
             version.path.as_ref().map(|path| path.as_str().trim_start_matches('/').to_owned());
-        let before = self.places.get(&version.memory);
+        let before = self.paths.get(&version.memory);
         let is_gone = match version.operation {
             Operation::Deleted => true,
-            // What a redacted version did to the file is not known any more.
+            // A redacted version no longer says what it did to the file.
             Operation::Created | Operation::Modified => after.is_some() && before != after.as_ref(),
         };
         if let Some(old) = before.filter(|_| is_gone).cloned() {
             writeln!(self.out, "D {}", quoted(&old))?;
             self.owners.remove(&old);
-            self.places.remove(&version.memory);
+            self.paths.remove(&version.memory);
         }
         let (Some(path), Some(content)) = (after, &version.content) else { return Ok(()) };
         if let Some(reason) = names::refused(&path) {
             let path = format!("/{path}");
-            if self.left_out.iter().all(|it| it.path != path) {
-                self.left_out.push(LeftOut { path, reason: reason.to_owned() });
+            if self.skipped.iter().all(|it| it.path != path) {
+                self.skipped.push(Skipped { path, reason: reason.to_owned() });
             }
             return Ok(());
         }
         let text = content.as_str();
         writeln!(self.out, "M 100644 inline {}", quoted(&path))?;
         write!(self.out, "data {}\n{text}\n", text.len())?;
-        self.take_place(version.memory, path);
+        self.occupy(version.memory, path);
         Ok(())
     }
 
-    /// Notes that a memory is at a path. Whoever was there, above or below has moved away in a
-    /// version that was redacted since, and git has replaced its file.
-    fn take_place(&mut self, memory: MemoryId, path: String) {
+    /// Records that a memory is at a path. Any memory that was there, above it or below it, moved away
+    /// in a version that was redacted since, and git has replaced its file.
+    fn occupy(&mut self, memory: MemoryId, path: String) {
         let below = format!("{path}/");
         let inside = self.owners.range(below.clone()..).map(|(other, _)| other);
         let inside = inside.take_while(|other| other.starts_with(&below)).cloned();
@@ -191,14 +195,14 @@ impl<W: Write> Stream<W> {
             inside.chain(above.map(str::to_owned)).chain([path.clone()]).collect();
         for other in lost {
             if let Some(owner) = self.owners.remove(&other) {
-                self.places.remove(&owner);
+                self.paths.remove(&owner);
             }
         }
         self.owners.insert(path.clone(), memory);
-        self.places.insert(memory, path);
+        self.paths.insert(memory, path);
     }
 
-    /// Returns what to call an actor: a session by its title.
+    /// Returns the name of an actor: the title of a session, or else its id.
     fn name(&mut self, source: &Source<'_>, actor: &Actor) -> String {
         if let Some(name) = self.names.get(actor) {
             return name.clone();
@@ -223,7 +227,7 @@ fn message(version: &Version) -> String {
     )
 }
 
-/// Returns a path as git reads it, whatever it holds.
+/// Returns a path quoted for fast-import.
 fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }

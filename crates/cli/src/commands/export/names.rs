@@ -1,31 +1,31 @@
-//! Names that no export writes: git would obey the files or refuse them, or no file can have them.
+//! Names that no export writes: git would interpret or reject the files, or they are too long.
 
-/// How long a name may be on the usual file systems.
+/// The maximum length of a file name on common file systems.
 const NAME_SIZE_BYTES_MAX: usize = 255;
 
-/// Returns why a memory at this path cannot be a file of an export, if it cannot.
+/// Returns why a memory at this path cannot be exported as a file, if so.
 ///
 /// A folder may be or become a repository, and a repository may be checked out anywhere, so this
-/// goes by every spelling that some file system takes for `.git`.
+/// covers every spelling that some file system treats as `.git`.
 pub(super) fn refused(path: &str) -> Option<&'static str> {
     let names = || path.split(['/', '\\']);
     if names().any(|name| {
-        means(name, ".git", "git~", "1") || means(name, ".gitmodules", "gitmod~", "1234")
+        is_alias(name, ".git", "git~", "1") || is_alias(name, ".gitmodules", "gitmod~", "1234")
     }) {
-        return Some("a file there would be part of git's own, which programs obey");
+        return Some("git and other programs would execute or interpret the file");
     }
     let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
-    if folders.split('/').any(|name| means(name, ".gitattributes", "gitatt~", "1234")) {
-        return Some("git takes no folder of the name `.gitattributes`");
+    if folders.split('/').any(|name| is_alias(name, ".gitattributes", "gitatt~", "1234")) {
+        return Some("git does not accept a folder named `.gitattributes`");
     }
     let is_too_long = path.split('/').any(|name| name.len() > NAME_SIZE_BYTES_MAX);
-    is_too_long.then_some("a name in its path is longer than the 255 bytes that a file's may have")
+    is_too_long.then_some("a name in its path is longer than the 255 bytes of a file name")
 }
 
-/// Tells whether a name is one of git's own on some system: Windows leaves out dots and spaces at
-/// the end and what follows a colon, and has short names that begin so and end with one of these
-/// digits. Paths hold no signs that other systems ignore.
-fn means(name: &str, own: &str, short: &str, digits: &str) -> bool {
+/// Returns whether a name is one of git's own on some system. Windows ignores trailing dots and spaces
+/// and everything after a colon, and has 8.3 names that start with `short` and end with one of
+/// `digits`. Characters that other systems ignore cannot occur in paths.
+fn is_alias(name: &str, own: &str, short: &str, digits: &str) -> bool {
     let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
     let name = name.to_ascii_lowercase();
     let is_short = |end: &str| end.len() == 1 && digits.contains(end);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_file_can_have_are_refused() {
+    fn names_too_long_for_a_file_are_refused() {
         let longest = "é".repeat(127) + "x";
         assert_eq!(refused(&format!("/a/{longest}/b")), None);
         assert!(refused(&format!("/a/{longest}x/b")).is_some());

@@ -1,10 +1,10 @@
-//! Drawings of the graph: DOT for Graphviz, and an SVG that needs nothing else.
+//! Drawings of the graph: DOT for Graphviz, or a self-contained SVG.
 
 use std::collections::BTreeMap;
 
 use quipu_knowledge::Graph;
 
-/// Returns the graph in Graphviz's language.
+/// Returns the graph in the DOT language.
 pub(super) fn dot(graph: &Graph) -> String {
     let mut text = String::from("digraph quipu {\n  node [shape=box, style=rounded];\n");
     for (number, note) in graph.notes.iter().enumerate() {
@@ -29,18 +29,17 @@ struct Point {
     y: f64,
 }
 
-/// The space around a memory.
+/// The distance between neighboring memories.
 const SPACING: f64 = 130.0;
-/// How many steps the layout takes.
+/// The number of iterations of the layout.
 const STEPS: u32 = 150;
-/// Larger graphs are laid out as rings only, since every pair of memories would be looked at.
+/// Larger graphs keep the initial spiral, because each iteration is quadratic.
 const RELAXED_MAX: usize = 600;
-/// How much of a title is shown.
+/// The maximum length of a label.
 const LABEL_CHARS_MAX: usize = 24;
 const MARGIN: f64 = 90.0;
 
-/// Returns a drawing in which linked memories are near each other; it is always the same for the
-/// same graph.
+/// Returns a drawing in which linked memories are close to each other. Deterministic.
 pub(super) fn svg(graph: &Graph) -> String {
     let places = layout(graph);
     let side = |of: fn(&Point) -> f64, pick: fn(f64, f64) -> f64| {
@@ -59,7 +58,7 @@ pub(super) fn svg(graph: &Graph) -> String {
         left - MARGIN,
         top - MARGIN
     );
-    // Several links between two memories are one line.
+    // Parallel links share one line.
     let mut lines: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
     for (from, to, kind) in &graph.links {
         lines.entry((*from, *to)).or_default().push(kind);
@@ -94,17 +93,17 @@ pub(super) fn svg(graph: &Graph) -> String {
     text
 }
 
-/// Returns a text as XML holds it; signs that XML cannot hold are replaced.
+/// Escapes a text for XML; characters that XML cannot represent are replaced.
 fn escaped(text: &str) -> String {
-    let is_refused = |sign: char| {
-        (sign.is_control() && !matches!(sign, '\t' | '\n' | '\r'))
-            || matches!(sign, '\u{fffe}' | '\u{ffff}')
+    let is_refused = |character: char| {
+        (character.is_control() && !matches!(character, '\t' | '\n' | '\r'))
+            || matches!(character, '\u{fffe}' | '\u{ffff}')
     };
     let text = text.replace(is_refused, "\u{fffd}");
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Places memories on a spiral, then lets links pull and memories push each other.
+/// A force-directed layout: memories start on a spiral, then links attract and memories repel.
 fn layout(graph: &Graph) -> Vec<Point> {
     let mut places: Vec<Point> = (0..graph.notes.len()).map(on_spiral).collect();
     if places.len() > RELAXED_MAX {
@@ -123,7 +122,7 @@ fn layout(graph: &Graph) -> Vec<Point> {
     places
 }
 
-/// Returns the place of the `number`-th memory on a spiral with even gaps.
+/// Returns the position of the `number`-th memory on an evenly spaced spiral.
 fn on_spiral(number: usize) -> Point {
     let number = f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     let (angle, radius) = (number * 2.399_963, SPACING * 0.6 * number.sqrt());

@@ -1,5 +1,5 @@
-//! One server in the configuration of another program: everything else in the text stays as it is,
-//! order, layout and comments too.
+//! Edits one server entry in the configuration of another program. Everything else is preserved,
+//! including order, layout and comments.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
@@ -8,13 +8,12 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use crate::args::Host;
 
-/// What the server is called in configurations.
+/// The name of the server in configurations.
 pub(super) const NAME: &str = "quipu";
 
 const TOML_GROUP: &str = "mcp_servers";
 
-/// Returns the text with these fields of the server in it, in place of those that were there; `None`
-/// if it cannot be understood.
+/// Returns the text with these fields set in the server's entry, or `None` if it cannot be parsed.
 pub(super) fn with_server(host: Host, old: &str, fields: &Map<String, Value>) -> Option<String> {
     let Some(group) = json_group(host) else { return with_table(old, fields) };
     let (mark, text) = split_mark(old);
@@ -31,7 +30,7 @@ pub(super) fn with_server(host: Host, old: &str, fields: &Map<String, Value>) ->
     Some(format!("{mark}{root}{end}"))
 }
 
-/// Returns the text without the server; `None` if it cannot be understood.
+/// Returns the text without the server's entry, or `None` if it cannot be parsed.
 pub(super) fn without_server(host: Host, old: &str) -> Option<String> {
     let Some(group) = json_group(host) else { return without_table(old) };
     let (mark, text) = split_mark(old);
@@ -54,7 +53,7 @@ fn json_group(host: Host) -> Option<&'static str> {
     }
 }
 
-/// Splits a byte order mark off.
+/// Splits off a byte order mark.
 fn split_mark(text: &str) -> (&str, &str) {
     let bare = text.trim_start_matches('\u{feff}');
     text.split_at(text.len() - bare.len())
@@ -104,7 +103,7 @@ fn with_table(old: &str, fields: &Map<String, Value>) -> Option<String> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
         };
         match server.get_mut(name) {
-            // A comment above it stays.
+            // Assigning keeps a comment above the key; removing and inserting would drop it.
             Some(item) => *item = Item::Value(value),
             None => drop(server.insert(name, Item::Value(value))),
         }

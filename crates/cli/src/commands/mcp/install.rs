@@ -1,4 +1,4 @@
-//! `quipu mcp install` and `uninstall`: this server in the configuration of a host.
+//! `quipu mcp install` and `uninstall`: edits the configuration of an MCP host.
 
 use std::fs;
 use std::io;
@@ -17,44 +17,47 @@ pub(super) fn run(context: &Context, arguments: &McpInstallArguments) -> Result<
     let file = target(file(context, arguments.place)?);
     let launch = Launch::new(context, arguments)?;
     let fields = launch.fields(arguments.place.host);
-    let done = Done {
+    let edit = Edit {
         change: &|old| configuration::with_server(arguments.place.host, old, &fields),
-        by_hand: format!("add this to it yourself:\n{}", launch.snippet(arguments.place.host)),
-        unchanged: "is as it should be already",
+        by_hand: format!("add this to it by hand:\n{}", launch.snippet(arguments.place.host)),
+        unchanged: "is already up to date",
         changed: format!("added `{NAME}` to"),
+        next: "restart the host to use it",
     };
-    done.apply(&file, arguments.place)
+    edit.apply(&file, arguments.place)
 }
 
 pub(super) fn uninstall(context: &Context, place: McpPlace) -> Result<(), Failure> {
     let file = target(file(context, place)?);
-    let done = Done {
+    let edit = Edit {
         change: &|old| configuration::without_server(place.host, old),
-        by_hand: format!("remove `{NAME}` from it yourself"),
+        by_hand: format!("remove `{NAME}` from it by hand"),
         unchanged: "does not name this server",
         changed: format!("removed `{NAME}` from"),
+        next: "restart the host to apply the change",
     };
-    done.apply(&file, place)
+    edit.apply(&file, place)
 }
 
-/// A change of a configuration, and what to say about it.
-struct Done<'a> {
+/// A change to a configuration, and how to report it.
+struct Edit<'a> {
     change: &'a dyn Fn(&str) -> Option<String>,
     by_hand: String,
     unchanged: &'static str,
     changed: String,
+    next: &'static str,
 }
 
-impl Done<'_> {
+impl Edit<'_> {
     fn apply(&self, file: &Path, place: McpPlace) -> Result<(), Failure> {
         let shown = file.display();
         let old = match fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(Failure::other(format!("{shown} cannot be read: {error}"))),
+            Err(error) => return Err(Failure::other(format!("cannot read {shown}: {error}"))),
         };
         let new = (self.change)(&old).ok_or_else(|| {
-            Failure::other(format!("{shown} is not written as expected")).with_hint(&self.by_hand)
+            Failure::other(format!("cannot parse {shown}")).with_hint(&self.by_hand)
         })?;
         if place.dry_run {
             return raw(&format!("# {shown}\n{new}"));
@@ -68,13 +71,13 @@ impl Done<'_> {
         let backup = backup(file, &old)?;
         replace(file, &new)?;
         let kept = backup.map_or_else(String::new, |backup| {
-            format!("what was there before is in {}\n", backup.display())
+            format!("the old configuration is in {}\n", backup.display())
         });
-        raw(&format!("{} {shown}\n{kept}start the host again to use it\n", self.changed))
+        raw(&format!("{} {shown}\n{kept}{}\n", self.changed, self.next))
     }
 }
 
-/// Returns the file that a link stands for, so that the link stays.
+/// Returns the target of a symbolic link, so that replacing the file keeps the link.
 fn target(file: PathBuf) -> PathBuf {
     match fs::canonicalize(&file) {
         Ok(target) if file.is_symlink() => target,
@@ -82,7 +85,7 @@ fn target(file: PathBuf) -> PathBuf {
     }
 }
 
-/// Returns the file that the host reads.
+/// Returns the configuration file of the host.
 fn file(context: &Context, place: McpPlace) -> Result<PathBuf, Failure> {
     if place.project {
         return match place.host {
@@ -91,12 +94,13 @@ fn file(context: &Context, place: McpPlace) -> Result<PathBuf, Failure> {
             Host::Cursor => Ok(PathBuf::from(".cursor/mcp.json")),
             Host::Codex => Ok(PathBuf::from(".codex/config.toml")),
             Host::ClaudeDesktop => {
-                Err(Failure::usage("Claude Desktop has no configuration for single projects"))
+                Err(Failure::usage("Claude Desktop has no per-project configuration"))
             }
         };
     }
     let settings = &context.settings;
-    let missing = || Failure::usage("there is no home directory to look for the host in");
+    let missing =
+        || Failure::usage("there is no home directory to find the configuration of the host in");
     let home = || settings.home.clone().ok_or_else(missing);
     let config = || settings.config_home.clone().ok_or_else(missing);
     Ok(match place.host {
@@ -116,7 +120,7 @@ struct Launch {
 
 impl Launch {
     fn new(context: &Context, install: &McpInstallArguments) -> Result<Self, Failure> {
-        let unreadable = || Failure::other("the path of this program is not plain text");
+        let unreadable = || Failure::other("the path of this program is not valid UTF-8");
         let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(unreadable);
         let is_shared = install.place.project;
         let command = if is_shared { NAME.to_owned() } else { text(&std::env::current_exe()?)? };
@@ -143,7 +147,7 @@ impl Launch {
         Ok(Self { command, arguments })
     }
 
-    /// Returns what is ours in the entry of the server.
+    /// Returns the fields of the server's entry that this command sets.
     fn fields(&self, host: Host) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("command".to_owned(), json!(self.command));
@@ -159,24 +163,24 @@ impl Launch {
     }
 }
 
-/// Returns the path of a data directory as seen from the project, whose files may be meant for git:
+/// Returns the path of a data directory relative to the project: its configuration may be committed, and
 /// other machines do not have the directories of this one.
 fn inside_project(data: &Path) -> Result<PathBuf, Failure> {
     let project = std::env::current_dir()?;
     let absolute = std::path::absolute(data)?;
     absolute.strip_prefix(&project).map(Path::to_owned).ok().ok_or_else(|| {
         Failure::usage(format!(
-            "{} is outside of the project, so others who use its configuration do not have it",
+            "{} is outside of the project, so the configuration would not work on other machines",
             data.display()
         ))
         .with_hint(
-            "leave out `--data` and `QUIPU_DATA` for the usual directory of each user, or choose \
-             one below the project",
+            "omit `--data` and `QUIPU_DATA` to use each user's default directory, or choose one inside \
+             the project",
         )
     })
 }
 
-/// Keeps a copy of the old configuration beside it.
+/// Copies the old configuration to a file beside it.
 fn backup(file: &Path, old: &str) -> Result<Option<PathBuf>, Failure> {
     if old.is_empty() {
         return Ok(None);
@@ -188,7 +192,7 @@ fn backup(file: &Path, old: &str) -> Result<Option<PathBuf>, Failure> {
     Ok(Some(backup))
 }
 
-/// Puts a text in place of a file in one step, so that no reader sees half of it.
+/// Replaces a file atomically, so that no reader sees a partial one.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut new = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;

@@ -1,4 +1,4 @@
-//! What runs beside the server: followers of the feed, retention, webhooks.
+//! Background threads of the server: followers of the change feed, retention, webhooks.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::uses;
 
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
-/// How long a webhook waits after the changes could not be read.
+/// How long a webhook waits after the change feed could not be read.
 const WEBHOOK_PAUSE: Duration = Duration::from_secs(10);
 
-/// How often to look whether another server has stopped to deliver.
+/// How often to retry the lease while another server holds it.
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for the threads; what they do is safe to cut off.
+/// How long shutdown waits for the threads; their work is safe to interrupt.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Threads that run until they are told to stop.
+/// Background threads that run until they are stopped.
 #[derive(Debug)]
 pub(super) struct Companions {
     stop: Stop,
@@ -45,7 +45,7 @@ impl Companions {
         let engine = data.engine.clone();
         companions.spawn(move |stop| quipu_service::follow_index(&engine, || stop.is_set()));
         let engine = data.engine.clone();
-        companions.spawn(move |stop| uses::write_until(&engine, stop));
+        companions.spawn(move |stop| uses::flush_until(&engine, stop));
         let every = settings.serve.prune_every_minutes;
         let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));
         let engine = data.engine.clone();
@@ -67,12 +67,12 @@ impl Companions {
         self.threads.push(std::thread::spawn(move || work(&stop)));
     }
 
-    /// Tells the threads to stop. Those that wait for changes notice when the storage is closed.
+    /// Signals the threads to stop. Those that wait for changes notice when the storage is closed.
     pub(super) fn stop(&self) {
         self.stop.set();
     }
 
-    /// Waits for the threads, but not for long.
+    /// Waits for the threads, at most [`JOIN_TIMEOUT`].
     pub(super) fn join(self) {
         let deadline = Instant::now() + JOIN_TIMEOUT;
         for thread in self.threads {
@@ -80,7 +80,7 @@ impl Companions {
                 std::thread::sleep(Duration::from_millis(5));
             }
             if !thread.is_finished() {
-                tracing::debug!("a thread was cut off at the end");
+                tracing::debug!("a thread was still running at exit");
             }
         }
     }
@@ -119,17 +119,17 @@ fn deliver_until(
         if stop.is_set() {
             return;
         }
-        tracing::error!(%error, url = endpoint.url, "a webhook cannot follow the changes");
+        tracing::error!(%error, url = endpoint.url, "a webhook cannot read the change feed");
         if stop.is_set_within(WEBHOOK_PAUSE) {
             return;
         }
     }
 }
 
-/// Waits for the lock that makes this process the only one to deliver; `None` if it is to stop
-/// first. The kernel releases it when the process ends, however that happens.
+/// Waits for the file lock that makes this process the only one to deliver, or returns `None` when
+/// stopped. The kernel releases the lock when the process exits, even if it is killed.
 fn lease(path: &Path, stop: &Stop) -> Option<File> {
-    let mut is_reported = false;
+    let mut is_logged = false;
     loop {
         let taken = File::options().create(true).append(true).open(path).and_then(|file| {
             file.try_lock()?;
@@ -137,11 +137,11 @@ fn lease(path: &Path, stop: &Stop) -> Option<File> {
         });
         match taken {
             Ok(file) => return Some(file),
-            Err(error) if !is_reported => {
-                is_reported = true;
+            Err(error) if !is_logged => {
+                is_logged = true;
                 tracing::info!(
                     lease = %path.display(), reason = %error,
-                    "another server delivers this webhook; waiting for it to end"
+                    "another server delivers this webhook; waiting for its lease"
                 );
             }
             Err(_) => {}

@@ -1,16 +1,15 @@
-//! File descriptors: as many as needed, and never the database's for connections.
+//! File descriptors: raises the limit, and reserves enough for the database.
 
 use quipu_server::HttpSettings;
 
-/// What the process needs beside connections and the threads of requests: standard streams, the
-/// runtime, the listener, the write connection, lock files, companions that read.
+/// Descriptors besides connections and request threads: standard streams, the runtime, the listener,
+/// the write connection, lock files, background threads.
 const SPARE: usize = 32;
 
-/// Descriptors of a read connection to the database: the file and its log.
+/// Descriptors of a read connection to the database: the file and its write-ahead log.
 const PER_THREAD: usize = 2;
 
-/// Raises the limit of the process as far as the settings need and the system allows, and lowers
-/// the settings to what there is.
+/// Raises the limit of the process as far as needed and allowed, then lowers the settings to fit.
 pub(super) fn fit(http: &mut HttpSettings) {
     let needed = needed(http);
     let limit = raised(needed);
@@ -21,7 +20,7 @@ pub(super) fn fit(http: &mut HttpSettings) {
             limit,
             connections_max = http.connections_max,
             configured = before,
-            "the limit of open files (`ulimit -n`) allows fewer connections"
+            "the limit on open files (`ulimit -n`) allows fewer connections than configured"
         );
     }
 }
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lowered_fits_into_the_limit() {
+    fn lowered_settings_fit_the_limit() {
         for limit in [64, 128, 256, 1024] {
             let mut http = HttpSettings::default();
             lower(&mut http, limit);

@@ -1,4 +1,4 @@
-//! The first admin key: made once, shown to whoever started the server and to nobody else.
+//! The first admin key: created once, shown only to the user who started the server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{IsTerminal as _, Write as _};
@@ -11,21 +11,21 @@ use quipu_core::model::{KeySecret, Name, Role};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
 
-/// The file that the first key is written to if nobody sees the standard output.
+/// The file that the first key is written to if standard output is not a terminal.
 const FILE_NAME: &str = "first-key";
 
 /// Where the first key can be found.
 #[derive(Debug)]
 pub(super) enum FirstKey {
-    /// It is to be shown on the terminal.
+    /// It is shown on the terminal.
     Shown(KeySecret),
-    /// It is in a file that only its owner can read: an output that is no terminal often ends up
-    /// in a log.
-    Kept(PathBuf),
+    /// It is in a file that only its owner can read, because redirected output often ends up in a
+    /// log.
+    Saved(PathBuf),
 }
 
-/// Makes sure that there is an admin key, and returns one that was made just now. Several servers
-/// that start at once agree on one.
+/// Ensures that an admin key exists, and returns it if it was created here. Servers that start
+/// concurrently agree on one.
 pub(super) fn ensure(context: &Context, data: &Data) -> Result<Option<FirstKey>, Failure> {
     if let Some(chosen) = &context.settings.admin_key {
         let secret = KeySecret::chosen(chosen)
@@ -42,25 +42,25 @@ pub(super) fn ensure(context: &Context, data: &Data) -> Result<Option<FirstKey>,
     }
     let secret = random_secret(data);
     if std::io::stdout().is_terminal() {
-        let made =
+        let created =
             data.engine.create_first_key(data.workspace, &admin("admin", secret.clone())?)?;
-        return Ok(made.map(|_| FirstKey::Shown(secret)));
+        return Ok(created.map(|_| FirstKey::Shown(secret)));
     }
-    // Written before the key exists: a key that could not be written down would be lost for good.
+    // The file is written before the key exists: the other order could lose the key forever.
     let directory = &context.settings.data;
     let draft = directory.join(format!("{FILE_NAME}.{}", std::process::id()));
     write_owner_only(&draft, &secret).map_err(|error| {
-        Failure::other(format!("the first key cannot be written to {}: {error}", draft.display()))
+        Failure::other(format!("cannot write the first key to {}: {error}", draft.display()))
     })?;
-    let made = data.engine.create_first_key(data.workspace, &admin("admin", secret)?);
-    if !matches!(made, Ok(Some(_))) {
+    let created = data.engine.create_first_key(data.workspace, &admin("admin", secret)?);
+    if !matches!(created, Ok(Some(_))) {
         fs::remove_file(&draft)?;
-        made?;
+        created?;
         return Ok(None);
     }
     let path = directory.join(FILE_NAME);
     fs::rename(&draft, &path)?;
-    Ok(Some(FirstKey::Kept(path)))
+    Ok(Some(FirstKey::Saved(path)))
 }
 
 fn admin(name: &str, secret: KeySecret) -> Result<NewKey, Failure> {

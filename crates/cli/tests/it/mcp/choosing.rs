@@ -1,4 +1,4 @@
-//! Which store and which note is meant: never another one than was asked for.
+//! Selecting a store and a note: never a different one than requested.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn deleting_a_store_again_deletes_no_other_one() {
 }
 
 #[test]
-fn changing_a_path_again_changes_no_other_note() {
+fn a_repeated_change_of_a_path_changes_no_other_note() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.ok("create_memory_project", json!({"project_name": "notes"}));
@@ -53,7 +53,7 @@ fn changing_a_path_again_changes_no_other_note() {
 }
 
 #[test]
-fn without_a_default_no_store_is_picked_in_silence() {
+fn without_a_default_no_store_is_picked_silently() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     for store in ["work", "home"] {
@@ -82,7 +82,7 @@ fn without_a_default_no_store_is_picked_in_silence() {
 }
 
 #[test]
-fn archived_stores_are_read_and_not_made_anew() {
+fn archived_stores_are_read_and_not_recreated() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.ok("write_note", json!({"title": "N", "content": "text"}));
@@ -115,7 +115,7 @@ fn archived_stores_are_read_and_not_made_anew() {
 }
 
 #[test]
-fn undo_looks_in_the_same_order_as_everything_else() {
+fn undo_resolves_names_in_the_same_order_as_the_other_tools() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     let create = json!({"command": "create", "path": "/memories/plan.md", "file_text": "one"});
@@ -133,7 +133,7 @@ fn undo_looks_in_the_same_order_as_everything_else() {
 }
 
 #[test]
-fn what_is_refused_makes_no_store() {
+fn a_refused_write_creates_no_store() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.refusal("delete_note", json!({"identifier": "x/"}));
@@ -143,7 +143,7 @@ fn what_is_refused_makes_no_store() {
 }
 
 #[test]
-fn undo_takes_a_move_back_and_says_when_there_is_nothing_to_undo() {
+fn undo_reverts_a_move_and_says_when_there_is_nothing_to_undo() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.ok("write_note", json!({"title": "Mv", "content": "text"}));
@@ -161,7 +161,7 @@ fn undo_takes_a_move_back_and_says_when_there_is_nothing_to_undo() {
 }
 
 #[test]
-fn what_is_past_the_end_is_not_called_nothing() {
+fn a_page_past_the_end_is_not_reported_as_no_results() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     for number in 0..3 {

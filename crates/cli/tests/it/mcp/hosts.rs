@@ -1,4 +1,4 @@
-//! Setting hosts up: the snippets of the documentation, and `quipu mcp install`.
+//! Configuring hosts: the snippets in the documentation, and `quipu mcp install`.
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn installed(quipu: &Quipu, file: &str) -> String {
     fs::read_to_string(quipu.home.path().join(file)).expect("the file is there")
 }
 
-/// Returns the files of a directory whose names end so.
+/// Returns the number of backups in a directory.
 fn backups(directory: &Path) -> usize {
     let entries = fs::read_dir(directory).expect("it can be listed");
     entries
@@ -124,7 +124,7 @@ fn the_server_is_added_to_the_configuration_of_each_host() {
 }
 
 #[test]
-fn what_else_is_configured_stays_and_a_copy_is_kept() {
+fn other_settings_are_preserved_and_a_backup_is_kept() {
     let quipu = Quipu::empty();
     let directory = quipu.home.path().join(".cursor");
     fs::create_dir_all(&directory).unwrap();
@@ -146,7 +146,7 @@ fn what_else_is_configured_stays_and_a_copy_is_kept() {
 }
 
 #[test]
-fn what_else_is_said_of_the_server_stays() {
+fn other_fields_of_the_server_are_preserved() {
     let quipu = Quipu::empty();
     let cursor = quipu.home.path().join(".cursor");
     fs::create_dir_all(&cursor).unwrap();
@@ -179,7 +179,7 @@ fn what_else_is_said_of_the_server_stays() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_the_configuration_stays_one() {
+fn a_symbolic_link_to_the_configuration_is_preserved() {
     let quipu = Quipu::empty();
     let home = quipu.home.path();
     fs::create_dir_all(home.join("dotfiles")).unwrap();
@@ -191,7 +191,7 @@ fn a_link_to_the_configuration_stays_one() {
 }
 
 #[test]
-fn a_configuration_that_is_not_understood_is_left_alone() {
+fn a_configuration_that_cannot_be_parsed_is_left_alone() {
     let quipu = Quipu::empty();
     fs::create_dir_all(quipu.home.path().join(".codex")).unwrap();
     for (host, file, old) in [
@@ -201,13 +201,13 @@ fn a_configuration_that_is_not_understood_is_left_alone() {
         fs::write(quipu.home.path().join(file), old).unwrap();
         let ran = quipu.run(&["mcp", "install", host]);
         assert_eq!(ran.code, 1, "{ran:?}");
-        assert!(ran.err.contains("add this to it yourself"), "{ran:?}");
+        assert!(ran.err.contains("add this to it by hand"), "{ran:?}");
         assert_eq!(installed(&quipu, file), old);
     }
 }
 
 #[test]
-fn a_table_in_toml_is_replaced_and_the_rest_stays() {
+fn a_toml_table_is_updated_and_the_rest_preserved() {
     let quipu = Quipu::empty();
     fs::create_dir_all(quipu.home.path().join(".codex")).unwrap();
     let old = "# mine\nmodel = 'x'\n\n[mcp_servers.quipu]\ncommand = 'old'\n\n[mcp_servers.other]\ncommand = 'y'\n";
@@ -240,7 +240,7 @@ fn a_project_has_a_configuration_of_its_own() {
     let expected = json!({"type": "stdio", "command": "quipu", "args": ["mcp"]});
     assert_eq!(config["mcpServers"]["quipu"], expected);
 
-    // A directory that only this machine has does not get into a file for everybody.
+    // A directory of this machine does not get into a file that is shared.
     let outside = install(Some(&quipu.data()));
     assert_eq!(outside.code, 2, "{outside:?}");
     assert!(outside.err.contains("outside of the project"), "{outside:?}");
@@ -251,7 +251,7 @@ fn a_project_has_a_configuration_of_its_own() {
 }
 
 #[test]
-fn what_was_installed_can_be_removed_again() {
+fn uninstall_removes_what_install_added() {
     let quipu = Quipu::empty();
     let directories = [".cursor", ".codex"].map(|name| quipu.home.path().join(name));
     for directory in &directories {
@@ -265,7 +265,8 @@ fn what_was_installed_can_be_removed_again() {
         fs::write(quipu.home.path().join(file), old).unwrap();
         quipu.ok(&["mcp", "install", host]);
         assert!(installed(&quipu, file).contains("quipu"));
-        quipu.ok(&["mcp", "uninstall", host]);
+        let removed = quipu.ok(&["mcp", "uninstall", host]);
+        assert!(removed.ends_with("restart the host to apply the change\n"), "{removed}");
         let new = installed(&quipu, file);
         assert!(!new.contains("quipu"), "{new}");
         assert!(new.contains("mine") && new.contains("other"), "{new}");
@@ -291,7 +292,7 @@ fn the_checklist_names_tests_that_exist() {
         let names: Vec<_> = shown_by.split('`').skip(1).step_by(2).collect();
         assert!(!names.is_empty() || shown_by.contains("](../../tests/"), "{row}");
         for name in names {
-            assert!(code.contains(&format!("fn {name}()")), "{name} is no test");
+            assert!(code.contains(&format!("fn {name}()")), "{name} is not a test");
             names_count += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! Lines that are no single message: broken ones, lists, the last one.
+//! Lines that are not a single message: malformed lines, batches, an unterminated last line.
 
 use std::io::Write as _;
 
@@ -15,7 +15,7 @@ impl Host {
 }
 
 #[test]
-fn what_cannot_be_understood_is_answered() {
+fn malformed_lines_get_an_error_response() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     for (line, id, code) in [
@@ -47,15 +47,15 @@ fn what_cannot_be_understood_is_answered() {
         host.write(&format!("{line}\r\n"));
     }
     host.ask("ping", json!({}));
-    assert!(host.told.is_empty(), "{:?}", host.told);
-    assert_eq!(host.leave(), 0);
+    assert!(host.notifications.is_empty(), "{:?}", host.notifications);
+    assert_eq!(host.close(), 0);
 }
 
 #[test]
-fn a_list_of_messages_is_answered_with_a_list() {
+fn a_batch_is_answered_with_a_batch() {
     let quipu = Quipu::empty();
     let mut host = Host::silent(&quipu, &[]);
-    host.greet("2025-03-26");
+    host.initialize("2025-03-26");
     host.send(&json!([
         {"jsonrpc": "2.0", "id": 100, "method": "ping"},
         {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
@@ -73,7 +73,7 @@ fn a_list_of_messages_is_answered_with_a_list() {
 }
 
 #[test]
-fn a_list_that_cancels_one_of_its_requests_answers_the_others() {
+fn a_batch_that_cancels_one_request_answers_the_others() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     let call = json!({"name": "search_notes", "arguments": {"query": "x"}});
@@ -86,7 +86,7 @@ fn a_list_that_cancels_one_of_its_requests_answers_the_others() {
     let answers = answers.as_array().expect("a list");
     assert!(answers.iter().any(|answer| answer["id"] == 101), "{answers:?}");
     host.ask("ping", json!({}));
-    assert!(host.told.is_empty(), "{:?}", host.told);
+    assert!(host.notifications.is_empty(), "{:?}", host.notifications);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn an_id_that_is_still_in_use_is_refused() {
     assert_eq!(answers.len(), 3, "{answers:?}");
     let refused: Vec<_> = answers.iter().filter(|it| it["error"]["code"] == -32600).collect();
     assert!(matches!(*refused, [answer] if answer["id"] == 100), "{answers:?}");
-    // Once it is answered, an id may be used again.
+    // After the response, the id may be reused.
     host.send(&json!([ping(100)]));
     assert_eq!(host.next().expect("an answer")[0]["result"], json!({}));
     host.send(&ping(100));
@@ -108,7 +108,7 @@ fn an_id_that_is_still_in_use_is_refused() {
 }
 
 #[test]
-fn a_list_of_too_many_messages_is_refused_as_a_whole() {
+fn a_batch_that_is_too_large_is_refused_as_a_whole() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.write(&format!("[{}1]\n", "1,".repeat(100)));
@@ -122,7 +122,7 @@ fn a_list_of_too_many_messages_is_refused_as_a_whole() {
 }
 
 #[test]
-fn the_last_line_needs_no_end() {
+fn the_last_line_needs_no_line_break() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.write("{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"ping\"}");
@@ -132,7 +132,7 @@ fn the_last_line_needs_no_end() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_answered_even_if_it_is_the_last() {
+fn a_line_that_is_too_long_gets_an_error_response_even_at_the_end() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     let long = " ".repeat(16 * 1024 * 1024 + 1);
@@ -148,7 +148,7 @@ fn a_line_that_is_too_long_is_answered_even_if_it_is_the_last() {
 }
 
 #[test]
-fn notifications_before_the_handshake_end_nothing() {
+fn notifications_before_the_handshake_are_ignored() {
     let quipu = Quipu::empty();
     let mut host = Host::silent(&quipu, &[]);
     host.notify("notifications/strange", json!({}));
@@ -157,7 +157,7 @@ fn notifications_before_the_handshake_end_nothing() {
     host.notify("notifications/initialized", json!({}));
     assert!(host.raw("tools/list", json!({}))["error"].is_object());
     host.notify("notifications/roots/list_changed", json!({}));
-    host.greet("2025-11-25");
+    host.initialize("2025-11-25");
     assert!(!host.tools().is_empty());
-    assert_eq!(host.leave(), 0);
+    assert_eq!(host.close(), 0);
 }

@@ -31,7 +31,7 @@ fn every_command_works_with_the_strings_of_the_memory_tool() {
         say(json!({"command": "insert", "path": path, "insert_line": 0, "insert_text": "0"}));
     assert_eq!(inserted, "The file /memories/a.md has been edited.");
     say(json!({"command": "rename", "old_path": path, "new_path": "/memories/b.md"}));
-    // The slash at the beginning may be missing.
+    // The leading slash is optional.
     let listed = say(json!({"command": "view", "path": "memories"}));
     assert!(listed.ends_with("\n8B\tmemories/b.md") || listed.contains("/b.md"), "{listed}");
     let text = say(json!({"command": "view", "path": "memories/b.md"}));
@@ -41,7 +41,7 @@ fn every_command_works_with_the_strings_of_the_memory_tool() {
 }
 
 #[test]
-fn numbers_may_be_written_as_texts() {
+fn numbers_may_be_strings() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     let text = json!({"command": "create", "path": "memories/a.md", "file_text": "1\n2\n3\n"});

@@ -32,7 +32,7 @@ fn a_note_is_written_once_unless_it_may_be_replaced() {
     assert_eq!(card["action"], "created");
     assert_eq!(card["file_path"], "/drinks/Tea.md");
     assert_eq!(card["permalink"], "drinks/tea");
-    // What was written is what was given: nothing is added on its own.
+    // The text is stored as given: nothing is added to it.
     assert_eq!(read(&mut host, "drinks/Tea.md")["content"], "green");
 
     let refusal = host.refusal("write_note", note("black"));
@@ -260,7 +260,7 @@ fn directories_are_listed_with_counts() {
 }
 
 #[test]
-fn stores_are_made_and_deleted() {
+fn stores_are_created_and_deleted() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &["--tools", "all,admin"]);
     host.ok("create_memory_project", json!({"project_name": "Work Notes", "description": "Work."}));
@@ -275,7 +275,7 @@ fn stores_are_made_and_deleted() {
     assert!(refusal.contains("`Work Notes`") && refusal.contains("`home`"), "{refusal}");
     host.ok("delete_project", json!({"project_name": "Work Notes"}));
     host.refusal("read_note", json!({"identifier": "Tea", "project": "Work Notes"}));
-    // An agent cannot erase: its owner brings the store back.
+    // An agent cannot erase a store: its owner can restore it.
     quipu.ok(&["store", "restore", "Work Notes"]);
     host.ok("read_note", json!({"identifier": "Tea", "project": "Work Notes"}));
 }
@@ -295,7 +295,7 @@ fn deleting_stores_is_offered_only_on_request() {
 }
 
 #[test]
-fn the_setting_for_the_store_is_the_default_and_is_made_when_needed() {
+fn the_configured_store_is_the_default_and_created_on_demand() {
     let quipu = Quipu::with_store();
     std::fs::write(quipu.data().join("quipu.toml"), "store = 'mine'\n").unwrap();
     let mut host = Host::new(&quipu, &[]);
@@ -305,7 +305,7 @@ fn the_setting_for_the_store_is_the_default_and_is_made_when_needed() {
 }
 
 #[test]
-fn credentials_are_remarked_upon() {
+fn credentials_are_reported() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     let secret = format!("key: ghp_{}", "Ab1Cd2Ef3Gh4".repeat(3));

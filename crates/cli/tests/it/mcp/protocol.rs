@@ -10,16 +10,16 @@ fn every_revision_with_a_handshake_is_spoken() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let quipu = Quipu::empty();
         let mut host = Host::silent(&quipu, &[]);
-        let about = host.greet(revision);
+        let about = host.initialize(revision);
         assert_eq!(about["protocolVersion"], revision);
         assert_eq!(about["serverInfo"]["name"], "quipu");
         assert_eq!(host.tools().len(), 14);
-        assert_eq!(host.leave(), 0);
+        assert_eq!(host.close(), 0);
     }
 }
 
 #[test]
-fn parameters_that_do_not_fit_are_said_to_be_wrong() {
+fn invalid_parameters_are_reported_as_such() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     for (method, params, reason) in [
@@ -60,7 +60,7 @@ fn the_newest_revision_needs_no_handshake() {
     let sessions = quipu.json(&["session", "list"]);
     assert_eq!(sessions["data"][0]["title"], "Newest 9");
 
-    // Changes are told to whoever listens.
+    // Subscribers are notified of changes.
     let wanted = json!({
         "resourcesListChanged": true,
         "resourceSubscriptions": ["memory://notes/drinks/Tea.md"],
@@ -68,10 +68,10 @@ fn the_newest_revision_needs_no_handshake() {
     let listen = json!({"jsonrpc": "2.0", "id": 77, "method": "subscriptions/listen",
         "params": {"notifications": wanted, "_meta": meta}});
     host.send(&listen);
-    host.told("notifications/subscriptions/acknowledged");
+    host.notification("notifications/subscriptions/acknowledged");
     quipu.ok(&["--store", "notes", "mv", "drinks/Tea.md", "drinks/Tee.md"]);
-    host.told("notifications/resources/list_changed");
-    let updated = host.told("notifications/resources/updated");
+    host.notification("notifications/resources/list_changed");
+    let updated = host.notification("notifications/resources/updated");
     assert_eq!(updated["params"]["uri"], "memory://notes/drinks/Tea.md");
 }
 
@@ -138,7 +138,7 @@ fn resources_are_listed_read_and_completed() {
 }
 
 #[test]
-fn many_resources_come_in_pages() {
+fn resources_are_paginated() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     for number in 0..130 {
@@ -173,21 +173,22 @@ fn changes_through_other_doors_are_told() {
     let uri = json!({"uri": "memory://notes/tea.md"});
     host.ask("resources/subscribe", uri.clone());
     quipu.put("/tea.md", "black");
-    let updated = host.told("notifications/resources/updated");
+    let updated = host.notification("notifications/resources/updated");
     assert_eq!(updated["params"]["uri"], "memory://notes/tea.md");
     quipu.put("/new.md", "x");
-    host.told("notifications/resources/list_changed");
+    host.notification("notifications/resources/list_changed");
 
     host.ask("resources/unsubscribe", uri);
     quipu.put("/tea.md", "white");
     quipu.ok(&["rm", "/new.md"]);
-    host.told("notifications/resources/list_changed");
-    let is_told = host.told.iter().any(|it| it["method"] == "notifications/resources/updated");
-    assert!(!is_told);
+    host.notification("notifications/resources/list_changed");
+    let is_notified =
+        host.notifications.iter().any(|it| it["method"] == "notifications/resources/updated");
+    assert!(!is_notified);
 }
 
 #[test]
-fn subscriptions_to_what_is_not_there_are_refused() {
+fn subscriptions_to_missing_resources_are_refused() {
     let quipu = Quipu::with_store();
     quipu.put("/tea.md", "green");
     let mut host = Host::new(&quipu, &[]);
@@ -207,17 +208,17 @@ fn subscriptions_to_what_is_not_there_are_refused() {
     let unknown = listen(&["memory://nowhere/tea.md"]);
     let answer = newest.raw("subscriptions/listen", unknown);
     assert!(answer["error"]["message"].as_str().unwrap().contains("nowhere"), "{answer}");
-    newest.told("notifications/subscriptions/acknowledged");
+    newest.notification("notifications/subscriptions/acknowledged");
     let strange = listen(&["file:///etc/passwd", "memory://notes/tea.md"]);
     newest.send(&json!({"jsonrpc": "2.0", "id": 77, "method": "subscriptions/listen",
         "params": strange}));
-    let known = newest.told("notifications/subscriptions/acknowledged");
+    let known = newest.notification("notifications/subscriptions/acknowledged");
     let accepted = &known["params"]["notifications"]["resourceSubscriptions"];
     assert_eq!(*accepted, json!(["memory://notes/tea.md"]), "{known}");
 }
 
 #[test]
-fn what_is_unknown_has_no_completions() {
+fn unknown_references_have_no_completions() {
     let quipu = Quipu::with_store();
     quipu.put("/tea.md", "green");
     let mut host = Host::new(&quipu, &[]);
@@ -240,7 +241,7 @@ fn what_is_unknown_has_no_completions() {
 }
 
 #[test]
-fn a_prompt_blames_the_argument_that_is_wrong() {
+fn a_prompt_names_the_invalid_argument() {
     let quipu = Quipu::with_store();
     let mut host = Host::new(&quipu, &[]);
     for (name, argument) in [("continue_conversation", "topic"), ("search_knowledge_base", "query")]
@@ -253,7 +254,7 @@ fn a_prompt_blames_the_argument_that_is_wrong() {
 }
 
 #[test]
-fn a_store_that_is_only_read_is_not_made() {
+fn a_read_only_store_is_not_created() {
     let quipu = Quipu::with_store();
     for arguments in [&["--read-only", "--store", "typo"][..], &["--store", "typo:ro"]] {
         let mut all = vec!["mcp"];
@@ -269,23 +270,23 @@ fn a_store_that_is_only_read_is_not_made() {
 }
 
 #[test]
-fn progress_and_log_messages_come_to_those_who_ask() {
+fn progress_and_log_messages_are_sent_on_request() {
     let quipu = Quipu::empty();
     let mut host = Host::new(&quipu, &[]);
     host.ok("write_note", json!({"title": "Tea", "content": "green"}));
-    assert!(host.told.iter().all(|it| it["method"] != "notifications/message"));
+    assert!(host.notifications.iter().all(|it| it["method"] != "notifications/message"));
     let params = json!({
         "name": "search_notes",
         "arguments": {"query": "green"},
         "_meta": {"progressToken": "mine"},
     });
     host.ask("tools/call", params);
-    let progress = host.told("notifications/progress");
+    let progress = host.notification("notifications/progress");
     assert_eq!(progress["params"]["progressToken"], "mine");
 
     host.ask("logging/setLevel", json!({"level": "debug"}));
     host.ok("read_note", json!({"identifier": "Tea"}));
-    let message = host.told("notifications/message");
+    let message = host.notification("notifications/message");
     assert_eq!(message["params"]["data"], "read_note: done");
 }
 
@@ -340,7 +341,7 @@ fn instructions_name_only_tools_that_are_offered() {
         [&["--tools", "memory"][..], &["--read-only"], &["--tools", "read_note,edit_note"], &[]]
     {
         let mut host = Host::silent(&quipu, arguments);
-        let about = host.greet("2025-11-25");
+        let about = host.initialize("2025-11-25");
         let text = about["instructions"].as_str().expect("a text");
         let offered = host.tools();
         for tool in
@@ -362,22 +363,22 @@ fn instructions_tell_the_protocol_and_the_stores() {
     let quipu = Quipu::empty();
     quipu.ok(&["store", "create", "team", "--description", "What the team knows."]);
     let mut host = Host::silent(&quipu, &["--store", "team:ro", "--store", "own"]);
-    let about = host.greet("2025-06-18");
+    let about = host.initialize("2025-06-18");
     let text = about["instructions"].as_str().unwrap();
     assert!(text.starts_with("You have a memory"), "{text}");
     assert!(text.contains("- team (default, read only): What the team knows."), "{text}");
     assert!(text.contains("- own (read and write)"), "{text}");
 
     std::fs::write(quipu.data().join("quipu.toml"), "[mcp]\ninstructions = 'Be brief.'\n").unwrap();
-    let about = Host::silent(&quipu, &[]).greet("2025-06-18");
+    let about = Host::silent(&quipu, &[]).initialize("2025-06-18");
     assert!(about["instructions"].as_str().unwrap().starts_with("Be brief.\n"));
 }
 
 #[test]
-fn the_server_ends_with_its_input() {
+fn the_server_exits_at_end_of_input() {
     let quipu = Quipu::empty();
-    assert_eq!(Host::silent(&quipu, &[]).leave(), 0);
-    assert_eq!(Host::new(&quipu, &[]).leave(), 0);
+    assert_eq!(Host::silent(&quipu, &[]).close(), 0);
+    assert_eq!(Host::new(&quipu, &[]).close(), 0);
 }
 
 #[test]
@@ -407,14 +408,14 @@ fn nonsense_is_answered_and_the_server_goes_on() {
 
 /// Hosts show the log to people.
 #[test]
-fn a_host_that_leaves_is_no_reason_to_log() {
+fn a_host_that_disconnects_is_not_logged() {
     let quipu = Quipu::empty();
     for _ in 0..5 {
         let log = tempfile::NamedTempFile::new().expect("a file");
         let mut host = Host::with_log(&quipu, &[], log.reopen().expect("it opens").into());
-        host.greet("2025-11-25");
+        host.initialize("2025-11-25");
         host.ok("list_memory_projects", json!({}));
-        assert_eq!(host.leave(), 0);
+        assert_eq!(host.close(), 0);
         let log = std::fs::read_to_string(log.path()).expect("it can be read");
         assert_eq!(log, "");
     }

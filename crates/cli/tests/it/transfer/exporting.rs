@@ -76,7 +76,10 @@ fn a_pipe_in_the_way_is_reported() {
     let made = Command::new("mkfifo").arg(target.join("tea.md")).status().expect("mkfifo runs");
     assert!(made.success());
     let report = quipu.json(&["export", shown(&target), "--overwrite"]);
-    assert_eq!(report["skipped"][0]["reason"], "something that is no file is there");
+    assert_eq!(
+        report["skipped"][0]["reason"],
+        "the path is taken by something that is not a regular file"
+    );
     assert_eq!(report["count"], 1);
 }
 
@@ -151,7 +154,7 @@ fn export_as_git(quipu: &Quipu, target: &Path) -> Value {
 
 fn export_as_git_with(quipu: &Quipu, target: &Path, variables: &[(&str, &Path)]) -> Value {
     let mut export = quipu.command(&["--json", "export", shown(target), "--as", "git"]);
-    // The binary finds git as this test does.
+    // The binary must find git.
     export.env("PATH", option_env!("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin"));
     export.envs(variables.iter().copied());
     let ran = run(export, b"");
@@ -159,7 +162,7 @@ fn export_as_git_with(quipu: &Quipu, target: &Path, variables: &[(&str, &Path)])
     serde_json::from_str(&ran.out).expect("the output is JSON")
 }
 
-/// Returns the files of a repository's newest commit with their texts, as the store should be.
+/// Returns the files of a repository's newest commit with their texts.
 fn tree(folder: &Path) -> Vec<(String, String)> {
     let names = git(folder, &["ls-tree", "-r", "-z", "--name-only", "main"]);
     let text = |name: &str| git(folder, &["show", &format!("main:{name}")]);
@@ -212,7 +215,7 @@ fn a_git_that_stops_early_is_no_success() {
     let mut export = quipu.command(&["export", shown(&target), "--as", "git"]);
     export.env("PATH", &bin);
     let ran = run(export, b"");
-    assert!(ran.code == 1 && ran.err.contains("git fast-import ended with"), "{ran:?}");
+    assert!(ran.code == 1 && ran.err.contains("git fast-import failed"), "{ran:?}");
 }
 
 #[test]
@@ -226,7 +229,7 @@ fn errors_name_the_place() {
     }
 }
 
-/// Redacts the change of a memory before its last one.
+/// Redacts the second-newest version of a memory.
 fn redact(quipu: &Quipu, path: &str) {
     let log = quipu.json(&["log", path]);
     let id = log.pointer("/data/1/id").and_then(Value::as_str).expect("an id");

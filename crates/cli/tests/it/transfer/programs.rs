@@ -367,7 +367,7 @@ fn a_graph_of_any_form_is_imported_whole() {
     let texts: String = paths.lines().map(|path| quipu.ok(&["cat", path])).collect();
     assert_eq!(texts.matches("- [observation] fact ").count(), 2500);
     assert_eq!(texts.matches("- part_of [[Long]]").count(), 2);
-    assert_eq!(quipu.ok(&["links", "--unresolved"]), "there are no such links\n");
+    assert_eq!(quipu.ok(&["links", "--unresolved"]), "no links\n");
 
     let endless =
         json!([{"type": "entity", "name": "Endless", "observations": ["word ".repeat(50_000)]}]);

@@ -82,7 +82,7 @@ fn a_rehearsal_knows_the_limits() {
 }
 
 #[test]
-fn a_store_that_redacts_is_told_of_so() {
+fn redaction_by_the_store_is_reported() {
     let quipu = Quipu::with_store();
     let secret = credential();
     let source = folder(&quipu, "vault", &[("secret.md", secret.as_str())]);

@@ -1,0 +1,63 @@
+//! Examples below the help of commands, for what a list of options does not show.
+
+/// `quipu log`.
+pub(super) const LOG: &str = "\
+Examples:
+  quipu log tea.md                        the history of one memory
+  quipu log --all --since 7d --oneline    the last week in all stores
+  quipu log --actor claude --grep oolong  what a session wrote about something";
+
+/// `quipu restore`.
+pub(super) const RESTORE: &str = "\
+Examples:
+  quipu restore tea.md                    undo the last change; repeat to go back further
+  quipu restore memver_…                  go back to an old version
+  quipu restore memver_… --to old-tea.md  the same, and move the memory to another path
+
+A restore is a change of its own: nothing is lost, and it can be undone.";
+
+/// `quipu redact`.
+pub(super) const REDACT: &str = "\
+Example, after a secret was written to a memory:
+  quipu put notes.md < clean.md           replace the current text
+  quipu log --grep 'the secret' --oneline find the versions that contain it
+  quipu redact memver_… memver_…          erase their text from every file";
+
+/// `quipu search`.
+pub(super) const SEARCH: &str = "\
+Examples:
+  quipu search green tea                  memories with both words first
+  quipu search '\"green tea\" OR ool*'      a phrase, or a prefix
+  quipu search tag:recipe --where 'rating>=4'
+  quipu search kettle --all               in all stores";
+
+/// `quipu mount`.
+pub(super) const MOUNT: &str = "\
+Examples:
+  quipu mount --store notes --root ~/memory         ~/memory/notes, until Ctrl-C
+  quipu mount --store notes --store team:ro --detach
+  quipu unmount --root ~/memory";
+
+/// `quipu import`.
+pub(super) const IMPORT: &str = "\
+Examples:
+  quipu import ~/vault --dry-run          see what would be imported
+  quipu import ~/vault --store notes
+  quipu import conversations.json --into chats";
+
+/// `quipu key create`.
+pub(super) const KEY_CREATE: &str = "\
+Example:
+  quipu key create --role read_only --store notes --name reporting --expires 30d";
+
+/// `quipu session create`.
+pub(super) const SESSION_CREATE: &str = "\
+Example:
+  quipu session create --title 'nightly review' --store notes --store team:ro";
+
+/// `quipu mcp install`.
+pub(super) const MCP_INSTALL: &str = "\
+Examples:
+  quipu mcp install claude-code           for all projects of this user
+  quipu mcp install cursor --project      for this project, to be committed
+  quipu mcp install codex --store notes --read-only";
