@@ -13,7 +13,7 @@ use quipu_core::model::{StoreId, VersionId};
 use quipu_knowledge::{INDEX_FILE, Knowledge, SearchRequest};
 use rusqlite::Connection;
 
-use crate::support::{Bench, Files, actor, bench, content, engine, new_store, path};
+use crate::support::{Files, Fixture, actor, content, engine, fixture, new_store, path};
 use crate::{lines, start};
 
 /// How many memories the store has whose segments are merged.
@@ -48,13 +48,13 @@ fn end(mut child: Child) {
 
 /// Merging, building, scrubbing and the removal of stores are killed anywhere.
 pub(crate) fn an_index_survives_kills() {
-    let bench = bench();
+    let fixture = fixture();
     for number in 0..NOTES {
-        bench.put(&format!("/{number}.md"), &format!("tea unique{number}x"));
+        fixture.put(&format!("/{number}.md"), &format!("tea unique{number}x"));
     }
     let mut erased_count = 0;
     for round in 0..kills() {
-        let mut child = start("indexer", bench.directory.path(), &[&bench.store.to_string()]);
+        let mut child = start("indexer", fixture.directory.path(), &[&fixture.store.to_string()]);
         let printed = lines(&mut child);
         let reader = thread::spawn(move || printed.collect::<Vec<_>>());
         let millis = u64::try_from(SystemClock.random() % 800).expect("a small number");
@@ -62,13 +62,13 @@ pub(crate) fn an_index_survives_kills() {
         end(child);
         let printed = reader.join().expect("no panic");
         // Another process finds whatever the killed one left.
-        let engine = engine(bench.directory.path());
-        assert_eq!(found(&engine, &[bench.store], "tea"), NOTES, "round {round}");
+        let engine = engine(fixture.directory.path());
+        assert_eq!(found(&engine, &[fixture.store], "tea"), NOTES, "round {round}");
         let number = round * 31 % NOTES;
-        assert_eq!(found(&engine, &[bench.store], &format!("\"unique{number}x\"")), 1);
+        assert_eq!(found(&engine, &[fixture.store], &format!("\"unique{number}x\"")), 1);
         assert_eq!(engine.check().expect("the check runs").problems, [], "round {round}");
         engine.prune().expect("it erases what is pending");
-        let files = Files::read(bench.directory.path());
+        let files = Files::read(fixture.directory.path());
         for erased in &printed {
             assert_eq!(files.with(erased), Vec::<&str>::new(), "round {round}");
             erased_count += 1;
@@ -107,30 +107,30 @@ pub(crate) fn indexer(directory: &Path, rest: &[String]) {
 
 /// All of them bring the same stores to the present at once, and nobody misses a thing.
 pub(crate) fn many_processes_catch_up_at_once() {
-    let bench = bench();
+    let fixture = fixture();
     let stores: Vec<_> =
-        (0..5).map(|number| new_store(&bench.engine, &format!("store {number}"))).collect();
+        (0..5).map(|number| new_store(&fixture.engine, &format!("store {number}"))).collect();
     let words: Vec<_> = stores.iter().map(ToString::to_string).collect();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let mut children: Vec<_> =
-        (0..3).map(|_| start("searcher", bench.directory.path(), &words)).collect();
+        (0..3).map(|_| start("searcher", fixture.directory.path(), &words)).collect();
     for child in &mut children {
         assert_eq!(lines(child).next().as_deref(), Some("ready"));
     }
     for number in 0..200 {
         let store = stores[number % stores.len()];
-        put(&bench.engine, store, &format!("/{}.md", number % 60), &format!("tea w{number}x"));
-        assert_eq!(found(&bench.engine, &[store], &format!("\"w{number}x\"")), 1);
+        put(&fixture.engine, store, &format!("/{}.md", number % 60), &format!("tea w{number}x"));
+        assert_eq!(found(&fixture.engine, &[store], &format!("\"w{number}x\"")), 1);
         if number % 50 == 49 {
-            bench.engine.discard_index().expect("it is removed");
+            fixture.engine.discard_index().expect("it is removed");
         }
     }
-    assert_eq!(found(&bench.engine, &stores, "tea"), 60);
+    assert_eq!(found(&fixture.engine, &stores, "tea"), 60);
     for child in children {
         // It would have ended by itself if any of its searches had failed.
         end(child);
     }
-    assert_eq!(bench.engine.check().expect("it checks").problems, []);
+    assert_eq!(fixture.engine.check().expect("it checks").problems, []);
 }
 
 /// Searches and merges all the time.
@@ -159,37 +159,37 @@ pub(crate) fn whoever_is_stopped_on_the_index_holds_nobody_up() {
     for held in
         ["BEGIN IMMEDIATE; UPDATE numbers SET store = store + 1", "BEGIN; SELECT * FROM stores"]
     {
-        let bench = bench();
+        let fixture = fixture();
         let others: Vec<_> =
-            (0..30).map(|number| new_store(&bench.engine, &format!("store {number}"))).collect();
+            (0..30).map(|number| new_store(&fixture.engine, &format!("store {number}"))).collect();
         let token = token();
-        let leaked = bench.put("/leak.md", &format!("tea {token}")).memory.version;
-        assert_eq!(found(&bench.engine, &[bench.store], &token), 1);
-        let mut holder = start("index-holder", bench.directory.path(), &[held]);
+        let leaked = fixture.put("/leak.md", &format!("tea {token}")).memory.version;
+        assert_eq!(found(&fixture.engine, &[fixture.store], &token), 1);
+        let mut holder = start("index-holder", fixture.directory.path(), &[held]);
         assert_eq!(lines(&mut holder).next().as_deref(), Some("ready"));
         signal(&holder, "-STOP");
-        search_beside(&bench, &others, held);
-        bench.put("/leak.md", "clean");
+        search_beside(&fixture, &others, held);
+        fixture.put("/leak.md", "clean");
         let start = Instant::now();
-        bench.engine.redact(&actor(), bench.store, &[leaked]).expect("it redacts");
+        fixture.engine.redact(&actor(), fixture.store, &[leaked]).expect("it redacts");
         assert!(start.elapsed() < Duration::from_secs(20), "{held}: {:?}", start.elapsed());
-        assert_eq!(Files::read(bench.directory.path()).with(&token), Vec::<&str>::new());
+        assert_eq!(Files::read(fixture.directory.path()).with(&token), Vec::<&str>::new());
         signal(&holder, "-CONT");
         drop(holder.stdin.take());
         assert!(holder.wait().expect("it ends").success());
-        assert_eq!(Files::read(bench.directory.path()).with(&token), Vec::<&str>::new());
-        assert_eq!(found(&bench.engine, &others, "tea"), 30);
-        assert_eq!(bench.engine.check().expect("it checks").problems, []);
+        assert_eq!(Files::read(fixture.directory.path()).with(&token), Vec::<&str>::new());
+        assert_eq!(found(&fixture.engine, &others, "tea"), 30);
+        assert_eq!(fixture.engine.check().expect("it checks").problems, []);
     }
 }
 
 /// Every store has changed, and none of them is waited for on its own.
-fn search_beside(bench: &Bench, others: &[StoreId], held: &str) {
+fn search_beside(fixture: &Fixture, others: &[StoreId], held: &str) {
     for &store in others {
-        put(&bench.engine, store, "/a.md", "tea");
+        put(&fixture.engine, store, "/a.md", "tea");
     }
     let start = Instant::now();
-    assert_eq!(found(&bench.engine, others, "tea"), others.len(), "{held}");
+    assert_eq!(found(&fixture.engine, others, "tea"), others.len(), "{held}");
     let took = start.elapsed();
     println!("beside a stopped `{held}`, a search over 30 changed stores took {took:?}");
     assert!(took < Duration::from_secs(5), "{held}: {took:?}");
