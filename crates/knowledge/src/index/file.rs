@@ -282,6 +282,17 @@ impl IndexFile {
         self.idle().clear();
     }
 
+    /// Makes it durable that the log is empty: SQLite cuts it without a sync, so after a power failure its
+    /// old frames could be back. They would do no harm to the index, but they hold erased words.
+    pub(crate) fn sync_log(&self) -> Result<(), IndexError> {
+        let synced = fs::File::open(with_suffix(&self.path, "-wal")).and_then(|log| log.sync_all());
+        synced.map_err(|error| {
+            let message = "the log of the index cannot be synced";
+            let error = Error::new(ErrorKind::StorageUnavailable, message).with_source(error);
+            IndexError::NotWritable(error)
+        })
+    }
+
     /// Returns how long the file is.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.path.metadata().map_or(0, |file| file.len())

@@ -96,7 +96,10 @@ impl Indexer {
         })?;
         // Only what is waited for counts, not the work before: that may take long on a slow disk.
         let deadline = Instant::now() + TIMEOUT;
-        self.file.with_writable(|connection| empty_log(connection, deadline))
+        self.file.with_writable(|connection| {
+            empty_log(connection, deadline)?;
+            self.file.sync_log()
+        })
     }
 }
 
