@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub(crate) struct ImportArguments {
     /// The folder or file to import
     #[arg(value_hint = ValueHint::AnyPath)]
@@ -18,6 +19,9 @@ pub(crate) struct ImportArguments {
     /// Import every text of a folder, also code and Obsidian's boards (`.canvas`)
     #[arg(long)]
     pub(crate) all_texts: bool,
+    /// Add the dates of markdown files to their frontmatter, unless it has a date
+    #[arg(long)]
+    pub(crate) file_dates: bool,
     /// Replace what others wrote, and bring back what was deleted in the store since
     #[arg(long)]
     pub(crate) overwrite: bool,

@@ -7,12 +7,14 @@ mod archive;
 mod chatgpt;
 mod claude;
 mod conversation;
+mod dates;
 mod detecting;
 mod earlier;
 mod folder;
 mod graph;
 mod json;
 mod matching;
+mod reading;
 mod rehearsal;
 mod source;
 mod writing;
@@ -37,6 +39,7 @@ use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::print::{answer, count, note};
 
+use dates::FileDates;
 use earlier::Earlier;
 use folder::Choice;
 use matching::Matcher;
@@ -77,6 +80,7 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
         data: &own,
         size_max: limits.content_size_bytes_max,
         texts: if arguments.all_texts { Choice::Texts } else { Choice::Notes },
+        dates: if arguments.file_dates { FileDates::Added } else { FileDates::Ignored },
     };
     let collected = source::collect(&request)?;
     let plan = Plan { kind, arguments, limits };

@@ -2,6 +2,8 @@
 
 #[path = "transfer/again.rs"]
 mod again;
+#[path = "transfer/dates.rs"]
+mod dates;
 #[path = "transfer/exporting.rs"]
 mod exporting;
 #[path = "transfer/programs.rs"]

@@ -7,6 +7,7 @@ use quipu_mount::sync::DataDirectory;
 
 use crate::failure::Failure;
 
+use super::dates::{Dates, FileDates};
 use super::source::{Body, Collected, Item};
 
 /// A folder whose markdown nobody here wrote.
@@ -78,7 +79,7 @@ pub(super) enum Choice {
 /// The data directory is not entered.
 pub(super) fn collect(
     root: &Path,
-    choice: Choice,
+    (choice, dates): (Choice, FileDates),
     data: &DataDirectory,
     into: &mut Collected,
 ) -> Result<(), Failure> {
@@ -118,7 +119,11 @@ pub(super) fn collect(
                     waiting.push((entry.path(), place));
                 }
                 Ok(kind) if kind.is_file() && !name.starts_with('.') => {
-                    add(&entry.path(), place, choice, into);
+                    let dates = match dates {
+                        FileDates::Added => dates_of(&entry),
+                        FileDates::Ignored => None,
+                    };
+                    add(&entry.path(), (place, dates), choice, into);
                 }
                 // What is hidden is left out without a word.
                 Ok(kind) if kind.is_dir() || kind.is_file() => {}
@@ -140,7 +145,11 @@ fn is_code(file: &Path) -> bool {
     CODE_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-fn add(file: &Path, place: String, choice: Choice, into: &mut Collected) {
+fn dates_of(entry: &fs::DirEntry) -> Option<Dates> {
+    Dates::of_file(&entry.path(), &entry.metadata().ok()?)
+}
+
+fn add(file: &Path, (place, dates): (String, Option<Dates>), choice: Choice, into: &mut Collected) {
     let is_markdown = file.extension().is_some_and(|it| it.eq_ignore_ascii_case("md"));
     if choice == Choice::ClaudeCode && !is_markdown {
         return into.skip(place, "it is no markdown");
@@ -152,6 +161,7 @@ fn add(file: &Path, place: String, choice: Choice, into: &mut Collected) {
         path: format!("/{place}"),
         source: place,
         lasting: None,
+        dates,
         body: Body::File(file.to_owned()),
     });
 }

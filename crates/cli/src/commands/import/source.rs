@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::args::ImportKind;
 use crate::failure::Failure;
 
+use super::dates::{Dates, FileDates};
 use super::detecting::export_files;
 use super::json::JsonFile;
 use super::{archive, chatgpt, claude, folder, graph, name_of};
@@ -38,6 +39,8 @@ pub(super) struct Item {
     pub(super) path: String,
     /// What stays the same if its name changes.
     pub(super) lasting: Option<Lasting>,
+    /// The dates to add to its text.
+    pub(super) dates: Option<Dates>,
     pub(super) body: Body,
 }
 
@@ -90,7 +93,7 @@ impl Collected {
     /// Adds a text.
     pub(super) fn add(&mut self, source: impl Into<String>, path: impl Into<String>, text: String) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, lasting: None, body: Body::Text(text) });
+        self.items.push(Item { source, path, lasting: None, dates: None, body: Body::Text(text) });
     }
 
     /// Adds a text whose name may change from time to time.
@@ -102,7 +105,7 @@ impl Collected {
         text: String,
     ) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, lasting, body: Body::Text(text) });
+        self.items.push(Item { source, path, lasting, dates: None, body: Body::Text(text) });
     }
 
     /// Notes that something is left alone, as it should be.
@@ -137,6 +140,7 @@ pub(super) struct Request<'a> {
     pub(super) size_max: u64,
     /// Which texts of a folder are wanted.
     pub(super) texts: folder::Choice,
+    pub(super) dates: FileDates,
 }
 
 /// Reads a source.
@@ -151,10 +155,10 @@ pub(super) fn collect(request: &Request<'_>) -> Result<Collected, Failure> {
     let into = &mut collected;
     match kind {
         ImportKind::Folder | ImportKind::Obsidian | ImportKind::BasicMemory => {
-            folder::collect(source, request.texts, data, into)?;
+            folder::collect(source, (request.texts, request.dates), data, into)?;
         }
         ImportKind::ClaudeCode => {
-            folder::collect(source, folder::Choice::ClaudeCode, data, into)?;
+            folder::collect(source, (folder::Choice::ClaudeCode, request.dates), data, into)?;
         }
         ImportKind::McpMemory => graph::collect(&JsonFile::read(source)?, size_max, into)?,
         ImportKind::Chatgpt => {

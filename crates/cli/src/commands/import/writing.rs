@@ -1,9 +1,6 @@
 //! Writing what was collected, by several threads, so that the engine can group the commits.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::Read as _;
-use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
@@ -16,9 +13,11 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::failure::Failure;
 
+use super::dates::Dates;
 use super::matching::{Found, Matcher};
+use super::reading::Unfit;
 use super::rehearsal::{Rehearsal, obstacle};
-use super::source::{Body, Collected, Item, Lasting, Skipped, SkippedKind};
+use super::source::{Collected, Item, Lasting, Skipped, SkippedKind};
 use super::{DETAILS_PREFIX, is_same_source};
 
 /// How many writers share a commit.
@@ -102,7 +101,7 @@ impl From<Unfit> for Outcome {
 pub(super) fn count_all(from: Collected, size_max: u64, rehearsal: &Rehearsal) -> Tally {
     let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
     for (item, path) in placed(from.items, &mut tally) {
-        let content = item.content(size_max);
+        let content = item.content(size_max).map(|content| item.dated(content, size_max));
         let written =
             content.and_then(|content| rehearsal.write(&content, None).map_err(Unfit::Reason));
         match written {
@@ -143,59 +142,6 @@ impl Tally {
     fn skip(&mut self, item: &Item, reason: String) {
         let source = item.source.clone();
         self.skipped.push(Skipped { kind: SkippedKind::Note, source, reason });
-    }
-}
-
-/// Why an item cannot be a memory.
-enum Unfit {
-    /// It is no text, nor called like one.
-    Binary,
-    Reason(String),
-}
-
-/// The endings of files that somebody wrote as text, whatever they hold.
-const TEXT_EXTENSIONS: [&str; 9] =
-    ["md", "markdown", "mdx", "txt", "text", "org", "rst", "adoc", "tex"];
-
-/// So much of a file shows whether it is text.
-const SAMPLE_SIZE_BYTES: u64 = 8192;
-
-/// Tells whether a file is an image or the like.
-fn is_binary(file: &Path) -> bool {
-    let extension = file.extension().unwrap_or_default();
-    if TEXT_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
-        return false;
-    }
-    let mut sample = Vec::new();
-    let read =
-        fs::File::open(file).and_then(|file| file.take(SAMPLE_SIZE_BYTES).read_to_end(&mut sample));
-    // A character may be cut in half where the sample ends.
-    let is_text = |error: std::str::Utf8Error| error.error_len().is_none();
-    read.is_ok() && (sample.contains(&0) || !str::from_utf8(&sample).map_or_else(is_text, |_| true))
-}
-
-impl Item {
-    fn content(&self, size_max: u64) -> Result<Content, Unfit> {
-        self.text(size_max).map_err(|reason| match &self.body {
-            Body::File(file) if is_binary(file) => Unfit::Binary,
-            Body::File(_) | Body::Text(_) => Unfit::Reason(reason),
-        })
-    }
-
-    fn text(&self, size_max: u64) -> Result<Content, String> {
-        let too_long = || format!("it is longer than the {size_max} bytes that a memory may have");
-        let content = match &self.body {
-            Body::Text(text) => Content::new(text.as_str()),
-            Body::File(file) => {
-                let metadata = fs::metadata(file).map_err(|error| error.to_string())?;
-                if metadata.len() > size_max {
-                    return Err(too_long());
-                }
-                Content::from_bytes(&fs::read(file).map_err(|error| error.to_string())?)
-            }
-        };
-        let content = content.map_err(|error| error.to_string())?;
-        if content.size_bytes() > size_max { Err(too_long()) } else { Ok(content) }
     }
 }
 
@@ -306,6 +252,7 @@ impl Writer<'_> {
         content: &Content,
     ) -> Result<(Outcome, Credentials), Error> {
         let found = self.matcher.find(item, path)?;
+        let content = &self.dated(&found, item, content)?;
         let outcome = self.outcome(&found, (item, path), content)?;
         if !matches!(outcome, Outcome::Created | Outcome::Updated) {
             return Ok((outcome, Credentials::None));
@@ -327,6 +274,37 @@ impl Writer<'_> {
                     Ok(credentials) => (outcome, credentials),
                     Err(reason) => (Outcome::Skipped(reason), Credentials::None),
                 })
+            }
+        }
+    }
+
+    /// Returns the text to store for an item that found this: its own, with dates if it has some.
+    ///
+    /// A text that is stored already keeps the dates that it has there. Otherwise every checkout
+    /// or copy of a vault, which changes the times of its files, would make a version of each note.
+    fn dated(&self, found: &Found, item: &Item, content: &Content) -> Result<Content, Error> {
+        let memory = match found {
+            Found::Nothing | Found::Deleted => {
+                return Ok(item.dated(content.clone(), self.size_max));
+            }
+            Found::Memory(memory) | Found::Shared(memory) => memory,
+        };
+        if self.is_same(memory, content) {
+            return Ok(match self.mode {
+                Mode::Careful => content.clone(),
+                Mode::Overwrite => item.dated(content.clone(), self.size_max),
+            });
+        }
+        let stored = self.engine.memory(self.store.id, memory.id, View::Full)?.content;
+        let Some(before) = stored.as_ref().and_then(Dates::of_note) else {
+            return Ok(item.dated(content.clone(), self.size_max));
+        };
+        match before.added_to(content, self.size_max) {
+            Some(same) if self.is_same(memory, &same) => Ok(same),
+            Some(_) | None => {
+                let dates = item.dates.map(|dates| dates.created_with(before));
+                let dated = dates.and_then(|dates| dates.added_to(content, self.size_max));
+                Ok(dated.unwrap_or_else(|| content.clone()))
             }
         }
     }
