@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu_mount::sync::{
-    DataDirectory, Deed, DeedKind, FolderSync, LeftOut, MassDeletion, Progress, Report, Side,
+    Action, ActionKind, DataDirectory, FolderSync, LeftOut, MassDeletion, Progress, Report, Side,
     Start, Watch,
 };
 use serde::Serialize;
@@ -86,7 +86,7 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
 
 /// Prints what one sync of a watch did; the first one also says that the watch has begun.
 fn tell(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure> {
-    let is_news = !report.deeds.is_empty()
+    let is_news = !report.actions.is_empty()
         || report.left_out.iter().chain(&report.failed).any(|it| !report.repeated.contains(it));
     if !is_news && ready.is_none() {
         return Ok(());
@@ -122,15 +122,16 @@ fn write_text(out: &mut dyn Write, report: &Report, mood: &str) -> io::Result<()
             writeln!(out, "the store is older than at the last sync: nothing is deleted")?;
         }
     }
-    let matters =
-        |deed: &&Deed| matches!(deed.kind, DeedKind::Conflict { .. } | DeedKind::Revived(_));
-    let shown: Vec<_> = if report.deeds.len() > LINES_MAX {
-        report.deeds.iter().filter(matters).collect()
-    } else {
-        report.deeds.iter().collect()
+    let matters = |action: &&Action| {
+        matches!(action.kind, ActionKind::Conflict { .. } | ActionKind::Revived(_))
     };
-    for deed in shown {
-        writeln!(out, "{deed}")?;
+    let shown: Vec<_> = if report.actions.len() > LINES_MAX {
+        report.actions.iter().filter(matters).collect()
+    } else {
+        report.actions.iter().collect()
+    };
+    for action in shown {
+        writeln!(out, "{action}")?;
     }
     for (word, list) in [("left out", &report.left_out), ("failed  ", &report.failed)] {
         let news = || list.iter().filter(|it| !report.repeated.contains(it));
@@ -145,13 +146,13 @@ fn write_text(out: &mut dyn Write, report: &Report, mood: &str) -> io::Result<()
 }
 
 fn summary(report: &Report, mood: &str) -> String {
-    let number = |wanted: fn(&DeedKind) -> bool| {
-        report.deeds.iter().filter(|deed| wanted(&deed.kind)).count()
+    let number = |wanted: fn(&ActionKind) -> bool| {
+        report.actions.iter().filter(|action| wanted(&action.kind)).count()
     };
     let to_store = number(|kind| kind.side() == Some(Side::Store));
     let to_folder = number(|kind| kind.side() == Some(Side::Folder));
-    let merged = number(|kind| *kind == DeedKind::Merged);
-    let conflicts = number(|kind| matches!(kind, DeedKind::Conflict { .. }));
+    let merged = number(|kind| *kind == ActionKind::Merged);
+    let conflicts = number(|kind| matches!(kind, ActionKind::Conflict { .. }));
     let mut parts = vec![count(report.in_sync_count, "file", "files") + " in sync"];
     for (number, what) in [
         (to_store, "changed in the store"),
@@ -208,13 +209,13 @@ impl Progress for Bar {
 struct ReportBody<'a> {
     start: &'static str,
     in_sync: usize,
-    changes: Vec<DeedBody<'a>>,
+    changes: Vec<ActionBody<'a>>,
     left_out: Vec<LeftOutBody<'a>>,
     failed: Vec<LeftOutBody<'a>>,
 }
 
 #[derive(Serialize)]
-struct DeedBody<'a> {
+struct ActionBody<'a> {
     path: &'a str,
     kind: &'static str,
     side: &'static str,
@@ -249,28 +250,28 @@ impl<'a> From<&'a Report> for ReportBody<'a> {
                 Start::StoreWentBack => "store_went_back",
             },
             in_sync: report.in_sync_count,
-            changes: report.deeds.iter().map(DeedBody::from).collect(),
+            changes: report.actions.iter().map(ActionBody::from).collect(),
             left_out: left_out(&report.left_out),
             failed: left_out(&report.failed),
         }
     }
 }
 
-impl<'a> From<&'a Deed> for DeedBody<'a> {
-    fn from(deed: &'a Deed) -> Self {
-        let (from, store_version) = match &deed.kind {
-            DeedKind::Moved { from, .. } => (Some(from.as_str()), None),
-            DeedKind::Conflict { version } => (None, Some(version.to_string())),
-            DeedKind::Created(_)
-            | DeedKind::Changed(_)
-            | DeedKind::Deleted(_)
-            | DeedKind::Revived(_)
-            | DeedKind::Merged => (None, None),
+impl<'a> From<&'a Action> for ActionBody<'a> {
+    fn from(action: &'a Action) -> Self {
+        let (from, store_version) = match &action.kind {
+            ActionKind::Moved { from, .. } => (Some(from.as_str()), None),
+            ActionKind::Conflict { version } => (None, Some(version.to_string())),
+            ActionKind::Created(_)
+            | ActionKind::Changed(_)
+            | ActionKind::Deleted(_)
+            | ActionKind::Revived(_)
+            | ActionKind::Merged => (None, None),
         };
         Self {
-            path: deed.path.as_str(),
-            kind: deed.kind.as_str(),
-            side: deed.kind.side().map_or("both", Side::as_str),
+            path: action.path.as_str(),
+            kind: action.kind.as_str(),
+            side: action.kind.side().map_or("both", Side::as_str),
             from,
             store_version,
         }

@@ -14,11 +14,11 @@ use notify::{Event, EventKind};
 use unicode_normalization::UnicodeNormalization as _;
 
 /// A file that has not changed for so long is complete, unless it is known to be open.
-pub(super) const SETTLED_AFTER: Duration = Duration::from_millis(500);
+pub(super) const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// A file that stays open is synced when nothing was written to it for so long.
-const OPEN_PATIENCE: Duration = Duration::from_secs(5);
+const OPEN_FILE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The clock of a file system may be so much behind.
-const CLOCK_STEP: Duration = Duration::from_millis(20);
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
 /// What was closed is remembered until this many paths are; then age decides alone.
 const CLOSED_MAX: usize = 100_000;
 
@@ -88,19 +88,19 @@ impl Activity {
     }
 
     /// Tells how complete a file is.
-    pub(super) fn completeness(&self, path: &str, file: &LatelyChanged) -> Completeness {
-        let by_age = left(SETTLED_AFTER, file.age);
+    pub(super) fn completeness(&self, path: &str, file: &RecentChange) -> Completeness {
+        let by_age = left(SETTLE_TIME, file.age);
         match self.files.get(path) {
             // If it has changed since, somebody has opened it again, and the event is on its way.
             Some(Condition::Closed(at)) => {
-                let passed = file.looked_at.saturating_duration_since(*at);
-                if file.age + CLOCK_STEP < passed { by_age } else { Completeness::Complete }
+                let passed = file.scanned_at.saturating_duration_since(*at);
+                if file.age + CLOCK_TOLERANCE < passed { by_age } else { Completeness::Complete }
             }
             // An open file without text is one that is about to be written.
             Some(Condition::Open(_)) if file.size_bytes == 0 => {
-                Completeness::Unfinished(OPEN_PATIENCE)
+                Completeness::Unfinished(OPEN_FILE_TIMEOUT)
             }
-            Some(Condition::Open(since)) => left(OPEN_PATIENCE, since.elapsed()),
+            Some(Condition::Open(since)) => left(OPEN_FILE_TIMEOUT, since.elapsed()),
             None => by_age,
         }
     }
@@ -108,16 +108,16 @@ impl Activity {
 
 /// What a file shows of itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LatelyChanged {
-    /// How long before `looked_at` it changed.
+pub(super) struct RecentChange {
+    /// How long before `scanned_at` it changed.
     pub(super) age: Duration,
-    pub(super) looked_at: Instant,
+    pub(super) scanned_at: Instant,
     pub(super) size_bytes: u64,
 }
 
 fn left(wanted: Duration, passed: Duration) -> Completeness {
     match wanted.checked_sub(passed) {
-        Some(left) if !left.is_zero() => Completeness::Unfinished(left + CLOCK_STEP),
+        Some(left) if !left.is_zero() => Completeness::Unfinished(left + CLOCK_TOLERANCE),
         Some(_) | None => Completeness::Complete,
     }
 }
@@ -151,8 +151,8 @@ mod tests {
     const RENAMED: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
 
     fn is_complete(activity: &Activity, path: &str, size_bytes: u64) -> bool {
-        let (age, looked_at) = (Duration::from_millis(1), Instant::now());
-        let file = LatelyChanged { age, looked_at, size_bytes };
+        let (age, scanned_at) = (Duration::from_millis(1), Instant::now());
+        let file = RecentChange { age, scanned_at, size_bytes };
         activity.completeness(path, &file) == Completeness::Complete
     }
 
@@ -179,16 +179,16 @@ mod tests {
     fn a_file_that_nobody_spoke_of_is_complete_when_it_rests() {
         let nothing = Activity::default();
         assert!(!is_complete(&nothing, "/a.md", 7));
-        let (age, looked_at) = (SETTLED_AFTER, Instant::now());
-        let rested = LatelyChanged { age, looked_at, size_bytes: 7 };
+        let (age, scanned_at) = (SETTLE_TIME, Instant::now());
+        let rested = RecentChange { age, scanned_at, size_bytes: 7 };
         assert_eq!(nothing.completeness("/a.md", &rested), Completeness::Complete);
     }
 
     #[test]
     fn a_file_that_changed_after_it_was_closed_is_open_again() {
         let closed = activity(&[(CLOSED, &["/vault/a.md"])]);
-        let looked_at = Instant::now() + Duration::from_secs(1);
-        let file = LatelyChanged { age: Duration::from_millis(1), looked_at, size_bytes: 0 };
+        let scanned_at = Instant::now() + Duration::from_secs(1);
+        let file = RecentChange { age: Duration::from_millis(1), scanned_at, size_bytes: 0 };
         assert_ne!(closed.completeness("/a.md", &file), Completeness::Complete);
     }
 }

@@ -20,8 +20,8 @@ use super::Progress;
 use super::files::{Folder, Obstacle};
 use super::kill::kill_point;
 use super::plan::{Join, Place, Plan, Step, Task, TextFrom};
-use super::record::{Agreed, Record};
-use super::report::{Deed, DeedKind, LeftOut, Side};
+use super::record::{Record, SyncedEntry};
+use super::report::{Action, ActionKind, LeftOut, Side};
 use super::stamp::Identity;
 use super::state::{Durability, Marker};
 
@@ -30,7 +30,7 @@ const THREADS_COUNT: usize = 16;
 
 /// Changes store and folder.
 #[derive(Debug)]
-pub(super) struct Hands<'a> {
+pub(super) struct Applier<'a> {
     engine: &'a Engine,
     store: &'a Store,
     folder: &'a Folder,
@@ -44,32 +44,32 @@ pub(super) struct Hands<'a> {
 /// What became of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    pub(super) agreed: Vec<Agreed>,
-    pub(super) deeds: Vec<Deed>,
+    pub(super) synced: Vec<SyncedEntry>,
+    pub(super) actions: Vec<Action>,
     /// The memories that were deleted.
     pub(super) deleted: HashSet<MemoryId>,
     pub(super) failed: Vec<LeftOut>,
     /// What changed while it was looked at.
-    pub(super) again: Vec<LeftOut>,
+    pub(super) retry: Vec<LeftOut>,
 }
 
 /// Why a step was not done.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum StepError {
     /// Something changed in the meantime; look again.
-    Again(String),
+    Retry(String),
     /// A rule or the folder is against it.
     Failed(String),
     /// Nothing works any more.
     Fatal(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for StepError {
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::NotFound
             | ErrorKind::PathConflict { .. }
-            | ErrorKind::PreconditionFailed => Self::Again(error.message().to_owned()),
+            | ErrorKind::PreconditionFailed => Self::Retry(error.message().to_owned()),
             ErrorKind::InvalidInput
             | ErrorKind::ContentTooLarge
             | ErrorKind::LimitReached
@@ -87,10 +87,10 @@ impl From<Error> for Stop {
     }
 }
 
-impl From<Obstacle> for Stop {
+impl From<Obstacle> for StepError {
     fn from(obstacle: Obstacle) -> Self {
         match obstacle {
-            Obstacle::Changed => Self::Again("it changed while it was synced".to_owned()),
+            Obstacle::Changed => Self::Retry("it changed while it was synced".to_owned()),
             Obstacle::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
                 Self::Fatal(super::failure::folder_error("the folder's disk is full", error))
             }
@@ -102,9 +102,9 @@ impl From<Obstacle> for Stop {
 
 /// What a step left behind.
 #[derive(Debug, Default)]
-struct Done {
-    agreed: Option<Agreed>,
-    deeds: Vec<DeedKind>,
+struct StepResult {
+    synced: Option<SyncedEntry>,
+    actions: Vec<ActionKind>,
     /// A file that can only be written when all others have left their places.
     file: Option<MovedFile>,
 }
@@ -117,7 +117,7 @@ struct MovedFile {
     aside: TempPath,
 }
 
-impl<'a> Hands<'a> {
+impl<'a> Applier<'a> {
     pub(super) fn new(
         engine: &'a Engine,
         store: &'a Store,
@@ -130,14 +130,14 @@ impl<'a> Hands<'a> {
     /// Does what the plan says: deletions first, then moves, then the rest.
     pub(super) fn apply(&self, plan: Plan, progress: &dyn Progress) -> Result<Applied, Error> {
         self.announce(&plan)?;
-        let mut applied = Applied { agreed: plan.frozen, ..Applied::default() };
+        let mut applied = Applied { synced: plan.frozen, ..Applied::default() };
         let mut phases = [Vec::new(), Vec::new(), Vec::new()];
         let [deletions, moves, rest] = &mut phases;
         for step in plan.steps {
             match &step.task {
                 Task::DeleteMemory(_) | Task::DeleteFile(_) => deletions.push(step),
                 Task::Join(join) if join.changes_nothing() => {
-                    applied.agreed.push(unchanged(join));
+                    applied.synced.push(unchanged(join));
                 }
                 Task::Join(join) if join.moves_file() => moves.push(step),
                 Task::Join(_) | Task::CreateMemory(_) | Task::CreateFile(_) => rest.push(step),
@@ -150,12 +150,12 @@ impl<'a> Hands<'a> {
                 progress.advance();
                 (step, done)
             });
-            let files = applied.take_in(done)?;
+            let files = applied.collect(done)?;
             let written = in_parallel(files, |(step, done)| {
                 let written = self.write_moved(&step, done);
                 (step, written)
             });
-            applied.take_in(written)?;
+            applied.collect(written)?;
         }
         Ok(applied)
     }
@@ -191,13 +191,13 @@ impl<'a> Hands<'a> {
         self.journal(&record, Durability::Deferred).map_err(Obstacle::Journal)
     }
 
-    fn create_file(&self, path: &MemoryPath, text: &Content) -> Result<Place, Stop> {
+    fn create_file(&self, path: &MemoryPath, text: &Content) -> Result<Place, StepError> {
         self.folder.create(path, text, &|identity| self.announce_file(path, identity))?;
         self.placed(path, text)
     }
 
-    fn step(&self, step: &Step) -> Result<Done, Stop> {
-        let is_known = step.agreed.is_some();
+    fn step(&self, step: &Step) -> Result<StepResult, StepError> {
+        let is_known = step.synced.is_some();
         match &step.task {
             Task::DeleteMemory(memory) => {
                 let precondition = Precondition::ContentIs(memory.hash);
@@ -205,11 +205,17 @@ impl<'a> Hands<'a> {
                 kill_point("before a memory is deleted");
                 self.engine.delete(&actor, self.store.id, memory.id, precondition)?;
                 kill_point("after a memory was deleted");
-                Ok(Done { deeds: vec![DeedKind::Deleted(Side::Store)], ..Done::default() })
+                Ok(StepResult {
+                    actions: vec![ActionKind::Deleted(Side::Store)],
+                    ..StepResult::default()
+                })
             }
             Task::DeleteFile(place) => {
                 drop(self.folder.remove(&place.path, place.file.hash)?);
-                Ok(Done { deeds: vec![DeedKind::Deleted(Side::Folder)], ..Done::default() })
+                Ok(StepResult {
+                    actions: vec![ActionKind::Deleted(Side::Folder)],
+                    ..StepResult::default()
+                })
             }
             Task::CreateMemory(place) => {
                 let content = self.folder.read(&place.path, place.file.hash)?;
@@ -217,25 +223,33 @@ impl<'a> Hands<'a> {
                 kill_point("before a memory is created");
                 let written = self.engine.create(&actor, self.store.id, &place.path, &content)?;
                 kill_point("after a memory was created");
-                let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
-                let agreed = agreed(&written.memory, place);
-                Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Store)], file: None })
+                let action = if is_known { ActionKind::Revived } else { ActionKind::Created };
+                let synced = synced_entry(&written.memory, place);
+                Ok(StepResult {
+                    synced: Some(synced),
+                    actions: vec![action(Side::Store)],
+                    file: None,
+                })
             }
             Task::CreateFile(memory) => {
                 let content = self.text_of(memory)?;
                 let place = self.create_file(&memory.path, &content)?;
-                let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
-                let agreed = agreed(memory, &place);
-                Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Folder)], file: None })
+                let action = if is_known { ActionKind::Revived } else { ActionKind::Created };
+                let synced = synced_entry(memory, &place);
+                Ok(StepResult {
+                    synced: Some(synced),
+                    actions: vec![action(Side::Folder)],
+                    file: None,
+                })
             }
             Task::Join(join) => self.join(join),
         }
     }
 
-    fn join(&self, join: &Join) -> Result<Done, Stop> {
+    fn join(&self, join: &Join) -> Result<StepResult, StepError> {
         let Join { memory, place, path, .. } = join;
-        let (text, deed) = self.decided(join)?;
-        let mut deeds: Vec<_> = deed.into_iter().collect();
+        let (text, action) = self.decided(join)?;
+        let mut actions: Vec<_> = action.into_iter().collect();
         let update = MemoryUpdate {
             content: text.clone().filter(|text| text.hash() != memory.hash),
             path: (*path != memory.path).then(|| path.clone()),
@@ -244,7 +258,7 @@ impl<'a> Hands<'a> {
         let mut memory = memory.clone();
         if update.content.is_some() || update.path.is_some() {
             if update.path.is_some() {
-                deeds.push(DeedKind::Moved { side: Side::Store, from: memory.path.clone() });
+                actions.push(ActionKind::Moved { side: Side::Store, from: memory.path.clone() });
             }
             let actor = self.actor()?;
             kill_point("before a memory is changed");
@@ -257,10 +271,10 @@ impl<'a> Hands<'a> {
                 None => self.folder.read(&place.path, place.file.hash)?,
             };
             let aside = self.folder.remove(&place.path, place.file.hash)?;
-            deeds.push(DeedKind::Moved { side: Side::Folder, from: place.path.clone() });
+            actions.push(ActionKind::Moved { side: Side::Folder, from: place.path.clone() });
             let place = Place { path: path.clone(), ..place.clone() };
             let file = Some(MovedFile { text, aside });
-            return Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file });
+            return Ok(StepResult { synced: Some(synced_entry(&memory, &place)), actions, file });
         }
         let place = match text.filter(|text| text.hash() != place.file.hash) {
             Some(text) => {
@@ -270,47 +284,50 @@ impl<'a> Hands<'a> {
             }
             None => place.clone(),
         };
-        Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file: None })
+        Ok(StepResult { synced: Some(synced_entry(&memory, &place)), actions, file: None })
     }
 
-    fn write_moved(&self, step: &Step, done: Done) -> Result<Done, Stop> {
-        let (Task::Join(join), Some(moved), Some(before)) = (&step.task, done.file, done.agreed)
+    fn write_moved(&self, step: &Step, done: StepResult) -> Result<StepResult, StepError> {
+        let (Task::Join(join), Some(moved), Some(before)) = (&step.task, done.file, done.synced)
         else {
-            return Ok(Done::default());
+            return Ok(StepResult::default());
         };
         let MovedFile { text, aside } = moved;
         let Place { path, file } = match self.create_file(&join.path, &text) {
             Ok(place) => place,
-            Err(stop) => {
+            Err(error) => {
                 if text.hash() != before.store_hash {
                     // The store took a credential out, so this may be the only copy of the text.
                     aside.keep().map_err(|error| Obstacle::Io(error.error))?;
                 }
-                return Err(stop);
+                return Err(error);
             }
         };
-        let agreed = Agreed {
+        let synced = SyncedEntry {
             path,
             folder_hash: file.hash,
             identity: file.identity,
             stamp: file.stamp,
             ..before
         };
-        Ok(Done { agreed: Some(agreed), deeds: done.deeds, file: None })
+        Ok(StepResult { synced: Some(synced), actions: done.actions, file: None })
     }
 
     /// Returns the text that both sides should have, unless each keeps its own, and what that means.
-    pub(super) fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
+    pub(super) fn decided(
+        &self,
+        join: &Join,
+    ) -> Result<(Option<Content>, Option<ActionKind>), StepError> {
         let ours = || self.folder.read(&join.place.path, join.place.file.hash);
         match join.text {
             TextFrom::Same => Ok((None, None)),
-            TextFrom::Folder => Ok((Some(ours()?), Some(DeedKind::Changed(Side::Store)))),
+            TextFrom::Folder => Ok((Some(ours()?), Some(ActionKind::Changed(Side::Store)))),
             TextFrom::Store => {
-                Ok((Some(self.text_of(&join.memory)?), Some(DeedKind::Changed(Side::Folder))))
+                Ok((Some(self.text_of(&join.memory)?), Some(ActionKind::Changed(Side::Folder))))
             }
             TextFrom::Merge(base) => {
-                let (text, deed) = self.merged(base, &join.memory, ours()?)?;
-                Ok((Some(text), Some(deed)))
+                let (text, action) = self.merged(base, &join.memory, ours()?)?;
+                Ok((Some(text), Some(action)))
             }
         }
     }
@@ -320,7 +337,7 @@ impl<'a> Hands<'a> {
         base: Option<VersionId>,
         memory: &Memory,
         ours: Content,
-    ) -> Result<(Content, DeedKind), Stop> {
+    ) -> Result<(Content, ActionKind), StepError> {
         let theirs = self.text_of(memory)?;
         // What was pruned or redacted cannot help to merge.
         let base = base.map(|id| self.engine.version(self.store.id, id, View::Full));
@@ -329,23 +346,23 @@ impl<'a> Hands<'a> {
         if let Merged::Clean(text) = merge(base, ours.as_str(), theirs.as_str()) {
             let text = Content::new(text).map_err(Error::from)?;
             if text.size_bytes() <= self.engine.limits().content_size_bytes_max {
-                return Ok((text, DeedKind::Merged));
+                return Ok((text, ActionKind::Merged));
             }
         }
-        Ok((ours, DeedKind::Conflict { version: memory.version }))
+        Ok((ours, ActionKind::Conflict { version: memory.version }))
     }
 
     /// Returns the text of a memory that has not changed.
-    fn text_of(&self, memory: &Memory) -> Result<Content, Stop> {
+    fn text_of(&self, memory: &Memory) -> Result<Content, StepError> {
         let now = self.engine.memory(self.store.id, memory.id, View::Full)?;
         match now.content {
             Some(content) if now.hash == memory.hash && now.path == memory.path => Ok(content),
-            Some(_) | None => Err(Stop::Again("it changed while it was synced".to_owned())),
+            Some(_) | None => Err(StepError::Retry("it changed while it was synced".to_owned())),
         }
     }
 
     /// Returns the file that has just been written.
-    fn placed(&self, path: &MemoryPath, text: &Content) -> Result<Place, Stop> {
+    fn placed(&self, path: &MemoryPath, text: &Content) -> Result<Place, StepError> {
         let mut file = self.folder.found(path)?;
         // If somebody has been quick, the change is seen as one the next time.
         if file.hash != text.hash() {
@@ -357,7 +374,7 @@ impl<'a> Hands<'a> {
     }
 
     /// Returns the session of this sync, which begins with its first change of the store.
-    fn actor(&self) -> Result<Actor, Stop> {
+    fn actor(&self) -> Result<Actor, StepError> {
         let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(actor) = &*actor {
             return Ok(actor.clone());
@@ -369,9 +386,9 @@ impl<'a> Hands<'a> {
         };
         let new = NewSession::titled(self.title, vec![attachment], TokenWish::None);
         let created = self.engine.create_session(self.store.workspace, &new);
-        let (session, _) = created.map_err(Stop::Fatal)?;
+        let (session, _) = created.map_err(StepError::Fatal)?;
         let record = format!("{}\n", Record::Session(session.id));
-        self.journal(&record, Durability::Synced).map_err(Stop::Fatal)?;
+        self.journal(&record, Durability::Synced).map_err(StepError::Fatal)?;
         let session = Actor::Session(session.id);
         *actor = Some(session.clone());
         Ok(session)
@@ -380,10 +397,10 @@ impl<'a> Hands<'a> {
 
 impl Applied {
     /// Takes the results in and returns those that have a file to write.
-    fn take_in(
+    fn collect(
         &mut self,
-        results: Vec<(Step, Result<Done, Stop>)>,
-    ) -> Result<Vec<(Step, Done)>, Error> {
+        results: Vec<(Step, Result<StepResult, StepError>)>,
+    ) -> Result<Vec<(Step, StepResult)>, Error> {
         let mut unfinished = Vec::new();
         for (step, result) in results {
             match result {
@@ -392,30 +409,30 @@ impl Applied {
                     if let Task::DeleteMemory(memory) = &step.task {
                         self.deleted.insert(memory.id);
                     }
-                    self.note(&step, done.deeds);
-                    self.agreed.extend(done.agreed);
+                    self.note(&step, done.actions);
+                    self.synced.extend(done.synced);
                 }
-                Err(stop) => {
-                    self.note_stop(&step, stop)?;
+                Err(error) => {
+                    self.note_error(&step, error)?;
                     // What was agreed before still is what both sides have in common.
-                    self.agreed.extend(step.agreed);
+                    self.synced.extend(step.synced);
                 }
             }
         }
         Ok(unfinished)
     }
 
-    pub(super) fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
+    pub(super) fn note(&mut self, step: &Step, actions: Vec<ActionKind>) {
         let path = step.path();
-        self.deeds.extend(deeds.into_iter().map(|kind| Deed { path: path.clone(), kind }));
+        self.actions.extend(actions.into_iter().map(|kind| Action { path: path.clone(), kind }));
     }
 
-    pub(super) fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
+    pub(super) fn note_error(&mut self, step: &Step, error: StepError) -> Result<(), Error> {
         let left_out = |reason| LeftOut { path: step.path().to_string(), reason };
-        match stop {
-            Stop::Again(reason) => self.again.push(left_out(reason)),
-            Stop::Failed(reason) => self.failed.push(left_out(reason)),
-            Stop::Fatal(error) => return Err(error),
+        match error {
+            StepError::Retry(reason) => self.retry.push(left_out(reason)),
+            StepError::Failed(reason) => self.failed.push(left_out(reason)),
+            StepError::Fatal(error) => return Err(error),
         }
         Ok(())
     }
@@ -432,12 +449,12 @@ impl Step {
     }
 }
 
-fn unchanged(join: &Join) -> Agreed {
-    agreed(&join.memory, &join.place)
+fn unchanged(join: &Join) -> SyncedEntry {
+    synced_entry(&join.memory, &join.place)
 }
 
-fn agreed(memory: &Memory, place: &Place) -> Agreed {
-    Agreed {
+fn synced_entry(memory: &Memory, place: &Place) -> SyncedEntry {
+    SyncedEntry {
         memory: memory.id,
         path: place.path.clone(),
         version: memory.version,
@@ -448,11 +465,11 @@ fn agreed(memory: &Memory, place: &Place) -> Agreed {
     }
 }
 
-/// Does the work for every item, in several threads; after a fatal stop no more are begun.
+/// Does the work for every item, in several threads; after a fatal error no more are begun.
 fn in_parallel<T: Send>(
     items: Vec<T>,
-    work: impl Fn(T) -> (Step, Result<Done, Stop>) + Sync,
-) -> Vec<(Step, Result<Done, Stop>)> {
+    work: impl Fn(T) -> (Step, Result<StepResult, StepError>) + Sync,
+) -> Vec<(Step, Result<StepResult, StepError>)> {
     let threads_count = THREADS_COUNT.min(items.len());
     let items = Mutex::new(items.into_iter());
     let results = Mutex::new(Vec::new());
@@ -462,7 +479,7 @@ fn in_parallel<T: Send>(
             let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(item) = item else { return };
             let result = work(item);
-            if matches!(result.1, Err(Stop::Fatal(_))) {
+            if matches!(result.1, Err(StepError::Fatal(_))) {
                 is_over.store(true, Ordering::Relaxed);
             }
             results.lock().unwrap_or_else(PoisonError::into_inner).push(result);

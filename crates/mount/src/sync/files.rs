@@ -75,16 +75,16 @@ impl Folder {
 
     /// Reads a file that has this hash.
     pub(super) fn read(&self, path: &MemoryPath, hash: ContentHash) -> Result<Content, Obstacle> {
-        let (found, content) = self.look(&self.place(path))?;
+        let (found, content) = self.inspect(&self.place(path))?;
         if found.hash == hash { Ok(content) } else { Err(Obstacle::Changed) }
     }
 
     /// Returns what is at a path now.
     pub(super) fn found(&self, path: &MemoryPath) -> Result<FoundFile, Obstacle> {
-        self.look(&self.place(path)).map(|(found, _)| found)
+        self.inspect(&self.place(path)).map(|(found, _)| found)
     }
 
-    fn look(&self, file: &Path) -> Result<(FoundFile, Content), Obstacle> {
+    fn inspect(&self, file: &Path) -> Result<(FoundFile, Content), Obstacle> {
         scan::read(file, self.size_bytes_max, None).map_err(|unfit| match unfit {
             Unfit::Io(error) if error.kind() != io::ErrorKind::NotFound => Obstacle::Io(error),
             Unfit::Io(_) | Unfit::Rule(..) => Obstacle::Changed,
@@ -141,12 +141,12 @@ impl Folder {
             Ok(()) => {
                 kill_point("after a file was replaced");
                 // Now the scratch file is the old one, which may have changed until this moment.
-                if self.look(&new).is_ok_and(|(found, _)| found.hash == hash) {
+                if self.inspect(&new).is_ok_and(|(found, _)| found.hash == hash) {
                     self.note(&place);
                     return Ok(());
                 }
                 exchange(&new, &place)?;
-                if !self.look(&new).is_ok_and(|(found, _)| found.hash == text.hash()) {
+                if !self.inspect(&new).is_ok_and(|(found, _)| found.hash == text.hash()) {
                     // In between another edit was saved, so now there are two of them.
                     put_back(new, &place)?;
                 }
@@ -178,7 +178,7 @@ impl Folder {
             moved => moved?,
         }
         kill_point("after a file was removed");
-        if !self.look(&aside).is_ok_and(|(found, _)| found.hash == hash) {
+        if !self.inspect(&aside).is_ok_and(|(found, _)| found.hash == hash) {
             put_back(aside, &place)?;
             return Err(Obstacle::Changed);
         }
@@ -331,16 +331,16 @@ fn is_reserved_on_windows(path: &MemoryPath) -> bool {
 mod tests {
     use super::*;
 
-    struct Bench {
+    struct Fixture {
         folder: Folder,
         home: tempfile::TempDir,
     }
 
-    fn bench() -> Bench {
+    fn fixture() -> Fixture {
         let home = tempfile::tempdir().unwrap();
         let scratch = home.path().join(".quipu");
         fs::create_dir(&scratch).unwrap();
-        Bench { folder: Folder::new(home.path(), scratch, 100), home }
+        Fixture { folder: Folder::new(home.path(), scratch, 100), home }
     }
 
     fn path(text: &str) -> MemoryPath {
@@ -356,7 +356,7 @@ mod tests {
         Ok(())
     }
 
-    impl Bench {
+    impl Fixture {
         fn text(&self) -> String {
             fs::read_to_string(self.home.path().join("a")).unwrap()
         }
@@ -374,94 +374,94 @@ mod tests {
 
     #[test]
     fn a_file_that_is_in_the_way_is_kept() {
-        let bench = bench();
-        bench.put("edited");
+        let fixture = fixture();
+        fixture.put("edited");
         assert!(matches!(
-            bench.folder.create(&path("/a"), &content("b"), &quietly),
+            fixture.folder.create(&path("/a"), &content("b"), &quietly),
             Err(Obstacle::Changed)
         ));
-        assert_eq!(bench.text(), "edited");
-        bench.folder.create(&path("/a"), &content("edited"), &quietly).unwrap();
-        bench.folder.create(&path("/d/e/f"), &content("x"), &quietly).unwrap();
-        bench.assert_tidy();
+        assert_eq!(fixture.text(), "edited");
+        fixture.folder.create(&path("/a"), &content("edited"), &quietly).unwrap();
+        fixture.folder.create(&path("/d/e/f"), &content("x"), &quietly).unwrap();
+        fixture.assert_tidy();
     }
 
     #[test]
     fn an_edit_that_comes_before_a_replacement_is_kept() {
-        let bench = bench();
-        bench.put("edited");
-        let replaced = bench.folder.replace(
+        let fixture = fixture();
+        fixture.put("edited");
+        let replaced = fixture.folder.replace(
             &path("/a"),
             content("scanned").hash(),
             (&content("new"), &quietly),
         );
         assert!(matches!(replaced, Err(Obstacle::Changed)));
-        assert_eq!(bench.text(), "edited");
-        bench
+        assert_eq!(fixture.text(), "edited");
+        fixture
             .folder
             .replace(&path("/a"), content("edited").hash(), (&content("new"), &quietly))
             .unwrap();
-        assert_eq!(bench.text(), "new");
-        bench.assert_tidy();
+        assert_eq!(fixture.text(), "new");
+        fixture.assert_tidy();
     }
 
     #[test]
     fn of_an_edit_and_a_replacement_at_the_same_time_neither_is_lost() {
-        let bench = bench();
+        let fixture = fixture();
         for _ in 0..200 {
-            bench.put("scanned");
+            fixture.put("scanned");
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let scratch = bench.home.path().join("edit");
+                    let scratch = fixture.home.path().join("edit");
                     fs::write(&scratch, "edited").unwrap();
-                    fs::rename(&scratch, bench.home.path().join("a")).unwrap();
+                    fs::rename(&scratch, fixture.home.path().join("a")).unwrap();
                 });
                 let known = content("scanned").hash();
-                drop(bench.folder.replace(
+                drop(fixture.folder.replace(
                     &path("/a"),
                     known,
                     (&content("from the store"), &quietly),
                 ));
             });
             // The editor's last word counts, whoever came first.
-            assert_eq!(bench.text(), "edited");
+            assert_eq!(fixture.text(), "edited");
         }
-        bench.assert_tidy();
+        fixture.assert_tidy();
     }
 
     #[test]
     fn an_edit_that_comes_before_a_removal_is_kept() {
-        let bench = bench();
-        bench.put("edited");
-        let removed = bench.folder.remove(&path("/a"), content("scanned").hash());
+        let fixture = fixture();
+        fixture.put("edited");
+        let removed = fixture.folder.remove(&path("/a"), content("scanned").hash());
         assert!(matches!(removed, Err(Obstacle::Changed)));
-        assert_eq!(bench.text(), "edited");
-        bench.folder.remove(&path("/a"), content("edited").hash()).unwrap();
-        assert!(!bench.home.path().join("a").exists());
-        bench.assert_tidy();
+        assert_eq!(fixture.text(), "edited");
+        fixture.folder.remove(&path("/a"), content("edited").hash()).unwrap();
+        assert!(!fixture.home.path().join("a").exists());
+        fixture.assert_tidy();
     }
 
     #[test]
     fn what_is_put_back_never_overwrites() {
-        let bench = bench();
-        let aside = NamedTempFile::new_in(bench.home.path()).unwrap().into_temp_path();
+        let fixture = fixture();
+        let aside = NamedTempFile::new_in(fixture.home.path()).unwrap().into_temp_path();
         fs::write(&aside, "old").unwrap();
-        bench.put("new");
-        put_back(aside, &bench.home.path().join("a")).unwrap();
-        assert_eq!(bench.text(), "new");
-        assert_eq!(fs::read_to_string(bench.home.path().join("a.1")).unwrap(), "old");
+        fixture.put("new");
+        put_back(aside, &fixture.home.path().join("a")).unwrap();
+        assert_eq!(fixture.text(), "new");
+        assert_eq!(fs::read_to_string(fixture.home.path().join("a.1")).unwrap(), "old");
     }
 
     #[test]
     fn empty_directories_give_way_and_full_ones_do_not() {
-        let bench = bench();
-        fs::create_dir_all(bench.home.path().join("a/b/c")).unwrap();
-        bench.folder.create(&path("/a"), &content("x"), &quietly).unwrap();
-        assert_eq!(bench.text(), "x");
-        fs::create_dir_all(bench.home.path().join("d/e")).unwrap();
-        fs::write(bench.home.path().join("d/e/.kept"), "").unwrap();
-        assert!(bench.folder.create(&path("/d"), &content("x"), &quietly).is_err());
-        assert!(bench.home.path().join("d/e/.kept").exists());
+        let fixture = fixture();
+        fs::create_dir_all(fixture.home.path().join("a/b/c")).unwrap();
+        fixture.folder.create(&path("/a"), &content("x"), &quietly).unwrap();
+        assert_eq!(fixture.text(), "x");
+        fs::create_dir_all(fixture.home.path().join("d/e")).unwrap();
+        fs::write(fixture.home.path().join("d/e/.kept"), "").unwrap();
+        assert!(fixture.folder.create(&path("/d"), &content("x"), &quietly).is_err());
+        assert!(fixture.home.path().join("d/e/.kept").exists());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use quipu_core::model::{Memory, MemoryId, MemoryPath, VersionId};
 
-use super::record::{Agreed, Intent, IntentKind};
+use super::record::{Intent, IntentKind, SyncedEntry};
 use super::scan::{FoundFile, Scan};
 use super::stamp::Identity;
 
@@ -16,7 +16,7 @@ use super::stamp::Identity;
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     /// Agreements about things that nobody can look at now.
-    pub(super) frozen: Vec<Agreed>,
+    pub(super) frozen: Vec<SyncedEntry>,
     /// Memories that have no place in the folder, because of what is there.
     pub(super) obstructed: Vec<MemoryPath>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Plan {
 /// One thing to do, and what was agreed about it before.
 #[derive(Debug)]
 pub(super) struct Step {
-    pub(super) agreed: Option<Agreed>,
+    pub(super) synced: Option<SyncedEntry>,
     pub(super) task: Task,
 }
 
@@ -74,14 +74,14 @@ impl Step {
     /// Returns the step as the journal keeps it; `None` if it changes nothing.
     pub(super) fn intent(&self) -> Option<Intent> {
         let memory_of = |memory: &Memory| (memory.id, memory.version, memory.hash);
-        let agreed = self.agreed.as_ref();
+        let synced = self.synced.as_ref();
         let (kind, memory, file, from, path) = match &self.task {
             Task::DeleteMemory(memory) => {
-                let from = agreed.map_or(&memory.path, |agreed| &agreed.path);
+                let from = synced.map_or(&memory.path, |synced| &synced.path);
                 (IntentKind::DeleteMemory, Some(memory_of(memory)), None, from, &memory.path)
             }
             Task::DeleteFile(Place { path, file }) => {
-                let from = agreed.map_or(path, |agreed| &agreed.path);
+                let from = synced.map_or(path, |synced| &synced.path);
                 (IntentKind::DeleteFile, None, Some(file.hash), from, path)
             }
             Task::CreateMemory(Place { path, file }) => {
@@ -121,38 +121,38 @@ impl Join {
 ///
 /// It is given only what may have changed; `is_agreed` knows the paths of everything else, too.
 pub(super) fn plan(
-    agreed: Vec<Agreed>,
+    synced: Vec<SyncedEntry>,
     scan: &Scan,
     memories: Vec<Memory>,
-    is_agreed: &dyn Fn(&MemoryPath) -> bool,
+    is_synced: &dyn Fn(&MemoryPath) -> bool,
 ) -> Plan {
     let mut planner = Planner {
         scan,
-        is_agreed,
+        is_synced,
         occupied: memories.iter().map(|memory| memory.path.clone()).collect(),
         files: scan.files.iter().map(|(path, file)| (path.clone(), *file)).collect(),
         memories: memories.into_iter().map(|memory| (memory.id, memory)).collect(),
         plan: Plan::default(),
     };
-    let mut matched = planner.match_files(agreed);
+    let mut matched = planner.match_files(synced);
     planner.match_renames(&mut matched);
-    let strangers = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
-    let strangers = strangers.collect();
+    let unmatched = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
+    let unmatched = unmatched.collect();
     for entry in matched {
         // What is missing may be what somebody is writing under another name.
         if entry.place.is_none() && scan.hides_renames() {
-            planner.plan.frozen.push(entry.agreed);
+            planner.plan.frozen.push(entry.synced);
             continue;
         }
-        planner.decide(entry, &strangers);
+        planner.decide(entry, &unmatched);
     }
-    planner.join_strangers();
+    planner.join_unmatched();
     planner.plan
 }
 
 struct Planner<'a> {
     scan: &'a Scan,
-    is_agreed: &'a dyn Fn(&MemoryPath) -> bool,
+    is_synced: &'a dyn Fn(&MemoryPath) -> bool,
     /// Where memories live.
     occupied: HashSet<MemoryPath>,
     /// Files that belong to nothing yet.
@@ -164,46 +164,46 @@ struct Planner<'a> {
 
 /// An agreement with what is left of it on both sides.
 struct Matched {
-    agreed: Agreed,
+    synced: SyncedEntry,
     memory: Option<Memory>,
     place: Option<Place>,
 }
 
 impl Planner<'_> {
     /// Finds the memory of every agreement by its id, and its file by its path.
-    fn match_files(&mut self, agreed: Vec<Agreed>) -> Vec<Matched> {
+    fn match_files(&mut self, synced: Vec<SyncedEntry>) -> Vec<Matched> {
         let mut matched = Vec::new();
-        for agreed in agreed {
-            let memory = self.memories.remove(&agreed.memory);
+        for synced in synced {
+            let memory = self.memories.remove(&synced.memory);
             let is_obscure = |path: &MemoryPath| self.scan.blocks(path);
-            if is_obscure(&agreed.path) || memory.as_ref().is_some_and(|m| is_obscure(&m.path)) {
-                self.files.remove(&agreed.path);
-                self.plan.frozen.push(agreed);
+            if is_obscure(&synced.path) || memory.as_ref().is_some_and(|m| is_obscure(&m.path)) {
+                self.files.remove(&synced.path);
+                self.plan.frozen.push(synced);
                 continue;
             }
-            let place = self.place_of(&agreed, memory.as_ref());
-            matched.push(Matched { agreed, memory, place });
+            let place = self.place_of(&synced, memory.as_ref());
+            matched.push(Matched { synced, memory, place });
         }
         matched
     }
 
-    fn place_of(&mut self, agreed: &Agreed, memory: Option<&Memory>) -> Option<Place> {
-        let home = self.files.get(&agreed.path).copied();
-        let is_new_path = |path: &&MemoryPath| !(self.is_agreed)(path);
+    fn place_of(&mut self, synced: &SyncedEntry, memory: Option<&Memory>) -> Option<Place> {
+        let home = self.files.get(&synced.path).copied();
+        let is_new_path = |path: &&MemoryPath| !(self.is_synced)(path);
         let new_path = memory.map(|memory| &memory.path).filter(is_new_path);
         let there = new_path.and_then(|path| self.files.get(path).copied());
-        let home_is_same = home.is_none_or(|file| file.hash == agreed.folder_hash);
+        let home_is_same = home.is_none_or(|file| file.hash == synced.folder_hash);
         if let (Some(path), Some(file), true) = (new_path, there, home_is_same) {
             // The file has followed the memory, or half of the way: the old one is a left-over.
             self.files.remove(path);
-            if let Some(file) = self.files.remove(&agreed.path) {
-                let place = Place { path: agreed.path.clone(), file };
+            if let Some(file) = self.files.remove(&synced.path) {
+                let place = Place { path: synced.path.clone(), file };
                 self.add(None, Task::DeleteFile(place));
             }
             return Some(Place { path: path.clone(), file });
         }
-        let file = self.files.remove(&agreed.path)?;
-        Some(Place { path: agreed.path.clone(), file })
+        let file = self.files.remove(&synced.path)?;
+        Some(Place { path: synced.path.clone(), file })
     }
 
     /// Looks for files that are gone under another name.
@@ -219,11 +219,11 @@ impl Planner<'_> {
             by_hash.entry(*file.hash.as_bytes()).or_default().push((*path).clone());
         }
         for entry in matched.iter_mut().filter(|entry| entry.place.is_none()) {
-            let path = entry.agreed.identity.and_then(|identity| by_identity.get(&identity));
+            let path = entry.synced.identity.and_then(|identity| by_identity.get(&identity));
             entry.place = path.and_then(|path| self.take(path));
         }
         for entry in matched.iter_mut().filter(|entry| entry.place.is_none()) {
-            let paths = by_hash.get_mut(entry.agreed.folder_hash.as_bytes());
+            let paths = by_hash.get_mut(entry.synced.folder_hash.as_bytes());
             let Some(paths) = paths else { continue };
             while entry.place.is_none() {
                 let Some(path) = paths.pop() else { break };
@@ -238,36 +238,36 @@ impl Planner<'_> {
     }
 
     /// Decides about an agreement, knowing where memories are that were never in sync.
-    fn decide(&mut self, matched: Matched, strangers: &HashMap<MemoryPath, MemoryId>) {
-        let Matched { agreed, memory, place } = matched;
+    fn decide(&mut self, matched: Matched, unmatched: &HashMap<MemoryPath, MemoryId>) {
+        let Matched { synced, memory, place } = matched;
         match (memory, place) {
             (None, None) => {}
             (Some(memory), None) => {
-                let is_same = memory.hash == agreed.store_hash && memory.path == agreed.path;
+                let is_same = memory.hash == synced.store_hash && memory.path == synced.path;
                 let task =
                     if is_same { Task::DeleteMemory(memory) } else { Task::CreateFile(memory) };
-                self.add(Some(agreed), task);
+                self.add(Some(synced), task);
             }
             (None, Some(place)) => {
-                let heir = strangers.get(&place.path).and_then(|id| self.memories.remove(id));
-                self.without_memory(agreed, place, heir);
+                let successor = unmatched.get(&place.path).and_then(|id| self.memories.remove(id));
+                self.without_memory(synced, place, successor);
             }
             (Some(memory), Some(place)) => {
-                let text = text_from(&agreed, &memory, &place.file);
-                let has_moved_file = place.path != agreed.path;
+                let text = text_from(&synced, &memory, &place.file);
+                let has_moved_file = place.path != synced.path;
                 let is_taken = self.files.contains_key(&memory.path);
                 let path = if has_moved_file || is_taken { &place.path } else { &memory.path };
                 let path = path.clone();
-                self.add(Some(agreed), Task::Join(Join { memory, place, path, text }));
+                self.add(Some(synced), Task::Join(Join { memory, place, path, text }));
             }
         }
     }
 
     /// Decides about a file whose memory is gone; another one may have taken its path.
-    fn without_memory(&mut self, agreed: Agreed, place: Place, heir: Option<Memory>) {
-        let is_same = place.file.hash == agreed.folder_hash;
-        if let Some(heir) = heir {
-            let text = if heir.hash == place.file.hash {
+    fn without_memory(&mut self, synced: SyncedEntry, place: Place, successor: Option<Memory>) {
+        let is_same = place.file.hash == synced.folder_hash;
+        if let Some(successor) = successor {
+            let text = if successor.hash == place.file.hash {
                 TextFrom::Same
             } else if is_same {
                 TextFrom::Store
@@ -275,16 +275,16 @@ impl Planner<'_> {
                 TextFrom::Merge(None)
             };
             let path = place.path.clone();
-            self.add(None, Task::Join(Join { memory: heir, place, path, text }));
+            self.add(None, Task::Join(Join { memory: successor, place, path, text }));
         } else if is_same {
-            self.add(Some(agreed), Task::DeleteFile(place));
+            self.add(Some(synced), Task::DeleteFile(place));
         } else {
-            self.add(Some(agreed), Task::CreateMemory(place));
+            self.add(Some(synced), Task::CreateMemory(place));
         }
     }
 
     /// Decides about files and memories that were never in sync.
-    fn join_strangers(&mut self) {
+    fn join_unmatched(&mut self) {
         let mut memories: Vec<_> = self.memories.drain().map(|(_, memory)| memory).collect();
         memories.sort_by(|left, right| left.path.cmp(&right.path));
         for memory in memories {
@@ -307,19 +307,19 @@ impl Planner<'_> {
         }
     }
 
-    fn add(&mut self, agreed: Option<Agreed>, task: Task) {
-        self.plan.steps.push(Step { agreed, task });
+    fn add(&mut self, synced: Option<SyncedEntry>, task: Task) {
+        self.plan.steps.push(Step { synced, task });
     }
 }
 
-fn text_from(agreed: &Agreed, memory: &Memory, file: &FoundFile) -> TextFrom {
-    let store_changed = memory.hash != agreed.store_hash;
-    let folder_changed = file.hash != agreed.folder_hash;
+fn text_from(synced: &SyncedEntry, memory: &Memory, file: &FoundFile) -> TextFrom {
+    let store_changed = memory.hash != synced.store_hash;
+    let folder_changed = file.hash != synced.folder_hash;
     match (folder_changed, store_changed) {
         _ if file.hash == memory.hash => TextFrom::Same,
         (false, false) => TextFrom::Same,
         (true, false) => TextFrom::Folder,
         (false, true) => TextFrom::Store,
-        (true, true) => TextFrom::Merge(Some(agreed.version)),
+        (true, true) => TextFrom::Merge(Some(synced.version)),
     }
 }

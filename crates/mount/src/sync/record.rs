@@ -13,7 +13,7 @@ use super::stamp::{Identity, Stamp};
 
 /// A memory and a file that are the same thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
+pub(super) struct SyncedEntry {
     pub(super) memory: MemoryId,
     /// Where both were.
     pub(super) path: MemoryPath,
@@ -98,15 +98,15 @@ pub(super) enum Record<'a> {
     /// Nothing is agreed about this path any more.
     Gone(&'a str),
     /// A memory that the store holds and the folder does not.
-    Other(MemoryId),
+    StoreOnly(MemoryId),
     /// All of those are forgotten.
-    NoOthers,
+    StoreOnlyCleared,
     /// A file that was left out, and said to be.
     LeftOut(LeftOut, Option<(Identity, Stamp)>),
     /// A file that could not be synced, and said to be.
     Failed(LeftOut),
     /// Neither is true of this path any more.
-    Settled(String),
+    Resolved(String),
     Intent(Intent),
     /// The session that writes to the store.
     Session(SessionId),
@@ -145,12 +145,13 @@ impl<'a> Line<'a> {
     }
 
     /// Tells whether a file looks as that of the entry did, and as if it had not changed.
-    pub(super) fn has_looks(self, looks: (Identity, Stamp)) -> bool {
-        parse_looks(self.text).is_some_and(|it| it == (Some(looks.0), Some(looks.1)))
+    pub(super) fn has_fingerprint(self, fingerprint: (Identity, Stamp)) -> bool {
+        parse_fingerprint(self.text)
+            .is_some_and(|it| it == (Some(fingerprint.0), Some(fingerprint.1)))
     }
 
-    pub(super) fn parse(self) -> Option<Agreed> {
-        let (identity, stamp) = parse_looks(self.text)?;
+    pub(super) fn parse(self) -> Option<SyncedEntry> {
+        let (identity, stamp) = parse_fingerprint(self.text)?;
         let mut words = self.text.split_once('\t')?.1.split(' ');
         let memory = words.next()?.parse().ok()?;
         let version = words.next()?.parse().ok()?;
@@ -160,14 +161,14 @@ impl<'a> Line<'a> {
             hash => hash.parse().ok()?,
         };
         let path = MemoryPath::parse(self.path).ok()?;
-        Some(Agreed { memory, path, version, store_hash, folder_hash, identity, stamp })
+        Some(SyncedEntry { memory, path, version, store_hash, folder_hash, identity, stamp })
     }
 }
 
 /// Reads `-`, `inode-birth` or `inode-birth:size:mtime:ctime`, up to a space.
 ///
 /// Splitting the text costs ten times as much, and a sync does this once for each file.
-fn parse_looks(text: &str) -> Option<(Option<Identity>, Option<Stamp>)> {
+fn parse_fingerprint(text: &str) -> Option<(Option<Identity>, Option<Stamp>)> {
     let mut numbers = [0_i64; 5];
     let mut count = 0;
     let mut number: i64 = 0;
@@ -200,7 +201,7 @@ fn parse_looks(text: &str) -> Option<(Option<Identity>, Option<Stamp>)> {
     }
 }
 
-impl fmt::Display for Agreed {
+impl fmt::Display for SyncedEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { memory, path, version, store_hash, folder_hash, identity, stamp } = self;
         match (identity, stamp) {
@@ -229,17 +230,17 @@ impl fmt::Display for Record<'_> {
             Self::Head(head) => write!(f, "head {head}"),
             Self::Entry(line) => write!(f, "= {}", line.text),
             Self::Gone(path) => write!(f, "- {path}"),
-            Self::Other(memory) => write!(f, "other {memory}"),
-            Self::NoOthers => f.write_str("no-others"),
-            Self::LeftOut(LeftOut { path, reason }, looks) => {
-                let (identity, stamp) = looks.unzip();
+            Self::StoreOnly(memory) => write!(f, "other {memory}"),
+            Self::StoreOnlyCleared => f.write_str("no-others"),
+            Self::LeftOut(LeftOut { path, reason }, fingerprint) => {
+                let (identity, stamp) = fingerprint.unzip();
                 let (path, reason) = (escaped(path), escaped(reason));
                 write!(f, "left-out {} {} {path}\t{reason}", or_dash(identity), or_dash(stamp))
             }
             Self::Failed(LeftOut { path, reason }) => {
                 write!(f, "failed {}\t{}", escaped(path), escaped(reason))
             }
-            Self::Settled(path) => write!(f, "settled {}", escaped(path)),
+            Self::Resolved(path) => write!(f, "settled {}", escaped(path)),
             Self::Intent(Intent { kind, memory, folder_hash, from, path }) => {
                 write!(f, "intent {} ", kind.as_str())?;
                 match memory {
@@ -262,8 +263,8 @@ impl<'a> Record<'a> {
             "=" => Self::Entry(Line::new(rest)?),
             "-" => Self::Gone(rest),
             "head" => Self::Head(parse_head(rest)?),
-            "other" => Self::Other(rest.parse().ok()?),
-            "no-others" => Self::NoOthers,
+            "other" => Self::StoreOnly(rest.parse().ok()?),
+            "no-others" => Self::StoreOnlyCleared,
             "left-out" => {
                 let mut words = rest.splitn(3, ' ');
                 let identity: Option<Identity> = optional(words.next()?)?;
@@ -271,7 +272,7 @@ impl<'a> Record<'a> {
                 Self::LeftOut(parse_left_out(words.next()?)?, identity.zip(stamp))
             }
             "failed" => Self::Failed(parse_left_out(rest)?),
-            "settled" => Self::Settled(unescaped(rest)),
+            "settled" => Self::Resolved(unescaped(rest)),
             "intent" => Self::Intent(parse_intent(rest)?),
             "session" => Self::Session(rest.parse().ok()?),
             "written" => {
@@ -356,15 +357,15 @@ mod tests {
 
     #[test]
     fn looks_are_read_as_they_were_written() {
-        let looks = |text: &str| {
-            let (identity, stamp) = parse_looks(text)?;
+        let fingerprint = |text: &str| {
+            let (identity, stamp) = parse_fingerprint(text)?;
             Some(format!("{} {}", or_dash(identity), or_dash(stamp)))
         };
-        assert_eq!(looks("- /a\t").as_deref(), Some("- -"));
-        assert_eq!(looks("12-34 /a\t").as_deref(), Some("12-34 -"));
-        assert_eq!(looks("12-34:5:-6:7 /a\t").as_deref(), Some("12-34 5:-6:7"));
+        assert_eq!(fingerprint("- /a\t").as_deref(), Some("- -"));
+        assert_eq!(fingerprint("12-34 /a\t").as_deref(), Some("12-34 -"));
+        assert_eq!(fingerprint("12-34:5:-6:7 /a\t").as_deref(), Some("12-34 5:-6:7"));
         for wrong in ["", "12", "12-34:5 /a", "12-34:5:6:7:8 /a", "12-x /a", "12-34:: /a", ": /a"] {
-            assert_eq!(looks(wrong), None, "{wrong}");
+            assert_eq!(fingerprint(wrong), None, "{wrong}");
         }
     }
 

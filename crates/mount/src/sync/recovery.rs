@@ -13,19 +13,19 @@ use quipu_core::model::{
 };
 use quipu_core::{Engine, Error};
 
-use super::record::{Agreed, Head, Intent, IntentKind};
+use super::record::{Head, Intent, IntentKind, SyncedEntry};
 use super::scan::{FoundFile, Scan};
 use super::state::Interrupted;
 
 /// Corrects what was agreed by what a killed sync has done since.
 pub(super) fn recovered(
-    agreed: Vec<Agreed>,
+    synced: Vec<SyncedEntry>,
     (interrupted, head): (&Interrupted, &Head),
     scan: &Scan,
     (engine, store): (&Engine, &Store),
-) -> Result<Vec<Agreed>, Error> {
+) -> Result<Vec<SyncedEntry>, Error> {
     let mut recovery = Recovery {
-        agreed: agreed.into_iter().map(|entry| (entry.memory, entry)).collect(),
+        synced: synced.into_iter().map(|entry| (entry.memory, entry)).collect(),
         interrupted,
         scan,
         newest: HashMap::new(),
@@ -45,7 +45,7 @@ pub(super) fn recovered(
     for intent in &interrupted.intents {
         recovery.take(intent);
     }
-    Ok(recovery.agreed.into_values().collect())
+    Ok(recovery.synced.into_values().collect())
 }
 
 /// Returns what the killed sync wrote to the store, the newest first.
@@ -66,7 +66,7 @@ fn versions(
 }
 
 struct Recovery<'a> {
-    agreed: HashMap<MemoryId, Agreed>,
+    synced: HashMap<MemoryId, SyncedEntry>,
     interrupted: &'a Interrupted,
     scan: &'a Scan,
     /// The newest version that the killed sync made of each memory.
@@ -76,27 +76,27 @@ struct Recovery<'a> {
 }
 
 /// A memory at some time.
-type Past = (MemoryId, VersionId, ContentHash);
+type MemoryState = (MemoryId, VersionId, ContentHash);
 
 impl Recovery<'_> {
     fn take(&mut self, intent: &Intent) {
         match (intent.kind, intent.memory, intent.folder_hash) {
             (IntentKind::CreateMemory, _, Some(hash)) => self.created_memory(intent, hash),
             (IntentKind::DeleteFile, _, _) => {
-                let is_it = |entry: &&Agreed| entry.path == intent.from;
-                let Some(entry) = self.agreed.values().find(is_it) else { return };
+                let is_it = |entry: &&SyncedEntry| entry.path == intent.from;
+                let Some(entry) = self.synced.values().find(is_it) else { return };
                 let now = self.file(&intent.path).map(|file| file.identity);
                 // A file with the same text may have come back since; it is another one.
                 let is_another = |now: Option<_>| now.is_some() && now != entry.identity;
                 if now.is_none_or(is_another) && entry.identity.is_some() {
                     let memory = entry.memory;
-                    self.agreed.remove(&memory);
+                    self.synced.remove(&memory);
                 }
             }
             (IntentKind::DeleteMemory, Some(past), _) => {
                 // If it is there, somebody has restored it since.
                 if self.version_after(past).is_some_and(|it| it.operation == Operation::Deleted) {
-                    self.agreed.remove(&past.0);
+                    self.synced.remove(&past.0);
                 }
             }
             (IntentKind::CreateFile | IntentKind::ToFolder, Some(past), _) => {
@@ -122,49 +122,49 @@ impl Recovery<'_> {
     fn created_memory(&mut self, intent: &Intent, folder_hash: ContentHash) {
         let Some(version) = self.created.get(&intent.path) else { return };
         let Some(store_hash) = version.hash else { return };
-        self.agree((version.memory, version.id, store_hash), folder_hash, &intent.path);
+        self.record((version.memory, version.id, store_hash), folder_hash, &intent.path);
     }
 
     /// Settles a step that wrote the text of a memory to the folder.
-    fn wrote_file(&mut self, intent: &Intent, past: Past) {
+    fn wrote_file(&mut self, intent: &Intent, past: MemoryState) {
         if self.is_written(&intent.path, past.2) {
-            self.agree(past, past.2, &intent.path);
+            self.record(past, past.2, &intent.path);
         } else {
             self.forget_half_moved(intent, past.0);
         }
     }
 
     /// Settles a step that wrote the text of a file to the store, or moved one of both.
-    fn wrote_memory(&mut self, intent: &Intent, past: Past, folder_hash: ContentHash) {
+    fn wrote_memory(&mut self, intent: &Intent, past: MemoryState, folder_hash: ContentHash) {
         let written = self.version_after(past);
         let (is_stored, is_moving_file) = (written.is_some(), intent.from != intent.path);
         let now = written.and_then(|it| Some((it.memory, it.id, it.hash?))).unwrap_or(past);
         if is_moving_file && self.is_written(&intent.path, folder_hash) {
-            self.agree(now, folder_hash, &intent.path);
+            self.record(now, folder_hash, &intent.path);
         } else if is_moving_file {
             self.forget_half_moved(intent, past.0);
-            if is_stored && self.agreed.contains_key(&past.0) {
-                self.agree(now, folder_hash, &intent.from);
+            if is_stored && self.synced.contains_key(&past.0) {
+                self.record(now, folder_hash, &intent.from);
             }
         } else if is_stored {
-            self.agree(now, folder_hash, &intent.path);
+            self.record(now, folder_hash, &intent.path);
         }
     }
 
-    fn merged(&mut self, intent: &Intent, past: Past, folder_hash: ContentHash) {
+    fn merged(&mut self, intent: &Intent, past: MemoryState, folder_hash: ContentHash) {
         let written = self.version_after(past);
         let now = written.and_then(|it| Some((it.memory, it.id, it.hash?))).unwrap_or(past);
         // In a conflict the store gets the folder's text, and the folder stays as it is.
         let is_folders = written.is_some() && now.2 == folder_hash && intent.from == intent.path;
         if is_folders || self.is_written(&intent.path, now.2) {
-            self.agree(now, now.2, &intent.path);
+            self.record(now, now.2, &intent.path);
         } else {
             self.forget_half_moved(intent, past.0);
         }
     }
 
     /// Returns what the killed sync made of a memory after it was like this.
-    fn version_after(&self, (memory, before, _): Past) -> Option<&Version> {
+    fn version_after(&self, (memory, before, _): MemoryState) -> Option<&Version> {
         let newest = self.newest.get(&memory);
         newest.filter(|version| version.created_at > before.created_at())
     }
@@ -183,7 +183,7 @@ impl Recovery<'_> {
     fn forget_half_moved(&mut self, intent: &Intent, memory: MemoryId) {
         let is_gone = self.file(&intent.from).is_none() && self.file(&intent.path).is_none();
         if intent.from != intent.path && is_gone {
-            self.agreed.remove(&memory);
+            self.synced.remove(&memory);
         }
     }
 
@@ -191,11 +191,11 @@ impl Recovery<'_> {
         self.scan.files.get(path)
     }
 
-    fn agree(&mut self, memory: Past, folder_hash: ContentHash, path: &MemoryPath) {
+    fn record(&mut self, memory: MemoryState, folder_hash: ContentHash, path: &MemoryPath) {
         let (memory, version, store_hash) = memory;
         let identity = self.file(path).and_then(|file| file.identity);
         let (path, stamp) = (path.clone(), None);
-        let entry = Agreed { memory, path, version, store_hash, folder_hash, identity, stamp };
-        self.agreed.insert(memory, entry);
+        let entry = SyncedEntry { memory, path, version, store_hash, folder_hash, identity, stamp };
+        self.synced.insert(memory, entry);
     }
 }

@@ -9,7 +9,7 @@ use quipu_core::model::{MemoryPath, VersionId};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// What was done, in order of paths.
-    pub deeds: Vec<Deed>,
+    pub actions: Vec<Action>,
     /// Files that cannot be memories; they were left alone.
     pub left_out: Vec<LeftOut>,
     /// What should have been done but could not be; it is tried again next time.
@@ -37,16 +37,16 @@ pub enum Start {
 
 /// One thing that was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct Action {
     /// Where.
     pub path: MemoryPath,
     /// What.
-    pub kind: DeedKind,
+    pub kind: ActionKind,
 }
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeedKind {
+pub enum ActionKind {
     /// Something new on the other side is now on this side, too.
     Created(Side),
     /// The text of this side is now that of the other side.
@@ -90,7 +90,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-impl DeedKind {
+impl ActionKind {
     /// Returns the word for it that programs may rely on.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -127,18 +127,18 @@ impl Side {
     }
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = self.kind.side().map_or("both", Side::as_str);
         write!(f, "{side:6}  {:8}  {}", self.kind.as_str(), self.path)?;
         match &self.kind {
-            DeedKind::Moved { from, .. } => write!(f, "  (was {from})"),
-            DeedKind::Conflict { version } => write!(f, "  (the store's text is {version})"),
-            DeedKind::Revived(_) => f.write_str("  (deleted here, changed there)"),
-            DeedKind::Created(_)
-            | DeedKind::Changed(_)
-            | DeedKind::Deleted(_)
-            | DeedKind::Merged => Ok(()),
+            ActionKind::Moved { from, .. } => write!(f, "  (was {from})"),
+            ActionKind::Conflict { version } => write!(f, "  (the store's text is {version})"),
+            ActionKind::Revived(_) => f.write_str("  (deleted here, changed there)"),
+            ActionKind::Created(_)
+            | ActionKind::Changed(_)
+            | ActionKind::Deleted(_)
+            | ActionKind::Merged => Ok(()),
         }
     }
 }

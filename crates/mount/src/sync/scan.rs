@@ -13,7 +13,7 @@ use quipu_core::Error;
 use quipu_core::model::{Content, ContentHash, MemoryPath};
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
-use super::activity::{Activity, Completeness, LatelyChanged, SETTLED_AFTER};
+use super::activity::{Activity, Completeness, RecentChange, SETTLE_TIME};
 use super::data_directory::DataDirectory;
 use super::failure::folder_error;
 use super::record::Line;
@@ -47,7 +47,7 @@ pub(super) struct Scan {
     /// Files that somebody may be writing just now.
     unfinished: BTreeSet<String>,
     /// When to look at those again.
-    pub(super) look_again_after: Option<Duration>,
+    pub(super) rescan_after: Option<Duration>,
 }
 
 /// The names of files and directories in the folder, by their paths, where these differ.
@@ -80,23 +80,23 @@ impl Scan {
     }
 
     fn leave_out(&mut self, path: &str, reason: impl Into<String>) {
-        self.leave_out_looking(path, reason, None);
+        self.leave_out_as(path, reason, None);
     }
 
-    fn leave_out_looking(
+    fn leave_out_as(
         &mut self,
         path: &str,
         reason: impl Into<String>,
-        looks: Option<(Identity, Stamp)>,
+        fingerprint: Option<(Identity, Stamp)>,
     ) {
         self.blocked.insert(path.to_owned());
         let left_out = LeftOut { path: path.to_owned(), reason: reason.into() };
-        self.left_out.push((left_out, looks));
+        self.left_out.push((left_out, fingerprint));
     }
 }
 
 /// How a folder is looked at.
-pub(super) struct Looking<'a> {
+pub(super) struct ScanOptions<'a> {
     pub(super) folder: &'a Path,
     pub(super) rules: &'a Rules<'a>,
     pub(super) data: &'a DataDirectory,
@@ -110,7 +110,7 @@ pub(super) struct Looking<'a> {
 }
 
 /// Reads the folder. Nothing outside of it is looked at: links are not followed.
-pub(super) fn scan(looking: &Looking<'_>) -> Result<Scan, Error> {
+pub(super) fn scan(looking: &ScanOptions<'_>) -> Result<Scan, Error> {
     let entries = fs::read_dir(looking.folder)
         .map_err(|error| folder_error("the folder cannot be read", error))?;
     let numbers_count = looking.known.map_or(0, |state| state.numbers_count);
@@ -121,7 +121,7 @@ pub(super) fn scan(looking: &Looking<'_>) -> Result<Scan, Error> {
 }
 
 struct Walk<'a> {
-    looking: &'a Looking<'a>,
+    looking: &'a ScanOptions<'a>,
     scan: Scan,
 }
 
@@ -205,17 +205,17 @@ impl Walk<'_> {
     fn file(&mut self, entry: &DirEntry, path: &str) {
         if let Some(state) = self.looking.known {
             // The call takes no path, so it is the cheapest way to look at a file.
-            if let Some(looks) = looks_of(entry) {
-                let line = state.entries.get(path).filter(|line| line.has_looks(looks));
+            if let Some(fingerprint) = fingerprint_of(entry) {
+                let line = state.entries.get(path).filter(|line| line.has_fingerprint(fingerprint));
                 let known = line.and_then(|line| self.scan.unchanged.get_mut(line.number));
                 if let Some(is_unchanged) = known {
                     *is_unchanged = true;
                     return;
                 }
                 if let Some((reason, known)) = state.left_out.get(path)
-                    && *known == Some(looks)
+                    && *known == Some(fingerprint)
                 {
-                    return self.scan.leave_out_looking(path, reason, Some(looks));
+                    return self.scan.leave_out_as(path, reason, Some(fingerprint));
                 }
             }
         }
@@ -226,40 +226,42 @@ impl Walk<'_> {
             Ok(parsed) => parsed,
             Err(error) => return self.scan.leave_out(path, error.to_string()),
         };
-        let looks = looks_of(entry);
+        let fingerprint = fingerprint_of(entry);
         if let Completeness::Unfinished(wait) = self.completeness(entry, path) {
             return self.wait_for(path, wait);
         }
         match read(&entry.path(), self.looking.size_bytes_max, self.looking.now) {
             // Somebody may have opened it since the question was asked.
-            _ if self.looking.activity.is_some() && looks_of(entry) != looks => {
-                self.wait_for(path, SETTLED_AFTER);
+            _ if self.looking.activity.is_some() && fingerprint_of(entry) != fingerprint => {
+                self.wait_for(path, SETTLE_TIME);
             }
             Ok((file, _)) => drop(self.scan.files.insert(parsed, file)),
-            Err(Unfit::Rule(reason, looks)) => self.scan.leave_out_looking(path, reason, looks),
+            Err(Unfit::Rule(reason, fingerprint)) => {
+                self.scan.leave_out_as(path, reason, fingerprint)
+            }
             Err(reason @ Unfit::Io(_)) => self.scan.leave_out(path, reason.to_string()),
         }
     }
 
     fn completeness(&self, entry: &DirEntry, path: &str) -> Completeness {
-        let (Some((activity, looked_at)), Some(now), Ok(metadata)) =
+        let (Some((activity, scanned_at)), Some(now), Ok(metadata)) =
             (self.looking.activity, self.looking.now, entry.metadata())
         else {
             return Completeness::Complete;
         };
         let (age, size_bytes) = (now.since_change(&metadata), metadata.len());
-        activity.completeness(path, &LatelyChanged { age, looked_at, size_bytes })
+        activity.completeness(path, &RecentChange { age, scanned_at, size_bytes })
     }
 
     fn wait_for(&mut self, path: &str, wait: Duration) {
         self.scan.unfinished.insert(path.to_owned());
-        let sooner = self.scan.look_again_after.map_or(wait, |other| other.min(wait));
-        self.scan.look_again_after = Some(sooner);
+        let sooner = self.scan.rescan_after.map_or(wait, |other| other.min(wait));
+        self.scan.rescan_after = Some(sooner);
     }
 }
 
 /// Returns how a file looks from outside.
-fn looks_of(entry: &DirEntry) -> Option<(Identity, Stamp)> {
+fn fingerprint_of(entry: &DirEntry) -> Option<(Identity, Stamp)> {
     let metadata = entry.metadata().ok()?;
     Identity::of(&metadata).zip(Stamp::of(&metadata))
 }

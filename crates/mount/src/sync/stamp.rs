@@ -31,15 +31,15 @@ pub(super) struct FolderTime(i64);
 /// File systems count time in steps, up to two seconds on FAT. A file that was changed within the
 /// current step may change again and look the same, so it is read again the next time.
 #[cfg(not(test))]
-const STEP_NANOS: i64 = 2_000_000_000;
+const GRANULARITY_NANOS: i64 = 2_000_000_000;
 #[cfg(test)]
-const STEP_NANOS: i64 = 20_000_000;
+const GRANULARITY_NANOS: i64 = 20_000_000;
 
 impl Stamp {
     /// Returns how a file looks; `None` if it changed so lately that this proves nothing.
     pub(super) fn settled(metadata: &Metadata, now: FolderTime) -> Option<Self> {
         let stamp = Self::of(metadata)?;
-        (stamp.changed_nanos.saturating_add(STEP_NANOS) < now.0).then_some(stamp)
+        (stamp.changed_nanos.saturating_add(GRANULARITY_NANOS) < now.0).then_some(stamp)
     }
 
     /// Returns how a file looks, however lately it changed.

@@ -18,7 +18,7 @@ use quipu_core::{Error, ErrorKind};
 
 use super::failure::folder_error;
 use super::kill::kill_point;
-use super::record::{Agreed, Head, Intent, Line, Record, parse_head};
+use super::record::{Head, Intent, Line, Record, SyncedEntry, parse_head};
 use super::report::LeftOut;
 use super::stamp::{FolderTime, Identity, Stamp};
 
@@ -57,7 +57,7 @@ pub(super) struct State<'a> {
     /// What was agreed, by its path.
     pub(super) entries: HashMap<&'a str, Line<'a>>,
     /// Memories that the folder does not hold, whatever the reason.
-    pub(super) others: HashSet<MemoryId>,
+    pub(super) store_only: HashSet<MemoryId>,
     /// What was said to be left out, and how it looked from outside.
     pub(super) left_out: HashMap<String, (String, Option<(Identity, Stamp)>)>,
     /// What was said to have failed.
@@ -85,13 +85,13 @@ pub(super) struct Interrupted {
 pub(super) struct StateChange {
     pub(super) head: Option<Head>,
     pub(super) gone: Vec<String>,
-    pub(super) agreed: Vec<Agreed>,
-    pub(super) others: Option<HashSet<MemoryId>>,
+    pub(super) synced: Vec<SyncedEntry>,
+    pub(super) store_only: Option<HashSet<MemoryId>>,
     /// What is said to be left out now, as far as that is news.
     pub(super) left_out: Vec<(LeftOut, Option<(Identity, Stamp)>)>,
     pub(super) failed: Vec<LeftOut>,
     /// Paths of which neither is true any more.
-    pub(super) settled: Vec<String>,
+    pub(super) resolved: Vec<String>,
 }
 
 impl StateFiles {
@@ -179,7 +179,7 @@ impl<'a> State<'a> {
             generation,
             head: parse_head(head.strip_prefix("head ")?)?,
             entries: HashMap::with_capacity(rest.len() / 200),
-            others: HashSet::new(),
+            store_only: HashSet::new(),
             left_out: HashMap::new(),
             failed: HashSet::new(),
             interrupted: None,
@@ -209,13 +209,13 @@ impl<'a> State<'a> {
                 self.entries.insert(line.path, Line { number, ..line });
             }
             Record::Gone(path) => drop(self.entries.remove(path)),
-            Record::Other(memory) => drop(self.others.insert(memory)),
-            Record::NoOthers => self.others.clear(),
-            Record::LeftOut(LeftOut { path, reason }, looks) => {
-                self.left_out.insert(path, (reason, looks));
+            Record::StoreOnly(memory) => drop(self.store_only.insert(memory)),
+            Record::StoreOnlyCleared => self.store_only.clear(),
+            Record::LeftOut(LeftOut { path, reason }, fingerprint) => {
+                self.left_out.insert(path, (reason, fingerprint));
             }
             Record::Failed(failed) => drop(self.failed.insert(failed)),
-            Record::Settled(path) => {
+            Record::Resolved(path) => {
                 self.failed.retain(|failed| failed.path != path);
                 self.left_out.remove(&path);
             }
@@ -242,21 +242,23 @@ impl<'a> State<'a> {
         let mut lines: HashMap<&str, String> =
             self.entries.iter().map(|(path, line)| (*path, line.as_str().to_owned())).collect();
         change.gone.iter().for_each(|path| drop(lines.remove(path.as_str())));
-        lines.extend(change.agreed.iter().map(|it| (it.path.as_str(), it.to_string())));
+        lines.extend(change.synced.iter().map(|it| (it.path.as_str(), it.to_string())));
         let mut lines: Vec<_> = lines.into_iter().collect();
         lines.sort_unstable();
         for (_, line) in lines {
             text += &format!("= {line}\n");
         }
-        for other in change.others.as_ref().unwrap_or(&self.others) {
-            text += &format!("{}\n", Record::Other(*other));
+        for other in change.store_only.as_ref().unwrap_or(&self.store_only) {
+            text += &format!("{}\n", Record::StoreOnly(*other));
         }
-        let is_settled = |path: &String| change.settled.contains(path);
-        for (path, (reason, looks)) in self.left_out.iter().filter(|(path, _)| !is_settled(path)) {
+        let is_resolved = |path: &String| change.resolved.contains(path);
+        for (path, (reason, fingerprint)) in
+            self.left_out.iter().filter(|(path, _)| !is_resolved(path))
+        {
             let left_out = LeftOut { path: path.clone(), reason: reason.clone() };
-            text += &format!("{}\n", Record::LeftOut(left_out, *looks));
+            text += &format!("{}\n", Record::LeftOut(left_out, *fingerprint));
         }
-        for failed in self.failed.iter().filter(|failed| !is_settled(&failed.path)) {
+        for failed in self.failed.iter().filter(|failed| !is_resolved(&failed.path)) {
             text += &format!("{}\n", Record::Failed(failed.clone()));
         }
         text + &change.about_files() + END
@@ -267,18 +269,18 @@ impl StateChange {
     pub(super) fn is_empty(&self) -> bool {
         self.head.is_none()
             && self.gone.is_empty()
-            && self.agreed.is_empty()
-            && self.others.is_none()
+            && self.synced.is_empty()
+            && self.store_only.is_none()
             && self.left_out.is_empty()
             && self.failed.is_empty()
-            && self.settled.is_empty()
+            && self.resolved.is_empty()
     }
 
     /// Returns the records about files that take no part, each on a line.
     fn about_files(&self) -> String {
         let mut text = String::new();
-        for (left_out, looks) in &self.left_out {
-            text += &format!("{}\n", Record::LeftOut(left_out.clone(), *looks));
+        for (left_out, fingerprint) in &self.left_out {
+            text += &format!("{}\n", Record::LeftOut(left_out.clone(), *fingerprint));
         }
         for failed in &self.failed {
             text += &format!("{}\n", Record::Failed(failed.clone()));
@@ -291,17 +293,17 @@ impl StateChange {
         for path in &self.gone {
             text += &format!("{}\n", Record::Gone(path));
         }
-        for agreed in &self.agreed {
-            text += &format!("= {agreed}\n");
+        for synced in &self.synced {
+            text += &format!("= {synced}\n");
         }
-        if let Some(others) = &self.others {
-            text += &format!("{}\n", Record::NoOthers);
-            for other in others {
-                text += &format!("{}\n", Record::Other(*other));
+        if let Some(store_only) = &self.store_only {
+            text += &format!("{}\n", Record::StoreOnlyCleared);
+            for other in store_only {
+                text += &format!("{}\n", Record::StoreOnly(*other));
             }
         }
-        for path in &self.settled {
-            text += &format!("{}\n", Record::Settled(path.clone()));
+        for path in &self.resolved {
+            text += &format!("{}\n", Record::Resolved(path.clone()));
         }
         text += &self.about_files();
         if let Some(head) = self.head {
@@ -351,7 +353,7 @@ impl Marker {
     }
 
     /// Returns what a sync that was killed has left behind.
-    pub(super) fn left_overs(&self) -> Vec<PathBuf> {
+    pub(super) fn leftovers(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.scratch()).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect()
     }

@@ -12,14 +12,14 @@ use quipu_core::backend::Sequence;
 use quipu_core::model::StoreId;
 use quipu_core::{Engine, Error, ErrorKind};
 
-use super::activity::{Activity, SETTLED_AFTER};
+use super::activity::{Activity, SETTLE_TIME};
 use super::report::Report;
 use super::{LockedSync, Progress};
 
 /// Programs change files in several steps; this long must nothing happen before a sync.
-const QUIET: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 /// But so long after the first change it begins in any case.
-const PATIENCE_MAX: Duration = Duration::from_secs(2);
+const DEBOUNCE_MAX: Duration = Duration::from_secs(2);
 /// How long to wait for the store in one go.
 const STORE_WAIT: Duration = Duration::from_hours(1);
 /// How many changes are looked through for one of the store.
@@ -78,21 +78,21 @@ impl Watch {
         let seen = engine.newest_sequence()?;
         let sender = self.sender.clone();
         thread::spawn(move || follow_store(&engine, store, seen, &sender));
-        let (mut report, mut look_again_after) = sync.run_beside(Some(&activity), progress)?;
-        if let Some(wait) = look_again_after {
+        let (mut report, mut rescan_after) = sync.run_watched(Some(&activity), progress)?;
+        if let Some(wait) = rescan_after {
             // What was written just before is part of the first sync.
-            thread::sleep(wait.min(SETTLED_AFTER * 2));
+            thread::sleep(wait.min(SETTLE_TIME * 2));
             let first = report;
-            (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
+            (report, rescan_after) = sync.run_watched(Some(&activity), progress)?;
             report.start = first.start;
-            report.deeds.splice(0..0, first.deeds);
+            report.actions.splice(0..0, first.actions);
         }
         loop {
             told(&report);
-            if let Next::End = self.next(look_again_after)? {
+            if let Next::End = self.next(rescan_after)? {
                 return Ok(());
             }
-            (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
+            (report, rescan_after) = sync.run_watched(Some(&activity), progress)?;
         }
     }
 
@@ -114,10 +114,10 @@ impl Watch {
                 Wake::Failed(error) => return Err(error),
                 Wake::Stop => return Ok(Next::End),
             }
-            if since.elapsed() > PATIENCE_MAX {
+            if since.elapsed() > DEBOUNCE_MAX {
                 return Ok(Next::Sync);
             }
-            wake = match self.receiver.recv_timeout(QUIET) {
+            wake = match self.receiver.recv_timeout(DEBOUNCE) {
                 Ok(wake) => wake,
                 Err(RecvTimeoutError::Timeout) => return Ok(Next::Sync),
                 Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),

@@ -19,7 +19,7 @@ use quipu_core::settings::Limits;
 use quipu_testkit::{InMemoryBackend, ManualClock};
 use tempfile::TempDir;
 
-use super::super::{Deed, DeedKind, FolderSync, MassDeletion, Report};
+use super::super::{Action, ActionKind, FolderSync, MassDeletion, Report};
 
 thread_local! {
     /// How many files this thread has read.
@@ -355,9 +355,9 @@ fn both_sides_of_a_merge_may_change_again() {
         let report = case.sync();
         // If the store has the merged text and the folder has not, the line that was changed twice
         // looks changed by both. Then the folder wins, but not in silence.
-        let is_conflict = |deed: &Deed| matches!(deed.kind, DeedKind::Conflict { .. });
-        let is_settled = report.deeds.iter().any(is_conflict);
-        let last = if is_settled { "5" } else { "five" };
+        let is_conflict = |action: &Action| matches!(action.kind, ActionKind::Conflict { .. });
+        let is_resolved = report.actions.iter().any(is_conflict);
+        let last = if is_resolved { "5" } else { "five" };
         let expected = &format!("ONE\n2\n3\n4\n{last}\n");
         case.assert_both("/a.md", Some(expected));
         assert!(case.text("/a.md").unwrap().contains("ONE"));
@@ -393,7 +393,7 @@ fn a_second_sync_after_a_kill_has_nothing_to_do() {
         },
         |case| {
             case.sync();
-            assert_eq!(case.sync().deeds, []);
+            assert_eq!(case.sync().actions, []);
         },
     );
 }
@@ -413,7 +413,7 @@ fn only_what_has_changed_is_read() {
     assert_eq!(READS.get(), 0);
     case.write("/7.md", "tex7");
     case.put("/8.md", "changed in the store");
-    assert_eq!(case.sync().deeds.len(), 2);
+    assert_eq!(case.sync().actions.len(), 2);
     assert!(READS.get() < 10, "{}", READS.get());
     case.assert_both("/7.md", Some("tex7"));
     case.assert_both("/8.md", Some("changed in the store"));

@@ -11,11 +11,11 @@ use quipu_core::{Error, ErrorKind};
 use super::FolderSync;
 use super::activity::Activity;
 use super::plan::{self, Plan};
-use super::record::{Agreed, Head, Line};
+use super::record::{Head, Line, SyncedEntry};
 use super::recovery::recovered;
 use super::report::Start;
 use super::rules::Rules;
-use super::scan::{self, FoundFile, Looking, Scan};
+use super::scan::{self, FoundFile, Scan, ScanOptions};
 use super::stamp::FolderTime;
 use super::state::State;
 
@@ -23,45 +23,45 @@ use super::state::State;
 const CHANGES_MAX: usize = 1000;
 
 /// What may have changed on either side.
-pub(super) struct Look<'a> {
+pub(super) struct Snapshot<'a> {
     pub(super) state: Option<State<'a>>,
     pub(super) scan: Scan,
     /// How new the store was before it was read.
     pub(super) head: Head,
     /// What was agreed about what may have changed, by its path.
-    pub(super) before: HashMap<String, Agreed>,
+    pub(super) before: HashMap<String, SyncedEntry>,
     /// The same, with what a killed sync has done.
-    agreed: Vec<Agreed>,
+    synced: Vec<SyncedEntry>,
     memories: Vec<Memory>,
     /// The memories that were looked at, also if they take no part.
     pub(super) considered: HashSet<MemoryId>,
 }
 
-impl Look<'_> {
+impl Snapshot<'_> {
     /// Returns how many files and memories are certainly as they were.
-    pub(super) fn settled_count(&self) -> usize {
-        self.agreed_count() - self.before.len()
+    pub(super) fn unchanged_count(&self) -> usize {
+        self.synced_count() - self.before.len()
     }
 
     /// Returns how many files and memories were in sync before.
-    pub(super) fn agreed_count(&self) -> usize {
+    pub(super) fn synced_count(&self) -> usize {
         self.state.as_ref().map_or(0, |state| state.entries.len())
     }
 
     /// Works out what makes both sides equal.
     pub(super) fn plan(&mut self) -> Plan {
-        let agreed = std::mem::take(&mut self.agreed);
+        let synced = std::mem::take(&mut self.synced);
         let memories = std::mem::take(&mut self.memories);
-        let recovered: HashSet<_> = agreed.iter().map(|entry| entry.path.clone()).collect();
-        let is_agreed = |path: &_| {
+        let recovered: HashSet<_> = synced.iter().map(|entry| entry.path.clone()).collect();
+        let is_synced = |path: &_| {
             let path: &quipu_core::model::MemoryPath = path;
-            let is_settled = |state: &State<'_>| {
+            let is_resolved = |state: &State<'_>| {
                 state.entries.contains_key(path.as_str())
                     && !self.before.contains_key(path.as_str())
             };
-            recovered.contains(path) || self.state.as_ref().is_some_and(is_settled)
+            recovered.contains(path) || self.state.as_ref().is_some_and(is_resolved)
         };
-        plan::plan(agreed, &self.scan, memories, &is_agreed)
+        plan::plan(synced, &self.scan, memories, &is_synced)
     }
 }
 
@@ -129,30 +129,30 @@ impl FolderSync {
     }
 
     /// Looks at both sides.
-    pub(super) fn look<'a>(
+    pub(super) fn snapshot<'a>(
         &self,
         state: Option<State<'a>>,
         (now, activity): (Option<FolderTime>, Option<&Activity>),
-    ) -> Result<Look<'a>, Error> {
-        let looked_at = Instant::now();
+    ) -> Result<Snapshot<'a>, Error> {
+        let scanned_at = Instant::now();
         // Before anything is read: what changes from here on is looked at again the next time.
         let head = self.head()?;
         let rules = Rules::new(&self.folder, &self.names);
         let is_whole = |state: &&State<'_>| state.interrupted.is_none();
-        let looking = Looking {
+        let looking = ScanOptions {
             folder: &self.folder,
             rules: &rules,
             data: &self.data,
             size_bytes_max: self.size_bytes_max(),
             now,
-            activity: activity.map(|activity| (activity, looked_at)),
+            activity: activity.map(|activity| (activity, scanned_at)),
             known: state.as_ref().filter(is_whole).filter(|it| it.head.settings == head.settings),
         };
         let mut scan = scan::scan(&looking)?;
         let changed = state.as_ref().filter(is_whole).map(|state| self.changed_since(state, &head));
         let (lines, changed) = match (&state, changed.transpose()?.flatten()) {
             (None, _) => (Vec::new(), None),
-            (Some(state), Some(changed)) => unsettled(state, &scan, changed),
+            (Some(state), Some(changed)) => maybe_changed(state, &scan, changed),
             (Some(state), None) => (state.entries.values().copied().collect(), None),
         };
         let mut before = Vec::with_capacity(lines.len());
@@ -166,7 +166,7 @@ impl FolderSync {
         let mut memories = self.memories(changed)?;
         let considered = memories.iter().map(|memory| memory.id).collect();
         memories.retain(|memory| !rules.exclude(memory.path.as_str()));
-        let agreed = match state.as_ref().map(|state| (&state.interrupted, &state.head)) {
+        let synced = match state.as_ref().map(|state| (&state.interrupted, &state.head)) {
             Some((Some(interrupted), head)) => {
                 let side = (&self.engine, &self.store);
                 recovered(before.clone(), (interrupted, head), &scan, side)?
@@ -174,7 +174,7 @@ impl FolderSync {
             Some((None, _)) | None => before.clone(),
         };
         let before = before.into_iter().map(|entry| (entry.path.to_string(), entry)).collect();
-        Ok(Look { state, scan, head, before, agreed, memories, considered })
+        Ok(Snapshot { state, scan, head, before, synced, memories, considered })
     }
 
     /// Returns which memories have changed since a state was written; `None` if that is not known,
@@ -237,10 +237,14 @@ impl FolderSync {
     }
 }
 
-type Unsettled<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
+type MaybeChanged<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
 
 /// Returns what must be looked at, and which memories; `None` stands for all of them.
-fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>) -> Unsettled<'a> {
+fn maybe_changed<'a>(
+    state: &State<'a>,
+    scan: &Scan,
+    mut changed: HashSet<MemoryId>,
+) -> MaybeChanged<'a> {
     let changed_texts: HashSet<_> = changed.iter().map(ToString::to_string).collect();
     let lines: Vec<_> = state
         .entries
@@ -252,16 +256,16 @@ fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>)
         .copied()
         .collect();
     changed.extend(lines.iter().filter_map(|line| line.memory().parse::<MemoryId>().ok()));
-    changed.extend(&state.others);
+    changed.extend(&state.store_only);
     if changed.len() > CHANGES_MAX {
         return (state.entries.values().copied().collect(), None);
     }
     (lines, Some(changed))
 }
 
-impl From<&Agreed> for FoundFile {
+impl From<&SyncedEntry> for FoundFile {
     /// Returns the file of an entry that has not changed.
-    fn from(entry: &Agreed) -> Self {
+    fn from(entry: &SyncedEntry) -> Self {
         Self {
             hash: entry.folder_hash,
             size_bytes: entry.stamp.map_or(0, super::stamp::Stamp::size_bytes),
