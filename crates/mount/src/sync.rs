@@ -1,9 +1,13 @@
-//! Folder sync: a plain folder and a store, kept equal in both directions.
+//! Two-way sync between a plain folder and a store.
 //!
-//! [`snapshot`] finds what may have changed on both sides since the last sync, which [`state`] knows;
-//! [`plan`] works out what to do, [`apply`] does it, and [`recovery`] finds out what a killed sync
-//! has done. Nothing is deleted because a folder, a disk or the state is not there, and a text that
-//! leaves the folder is in the store's history.
+//! A sync is a three-way comparison. [`state`] keeps the common ancestor, what both sides held when
+//! they were last equal. [`snapshot`] reads what may have changed on either side since, [`plan`]
+//! decides what to do about it without touching anything, and [`apply`] does it. [`recovery`] works
+//! out what a killed sync had already done.
+//!
+//! Only what the ancestor lists can be deleted, and the ancestor lives in the folder itself. So a
+//! missing folder, an unmounted disk or a lost state never looks like a deletion. Text that is
+//! replaced or removed in the folder is in the store's history.
 
 mod activity;
 mod apply;
@@ -48,39 +52,40 @@ use record::Head;
 use snapshot::Snapshot;
 use state::{Marker, State, StateChange, StateFiles};
 
-/// What is being tried again at most so often, when things change all the time.
+/// How many times a sync replans while files keep changing under it.
 const ROUNDS_MAX: usize = 5;
 
-/// So many deletions need no question, if something is left.
+/// How many deletions are carried out without `--allow-mass-deletion`, unless nothing would be
+/// left.
 const DELETIONS_UNCONFIRMED_MAX: usize = 10;
 
-/// What to do if a sync would delete most of what is there.
+/// What to do if a sync would delete most of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MassDeletion {
-    /// Change nothing and say so.
+    /// Fail without changing anything.
     #[default]
     Refuse,
-    /// Delete it.
+    /// Carry out the deletions.
     Allow,
 }
 
-/// Is told how far a sync has come.
+/// Receives the progress of a sync.
 pub trait Progress: Sync {
-    /// So many things are to be done.
+    /// Starts a round of `count` steps.
     fn begin(&self, count: usize);
 
-    /// One of them is done.
+    /// Counts one step as done.
     fn advance(&self);
 }
 
-/// Nobody wants to know.
+/// Ignores the progress.
 impl Progress for () {
     fn begin(&self, _: usize) {}
 
     fn advance(&self) {}
 }
 
-/// A folder and the store that it is kept equal to.
+/// A folder and the store it is synced with.
 #[derive(Debug)]
 pub struct FolderSync {
     engine: Engine,
@@ -93,18 +98,19 @@ pub struct FolderSync {
     actor: Mutex<Option<Actor>>,
 }
 
-/// A folder that no other sync may touch.
+/// A folder that is locked against other syncs.
 #[derive(Debug)]
 pub struct LockedSync<'a> {
     sync: &'a FolderSync,
     marker: Marker,
     files: Folder,
-    /// Whether the folder has had a state since it was locked.
+    /// Whether the folder had a state at any time since it was locked. If that state disappears,
+    /// the folder was unmounted or wiped, and a sync must not begin with a new one.
     has_had_state: AtomicBool,
 }
 
 impl FolderSync {
-    /// Names a folder, which must exist, and a store.
+    /// Pairs a folder, which must exist, with a store.
     pub fn new(
         engine: Engine,
         store: StoreId,
@@ -123,7 +129,7 @@ impl FolderSync {
         Ok(Self { engine, store, folder, title, mass_deletion, data, names, actor })
     }
 
-    /// Leaves the engine's own data directory out, wherever in the folder it is.
+    /// Excludes the engine's own data directory, wherever in the folder it is.
     pub fn without(mut self, data: DataDirectory) -> Result<Self, Error> {
         if data.is(&self.folder) {
             return Err(Error::invalid("the folder is Quipu's data directory")
@@ -133,14 +139,14 @@ impl FolderSync {
         Ok(self)
     }
 
-    /// Leaves files out by other rules than the usual ones.
+    /// Replaces the default rules for scratch files.
     #[must_use]
     pub fn with_names(mut self, names: NameRules) -> Self {
         self.names = names;
         self
     }
 
-    /// Tells what a sync would do, and changes nothing.
+    /// Returns what a sync would do, without changing anything.
     pub fn preview(&self) -> Result<Report, Error> {
         let files = StateFiles::read(&self.folder)?;
         let state = files.state();
@@ -158,7 +164,7 @@ impl FolderSync {
         Ok(report)
     }
 
-    /// Keeps other syncs out of the folder.
+    /// Locks the folder against other syncs.
     pub fn lock(&self) -> Result<LockedSync<'_>, Error> {
         if let Some(store) = state::store_of(&self.folder) {
             self.require_store(store)?;
@@ -170,18 +176,19 @@ impl FolderSync {
         Ok(LockedSync { sync: self, marker, files, has_had_state })
     }
 
-    /// Removes what a killed sync has left behind, unless it may be the only copy of a text.
+    /// Removes scratch files of a killed sync, except those that may be the only copy of a text.
     fn tidy(&self, marker: &Marker) -> Result<(), Error> {
         let leftovers = marker.leftovers();
         if leftovers.is_empty() {
             return Ok(());
         }
-        // What was agreed may be gone from the folder by now, so only the store counts.
+        // A hash in the state proves nothing: the file it describes may be gone by now, and this
+        // one may be what is left of it. Only the store counts.
         let held: HashSet<_> = self.all_memories()?.iter().map(|memory| memory.hash).collect();
         for leftover in leftovers {
             let found = scan::read(&leftover, self.size_bytes_max(), None);
             if found.is_ok_and(|(found, _)| found.size_bytes == 0 || held.contains(&found.hash)) {
-                // What cannot be removed is in nobody's way.
+                // A file that cannot be removed does no harm here.
                 std::fs::remove_file(leftover).unwrap_or_default();
             }
         }
@@ -203,8 +210,8 @@ impl LockedSync<'_> {
         self.run_watched(None, progress).map(|(report, _)| report)
     }
 
-    /// Makes both sides equal, except for files that somebody is writing just now; also returns
-    /// when to look at those again.
+    /// Makes both sides equal, except for files that are being written. Also returns when to look
+    /// at those again.
     fn run_watched(
         &self,
         activity: Option<&Mutex<Activity>>,
@@ -214,7 +221,7 @@ impl LockedSync<'_> {
         let mut rescan_after = None;
         for round in 1..=ROUNDS_MAX {
             let mut files = StateFiles::read(&self.sync.folder)?;
-            if self.has_had_state.load(Ordering::SeqCst) && !files.has_snapshot() {
+            if self.has_had_state.load(Ordering::SeqCst) && !files.has_checkpoint() {
                 return Err(gone());
             }
             let mut state = files.state();
@@ -242,7 +249,8 @@ impl LockedSync<'_> {
             let opens = |state: &&mut State<'_>| is_working || state.interrupted.is_some();
             if let Some(state) = snapshot.state.as_mut().filter(opens) {
                 self.marker.continue_journal(state)?;
-                // From here on the journal is open, and what is kept must close it.
+                // From here on the journal is open, so the state must be written to close it, even
+                // if nothing else changes.
                 state.interrupted.get_or_insert_default();
             }
             let applied =
@@ -264,17 +272,18 @@ impl LockedSync<'_> {
         Ok((report, rescan_after))
     }
 
-    /// Begins a state in which nothing is agreed.
+    /// Writes an empty state.
     fn begin(&self, before: &StateFiles) -> Result<StateFiles, Error> {
-        // Nothing was ever taken into account, so every memory is looked at.
+        // Sequence 0 makes the next snapshot read every memory.
         let head = Head { sequence: Sequence(0), ..self.sync.head()? };
         self.marker.begin(before, head)?;
         StateFiles::read(&self.sync.folder)
     }
 
-    /// Notes what both sides have in common now.
+    /// Writes what both sides have in common now.
     fn keep(&self, snapshot: &Snapshot<'_>, change: &StateChange) -> Result<(), Error> {
-        // What the state says to be in the folder must be there, whatever happens to the power.
+        // The folder first: after a power loss, a file that the state lists but that never reached
+        // the disk would look deleted.
         self.files.sync().map_err(|error| folder_error("the folder cannot be written", error))?;
         let Some(state) = &snapshot.state else { return Ok(()) };
         if state.interrupted.is_none() {
@@ -306,7 +315,7 @@ fn change(snapshot: &Snapshot<'_>, applied: &Applied) -> StateChange {
     change
 }
 
-/// Returns what takes no part, each path once.
+/// Returns what is left out, each path once.
 fn left_out(snapshot: &Snapshot<'_>, plan: &Plan) -> Vec<LeftOut> {
     let mut left_out: Vec<_> = snapshot.scan.left_out.iter().map(|(it, _)| it.clone()).collect();
     let known: HashSet<_> = left_out.iter().map(|it| it.path.clone()).collect();
@@ -336,7 +345,7 @@ impl FolderSync {
             [(from_store, "the folder", "store"), (from_folder, "the store", "folder")]
         {
             let is_most = deletions > DELETIONS_UNCONFIRMED_MAX && deletions * 2 > synced_count;
-            // If nothing else is to be done, one side is empty.
+            // Nothing but deletions and nothing unchanged: one side is empty.
             let is_all = deletions > 0
                 && deletions == plan.steps.len()
                 && plan.frozen.is_empty()
@@ -376,7 +385,8 @@ impl Report {
         self.failed.sort();
     }
 
-    /// Finds out what earlier syncs said already, and what the state must know of what this one says.
+    /// Marks what earlier syncs have reported already, and adds what this one reports first to the
+    /// state.
     fn mark_repeated(&mut self, snapshot: &Snapshot<'_>, change: &mut StateChange) {
         let Some(state) = &snapshot.state else { return };
         let fingerprint: HashMap<_, _> = snapshot
@@ -410,7 +420,8 @@ impl Report {
         let over = state.failed.iter().filter(|failed| !is_failing(failed)).map(|it| &it.path);
         let gone = state.left_out.keys().filter(|path| !paths.contains(path));
         change.resolved = over.chain(gone).cloned().collect();
-        // What is settled in one way may go on in the other.
+        // A path is resolved as a whole, so a failure that persists on a path that is no longer
+        // left out must be recorded again.
         let is_resolved = |path: &String| change.resolved.contains(path);
         let again =
             self.failed.iter().filter(|it| is_resolved(&it.path) && state.failed.contains(it));

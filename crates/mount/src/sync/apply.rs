@@ -1,8 +1,13 @@
-//! Carrying out a plan.
+//! Carries out a plan.
 //!
-//! The store is changed first, then the folder, and only then is the agreement noted. Every change
-//! holds only if the thing is still what the plan was made from; otherwise the step is planned again.
-//! What is about to be done is in the journal before it is done, for the case of a kill.
+//! The order is store, folder, state. The store comes first because it keeps versions: whatever
+//! happens afterwards, the text is in the history. The state comes last because an entry in it is
+//! the license to delete; writing it earlier would turn a step that never happened into a deletion.
+//!
+//! Every change is a compare-and-swap against what the plan was made from. If the file or the
+//! memory has changed in the meantime, the step is dropped and planned again. Intents are journaled
+//! before they are carried out, so that [`recovery`](super::recovery) can tell after a kill which
+//! of them took effect.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +18,11 @@ use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{
     Access, Actor, Content, Instructions, Memory, MemoryId, MemoryPath, Store, VersionId, View,
 };
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::{Engine, Error};
 use tempfile::TempPath;
 
 use super::Progress;
+use super::failure::StepError;
 use super::files::{Folder, Obstacle};
 use super::kill::kill_point;
 use super::plan::{Join, Place, Plan, Step, Task, TextFrom};
@@ -25,91 +31,45 @@ use super::report::{Action, ActionKind, LeftOut, Side};
 use super::stamp::Identity;
 use super::state::{Durability, Marker};
 
-/// So many writers commit together; more of them only queue.
+/// How many threads apply steps. Their writes share group commits; more threads would only queue.
 const THREADS_COUNT: usize = 16;
 
-/// Changes store and folder.
+/// Applies the steps of a plan to store and folder.
 #[derive(Debug)]
 pub(super) struct Applier<'a> {
     engine: &'a Engine,
     store: &'a Store,
     folder: &'a Folder,
-    /// Where the journal is; `None` if nothing is to be changed.
+    /// Where the journal is; `None` for a preview.
     marker: Option<&'a Marker>,
-    /// What to call the session, and the session itself once it has something to do.
+    /// The title of the session, and the session once it has begun.
     title: &'a str,
     actor: &'a Mutex<Option<Actor>>,
 }
 
-/// What became of a plan.
+/// The outcome of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
     pub(super) synced: Vec<SyncedEntry>,
     pub(super) actions: Vec<Action>,
-    /// The memories that were deleted.
+    /// Memories that were deleted.
     pub(super) deleted: HashSet<MemoryId>,
     pub(super) failed: Vec<LeftOut>,
-    /// What changed while it was looked at.
+    /// Steps to plan again, because something changed in the meantime.
     pub(super) retry: Vec<LeftOut>,
 }
 
-/// Why a step was not done.
-#[derive(Debug)]
-pub(super) enum StepError {
-    /// Something changed in the meantime; look again.
-    Retry(String),
-    /// A rule or the folder is against it.
-    Failed(String),
-    /// Nothing works any more.
-    Fatal(Error),
-}
-
-impl From<Error> for StepError {
-    fn from(error: Error) -> Self {
-        match error.kind() {
-            ErrorKind::NotFound
-            | ErrorKind::PathConflict { .. }
-            | ErrorKind::PreconditionFailed => Self::Retry(error.message().to_owned()),
-            ErrorKind::InvalidInput
-            | ErrorKind::ContentTooLarge
-            | ErrorKind::LimitReached
-            | ErrorKind::SecretRefused => Self::Failed(error.message().to_owned()),
-            ErrorKind::Ambiguous
-            | ErrorKind::StoreArchived
-            | ErrorKind::HeadNotRedactable
-            | ErrorKind::AccessDenied
-            | ErrorKind::EraseIncomplete
-            | ErrorKind::StorageFull
-            | ErrorKind::StorageBusy
-            | ErrorKind::StorageUnavailable
-            | ErrorKind::StorageUnusable => Self::Fatal(error),
-        }
-    }
-}
-
-impl From<Obstacle> for StepError {
-    fn from(obstacle: Obstacle) -> Self {
-        match obstacle {
-            Obstacle::Changed => Self::Retry("it changed while it was synced".to_owned()),
-            Obstacle::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                Self::Fatal(super::failure::folder_error("the folder's disk is full", error))
-            }
-            Obstacle::Io(error) => Self::Failed(error.kind().to_string()),
-            Obstacle::Journal(error) => Self::Fatal(error),
-        }
-    }
-}
-
-/// What a step left behind.
+/// The outcome of a step.
 #[derive(Debug, Default)]
 struct StepResult {
     synced: Option<SyncedEntry>,
     actions: Vec<ActionKind>,
-    /// A file that can only be written when all others have left their places.
+    /// A moved file that is still to be written. Two files may swap names, so every moved file
+    /// leaves its old place before any is written to its new one.
     file: Option<MovedFile>,
 }
 
-/// A file between its old place and its new one.
+/// A file between its old path and its new one.
 #[derive(Debug)]
 struct MovedFile {
     text: Content,
@@ -127,7 +87,8 @@ impl<'a> Applier<'a> {
         Self { engine, store, folder, marker, title: session.0, actor: session.1 }
     }
 
-    /// Does what the plan says: deletions first, then moves, then the rest.
+    /// Carries out a plan: deletions first, then moves, then the rest, so that paths are free
+    /// before something else takes them.
     pub(super) fn apply(&self, plan: Plan, progress: &dyn Progress) -> Result<Applied, Error> {
         self.announce(&plan)?;
         let mut applied = Applied { synced: plan.frozen, ..Applied::default() };
@@ -160,7 +121,8 @@ impl<'a> Applier<'a> {
         Ok(applied)
     }
 
-    /// Writes down what is about to be done, so that the next sync knows it if this one is killed.
+    /// Journals the intents of a plan, durably and all at once: one sync to disk instead of one for
+    /// each step.
     fn announce(&self, plan: &Plan) -> Result<(), Error> {
         let intents: Vec<_> = plan.steps.iter().filter_map(Step::intent).collect();
         if intents.is_empty() {
@@ -184,7 +146,8 @@ impl<'a> Applier<'a> {
         self.marker.map_or(Ok(()), |marker| marker.append(records, durability))
     }
 
-    /// Writes down which file is about to be put in a place.
+    /// Journals the identity of a file before it appears at its path. It need not survive a power
+    /// loss, since then the file itself may be gone, too.
     fn announce_file(&self, path: &MemoryPath, identity: Option<Identity>) -> Result<(), Obstacle> {
         let Some(identity) = identity else { return Ok(()) };
         let record = format!("{}\n", Record::Written(identity, path.clone()));
@@ -297,7 +260,8 @@ impl<'a> Applier<'a> {
             Ok(place) => place,
             Err(error) => {
                 if text.hash() != before.store_hash {
-                    // The store took a credential out, so this may be the only copy of the text.
+                    // The store has redacted a credential, so this may be the only copy of the
+                    // text.
                     aside.keep().map_err(|error| Obstacle::Io(error.error))?;
                 }
                 return Err(error);
@@ -313,7 +277,7 @@ impl<'a> Applier<'a> {
         Ok(StepResult { synced: Some(synced), actions: done.actions, file: None })
     }
 
-    /// Returns the text that both sides should have, unless each keeps its own, and what that means.
+    /// Returns the text for both sides, unless each keeps its own, and the action to report.
     pub(super) fn decided(
         &self,
         join: &Join,
@@ -339,7 +303,7 @@ impl<'a> Applier<'a> {
         ours: Content,
     ) -> Result<(Content, ActionKind), StepError> {
         let theirs = self.text_of(memory)?;
-        // What was pruned or redacted cannot help to merge.
+        // The base may have been pruned or redacted. Without it, different texts are a conflict.
         let base = base.map(|id| self.engine.version(self.store.id, id, View::Full));
         let base = base.and_then(Result::ok).and_then(|version| version.content);
         let base = base.as_ref().map_or("", Content::as_str);
@@ -352,7 +316,7 @@ impl<'a> Applier<'a> {
         Ok((ours, ActionKind::Conflict { version: memory.version }))
     }
 
-    /// Returns the text of a memory that has not changed.
+    /// Returns the text of a memory, provided that it has not changed since it was planned.
     fn text_of(&self, memory: &Memory) -> Result<Content, StepError> {
         let now = self.engine.memory(self.store.id, memory.id, View::Full)?;
         match now.content {
@@ -361,10 +325,11 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Returns the file that has just been written.
+    /// Returns the place of a file that was just written.
     fn placed(&self, path: &MemoryPath, text: &Content) -> Result<Place, StepError> {
         let mut file = self.folder.found(path)?;
-        // If somebody has been quick, the change is seen as one the next time.
+        // Somebody has edited it already. Recording the hash that was written, without a
+        // fingerprint, makes the next sync see the edit as one.
         if file.hash != text.hash() {
             file.hash = text.hash();
             file.identity = None;
@@ -373,7 +338,7 @@ impl<'a> Applier<'a> {
         Ok(Place { path: path.clone(), file })
     }
 
-    /// Returns the session of this sync, which begins with its first change of the store.
+    /// Returns the session of this sync, which is created with the first change of the store.
     fn actor(&self) -> Result<Actor, StepError> {
         let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(actor) = &*actor {
@@ -396,7 +361,7 @@ impl<'a> Applier<'a> {
 }
 
 impl Applied {
-    /// Takes the results in and returns those that have a file to write.
+    /// Collects results and returns those with a moved file still to be written.
     fn collect(
         &mut self,
         results: Vec<(Step, Result<StepResult, StepError>)>,
@@ -414,7 +379,7 @@ impl Applied {
                 }
                 Err(error) => {
                     self.note_error(&step, error)?;
-                    // What was agreed before still is what both sides have in common.
+                    // The common ancestor of both sides is still what it was.
                     self.synced.extend(step.synced);
                 }
             }
@@ -439,7 +404,7 @@ impl Applied {
 }
 
 impl Step {
-    /// Returns the path that the step leads to.
+    /// Returns the path at which the step ends.
     fn path(&self) -> &MemoryPath {
         match &self.task {
             Task::DeleteMemory(memory) | Task::CreateFile(memory) => &memory.path,
@@ -465,7 +430,7 @@ fn synced_entry(memory: &Memory, place: &Place) -> SyncedEntry {
     }
 }
 
-/// Does the work for every item, in several threads; after a fatal error no more are begun.
+/// Runs `work` for every item on several threads; after a fatal error no further item is begun.
 fn in_parallel<T: Send>(
     items: Vec<T>,
     work: impl Fn(T) -> (Step, Result<StepResult, StepError>) + Sync,

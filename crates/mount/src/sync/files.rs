@@ -1,7 +1,10 @@
-//! Changes in the folder that lose nothing.
+//! Changes to the folder that never lose an edit.
 //!
-//! A file appears complete or not at all, and what is replaced or removed is looked at after it is
-//! out of the way: if somebody has changed it in the meantime, it is put back.
+//! Files are written under a scratch name, synced and renamed, so they appear complete or not at
+//! all. Checking a file's hash and then replacing it would leave a window in which an editor saves.
+//! So the old file is first moved aside atomically (`RENAME_EXCHANGE` where it exists) and
+//! inspected afterwards, when no path leads to it. If it is not what the plan expected, it is put
+//! back.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,25 +21,25 @@ use super::scan::{self, FoundFile, Spellings, Unfit};
 use super::stamp::Identity;
 use super::state::sync_directory;
 
-/// The folder, as the sync changes it.
+/// The folder, for writing.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
     scratch: PathBuf,
     size_bytes_max: u64,
-    /// How names are spelled in the folder, where that is not how their paths spell them.
+    /// The names on disk that differ from those in memory paths (decomposed Unicode).
     spellings: Mutex<Spellings>,
-    /// Directories whose entries have changed since they were last brought to the disk.
+    /// Directories with changed entries that are not synced to disk yet.
     unsynced: Mutex<BTreeSet<PathBuf>>,
 }
 
-/// Is told which file is about to be put in its place.
+/// Is called with the identity of a file before the file appears at its path.
 pub(super) type Announce<'a> = dyn Fn(Option<Identity>) -> Result<(), Obstacle> + 'a;
 
-/// Why a change of the folder was not made.
+/// Why the folder was not changed.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// The file is not what it was when the folder was read.
+    /// The file has changed since the folder was scanned.
     Changed,
     Io(io::Error),
     /// The journal cannot be written.
@@ -55,7 +58,7 @@ impl Folder {
         Self { root: root.to_owned(), scratch, size_bytes_max, spellings, unsynced }
     }
 
-    /// Learns how names are spelled in the folder.
+    /// Sets the names that the last scan found.
     pub(super) fn spell(&self, spellings: Spellings) {
         *self.spellings.lock().unwrap_or_else(PoisonError::into_inner) = spellings;
     }
@@ -73,7 +76,7 @@ impl Folder {
         place
     }
 
-    /// Reads a file that has this hash.
+    /// Reads a file, which must have this hash.
     pub(super) fn read(&self, path: &MemoryPath, hash: ContentHash) -> Result<Content, Obstacle> {
         let (found, content) = self.inspect(&self.place(path))?;
         if found.hash == hash { Ok(content) } else { Err(Obstacle::Changed) }
@@ -91,9 +94,9 @@ impl Folder {
         })
     }
 
-    /// Makes a file where none is; one with the same text is as good.
+    /// Creates a file where none exists, or where one has the same text.
     ///
-    /// Which file it will be is told to `announce` before it appears.
+    /// `announce` is called before the file appears.
     pub(super) fn create(
         &self,
         path: &MemoryPath,
@@ -123,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// Replaces the text of a file that has this hash.
+    /// Replaces a file, which must have this hash.
     pub(super) fn replace(
         &self,
         path: &MemoryPath,
@@ -140,14 +143,15 @@ impl Folder {
         match exchange(&new, &place) {
             Ok(()) => {
                 kill_point("after a file was replaced");
-                // Now the scratch file is the old one, which may have changed until this moment.
+                // The scratch name now holds the old file, with every edit that was saved up to the
+                // exchange.
                 if self.inspect(&new).is_ok_and(|(found, _)| found.hash == hash) {
                     self.note(&place);
                     return Ok(());
                 }
                 exchange(&new, &place)?;
                 if !self.inspect(&new).is_ok_and(|(found, _)| found.hash == text.hash()) {
-                    // In between another edit was saved, so now there are two of them.
+                    // Another edit was saved between the two exchanges. Keep both.
                     put_back(new, &place)?;
                 }
                 Err(Obstacle::Changed)
@@ -162,9 +166,10 @@ impl Folder {
         }
     }
 
-    /// Takes a file that has this hash out of the folder; directories that it leaves empty go, too.
+    /// Moves a file, which must have this hash, out of the folder, and removes directories that are
+    /// empty then.
     ///
-    /// The file itself goes when what is returned is dropped.
+    /// The file is deleted when the returned path is dropped.
     pub(super) fn remove(
         &self,
         path: &MemoryPath,
@@ -187,7 +192,7 @@ impl Folder {
         Ok(aside)
     }
 
-    /// Writes a complete file that has no name in the folder yet.
+    /// Writes a complete file to the scratch directory.
     fn complete(&self, text: &Content) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         make_ordinary(&mut builder);
@@ -218,7 +223,7 @@ impl Folder {
         }
     }
 
-    /// Notes that the entry of a file in its directory has changed.
+    /// Remembers to sync the directory of a file.
     fn note(&self, place: &Path) {
         if let Some(parent) = place.parent() {
             let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,12 +231,12 @@ impl Folder {
         }
     }
 
-    /// Brings every change of names to the disk.
+    /// Syncs all changed directories to disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
         for directory in std::mem::take(&mut *unsynced) {
             match sync_directory(&directory) {
-                // A directory that is gone needs no care.
+                // A removed directory needs no sync.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Ok(()) | Err(_) => {}
             }
@@ -240,7 +245,8 @@ impl Folder {
     }
 }
 
-/// Asks for the permissions that any program asks for; the user's mask takes away what it should.
+/// Requests mode 0666 like any other program, so that the umask decides; `tempfile` would make it
+/// 0600.
 #[cfg(unix)]
 fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -250,7 +256,7 @@ fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
 #[cfg(not(unix))]
 fn make_ordinary(_: &mut tempfile::Builder<'_, '_>) {}
 
-/// Gives a file the permissions and, as far as that is allowed, the owner of another one.
+/// Copies the permissions and, if allowed, the owner of another file.
 fn make_alike(new: &File, old: &Path) -> io::Result<()> {
     let metadata = fs::metadata(old)?;
     #[cfg(unix)]
@@ -261,7 +267,7 @@ fn make_alike(new: &File, old: &Path) -> io::Result<()> {
     new.set_permissions(metadata.permissions())
 }
 
-/// Puts a file back to where it was, unless another one is there already: then both are kept.
+/// Puts a file back in its place. If another one is there already, both are kept.
 fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
     let Err(error) = aside.persist_noclobber(place) else { return Ok(()) };
     let name = place.file_name().unwrap_or_default().to_string_lossy();
@@ -272,7 +278,7 @@ fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
             Ok(()) => break,
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => aside = error.path,
             Err(error) => {
-                // The text stays in the scratch directory rather than nowhere.
+                // Better in the scratch directory than nowhere.
                 error.path.keep().map_err(|error| error.error)?;
                 return Err(error.error);
             }
@@ -281,15 +287,15 @@ fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory that holds nothing but directories that hold nothing.
+/// Removes a directory tree without files.
 ///
-/// Stores have no empty directories, so where a memory belongs one is only in the way.
+/// Stores have no empty directories, so one at the path of a memory is merely in the way.
 fn remove_empty_directories(place: &Path) {
     let is_directory = place.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     if is_directory {
         let inside = fs::read_dir(place).into_iter().flatten().flatten();
         inside.for_each(|entry| remove_empty_directories(&entry.path()));
-        // A directory that is not empty stays.
+        // Fails if the directory is not empty, as it should.
         fs::remove_dir(place).unwrap_or_default();
     }
 }
@@ -305,12 +311,12 @@ fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Tells whether a file system cannot exchange two files.
+/// Returns whether the file system cannot exchange two files.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
-/// Tells whether Windows reserves one of the names in a path, or a character in it.
+/// Returns whether Windows reserves a name or a character in a path.
 fn is_reserved_on_windows(path: &MemoryPath) -> bool {
     path.as_str().split('/').skip(1).any(|name| {
         let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
@@ -423,7 +429,7 @@ mod tests {
                     (&content("from the store"), &quietly),
                 ));
             });
-            // The editor's last word counts, whoever came first.
+            // The edit must survive, whichever came first.
             assert_eq!(fixture.text(), "edited");
         }
         fixture.assert_tidy();

@@ -1,7 +1,14 @@
-//! What to do, worked out from what both sides hold and what they last agreed on.
+//! The plan: a three-way comparison of folder, store and their common ancestor.
 //!
-//! A pure function: it reads nothing and changes nothing. Every step can be repeated, and whatever
-//! part of a plan was carried out, the next plan leads to the same end.
+//! Planning is pure: it reads and changes nothing, so it can be tested alone and a dry run shows
+//! exactly what a sync would do. Steps are idempotent: whatever part of a plan was carried out, the
+//! next plan leads to the same end.
+//!
+//! Without the ancestor a two-way comparison could not tell "new here" from "deleted there".
+//! Matching goes from certain to likely: memories by id, files by path, then by inode (a rename),
+//! then by content (a rename by copy and delete). Only what is unmatched after all of that counts
+//! as deleted or new. When in doubt, nothing is deleted: an entry whose file cannot be seen is
+//! frozen, and a change beats a deletion.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,17 +18,18 @@ use super::record::{Intent, IntentKind, SyncedEntry};
 use super::scan::{FoundFile, Scan};
 use super::stamp::Identity;
 
-/// What to do, and what stays as it is.
+/// The steps of a sync, and what it leaves alone.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    /// Agreements about things that nobody can look at now.
+    /// Entries whose file cannot be seen now. They stay in the state as they are: neither deleted
+    /// nor in sync.
     pub(super) frozen: Vec<SyncedEntry>,
-    /// Memories that have no place in the folder, because of what is there.
+    /// Memories that cannot be written because something else is at their path.
     pub(super) obstructed: Vec<MemoryPath>,
 }
 
-/// One thing to do, and what was agreed about it before.
+/// A task, and the entry of the state that it is about.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) synced: Option<SyncedEntry>,
@@ -30,26 +38,26 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) enum Task {
-    /// The file is gone and the memory is what it was.
+    /// The file is gone and the memory has not changed.
     DeleteMemory(Memory),
-    /// The memory is gone and the file is what it was.
+    /// The memory is gone and the file has not changed.
     DeleteFile(Place),
-    /// There is only a file.
+    /// Only the file exists.
     CreateMemory(Place),
-    /// There is only a memory.
+    /// Only the memory exists.
     CreateFile(Memory),
-    /// There are both.
+    /// Both exist.
     Join(Join),
 }
 
-/// A file and where it is.
+/// A file and its path.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) path: MemoryPath,
     pub(super) file: FoundFile,
 }
 
-/// A memory and a file that are to be one.
+/// A memory and a file to be made equal.
 #[derive(Debug)]
 pub(super) struct Join {
     pub(super) memory: Memory,
@@ -59,19 +67,19 @@ pub(super) struct Join {
     pub(super) text: TextFrom,
 }
 
-/// Where the text of both sides comes from.
+/// The source of the text for both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextFrom {
-    /// Each side keeps what it has.
+    /// Each side keeps its own.
     Same,
     Folder,
     Store,
-    /// From both; this version is what they have in common.
+    /// A merge; the version is the common ancestor.
     Merge(Option<VersionId>),
 }
 
 impl Step {
-    /// Returns the step as the journal keeps it; `None` if it changes nothing.
+    /// Returns the record for the journal; `None` if the step changes nothing.
     pub(super) fn intent(&self) -> Option<Intent> {
         let memory_of = |memory: &Memory| (memory.id, memory.version, memory.hash);
         let synced = self.synced.as_ref();
@@ -117,9 +125,10 @@ impl Join {
     }
 }
 
-/// Works out what makes both sides equal.
+/// Returns the steps that make both sides equal.
 ///
-/// It is given only what may have changed; `is_agreed` knows the paths of everything else, too.
+/// Entries, files and memories are only those that may have changed; `is_synced` knows the paths of
+/// all entries.
 pub(super) fn plan(
     synced: Vec<SyncedEntry>,
     scan: &Scan,
@@ -139,7 +148,8 @@ pub(super) fn plan(
     let unmatched = planner.memories.values().map(|memory| (memory.path.clone(), memory.id));
     let unmatched = unmatched.collect();
     for entry in matched {
-        // What is missing may be what somebody is writing under another name.
+        // A file that is still being written is not in the scan. It may be this one under a new
+        // name, and deleting the memory now would turn a rename into a deletion and a creation.
         if entry.place.is_none() && scan.hides_renames() {
             planner.plan.frozen.push(entry.synced);
             continue;
@@ -153,16 +163,16 @@ pub(super) fn plan(
 struct Planner<'a> {
     scan: &'a Scan,
     is_synced: &'a dyn Fn(&MemoryPath) -> bool,
-    /// Where memories live.
+    /// The paths of all memories.
     occupied: HashSet<MemoryPath>,
-    /// Files that belong to nothing yet.
+    /// Files that are not matched yet.
     files: BTreeMap<MemoryPath, FoundFile>,
-    /// Memories that belong to nothing yet.
+    /// Memories that are not matched yet.
     memories: HashMap<MemoryId, Memory>,
     plan: Plan,
 }
 
-/// An agreement with what is left of it on both sides.
+/// An entry with its memory and its file, as far as they still exist.
 struct Matched {
     synced: SyncedEntry,
     memory: Option<Memory>,
@@ -170,7 +180,7 @@ struct Matched {
 }
 
 impl Planner<'_> {
-    /// Finds the memory of every agreement by its id, and its file by its path.
+    /// Finds the memory of each entry by id, and its file by path.
     fn match_files(&mut self, synced: Vec<SyncedEntry>) -> Vec<Matched> {
         let mut matched = Vec::new();
         for synced in synced {
@@ -194,7 +204,8 @@ impl Planner<'_> {
         let there = new_path.and_then(|path| self.files.get(path).copied());
         let home_is_same = home.is_none_or(|file| file.hash == synced.folder_hash);
         if let (Some(path), Some(file), true) = (new_path, there, home_is_same) {
-            // The file has followed the memory, or half of the way: the old one is a left-over.
+            // The file was moved after the memory already, wholly or by half: one that is still at
+            // the old path is left over from a killed sync.
             self.files.remove(path);
             if let Some(file) = self.files.remove(&synced.path) {
                 let place = Place { path: synced.path.clone(), file };
@@ -206,7 +217,8 @@ impl Planner<'_> {
         Some(Place { path: synced.path.clone(), file })
     }
 
-    /// Looks for files that are gone under another name.
+    /// Looks for missing files under other names, by inode first. Two files may have equal texts,
+    /// but only one is the same inode.
     fn match_renames(&mut self, matched: &mut [Matched]) {
         let is_free = |(path, _): &(&MemoryPath, &FoundFile)| !self.occupied.contains(*path);
         let free: Vec<_> = self.files.iter().filter(is_free).collect();
@@ -237,7 +249,7 @@ impl Planner<'_> {
         Some(Place { path: path.clone(), file })
     }
 
-    /// Decides about an agreement, knowing where memories are that were never in sync.
+    /// Plans a step for an entry. `unmatched` has the memories that were never in sync.
     fn decide(&mut self, matched: Matched, unmatched: &HashMap<MemoryPath, MemoryId>) {
         let Matched { synced, memory, place } = matched;
         match (memory, place) {
@@ -263,7 +275,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Decides about a file whose memory is gone; another one may have taken its path.
+    /// Plans a step for a file whose memory is gone. Another memory may have taken its path.
     fn without_memory(&mut self, synced: SyncedEntry, place: Place, successor: Option<Memory>) {
         let is_same = place.file.hash == synced.folder_hash;
         if let Some(successor) = successor {
@@ -283,7 +295,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Decides about files and memories that were never in sync.
+    /// Plans steps for files and memories that were never in sync.
     fn join_unmatched(&mut self) {
         let mut memories: Vec<_> = self.memories.drain().map(|(_, memory)| memory).collect();
         memories.sort_by(|left, right| left.path.cmp(&right.path));

@@ -1,13 +1,14 @@
-//! What carrying out a plan would do.
+//! Previews of a plan, for dry runs.
 
 use quipu_core::Error;
 
-use super::apply::{Applied, Applier, StepError};
+use super::apply::{Applied, Applier};
+use super::failure::StepError;
 use super::plan::{Plan, Step, Task};
 use super::report::{ActionKind, Side};
 
 impl Applier<'_> {
-    /// Returns what a plan would do.
+    /// Returns the outcome of a plan without carrying it out.
     pub(super) fn preview(&self, plan: &Plan) -> Result<Applied, Error> {
         let mut applied = Applied::default();
         for step in &plan.steps {

@@ -1,8 +1,9 @@
-//! Which paths take no part in a sync: hidden ones, scratch files, and those that `.gitignore` files
-//! name.
+//! Which paths are excluded from a sync: hidden ones, scratch files and those that `.gitignore`
+//! files name.
 //!
-//! A path that takes no part is left alone on both sides: such a file does not become a memory, and
-//! such a memory does not become a file.
+//! Exclusion works on both sides: an excluded file does not become a memory, and a memory at an
+//! excluded path does not become a file. Otherwise a new line in `.gitignore` would look like the
+//! deletion of all files that it matches.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use ignore::gitignore::Gitignore;
 
 use crate::names::{Making, NameRules};
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathKind {
     File,
@@ -25,7 +26,7 @@ pub(super) enum PathKind {
 pub(super) struct Rules<'a> {
     folder: PathBuf,
     names: &'a NameRules,
-    /// The rules that hold in each directory that was asked for, the nearest first.
+    /// The rules of each directory that was asked for, the nearest first.
     by_directory: RefCell<HashMap<String, Chain>>,
 }
 
@@ -36,8 +37,8 @@ impl<'a> Rules<'a> {
         Self { folder: folder.to_owned(), names, by_directory: RefCell::default() }
     }
 
-    /// Tells whether a path, such as `/notes/tea.md`, takes no part, by its own name or by that of
-    /// a directory above it.
+    /// Returns whether a path, such as `/notes/tea.md`, is excluded by its own name or by that of a
+    /// directory above it.
     pub(super) fn exclude(&self, path: &str) -> bool {
         let ends = path.match_indices('/').skip(1).map(|(end, _)| end);
         let above = ends.filter_map(|end| path.get(..end));
@@ -46,14 +47,14 @@ impl<'a> Rules<'a> {
             || self.is_scratch(path)
     }
 
-    /// Tells whether a file has a name that is not meant to stay.
+    /// Returns whether a file has the name of a scratch file.
     pub(super) fn is_scratch(&self, path: &str) -> bool {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-        // How a file was made is not known here, so only its name counts.
+        // How the file was created is unknown here, so only its name counts.
         self.names.is_scratch(name, Making::Openly)
     }
 
-    /// Tells whether a path is hidden or ignored, if every directory above takes part.
+    /// Returns whether a path is hidden or ignored, given that no directory above it is.
     pub(super) fn exclude_here(&self, path: &str, kind: PathKind) -> bool {
         let Some((above, name)) = path.rsplit_once('/') else { return false };
         if name.starts_with('.') {
@@ -80,7 +81,7 @@ impl<'a> Rules<'a> {
         }
         let above = directory.rsplit_once('/').map(|(above, _)| self.of(above));
         let file = self.folder.join(directory.trim_start_matches('/')).join(".gitignore");
-        // A rule that cannot be understood is left out, as git does.
+        // Malformed rules are skipped, as git does.
         let own = file.is_file().then(|| Rc::new(Gitignore::new(file).0));
         let above = above.iter().flat_map(|above| above.iter().cloned());
         let chain: Chain = own.into_iter().chain(above).collect();

@@ -1,4 +1,8 @@
-//! Both sides as they are now, as far as they may have changed since the last sync.
+//! Both sides as they are now, limited to what may have changed since the last sync.
+//!
+//! The folder is scanned in full, but only files with a new fingerprint are read. Of the store,
+//! only memories that the change feed names are read. What neither side names is equal on both
+//! sides by the state, and the plan never sees it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -19,36 +23,36 @@ use super::scan::{self, FoundFile, Scan, ScanOptions};
 use super::stamp::FolderTime;
 use super::state::State;
 
-/// So many changes of the store are looked at one by one; if there are more, it is listed.
+/// How many changed memories are read one by one. Beyond that, listing the store is cheaper.
 const CHANGES_MAX: usize = 1000;
 
 /// What may have changed on either side.
 pub(super) struct Snapshot<'a> {
     pub(super) state: Option<State<'a>>,
     pub(super) scan: Scan,
-    /// How new the store was before it was read.
+    /// The head of the store before it was read.
     pub(super) head: Head,
-    /// What was agreed about what may have changed, by its path.
+    /// The entries that may have changed, by path.
     pub(super) before: HashMap<String, SyncedEntry>,
-    /// The same, with what a killed sync has done.
+    /// The same, with the effects of a killed sync.
     synced: Vec<SyncedEntry>,
     memories: Vec<Memory>,
-    /// The memories that were looked at, also if they take no part.
+    /// The memories that were read, excluded ones too.
     pub(super) considered: HashSet<MemoryId>,
 }
 
 impl Snapshot<'_> {
-    /// Returns how many files and memories are certainly as they were.
+    /// Returns how many entries are known to be unchanged.
     pub(super) fn unchanged_count(&self) -> usize {
         self.synced_count() - self.before.len()
     }
 
-    /// Returns how many files and memories were in sync before.
+    /// Returns how many entries the state has.
     pub(super) fn synced_count(&self) -> usize {
         self.state.as_ref().map_or(0, |state| state.entries.len())
     }
 
-    /// Works out what makes both sides equal.
+    /// Plans what makes both sides equal.
     pub(super) fn plan(&mut self) -> Plan {
         let synced = std::mem::take(&mut self.synced);
         let memories = std::mem::take(&mut self.memories);
@@ -66,14 +70,14 @@ impl Snapshot<'_> {
 }
 
 impl FolderSync {
-    /// Tells how folder and store meet, and refuses the state of another store.
+    /// Returns what folder and store have in common; fails if the state belongs to another store.
     pub(super) fn start(&self, state: Option<&State<'_>>) -> Result<Start, Error> {
         let Some(state) = state else { return Ok(Start::First) };
         self.require_store(state.head.store)?;
         Ok(if self.went_back(&state.head)? { Start::StoreWentBack } else { Start::Known })
     }
 
-    /// Refuses a folder that belongs to another store.
+    /// Fails if the folder belongs to another store.
     pub(super) fn require_store(&self, store: StoreId) -> Result<(), Error> {
         if store == self.store.id {
             return Ok(());
@@ -85,8 +89,8 @@ impl FolderSync {
             ))
     }
 
-    /// Tells whether the store has forgotten what it held at the last sync, as a restored backup
-    /// does. Then what it does not hold was not deleted.
+    /// Returns whether the store is older than at the last sync, as after a restored backup. Then
+    /// what it lacks was never deleted, and files must not be deleted for it.
     fn went_back(&self, head: &Head) -> Result<bool, Error> {
         if self.engine.newest_sequence()? < head.sequence {
             return Ok(true);
@@ -102,7 +106,7 @@ impl FolderSync {
         }
     }
 
-    /// Returns how new the store is.
+    /// Returns the head of the store.
     pub(super) fn head(&self) -> Result<Head, Error> {
         let sequence = self.engine.newest_sequence()?;
         let newest = self.newest_version()?;
@@ -128,14 +132,15 @@ impl FolderSync {
         })
     }
 
-    /// Looks at both sides.
+    /// Takes a snapshot of both sides.
     pub(super) fn snapshot<'a>(
         &self,
         state: Option<State<'a>>,
         (now, activity): (Option<FolderTime>, Option<&Activity>),
     ) -> Result<Snapshot<'a>, Error> {
         let scanned_at = Instant::now();
-        // Before anything is read: what changes from here on is looked at again the next time.
+        // The head is taken before anything is read. A change that comes in between may be seen now
+        // and again by the next sync, which is harmless; taken afterwards, it would never be seen.
         let head = self.head()?;
         let rules = Rules::new(&self.folder, &self.names);
         let is_whole = |state: &&State<'_>| state.interrupted.is_none();
@@ -177,8 +182,8 @@ impl FolderSync {
         Ok(Snapshot { state, scan, head, before, synced, memories, considered })
     }
 
-    /// Returns which memories have changed since a state was written; `None` if that is not known,
-    /// or if it would take longer than to look at all.
+    /// Returns the memories that changed since the state was written; `None` if the feed no longer
+    /// tells, or if listing all memories is cheaper.
     fn changed_since(
         &self,
         state: &State<'_>,
@@ -189,7 +194,8 @@ impl FolderSync {
             return Ok(Some(changed));
         }
         let changes = self.engine.changes(state.head.sequence, CHANGES_MAX + 1)?;
-        // Old changes leave the feed.
+        // Old changes are dropped from the feed, which shows as a gap after the last one that was
+        // considered.
         let follows =
             changes.first().map(|it| it.sequence) == Some(Sequence(state.head.sequence.0 + 1));
         if !follows || changes.len() > CHANGES_MAX {
@@ -206,7 +212,7 @@ impl FolderSync {
         Ok(Some(changed))
     }
 
-    /// Returns these memories, or all.
+    /// Returns the wanted memories, or all of them.
     fn memories(&self, wanted: Option<HashSet<MemoryId>>) -> Result<Vec<Memory>, Error> {
         let Some(wanted) = wanted else { return self.all_memories() };
         let mut memories = Vec::new();
@@ -239,7 +245,8 @@ impl FolderSync {
 
 type MaybeChanged<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
 
-/// Returns what must be looked at, and which memories; `None` stands for all of them.
+/// Returns the entries that may have changed, and the memories to read; `None` stands for all of
+/// them.
 fn maybe_changed<'a>(
     state: &State<'a>,
     scan: &Scan,
@@ -264,7 +271,7 @@ fn maybe_changed<'a>(
 }
 
 impl From<&SyncedEntry> for FoundFile {
-    /// Returns the file of an entry that has not changed.
+    /// Returns the file of an unchanged entry.
     fn from(entry: &SyncedEntry) -> Self {
         Self {
             hash: entry.folder_hash,
