@@ -15,6 +15,7 @@ mod data_directory;
 mod failure;
 mod files;
 mod kill;
+mod listing;
 mod plan;
 mod preview;
 mod record;

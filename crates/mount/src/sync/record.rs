@@ -8,6 +8,7 @@ use std::fmt;
 use quipu_core::backend::Sequence;
 use quipu_core::model::{ContentHash, MemoryId, MemoryPath, SessionId, StoreId, VersionId};
 
+use super::listing::Fingerprint;
 use super::report::LeftOut;
 use super::stamp::{Identity, Stamp};
 
@@ -103,7 +104,7 @@ pub(super) enum Record<'a> {
     /// The list of memories without files begins again.
     StoreOnlyCleared,
     /// A file that was reported as left out.
-    LeftOut(LeftOut, Option<(Identity, Stamp)>),
+    LeftOut(LeftOut, Option<Fingerprint>),
     /// A file that was reported as failed.
     Failed(LeftOut),
     /// Neither holds for this path anymore.

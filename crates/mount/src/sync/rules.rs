@@ -30,7 +30,8 @@ pub(super) struct Rules<'a> {
     by_directory: RefCell<HashMap<String, Chain>>,
 }
 
-type Chain = Rc<[Rc<Gitignore>]>;
+/// The `.gitignore` files that apply in a directory.
+pub(super) type Chain = Rc<[Rc<Gitignore>]>;
 
 impl<'a> Rules<'a> {
     pub(super) fn new(folder: &Path, names: &'a NameRules) -> Self {
@@ -55,12 +56,17 @@ impl<'a> Rules<'a> {
     }
 
     /// Returns whether a path is hidden or ignored, given that no directory above it is.
-    pub(super) fn exclude_here(&self, path: &str, kind: PathKind) -> bool {
-        let Some((above, name)) = path.rsplit_once('/') else { return false };
+    fn exclude_here(&self, path: &str, kind: PathKind) -> bool {
+        let Some((above, _)) = path.rsplit_once('/') else { return false };
+        self.exclude_in(&self.of(above), path, kind)
+    }
+
+    /// Returns the same, given the rules of the directory that the path is in.
+    pub(super) fn exclude_in(&self, chain: &Chain, path: &str, kind: PathKind) -> bool {
+        let Some((_, name)) = path.rsplit_once('/') else { return false };
         if name.starts_with('.') {
             return true;
         }
-        let chain = self.of(above);
         if chain.is_empty() {
             return false;
         }
@@ -75,7 +81,8 @@ impl<'a> Rules<'a> {
         false
     }
 
-    fn of(&self, directory: &str) -> Chain {
+    /// Returns the rules of a directory, the nearest first.
+    pub(super) fn of(&self, directory: &str) -> Chain {
         if let Some(known) = self.by_directory.borrow().get(directory) {
             return Rc::clone(known);
         }

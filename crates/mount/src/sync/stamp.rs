@@ -57,6 +57,15 @@ impl Stamp {
 }
 
 impl Stamp {
+    /// Returns the same as [`of`](Self::of).
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_statx(found: &rustix::fs::Statx) -> Option<Self> {
+        let (modified, changed) = (found.stx_mtime, found.stx_ctime);
+        let modified_nanos = nanos(modified.tv_sec, modified.tv_nsec.into())?;
+        let changed_nanos = nanos(changed.tv_sec, changed.tv_nsec.into())?;
+        Self::new(found.stx_size.try_into().ok()?, modified_nanos, changed_nanos)
+    }
+
     pub(super) fn new(size_bytes: i64, modified_nanos: i64, changed_nanos: i64) -> Option<Self> {
         (size_bytes >= 0).then_some(Self { size_bytes, modified_nanos, changed_nanos })
     }
@@ -68,9 +77,8 @@ impl Stamp {
 
 impl FolderTime {
     /// Returns the time since a file changed; zero if it changed later than this.
-    pub(super) fn since_change(self, metadata: &Metadata) -> Duration {
-        let changed_nanos = Stamp::of(metadata).map_or(i64::MAX, |stamp| stamp.changed_nanos);
-        let age_nanos = self.0.saturating_sub(changed_nanos);
+    pub(super) fn since_change(self, stamp: Stamp) -> Duration {
+        let age_nanos = self.0.saturating_sub(stamp.changed_nanos);
         Duration::from_nanos(u64::try_from(age_nanos).unwrap_or_default())
     }
 
@@ -112,6 +120,17 @@ impl Identity {
     /// Returns `None` for negative numbers, which no file has.
     pub(super) fn new(number: i64, born_nanos: i64) -> Option<Self> {
         (number >= 0 && born_nanos >= 0).then_some(Self { number, born_nanos })
+    }
+
+    /// Returns the same as [`of`](Self::of): `None` if the file system keeps no time of birth.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_statx(found: &rustix::fs::Statx) -> Option<Self> {
+        use rustix::fs::StatxFlags;
+        let born = found.stx_btime;
+        if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
+            return None;
+        }
+        Self::new(found.stx_ino.cast_signed(), nanos(born.tv_sec, born.tv_nsec.into())?)
     }
 
     #[cfg(unix)]

@@ -18,9 +18,10 @@ use quipu_core::{Error, ErrorKind};
 
 use super::failure::folder_error;
 use super::kill::kill_point;
+use super::listing::Fingerprint;
 use super::record::{Head, Intent, Line, Record, SyncedEntry, parse_head};
 use super::report::LeftOut;
-use super::stamp::{FolderTime, Identity, Stamp};
+use super::stamp::{FolderTime, Identity};
 
 /// The directory of the state in the folder.
 pub(super) const MARKER: &str = ".quipu";
@@ -59,7 +60,7 @@ pub(super) struct State<'a> {
     /// Memories without a file, for whatever reason.
     pub(super) store_only: HashSet<MemoryId>,
     /// What was reported as left out: the reason and the fingerprint, by path.
-    pub(super) left_out: HashMap<String, (String, Option<(Identity, Stamp)>)>,
+    pub(super) left_out: HashMap<String, (String, Option<Fingerprint>)>,
     /// What was reported as failed.
     pub(super) failed: HashSet<LeftOut>,
     /// What the last sync was doing, if it was killed.
@@ -88,7 +89,7 @@ pub(super) struct StateChange {
     pub(super) synced: Vec<SyncedEntry>,
     pub(super) store_only: Option<HashSet<MemoryId>>,
     /// What is left out and was not reported before.
-    pub(super) left_out: Vec<(LeftOut, Option<(Identity, Stamp)>)>,
+    pub(super) left_out: Vec<(LeftOut, Option<Fingerprint>)>,
     pub(super) failed: Vec<LeftOut>,
     /// Paths for which neither holds anymore.
     pub(super) resolved: Vec<String>,
