@@ -121,7 +121,7 @@ impl FolderSync {
         let store = engine.store(store)?;
         let Some(folder) = folder.canonicalize().ok().filter(|folder| folder.is_dir()) else {
             return Err(Error::not_found("the folder does not exist")
-                .with_hint("make it first; if it is on a disk that is not mounted, mount it"));
+                .with_hint("create it first, or mount the disk that it is on"));
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let title = format!("sync {name}");
@@ -320,7 +320,7 @@ fn change(snapshot: &Snapshot<'_>, applied: &Applied) -> StateChange {
 fn left_out(snapshot: &Snapshot<'_>, plan: &Plan) -> Vec<LeftOut> {
     let mut left_out: Vec<_> = snapshot.scan.left_out.iter().map(|(it, _)| it.clone()).collect();
     let known: HashSet<_> = left_out.iter().map(|it| it.path.clone()).collect();
-    let reason = "a memory belongs here, but something that cannot be one is in its place";
+    let reason = "a memory belongs at this path, but something that cannot be one is in the way";
     let obstructed = plan.obstructed.iter().map(ToString::to_string);
     left_out.extend(
         obstructed
@@ -355,13 +355,13 @@ impl FolderSync {
                 return Err(Error::new(
                     ErrorKind::LimitReached,
                     format!(
-                        "{deletions} of {synced_count} files are gone from {from}, and nothing was \
-                         deleted from the {to} for it"
+                        "{deletions} of {synced_count} files are gone from {from}; nothing was \
+                         deleted from the {to}"
                     ),
                 )
                 .with_hint(
-                    "if that is meant, sync again with `--allow-mass-deletion`; if not, bring them \
-                     back, or remove `.quipu` from the folder to get everything again",
+                    "if this is intended, sync again with `--allow-mass-deletion`; otherwise restore \
+                     them, or remove `.quipu` from the folder to get everything again",
                 ));
             }
         }
@@ -375,7 +375,7 @@ fn is_unchanged(task: &Task) -> bool {
 
 fn gone() -> Error {
     Error::new(ErrorKind::StorageUnavailable, "the folder or its `.quipu` is gone")
-        .with_hint("nothing was deleted from the store; bring the folder back, then sync again")
+        .with_hint("nothing was deleted from the store; restore the folder, then sync again")
 }
 
 impl Report {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_spoke_of_is_complete_when_it_rests() {
+    fn a_file_without_events_is_complete_once_it_settles() {
         let nothing = Activity::default();
         assert!(!is_complete(&nothing, "/a.md", 7));
         let (age, scanned_at) = (SETTLE_TIME, Instant::now());

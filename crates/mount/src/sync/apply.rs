@@ -321,7 +321,7 @@ impl<'a> Applier<'a> {
         let now = self.engine.memory(self.store.id, memory.id, View::Full)?;
         match now.content {
             Some(content) if now.hash == memory.hash && now.path == memory.path => Ok(content),
-            Some(_) | None => Err(StepError::Retry("it changed while it was synced".to_owned())),
+            Some(_) | None => Err(StepError::Retry("it changed during the sync".to_owned())),
         }
     }
 

@@ -43,7 +43,7 @@ impl From<Error> for StepError {
 impl From<Obstacle> for StepError {
     fn from(obstacle: Obstacle) -> Self {
         match obstacle {
-            Obstacle::Changed => Self::Retry("it changed while it was synced".to_owned()),
+            Obstacle::Changed => Self::Retry("it changed during the sync".to_owned()),
             Obstacle::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
                 Self::Fatal(folder_error("the folder's disk is full", error))
             }
@@ -58,7 +58,7 @@ pub(super) fn folder_error(message: impl Into<String>, error: io::Error) -> Erro
     let (kind, hint) = if error.kind() == io::ErrorKind::StorageFull {
         (ErrorKind::StorageFull, "free some space, then sync again")
     } else {
-        (ErrorKind::StorageUnavailable, "look at the cause, then sync again; nothing is lost")
+        (ErrorKind::StorageUnavailable, "fix the cause, then sync again; nothing is lost")
     };
     Error::new(kind, message).with_hint(hint).with_source(error)
 }

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_edit_and_a_replacement_at_the_same_time_neither_is_lost() {
+    fn a_concurrent_edit_survives_a_replacement() {
         let fixture = fixture();
         for _ in 0..200 {
             fixture.put("scanned");
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_never_overwrites() {
+    fn putting_a_file_back_never_overwrites() {
         let fixture = fixture();
         let aside = NamedTempFile::new_in(fixture.home.path()).unwrap().into_temp_path();
         fs::write(&aside, "old").unwrap();
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_directories_give_way_and_full_ones_do_not() {
+    fn only_empty_directories_give_way() {
         let fixture = fixture();
         fs::create_dir_all(fixture.home.path().join("a/b/c")).unwrap();
         fixture.folder.create(&path("/a"), &content("x"), &quietly).unwrap();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_windows_reserves_are_known() {
+    fn names_reserved_by_windows_are_recognized() {
         for name in ["/CON", "/a/nul.txt", "/com1.md", "/a:b", "/x ", "/x./y", "/a\\b", "/lpt9"] {
             assert!(is_reserved_on_windows(&path(name)), "{name}");
         }

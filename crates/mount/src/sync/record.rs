@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_read_as_they_were_written() {
+    fn fingerprints_round_trip() {
         let fingerprint = |text: &str| {
             let (identity, stamp) = parse_fingerprint(text)?;
             Some(format!("{} {}", or_dash(identity), or_dash(stamp)))
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_fits_on_a_line() {
+    fn escaped_text_fits_on_one_line() {
         for text in ["", "a b", "a\\nb", "a\nb\tc\\", "\r\n", "\u{fffd}"] {
             assert!(!escaped(text).contains(['\n', '\t', '\r']));
             assert_eq!(unescaped(&escaped(text)), text);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_paths_take_no_part() {
+    fn hidden_paths_are_excluded() {
         let folder = tempfile::tempdir().unwrap();
         let names = NameRules::default();
         let rules = Rules::new(folder.path(), &names);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn scratch_files_take_no_part() {
+    fn scratch_files_are_excluded() {
         let folder = tempfile::tempdir().unwrap();
         let names = NameRules { scratch: vec!["*.draft".to_owned()], ..NameRules::default() };
         let (rules, usual) = (Rules::new(folder.path(), &names), NameRules::default());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn gitignore_files_hold_in_their_directory_and_below() {
+    fn gitignore_files_apply_to_their_directory_and_below() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sub/deep")).unwrap();
         fs::write(folder.path().join(".gitignore"), "*.log\nbuild/\n/top\n!keep.log\n").unwrap();

@@ -82,7 +82,7 @@ impl FolderSync {
         if store == self.store.id {
             return Ok(());
         }
-        Err(Error::invalid(format!("the folder is in sync with another store, `{store}`"))
+        Err(Error::invalid(format!("the folder is synced with another store, `{store}`"))
             .with_hint(
                 "name that store, choose another folder, or remove `.quipu` from the folder to \
                  join it with this store",

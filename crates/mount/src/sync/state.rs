@@ -339,9 +339,9 @@ impl Marker {
             Ok(()) => Ok(Self { directory, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Error::new(
                 ErrorKind::PreconditionFailed,
-                "another `quipu sync` works on this folder",
+                "another `quipu sync` is running on this folder",
             )
-            .with_hint("wait until it has ended, or stop it")),
+            .with_hint("wait until it has finished, or stop it")),
             Err(TryLockError::Error(error)) => {
                 Err(folder_error("the folder cannot be locked", error))
             }

@@ -1,4 +1,4 @@
-//! New, changed, renamed and deleted on either side, and on both.
+//! Creations, changes, renames and deletions on either side and on both.
 
 use std::fs;
 
@@ -231,7 +231,7 @@ fn a_file_can_become_a_directory_and_back() {
 }
 
 #[test]
-fn what_is_in_each_others_way_is_reported_and_stays() {
+fn colliding_paths_are_reported_and_kept() {
     let fixture = in_sync();
     fixture.write("/p", "a file");
     fixture.put("/p/q", "a memory below it");

@@ -16,7 +16,7 @@ fn name(number: usize) -> String {
     format!("/f{}.md", number % FILES_COUNT)
 }
 
-/// Saves a file in one of the ways of editors, and returns its text.
+/// Saves a file the way some editor does, and returns its text.
 fn save(fixture: &Fixture, number: usize) -> String {
     let text = format!("folder {number}\n");
     let file = fixture.file(&name(number));
@@ -37,7 +37,7 @@ fn edits_during_syncs_are_never_lost() {
     let last_saved = thread::scope(|scope| {
         let editor = scope.spawn(|| {
             let saved: Vec<_> = (0..EDITS_COUNT).map(|number| save(&fixture, number)).collect();
-            // Each file is saved many times; only its last text must be somewhere for certain.
+            // Each file is saved many times; only its last text must exist for certain.
             saved[EDITS_COUNT - FILES_COUNT..].to_vec()
         });
         let writer = scope.spawn(|| {
@@ -47,7 +47,7 @@ fn edits_during_syncs_are_never_lost() {
         });
         let syncer = scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
-                // What keeps changing is reported as failed and tried again next time.
+                // A file that keeps changing is reported as failed and retried by the next sync.
                 fixture.sync_with(MassDeletion::Refuse).unwrap();
             }
         });

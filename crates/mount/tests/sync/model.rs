@@ -1,4 +1,4 @@
-//! Random changes on both sides: after each sync they are equal, and nothing is lost.
+//! Random changes on both sides: after each sync they are equal and nothing is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ const PATHS: [&str; 9] =
 
 const LINES_COUNT: usize = 7;
 
-/// A small generator of numbers, so that a failing case can be run again.
+/// A seeded random number generator, so that failures can be reproduced.
 struct Numbers(u64);
 
 impl Numbers {
@@ -75,7 +75,7 @@ impl Case {
             _ => {
                 let text = self.edited(files.get(at));
                 if fs::create_dir_all(file.parent().unwrap()).is_ok() {
-                    // Where a directory is, no file can be written.
+                    // Fails if a directory is there.
                     fs::write(&file, text).unwrap_or_default();
                 }
             }
@@ -86,7 +86,7 @@ impl Case {
         let memories = self.fixture.memories();
         let at = self.numbers.path();
         let (engine, store) = (self.fixture.engine.clone(), self.fixture.store);
-        // What is not possible is refused, and that is fine.
+        // Impossible changes are refused, which is fine.
         match self.numbers.below(6) {
             0 => drop(engine.delete_at(&ada(), store, &path(at))),
             1 | 2 => {
@@ -115,7 +115,7 @@ impl Case {
         if report.failed.is_empty() {
             self.fixture.assert_equal();
         } else {
-            // A file and a directory of the same name: both stay until somebody decides.
+            // A file and a directory of the same name both stay until somebody decides.
             lines_after.extend(lines_of(self.fixture.files()));
             for failed in &report.failed {
                 drop(fs::remove_file(self.fixture.file(&failed.path)));

@@ -1,4 +1,4 @@
-//! What a sync must never do.
+//! Protection against data loss: what a sync must never do.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -58,7 +58,7 @@ fn a_lost_or_broken_state_deletes_nothing() {
 }
 
 #[test]
-fn a_wiped_folder_with_its_state_needs_a_word() {
+fn a_wiped_folder_is_a_mass_deletion() {
     let fixture = in_sync(3);
     for number in 0..3 {
         fs::remove_file(fixture.file(&format!("/n{number}.md"))).unwrap();
@@ -73,7 +73,7 @@ fn a_wiped_folder_with_its_state_needs_a_word() {
 }
 
 #[test]
-fn most_of_many_files_gone_needs_a_word_in_both_directions() {
+fn mass_deletions_are_refused_in_both_directions() {
     let fixture = in_sync(30);
     for number in 0..16 {
         fs::remove_file(fixture.file(&format!("/n{number}.md"))).unwrap();
@@ -105,11 +105,12 @@ fn a_folder_of_another_store_is_refused() {
 }
 
 #[test]
-fn a_store_that_went_back_in_time_deletes_nothing() {
+fn a_restored_backup_of_the_store_deletes_nothing() {
     let fixture = in_sync(4);
     fixture.write("/n9.md", "only in the newer store");
     fixture.sync();
-    // The same folder beside the same store as it was: the state knows versions that it does not.
+    // The folder is synced with an older copy of the store, which lacks versions that the state
+    // lists.
     write_state_1(&fixture, 1_000_000);
     fixture.engine.delete_at(&ada(), fixture.store, &path("/n9.md")).unwrap();
     fixture.put("/n0.md", "an older text");
@@ -121,7 +122,7 @@ fn a_store_that_went_back_in_time_deletes_nothing() {
     assert_eq!(fixture.sync_with(MassDeletion::Refuse).unwrap().start, Start::Known);
 }
 
-/// Writes the state as the first releases did, with a sequence.
+/// Writes a state in the first format, with a sequence.
 fn write_state_1(fixture: &Fixture, sequence: u64) {
     let marker = fixture.folder().join(".quipu");
     let journal = fs::read_to_string(marker.join("journal")).unwrap();
@@ -139,7 +140,7 @@ fn write_state_1(fixture: &Fixture, sequence: u64) {
 }
 
 #[test]
-fn the_state_of_an_older_release_is_understood() {
+fn the_first_state_format_is_still_read() {
     let fixture = in_sync(3);
     write_state_1(&fixture, 1);
     fs::remove_file(fixture.file("/n0.md")).unwrap();
@@ -172,7 +173,7 @@ fn names_in_decomposed_unicode_are_the_composed_ones() {
     fixture.sync();
     let names: Vec<_> = fixture.files().into_keys().collect();
     assert_eq!(names, ["/cafe\u{301}/e\u{301}.md", "/cafe\u{301}/new.md"]);
-    // Changes of either side go to the same file and the same memory.
+    // Changes on either side reach the same file and the same memory.
     fixture.put("/caf\u{e9}/\u{e9}.md", "changed in the store\n");
     fixture.sync();
     assert_eq!(fixture.read("/cafe\u{301}/e\u{301}.md").as_deref(), Some("changed in the store\n"));
@@ -188,7 +189,7 @@ fn names_in_decomposed_unicode_are_the_composed_ones() {
 }
 
 #[test]
-fn of_two_spellings_of_one_name_the_composed_one_counts() {
+fn the_composed_name_wins_over_the_decomposed_one() {
     let fixture = fixture();
     fixture.write("/e\u{301}.md", "decomposed\n");
     fixture.write("/\u{e9}.md", "composed\n");
@@ -200,7 +201,7 @@ fn of_two_spellings_of_one_name_the_composed_one_counts() {
 }
 
 #[test]
-fn scratch_files_of_editors_take_no_part() {
+fn scratch_files_are_excluded() {
     let fixture = fixture();
     for name in ["/a.md~", "/#a.md#", "/4913", "/a.md.tmp", "/index.lock"] {
         fixture.write(name, "not meant to stay");
@@ -213,7 +214,7 @@ fn scratch_files_of_editors_take_no_part() {
 }
 
 #[test]
-fn what_was_said_is_known_the_next_time() {
+fn a_left_out_file_is_reported_once() {
     let fixture = fixture();
     fixture.write("/image.png", b"\x89PNG\xff");
     std::os::unix::fs::symlink("/etc", fixture.folder().join("link")).unwrap();
@@ -222,7 +223,7 @@ fn what_was_said_is_known_the_next_time() {
     assert_eq!((report.left_out.len(), report.repeated.len()), (2, 0));
     let report = sync();
     assert_eq!((report.left_out.len(), report.repeated.len()), (2, 2));
-    // Whatever changes is said again.
+    // After a change it is reported again.
     fixture.write("/image.png", "a\0");
     fixture.write("/other.png", b"\x89PNG\xff");
     let report = sync();
@@ -234,7 +235,7 @@ fn what_was_said_is_known_the_next_time() {
 }
 
 #[test]
-fn what_failed_is_known_the_next_time_until_it_is_mended() {
+fn a_failure_is_reported_once_until_it_is_fixed() {
     let policy = StorePolicy { secrets: SecretPolicy::Reject, ..StorePolicy::default() };
     let fixture = fixture_with(policy, Limits::default());
     fixture.write("/keys.md", "key: AKIAIOSFODNN7EXAMPLQ\n");
@@ -249,7 +250,7 @@ fn what_failed_is_known_the_next_time_until_it_is_mended() {
 }
 
 #[test]
-fn what_cannot_be_a_memory_is_reported_and_left_alone() {
+fn unsuitable_files_are_reported_and_left_alone() {
     let limits = Limits { content_size_bytes_max: 10, ..Limits::default() };
     let fixture = fixture_with(StorePolicy::default(), limits);
     fixture.write("/image.png", b"\x89PNG\xff");
@@ -294,7 +295,7 @@ fn a_file_that_ceases_to_be_text_is_not_deleted_anywhere() {
 }
 
 #[test]
-fn what_is_ignored_is_left_alone_on_both_sides() {
+fn ignored_paths_are_left_alone_on_both_sides() {
     let fixture = in_sync(3);
     fixture.write("/.gitignore", "n0.md\nbuild/\n");
     fixture.write("/build/out.md", "x");
@@ -312,7 +313,7 @@ fn what_is_ignored_is_left_alone_on_both_sides() {
 }
 
 #[test]
-fn what_the_store_refuses_stays_in_the_folder_and_is_reported() {
+fn refused_text_stays_in_the_folder_and_is_reported() {
     let policy = StorePolicy { secrets: SecretPolicy::Reject, ..StorePolicy::default() };
     let limits = Limits { memories_per_store_max: 2, ..Limits::default() };
     let fixture = fixture_with(policy, limits);
@@ -337,7 +338,7 @@ fn an_archived_store_takes_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn left_overs_of_a_killed_sync_go_unless_their_text_is_nowhere_else() {
+fn scratch_files_of_a_killed_sync_are_removed_unless_they_are_the_only_copy() {
     let fixture = in_sync(3);
     let scratch = fixture.folder().join(".quipu/scratch");
     fs::write(scratch.join("known"), "text 0\n").unwrap();

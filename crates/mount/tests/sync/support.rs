@@ -1,4 +1,4 @@
-//! A folder, a store, and what tests do with them.
+//! The fixture of the sync tests: a folder and a store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -110,7 +110,7 @@ impl Fixture {
         self.engine.versions(self.store, &query).unwrap().items
     }
 
-    /// Returns everything that the store holds.
+    /// Returns all memories by path.
     pub(crate) fn memories(&self) -> BTreeMap<String, String> {
         let query = ListQuery {
             directory: Directory::root(),
@@ -129,7 +129,7 @@ impl Fixture {
         items.into_iter().filter_map(entry).collect()
     }
 
-    /// Returns everything that the folder holds, without what is hidden.
+    /// Returns all files that are not hidden, by path.
     pub(crate) fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         collect(&self.folder(), "", &mut files);

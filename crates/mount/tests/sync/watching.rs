@@ -1,4 +1,4 @@
-//! Following both sides as they change.
+//! Watch mode.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use quipu_mount::sync::{FolderSync, MassDeletion, Stopper, Watch};
 
 use crate::support::{Fixture, ada, fixture, path};
 
-/// Nothing here takes nearly as long, even on a busy machine.
+/// A generous timeout, even for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 struct Watching {
@@ -71,7 +71,7 @@ fn changes_of_either_side_are_followed() {
     fixture.assert_equal();
 }
 
-/// Writes a file as slow programs do: it is opened, written in pieces and closed.
+/// Writes a file slowly: opens it, writes it in pieces and closes it.
 fn write_slowly(fixture: &Fixture, at: &str) {
     let mut file = fs::File::create(fixture.file(at)).unwrap();
     for piece in 0..6 {
@@ -81,14 +81,14 @@ fn write_slowly(fixture: &Fixture, at: &str) {
 }
 
 #[test]
-fn what_is_being_written_becomes_one_version() {
+fn a_slow_write_becomes_one_version() {
     let fixture = fixture();
     fixture.write("/old.md", "as it was\n");
     let watching = watching(&fixture);
     thread::scope(|scope| {
         scope.spawn(|| write_slowly(&fixture, "/new.md"));
         scope.spawn(|| write_slowly(&fixture, "/old.md"));
-        // Meanwhile others change, and are not kept waiting.
+        // Other files change in the meantime and must not have to wait.
         fixture.put("/theirs.md", "theirs");
         wait_until(|| fixture.read("/theirs.md").is_some());
         fixture.write("/ours.md", "ours");
@@ -109,7 +109,7 @@ fn what_is_being_written_becomes_one_version() {
 }
 
 #[test]
-fn of_many_new_files_none_is_stored_empty() {
+fn no_new_file_is_stored_empty() {
     let fixture = fixture();
     let watching = watching(&fixture);
     for number in 0..300 {

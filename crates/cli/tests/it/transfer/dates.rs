@@ -1,4 +1,4 @@
-//! Dates of files that become dates of notes.
+//! `quipu import --file-dates`.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn a_file_whose_time_alone_changed_makes_no_version() {
     assert_eq!(numbers(&import(&quipu, &source, &["--file-dates"])), [0, 0, 1, 0]);
     set_modified(&file, IN_2020 + DAY);
     assert_eq!(numbers(&import(&quipu, &source, &["--file-dates"])), [0, 0, 1, 0]);
-    // Who forgets the option loses no dates.
+    // Without the option, stored dates are kept.
     assert_eq!(numbers(&import(&quipu, &source, &[])), [0, 0, 1, 0]);
     assert_eq!(quipu.json(&["log", "old.md"])["data"].as_array().map(Vec::len), Some(1));
 
@@ -68,7 +68,7 @@ fn without_the_option_texts_are_imported_byte_for_byte() {
     set_modified(&source.join("old.md"), IN_2020);
     import(&quipu, &source, &[]);
     assert_eq!(quipu.ok(&["cat", "old.md"]), "Old tea.\n");
-    // What is there already gets its dates only if it may be replaced.
+    // A stored text gets dates only if it may be overwritten.
     assert_eq!(numbers(&import(&quipu, &source, &["--file-dates"])), [0, 0, 1, 0]);
     let report = import(&quipu, &source, &["--file-dates", "--overwrite"]);
     assert_eq!(numbers(&report), [0, 1, 0, 0]);

@@ -366,7 +366,7 @@ fn both_sides_of_a_merge_may_change_again() {
 }
 
 #[test]
-fn a_settled_conflict_may_change_again() {
+fn a_resolved_conflict_may_change_again() {
     let first = |case: &Case| {
         case.write("/a.md", "folder\n");
         case.put("/a.md", "store\n");
@@ -399,7 +399,7 @@ fn a_second_sync_after_a_kill_has_nothing_to_do() {
 }
 
 #[test]
-fn only_what_has_changed_is_read() {
+fn only_changed_files_are_read() {
     let case = Case::new();
     for number in 0..50 {
         case.write(&format!("/{number}.md"), "text");
@@ -420,7 +420,7 @@ fn only_what_has_changed_is_read() {
 }
 
 #[test]
-fn an_edit_of_the_same_size_in_the_same_moment_is_seen() {
+fn an_edit_within_the_timestamp_granularity_is_seen() {
     let case = Case::new();
     for number in 0..100 {
         let text = format!("{number:03}");
