@@ -1,4 +1,4 @@
-//! Folder sync: what one edit among many files costs, against bare looking at every file.
+//! Folder sync: the cost of one edit among many files, compared with a bare `stat` of every file.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     rounds: usize,
 }
 
-/// So long must a file rest before its stamp is trusted, and a little more.
+/// How long a file must be unchanged before its stamp is trusted, with a margin.
 const RACY: Duration = Duration::from_millis(2_500);
 
 pub(crate) fn run(arguments: &Arguments) {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) {
         edited.push(processor_time(|| sync(&opened, folder.path())));
         sync(&opened, folder.path());
         idle.push(processor_time(|| sync(&opened, folder.path())));
-        bare.push(processor_time(|| look(folder.path())));
+        bare.push(processor_time(|| stat_all(folder.path())));
     }
     print(
         "Folder sync",
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) {
             row(&[&format!("{} files, milliseconds of CPU", arguments.files), &"median", &"goal"]),
             row(&[&"one edit", &median(edited), &"50"]),
             row(&[&"nothing to do", &median(idle), &"50"]),
-            row(&[&"bare look at every file (`stat`)", &median(bare), &"-"]),
+            row(&[&"bare `stat` of every file", &median(bare), &"-"]),
         ],
     );
 }
@@ -62,10 +62,10 @@ fn sync(opened: &Opened, folder: &Path) {
     sync.lock().expect("nobody else syncs").run(&()).expect("it syncs");
 }
 
-fn look(directory: &Path) {
+fn stat_all(directory: &Path) {
     for entry in fs::read_dir(directory).expect("a directory").flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            look(&entry.path());
+            stat_all(&entry.path());
         } else {
             entry.metadata().expect("a file");
         }

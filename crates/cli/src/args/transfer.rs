@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub(crate) struct ImportArguments {
     /// Folder or file to import
     #[arg(value_hint = ValueHint::AnyPath)]
@@ -18,6 +19,9 @@ pub(crate) struct ImportArguments {
     /// Import all text files of a folder, including code and Obsidian's `.canvas` boards
     #[arg(long)]
     pub(crate) all_texts: bool,
+    /// Add the dates of markdown files to their frontmatter, unless it has a date
+    #[arg(long)]
+    pub(crate) file_dates: bool,
     /// Replace memories that others edited, and restore those deleted in the store since
     #[arg(long)]
     pub(crate) overwrite: bool,

@@ -1,19 +1,21 @@
-//! `quipu import`: notes of other programs become memories.
+//! `quipu import`: turns notes of other programs into memories.
 //!
-//! A source gives items: a path and a text for each. Writing them is the same for all sources, and
-//! doing it again changes nothing.
+//! Each source yields items, a path and a text each. Writing them is the same for all sources, and
+//! idempotent: importing again changes nothing.
 
 mod archive;
 mod chatgpt;
 mod claude;
 mod conversation;
-mod detecting;
-mod earlier;
+mod dates;
+mod detection;
+mod dry_run;
 mod folder;
 mod graph;
 mod json;
 mod matching;
-mod rehearsal;
+mod previous;
+mod reading;
 mod source;
 mod writing;
 
@@ -36,21 +38,22 @@ use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::print::{answer, count, note};
 
-use earlier::Earlier;
-use folder::Choice;
+use dates::FileDates;
+use dry_run::DryRun;
+use folder::FileSelection;
 use matching::Matcher;
-use rehearsal::Rehearsal;
+use previous::PreviousImports;
 use source::{Collected, Request, Skipped, SkippedKind};
-use writing::{Deed, Mode, Tally, Writer};
+use writing::{Action, Mode, Tally, Writer};
 
-/// How the details of a session that imports begin. What follows says which source it was, so that
-/// a later import of the same source knows its work.
+/// The prefix of the details of an importing session. What follows identifies the source, so that a
+/// later import of the same source recognizes its own versions.
 const DETAILS_PREFIX: &str = "import ";
 
-/// The details of sessions that imported before the source was part of them.
+/// The details of importing sessions before they identified the source.
 const DETAILS_WITHOUT_SOURCE: &str = "import";
 
-/// How many notes about credentials people want to see.
+/// How many memories with credentials are named.
 const CREDENTIALS_SHOWN_MAX: usize = 20;
 
 pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), Failure> {
@@ -58,16 +61,16 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
     source::refuse_own_data(&arguments.source, &own)?;
     let kind = match arguments.from {
         Some(kind) => kind,
-        None => detecting::detect(&arguments.source)?,
+        None => detection::detect(&arguments.source)?,
     };
-    // A rehearsal leaves nothing behind, not even an empty data directory.
+    // A dry run leaves nothing behind, not even an empty data directory.
     let data = match arguments.dry_run {
         true if !context.has_data() => None,
         true => Some(context.open()?),
         false => Some(context.open_or_create()?),
     };
     let limits = &context.settings.limits;
-    // A new data directory may be inside the source.
+    // Again, since the data directory may have just been created inside the source.
     let own = DataDirectory::new(&context.settings.data);
     let request = Request {
         kind,
@@ -75,20 +78,22 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
         directory: &arguments.into,
         data: &own,
         size_max: limits.content_size_bytes_max,
-        texts: if arguments.all_texts { Choice::Texts } else { Choice::Notes },
+        texts: if arguments.all_texts { FileSelection::Texts } else { FileSelection::Notes },
+        dates: if arguments.file_dates { FileDates::Added } else { FileDates::Ignored },
     };
     let collected = source::collect(&request)?;
     let plan = Plan { kind, arguments, limits };
     let name = collected.name.clone();
     let report = match (data, arguments.dry_run) {
-        (Some(data), false) => plan.carry_out(&data, &meant_store(&data, &name)?, collected)?,
-        (data, _) => plan.rehearse(data.as_ref(), &name, collected)?,
+        (Some(data), false) => plan.carry_out(&data, &target_store(&data, &name)?, collected)?,
+        (data, _) => plan.simulate(data.as_ref(), &name, collected)?,
     };
     report.print(context)
 }
 
-/// Returns the store to import into; without any store there is one with the name of the source.
-fn meant_store(data: &Data, name: &str) -> Result<Store, Failure> {
+/// Returns the store to import into. If there is none at all, one is created with the name of the
+/// source.
+fn target_store(data: &Data, name: &str) -> Result<Store, Failure> {
     if data.wanted_store()?.is_some() {
         return data.store_or_create(name);
     }
@@ -98,7 +103,7 @@ fn meant_store(data: &Data, name: &str) -> Result<Store, Failure> {
     data.store()
 }
 
-/// What is to be done.
+/// What to import, and how.
 struct Plan<'a> {
     kind: ImportKind,
     arguments: &'a ImportArguments,
@@ -113,9 +118,9 @@ impl Plan<'_> {
             return Ok(self.report((store.name.as_str(), store.policy.secrets), None, tally));
         }
         let details = format!("{DETAILS_PREFIX}{}", from.origin);
-        let earlier = Earlier::find(data, store.id, &details)?;
+        let previous = PreviousImports::find(data, store.id, &details)?;
         let session = self.session(data, store, &details)?;
-        let writer = self.writer(data, store, (&details, earlier), Deed::Write(session));
+        let writer = self.writer(data, store, (&details, previous), Action::Write(session));
         let bar = bar(from.items.len());
         let tally = writer.write_all(from, &bar)?;
         bar.finish_and_clear();
@@ -123,7 +128,7 @@ impl Plan<'_> {
         Ok(self.report((store.name.as_str(), store.policy.secrets), Some(session), tally))
     }
 
-    fn rehearse(
+    fn simulate(
         &self,
         data: Option<&Data>,
         name: &str,
@@ -132,14 +137,14 @@ impl Plan<'_> {
         let store = data.map(|data| existing_store(data, name)).transpose()?.flatten();
         let (Some(data), Some(store)) = (data, store) else {
             let wanted = data.map(Data::wanted_store).transpose()?.flatten().unwrap_or(name);
-            let rehearsal = Rehearsal::of_new_store(self.limits);
-            let tally = writing::count_all(from, self.limits.content_size_bytes_max, &rehearsal);
+            let dry_run = DryRun::of_new_store(self.limits);
+            let tally = writing::count_all(from, self.limits.content_size_bytes_max, &dry_run);
             return Ok(self.report((wanted, SecretPolicy::default()), None, tally));
         };
         let details = format!("{DETAILS_PREFIX}{}", from.origin);
-        let earlier = Earlier::find(data, store.id, &details)?;
-        let deed = Deed::Rehearse(Rehearsal::of(&data.engine, &store)?);
-        let writer = self.writer(data, &store, (&details, earlier), deed);
+        let previous = PreviousImports::find(data, store.id, &details)?;
+        let action = Action::Simulate(DryRun::of(&data.engine, &store)?);
+        let writer = self.writer(data, &store, (&details, previous), action);
         let tally = writer.write_all(from, &ProgressBar::hidden())?;
         Ok(self.report((store.name.as_str(), store.policy.secrets), None, tally))
     }
@@ -148,16 +153,16 @@ impl Plan<'_> {
         &self,
         data: &'a Data,
         store: &'a Store,
-        (details, earlier): (&'a str, Earlier),
-        deed: Deed,
+        (details, previous): (&'a str, PreviousImports),
+        action: Action,
     ) -> Writer<'a> {
         let mode = if self.arguments.overwrite { Mode::Overwrite } else { Mode::Careful };
         let size_max = self.limits.content_size_bytes_max;
-        let matcher = Matcher::new(&data.engine, store, earlier, mode);
-        Writer { engine: &data.engine, store, details, matcher, deed, mode, size_max }
+        let matcher = Matcher::new(&data.engine, store, previous, mode);
+        Writer { engine: &data.engine, store, details, matcher, action, mode, size_max }
     }
 
-    /// Starts the session whose work the import is.
+    /// Creates the session that the import writes as.
     fn session(&self, data: &Data, store: &Store, details: &str) -> Result<SessionId, Failure> {
         let attachment = NewAttachment {
             store: store.id,
@@ -190,12 +195,12 @@ impl Plan<'_> {
     }
 }
 
-/// Tells whether a session with these details may have imported the source whose imports have those.
+/// Returns whether a session with these details may have imported the same source.
 fn is_same_source(details: &str, wanted: &str) -> bool {
     details == wanted || details == DETAILS_WITHOUT_SOURCE
 }
 
-/// Returns the store that would be used, if it exists.
+/// Returns the store that an import would use, if it exists.
 fn existing_store(data: &Data, name: &str) -> Result<Option<Store>, Failure> {
     let wanted = match data.wanted_store()? {
         Some(wanted) => wanted,
@@ -208,13 +213,13 @@ fn existing_store(data: &Data, name: &str) -> Result<Option<Store>, Failure> {
     }
 }
 
-/// Returns the last part of a path, for people.
+/// Returns the last component of a path, for display.
 fn name_of(source: &Path) -> String {
     let full = std::path::absolute(source).unwrap_or_else(|_| source.to_owned());
     full.file_name().map_or_else(|| "import".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Brings the index up to date, so that the first search need not.
+/// Brings the index up to date, so that the first search does not have to.
 fn index(data: &Data, store: StoreId, changes_count: usize) -> Result<(), Failure> {
     let bar = bar(changes_count);
     let length = bar.length().unwrap_or_default();
@@ -227,7 +232,7 @@ fn index(data: &Data, store: StoreId, changes_count: usize) -> Result<(), Failur
     Ok(())
 }
 
-/// Returns a share of a whole, which is between 0 and 1.
+/// Returns a share, between 0 and 1, of a whole.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -242,15 +247,15 @@ fn bar(items_count: usize) -> ProgressBar {
     let length = u64::try_from(items_count).unwrap_or(u64::MAX);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}")
         .expect("the template is valid");
-    // Nothing is drawn unless the errors go to a terminal.
+    // Nothing is drawn unless standard error is a terminal.
     ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr()).with_style(style)
 }
 
-/// What was done, as JSON.
+/// The summary of an import.
 #[derive(Serialize)]
 struct Report {
     kind: &'static str,
-    /// What the store does with credentials.
+    /// The store's policy for credentials.
     #[serde(skip)]
     secrets: SecretPolicy,
     store: String,
@@ -270,9 +275,9 @@ impl Report {
                 (SecretPolicy::Redact, true) => {
                     format!("`{path}` holds a credential, which would not be stored")
                 }
-                (SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject, _) => format!(
-                    "`{path}` holds a credential; memories are read by many, so take it out"
-                ),
+                (SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject, _) => {
+                    format!("`{path}` holds a credential; memories have many readers, so remove it")
+                }
             });
         }
         answer(context.form, self, |out| self.write_text(out))?;
@@ -282,10 +287,10 @@ impl Report {
         };
         let verb = if self.dry_run { "would not be" } else { "were not" };
         Err(Failure::other(format!("{missed} {verb} imported"))
-            .with_hint("the reasons are above; everything else can be imported"))
+            .with_hint("the reasons are listed above; the rest is not affected"))
     }
 
-    /// Returns what should have been imported and was not.
+    /// Returns the notes that were not imported.
     fn missed(&self) -> impl Iterator<Item = &Skipped> {
         self.tally.skipped.iter().filter(|it| it.kind == SkippedKind::Note)
     }
@@ -313,17 +318,13 @@ impl Report {
             }
         }
         if *binaries > 0 {
-            writeln!(
-                out,
-                "left alone: {}",
-                count(*binaries, "file that is no text", "files that are no text")
-            )?;
+            writeln!(out, "left alone: {}", count(*binaries, "binary file", "binary files"))?;
         }
         let verb = if self.dry_run { "would be imported" } else { "imported" };
         let memories = count(created + updated + unchanged, "memory", "memories");
         writeln!(
             out,
-            "{memories} {verb} into `{}`: {created} new, {updated} changed, {unchanged} as before",
+            "{memories} {verb} into `{}`: {created} new, {updated} changed, {unchanged} unchanged",
             self.store
         )
     }

@@ -1,4 +1,4 @@
-//! `quipu sync`: a folder and a store, kept equal.
+//! `quipu sync`: two-way sync between a folder and a store.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu_mount::sync::{
-    DataDirectory, Deed, DeedKind, FolderSync, LeftOut, MassDeletion, Progress, Report, Side,
+    Action, ActionKind, DataDirectory, FolderSync, LeftOut, MassDeletion, Progress, Report, Side,
     Start, Watch,
 };
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::print::{Form, answer, count};
 
 use super::serve::stopped;
 
-/// So many lines tell what was done; more of them nobody reads.
+/// How many changes are listed one by one. Of more, only those that need attention are.
 const LINES_MAX: usize = 50;
 
 pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Failure> {
@@ -50,12 +50,12 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Fa
 }
 
 fn hint(report: &Report) -> &'static str {
-    let is_said = report.failed.iter().any(|failed| !report.repeated.contains(failed));
-    if is_said {
-        "the reasons are above; the rest is in sync"
+    let has_news = report.failed.iter().any(|failed| !report.repeated.contains(failed));
+    if has_news {
+        "the reasons are listed above; the rest is in sync"
     } else {
-        "the reasons are those of the last time, and `--dry-run` or `--json` says them again; the \
-         rest is in sync"
+        "the reasons were reported before, and `--dry-run` or `--json` shows them again; the rest \
+         is in sync"
     }
 }
 
@@ -75,7 +75,7 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
     let stopper = watch.stopper();
     let (mut printed, mut is_first) = (Ok(()), true);
     watch.run(&locked, &Bar::default(), |report| {
-        printed = tell(context.form, report, is_first.then_some(ready));
+        printed = print_report(context.form, report, is_first.then_some(ready));
         is_first = false;
         if printed.is_err() {
             stopper.stop();
@@ -84,9 +84,9 @@ fn watch(context: &Context, sync: &FolderSync, ready: &str) -> Result<(), Failur
     printed
 }
 
-/// Prints what one sync of a watch did; the first one also says that the watch has begun.
-fn tell(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure> {
-    let is_news = !report.deeds.is_empty()
+/// Prints the report of one sync of a watch; the first one also says that the watch has begun.
+fn print_report(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure> {
+    let is_news = !report.actions.is_empty()
         || report.left_out.iter().chain(&report.failed).any(|it| !report.repeated.contains(it));
     if !is_news && ready.is_none() {
         return Ok(());
@@ -108,29 +108,30 @@ fn tell(form: Form, report: &Report, ready: Option<&str>) -> Result<(), Failure>
     Ok(())
 }
 
-fn show(context: &Context, report: &Report, mood: &str) -> Result<(), Failure> {
-    answer(context.form, &ReportBody::from(report), |out| write_text(out, report, mood))
+fn show(context: &Context, report: &Report, auxiliary: &str) -> Result<(), Failure> {
+    answer(context.form, &ReportBody::from(report), |out| write_text(out, report, auxiliary))
 }
 
-fn write_text(out: &mut dyn Write, report: &Report, mood: &str) -> io::Result<()> {
+fn write_text(out: &mut dyn Write, report: &Report, auxiliary: &str) -> io::Result<()> {
     match report.start {
         Start::Known => {}
         Start::First => {
-            writeln!(out, "folder and store meet for the first time: nothing is deleted")?;
+            writeln!(out, "first sync of this folder and store: nothing is deleted")?;
         }
         Start::StoreWentBack => {
             writeln!(out, "the store is older than at the last sync: nothing is deleted")?;
         }
     }
-    let matters =
-        |deed: &&Deed| matches!(deed.kind, DeedKind::Conflict { .. } | DeedKind::Revived(_));
-    let shown: Vec<_> = if report.deeds.len() > LINES_MAX {
-        report.deeds.iter().filter(matters).collect()
-    } else {
-        report.deeds.iter().collect()
+    let is_significant = |action: &&Action| {
+        matches!(action.kind, ActionKind::Conflict { .. } | ActionKind::Revived(_))
     };
-    for deed in shown {
-        writeln!(out, "{deed}")?;
+    let shown: Vec<_> = if report.actions.len() > LINES_MAX {
+        report.actions.iter().filter(is_significant).collect()
+    } else {
+        report.actions.iter().collect()
+    };
+    for action in shown {
+        writeln!(out, "{action}")?;
     }
     for (word, list) in [("left out", &report.left_out), ("failed  ", &report.failed)] {
         let news = || list.iter().filter(|it| !report.repeated.contains(it));
@@ -141,44 +142,44 @@ fn write_text(out: &mut dyn Write, report: &Report, mood: &str) -> io::Result<()
             writeln!(out, "{word}  and {more} more; `--json` lists all")?;
         }
     }
-    writeln!(out, "{}", summary(report, mood))
+    writeln!(out, "{}", summary(report, auxiliary))
 }
 
-fn summary(report: &Report, mood: &str) -> String {
-    let number = |wanted: fn(&DeedKind) -> bool| {
-        report.deeds.iter().filter(|deed| wanted(&deed.kind)).count()
+fn summary(report: &Report, auxiliary: &str) -> String {
+    let number = |wanted: fn(&ActionKind) -> bool| {
+        report.actions.iter().filter(|action| wanted(&action.kind)).count()
     };
     let to_store = number(|kind| kind.side() == Some(Side::Store));
     let to_folder = number(|kind| kind.side() == Some(Side::Folder));
-    let merged = number(|kind| *kind == DeedKind::Merged);
-    let conflicts = number(|kind| matches!(kind, DeedKind::Conflict { .. }));
+    let merged = number(|kind| *kind == ActionKind::Merged);
+    let conflicts = number(|kind| matches!(kind, ActionKind::Conflict { .. }));
     let mut parts = vec![count(report.in_sync_count, "file", "files") + " in sync"];
     for (number, what) in [
         (to_store, "changed in the store"),
         (to_folder, "changed in the folder"),
         (merged, "merged"),
-        (conflicts, "settled in favor of the folder"),
+        (conflicts, "resolved in favor of the folder"),
     ] {
         if number > 0 {
-            parts.push(format!("{number} {mood}{what}"));
+            parts.push(format!("{number} {auxiliary}{what}"));
         }
     }
     for (list, what) in [(&report.left_out, "left out"), (&report.failed, "failed")] {
         let repeated = list.iter().filter(|it| report.repeated.contains(it)).count();
         match list.len() {
             0 => {}
-            number if number == repeated => parts.push(format!("{number} {what} as before")),
+            number if number == repeated => parts.push(format!("{number} still {what}")),
             number => parts.push(format!("{number} {what}")),
         }
     }
     parts.join(", ")
 }
 
-/// A bar on the terminal; nothing if the errors go elsewhere.
+/// A progress bar on standard error, if that is a terminal.
 #[derive(Default)]
 struct Bar(OnceLock<ProgressBar>);
 
-/// Fewer things than this are done before anybody could read a bar.
+/// Fewer steps than this are done before anybody could read a bar.
 const BAR_COUNT_MIN: usize = 200;
 
 impl Progress for Bar {
@@ -208,13 +209,13 @@ impl Progress for Bar {
 struct ReportBody<'a> {
     start: &'static str,
     in_sync: usize,
-    changes: Vec<DeedBody<'a>>,
+    changes: Vec<ActionBody<'a>>,
     left_out: Vec<LeftOutBody<'a>>,
     failed: Vec<LeftOutBody<'a>>,
 }
 
 #[derive(Serialize)]
-struct DeedBody<'a> {
+struct ActionBody<'a> {
     path: &'a str,
     kind: &'static str,
     side: &'static str,
@@ -228,7 +229,7 @@ struct DeedBody<'a> {
 struct LeftOutBody<'a> {
     path: &'a str,
     reason: &'a str,
-    /// Whether an earlier sync has said it.
+    /// Whether an earlier sync has reported it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     repeated: bool,
 }
@@ -249,28 +250,28 @@ impl<'a> From<&'a Report> for ReportBody<'a> {
                 Start::StoreWentBack => "store_went_back",
             },
             in_sync: report.in_sync_count,
-            changes: report.deeds.iter().map(DeedBody::from).collect(),
+            changes: report.actions.iter().map(ActionBody::from).collect(),
             left_out: left_out(&report.left_out),
             failed: left_out(&report.failed),
         }
     }
 }
 
-impl<'a> From<&'a Deed> for DeedBody<'a> {
-    fn from(deed: &'a Deed) -> Self {
-        let (from, store_version) = match &deed.kind {
-            DeedKind::Moved { from, .. } => (Some(from.as_str()), None),
-            DeedKind::Conflict { version } => (None, Some(version.to_string())),
-            DeedKind::Created(_)
-            | DeedKind::Changed(_)
-            | DeedKind::Deleted(_)
-            | DeedKind::Revived(_)
-            | DeedKind::Merged => (None, None),
+impl<'a> From<&'a Action> for ActionBody<'a> {
+    fn from(action: &'a Action) -> Self {
+        let (from, store_version) = match &action.kind {
+            ActionKind::Moved { from, .. } => (Some(from.as_str()), None),
+            ActionKind::Conflict { version } => (None, Some(version.to_string())),
+            ActionKind::Created(_)
+            | ActionKind::Changed(_)
+            | ActionKind::Deleted(_)
+            | ActionKind::Revived(_)
+            | ActionKind::Merged => (None, None),
         };
         Self {
-            path: deed.path.as_str(),
-            kind: deed.kind.as_str(),
-            side: deed.kind.side().map_or("both", Side::as_str),
+            path: action.path.as_str(),
+            kind: action.kind.as_str(),
+            side: action.kind.side().map_or("both", Side::as_str),
             from,
             store_version,
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{Quipu, bound_by_permissions, run, signal};
 
-/// Nothing here takes nearly as long, even on a busy machine.
+/// A generous timeout, even for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 struct Vault {
@@ -62,7 +62,7 @@ fn both_sides_are_equal_after_a_sync() {
     let out = vault.quipu.ok(&["sync", vault.place()]);
     assert_eq!(
         out,
-        "folder and store meet for the first time: nothing is deleted\n\
+        "first sync of this folder and store: nothing is deleted\n\
          store   created   /here.md\n\
          folder  created   /there.md\n\
          left out  /image.png: the content has a NUL character at byte 0; memories are text\n\
@@ -75,7 +75,7 @@ fn both_sides_are_equal_after_a_sync() {
 }
 
 #[test]
-fn the_data_directory_takes_no_part() {
+fn the_data_directory_is_excluded() {
     let vault = vault();
     vault.write("here.md", "here\n");
     let home = vault.quipu.home.path().to_str().expect("the path is UTF-8").to_owned();
@@ -107,7 +107,7 @@ fn a_sync_answers_in_json() {
 }
 
 #[test]
-fn exit_codes_tell_what_is_wrong() {
+fn exit_codes_distinguish_errors() {
     let vault = vault();
     let missing = vault.quipu.run(&["sync", "/nowhere/at/all"]);
     assert_eq!(missing.code, 3, "{missing:?}");
@@ -157,7 +157,7 @@ fn a_directory_that_cannot_be_read_is_not_a_deletion() {
 }
 
 #[test]
-fn a_watch_follows_other_processes_and_ends_when_told() {
+fn a_watch_follows_other_processes_and_ends_on_a_signal() {
     let vault = vault();
     vault.write("a.md", "a\n");
     let mut command = vault.quipu.command(&["sync", vault.place(), "--watch"]);
@@ -184,7 +184,7 @@ fn a_sync_that_is_killed_loses_nothing_and_the_next_one_finishes() {
     let files_count = 300;
     for number in 0..files_count {
         vault.write(&format!("here{number}.md"), &format!("here {number}\n"));
-        // The memories are moved and changed later, so that every kind of step is interrupted.
+        // Memories are moved and changed later, so that steps of every kind are interrupted.
         vault.write(&format!("old{number}.md"), &format!("old {number}\n"));
     }
     vault.quipu.ok(&["sync", vault.place()]);
@@ -226,13 +226,13 @@ fn a_sync_that_is_killed_loses_nothing_and_the_next_one_finishes() {
 }
 
 #[test]
-fn a_repeated_sync_does_not_say_the_same_again() {
+fn a_repeated_sync_does_not_repeat_its_report() {
     let vault = vault();
     vault.write("image.png", "\u{0}");
     let first = vault.quipu.ok(&["sync", vault.place()]);
     assert!(first.contains("left out  /image.png: "), "{first}");
     let again = vault.quipu.ok(&["sync", vault.place()]);
-    assert_eq!(again, "0 files in sync, 1 left out as before\n");
+    assert_eq!(again, "0 files in sync, 1 still left out\n");
     vault.write("other.png", "\u{0}");
     let more = vault.quipu.ok(&["sync", vault.place()]);
     assert!(more.contains("/other.png") && !more.contains("/image.png"), "{more}");

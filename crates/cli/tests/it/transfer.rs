@@ -2,12 +2,14 @@
 
 #[path = "transfer/again.rs"]
 mod again;
+#[path = "transfer/dates.rs"]
+mod dates;
+#[path = "transfer/dry_run.rs"]
+mod dry_run;
 #[path = "transfer/exporting.rs"]
 mod exporting;
 #[path = "transfer/programs.rs"]
 mod programs;
-#[path = "transfer/rehearsing.rs"]
-mod rehearsing;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use serde_json::Value;
 
 use crate::support::Quipu;
 
-/// Writes files below a new folder of the home.
+/// Writes files below a new folder of the home directory.
 fn folder(quipu: &Quipu, name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = quipu.home.path().join(name);
     fs::create_dir_all(&folder).expect("a folder can be made");
@@ -40,13 +42,13 @@ fn import(quipu: &Quipu, source: &Path, more: &[&str]) -> Value {
     let report: Value = serde_json::from_str(&ran.out).expect("the output is one JSON document");
     let is_note = |it: &Value| it["kind"] == "note";
     let skipped = report.get("skipped").and_then(Value::as_array).expect("a list");
-    // The exit code tells whether a note was left out, and notes come first.
+    // The exit code tells whether a note was skipped, and notes come first.
     assert_eq!(ran.code, i32::from(skipped.iter().any(is_note)), "{ran:?}");
     assert!(skipped.is_sorted_by_key(|it| !is_note(it)), "{report}");
     report
 }
 
-/// Returns the numbers of new, changed, unchanged and skipped things.
+/// Returns the numbers of new, changed, unchanged and skipped items.
 fn numbers(report: &Value) -> [u64; 4] {
     let number = |key: &str| report[key].as_u64().expect("a number");
     let skipped = report["skipped"].as_array().expect("a list").len();
@@ -90,7 +92,7 @@ fn an_import_is_the_work_of_one_session() {
 }
 
 #[test]
-fn what_was_changed_in_the_store_is_left_alone() {
+fn changes_in_the_store_are_left_alone() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("a.md", "old"), ("b.md", "old")]);
     import(&quipu, &source, &[]);
@@ -105,7 +107,7 @@ fn what_was_changed_in_the_store_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_a_memory_is_skipped_with_its_reason() {
+fn unsuitable_files_are_skipped_with_a_reason() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("good.md", "x"), ("cafe\u{301}.md", "decomposed")]);
     fs::write(source.join("image.png"), b"\x89PNG\xff").expect("it can be written");
@@ -133,8 +135,8 @@ fn what_cannot_be_a_memory_is_skipped_with_its_reason() {
     let expected = "not imported:\n  long.md: it is longer than the 102400 bytes that a memory may \
                     have\n  nul.md: the content has a NUL character at byte 1; memories are text\n";
     assert!(ran.out.starts_with(expected), "{}", ran.out);
-    assert!(ran.out.contains("left alone: 1 file that is no text\n"), "{}", ran.out);
-    let summary = "2 memories imported into `notes`: 0 new, 0 changed, 2 as before\n";
+    assert!(ran.out.contains("left alone: 1 binary file\n"), "{}", ran.out);
+    let summary = "2 memories imported into `notes`: 0 new, 0 changed, 2 unchanged\n";
     assert!(ran.out.ends_with(summary), "{}", ran.out);
     assert!(ran.err.contains("2 notes were not imported"), "{}", ran.err);
 }
@@ -179,7 +181,7 @@ fn a_vault_keeps_what_obsidian_knows_about_it() {
     assert!(!missing.contains("scan.png") && !missing.contains("Board"), "{missing}");
     let report = import(&quipu, &source, &["--all-texts"]);
     assert_eq!(numbers(&report), [2, 0, 2, 0], "{report}");
-    // A name that another note took in the meantime is ambiguous.
+    // An alias that two notes share is ambiguous.
     quipu.put("/Other.md", "---\naliases: [Bill]\n---\n");
     let missing = quipu.ok(&["links", "--unresolved"]);
     assert!(missing.contains("Bill"), "{missing}");

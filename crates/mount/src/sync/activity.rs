@@ -1,9 +1,12 @@
-//! Which files somebody is writing just now, as far as the system tells.
+//! Which files are being written, as far as file system events tell.
 //!
-//! A program opens a file, writes it in pieces and closes it; a sync in between would store an empty
-//! text, or half of one. Where the system tells when a file is closed, that is waited for. Elsewhere,
-//! and for files whose first events came before they were watched, a file counts as written when it
-//! has not changed for a moment.
+//! A program opens a file, writes it in pieces and closes it. A sync in between would store an
+//! empty text or half of one. Where the system reports when a file is closed (inotify), that event
+//! is awaited. Elsewhere, and for files that were opened before the watch began, a file counts as
+//! complete when it has not changed for [`SETTLE_TIME`].
+//!
+//! A global debounce is not enough: one program that writes all the time would either hold up every
+//! other file or have its own files stored half-written. So each file settles on its own.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,16 +16,18 @@ use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A file that has not changed for so long is complete, unless it is known to be open.
-pub(super) const SETTLED_AFTER: Duration = Duration::from_millis(500);
-/// A file that stays open is synced when nothing was written to it for so long.
-const OPEN_PATIENCE: Duration = Duration::from_secs(5);
-/// The clock of a file system may be so much behind.
-const CLOCK_STEP: Duration = Duration::from_millis(20);
-/// What was closed is remembered until this many paths are; then age decides alone.
+/// How long a file must be unchanged to count as complete, unless it is known to be open.
+pub(super) const SETTLE_TIME: Duration = Duration::from_millis(500);
+/// How long after the last write a file that stays open is synced. Log writers keep files open for
+/// days.
+const OPEN_FILE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much the clock of a file system may lag: the kernel stamps files with its tick, not with the
+/// exact time.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
+/// How many paths are remembered. Beyond that, closed files are forgotten and their age decides.
 const CLOSED_MAX: usize = 100_000;
 
-/// What is known about the files of a folder that changed lately.
+/// What is known about recently written files.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     files: HashMap<String, Condition>,
@@ -30,28 +35,29 @@ pub(super) struct Activity {
 
 #[derive(Clone, Copy, Debug)]
 enum Condition {
-    /// It was written at this moment and not closed since.
+    /// It was last written at this moment and has not been closed since.
     Open(Instant),
-    /// Whoever wrote it had closed it at this moment.
+    /// It was closed at this moment.
     Closed(Instant),
 }
 
-/// How complete a file is.
+/// Whether a file is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
     Complete,
-    /// Somebody may still be writing it; look again after this time.
+    /// It may still be written; check again after this time.
     Unfinished(Duration),
 }
 
 impl Activity {
-    /// Takes note of an event below a folder.
+    /// Records an event below a folder.
     pub(super) fn note(&mut self, event: &Event, folder: &Path) {
         let mut paths = event.paths.iter().filter_map(|path| memory_path(path, folder));
         let now = Instant::now();
         match event.kind {
             EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
-                // Systems that never tell of closing leave it to the age of the file.
+                // Without close events an open file would never count as closed, so age decides
+                // there.
                 if cfg!(target_os = "linux") {
                     self.files.extend(paths.map(|path| (path, Condition::Open(now))));
                 }
@@ -63,7 +69,7 @@ impl Activity {
                 self.files.extend(paths.map(|path| (path, Condition::Closed(now))));
             }
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => {
-                // Whoever has it open goes on writing under the new name.
+                // A program that has it open continues to write under the new name.
                 if let (Some(from), Some(to)) = (paths.next(), paths.next()) {
                     let condition = self.files.remove(&from).unwrap_or(Condition::Closed(now));
                     self.files.insert(to, condition);
@@ -87,42 +93,43 @@ impl Activity {
         }
     }
 
-    /// Tells how complete a file is.
-    pub(super) fn completeness(&self, path: &str, file: &LatelyChanged) -> Completeness {
-        let by_age = left(SETTLED_AFTER, file.age);
+    /// Returns whether a file is complete.
+    pub(super) fn completeness(&self, path: &str, file: &RecentChange) -> Completeness {
+        let by_age = left(SETTLE_TIME, file.age);
         match self.files.get(path) {
-            // If it has changed since, somebody has opened it again, and the event is on its way.
+            // If it changed after it was closed, it has been opened again and the event is still on
+            // its way.
             Some(Condition::Closed(at)) => {
-                let passed = file.looked_at.saturating_duration_since(*at);
-                if file.age + CLOCK_STEP < passed { by_age } else { Completeness::Complete }
+                let passed = file.scanned_at.saturating_duration_since(*at);
+                if file.age + CLOCK_TOLERANCE < passed { by_age } else { Completeness::Complete }
             }
-            // An open file without text is one that is about to be written.
+            // An empty open file is about to be written.
             Some(Condition::Open(_)) if file.size_bytes == 0 => {
-                Completeness::Unfinished(OPEN_PATIENCE)
+                Completeness::Unfinished(OPEN_FILE_TIMEOUT)
             }
-            Some(Condition::Open(since)) => left(OPEN_PATIENCE, since.elapsed()),
+            Some(Condition::Open(since)) => left(OPEN_FILE_TIMEOUT, since.elapsed()),
             None => by_age,
         }
     }
 }
 
-/// What a file shows of itself.
+/// When a file last changed, and its size.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LatelyChanged {
-    /// How long before `looked_at` it changed.
+pub(super) struct RecentChange {
+    /// The time from the change to `scanned_at`.
     pub(super) age: Duration,
-    pub(super) looked_at: Instant,
+    pub(super) scanned_at: Instant,
     pub(super) size_bytes: u64,
 }
 
 fn left(wanted: Duration, passed: Duration) -> Completeness {
     match wanted.checked_sub(passed) {
-        Some(left) if !left.is_zero() => Completeness::Unfinished(left + CLOCK_STEP),
+        Some(left) if !left.is_zero() => Completeness::Unfinished(left + CLOCK_TOLERANCE),
         Some(_) | None => Completeness::Complete,
     }
 }
 
-/// Returns the path of the memory that a file of the folder would be.
+/// Returns the memory path of a file.
 fn memory_path(file: &Path, folder: &Path) -> Option<String> {
     let inside = file.strip_prefix(folder).ok()?.to_str()?;
     Some(format!("/{inside}").nfc().collect())
@@ -151,8 +158,8 @@ mod tests {
     const RENAMED: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
 
     fn is_complete(activity: &Activity, path: &str, size_bytes: u64) -> bool {
-        let (age, looked_at) = (Duration::from_millis(1), Instant::now());
-        let file = LatelyChanged { age, looked_at, size_bytes };
+        let (age, scanned_at) = (Duration::from_millis(1), Instant::now());
+        let file = RecentChange { age, scanned_at, size_bytes };
         activity.completeness(path, &file) == Completeness::Complete
     }
 
@@ -176,19 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_spoke_of_is_complete_when_it_rests() {
+    fn a_file_without_events_is_complete_once_it_settles() {
         let nothing = Activity::default();
         assert!(!is_complete(&nothing, "/a.md", 7));
-        let (age, looked_at) = (SETTLED_AFTER, Instant::now());
-        let rested = LatelyChanged { age, looked_at, size_bytes: 7 };
+        let (age, scanned_at) = (SETTLE_TIME, Instant::now());
+        let rested = RecentChange { age, scanned_at, size_bytes: 7 };
         assert_eq!(nothing.completeness("/a.md", &rested), Completeness::Complete);
     }
 
     #[test]
     fn a_file_that_changed_after_it_was_closed_is_open_again() {
         let closed = activity(&[(CLOSED, &["/vault/a.md"])]);
-        let looked_at = Instant::now() + Duration::from_secs(1);
-        let file = LatelyChanged { age: Duration::from_millis(1), looked_at, size_bytes: 0 };
+        let scanned_at = Instant::now() + Duration::from_secs(1);
+        let file = RecentChange { age: Duration::from_millis(1), scanned_at, size_bytes: 0 };
         assert_ne!(closed.completeness("/a.md", &file), Completeness::Complete);
     }
 }

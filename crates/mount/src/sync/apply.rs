@@ -1,8 +1,13 @@
-//! Carrying out a plan.
+//! Carries out a plan.
 //!
-//! The store is changed first, then the folder, and only then is the agreement noted. Every change
-//! holds only if the thing is still what the plan was made from; otherwise the step is planned again.
-//! What is about to be done is in the journal before it is done, for the case of a kill.
+//! The order is store, folder, state. The store comes first because it keeps versions: whatever
+//! happens afterwards, the text is in the history. The state comes last because an entry in it is
+//! the license to delete; writing it earlier would turn a step that never happened into a deletion.
+//!
+//! Every change is a compare-and-swap against what the plan was made from. If the file or the
+//! memory has changed in the meantime, the step is dropped and planned again. Intents are journaled
+//! before they are carried out, so that [`recovery`](super::recovery) can tell after a kill which
+//! of them took effect.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,103 +18,58 @@ use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{
     Access, Actor, Content, Instructions, Memory, MemoryId, MemoryPath, Store, VersionId, View,
 };
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::{Engine, Error};
 use tempfile::TempPath;
 
 use super::Progress;
+use super::failure::StepError;
 use super::files::{Folder, Obstacle};
 use super::kill::kill_point;
 use super::plan::{Join, Place, Plan, Step, Task, TextFrom};
-use super::record::{Agreed, Record};
-use super::report::{Deed, DeedKind, LeftOut, Side};
+use super::record::{Record, SyncedEntry};
+use super::report::{Action, ActionKind, LeftOut, Side};
 use super::stamp::Identity;
 use super::state::{Durability, Marker};
 
-/// So many writers commit together; more of them only queue.
+/// How many threads apply steps. Their writes share group commits; more threads would only queue.
 const THREADS_COUNT: usize = 16;
 
-/// Changes store and folder.
+/// Applies the steps of a plan to store and folder.
 #[derive(Debug)]
-pub(super) struct Hands<'a> {
+pub(super) struct Applier<'a> {
     engine: &'a Engine,
     store: &'a Store,
     folder: &'a Folder,
-    /// Where the journal is; `None` if nothing is to be changed.
+    /// Where the journal is; `None` for a preview.
     marker: Option<&'a Marker>,
-    /// What to call the session, and the session itself once it has something to do.
+    /// The title of the session, and the session once it has begun.
     title: &'a str,
     actor: &'a Mutex<Option<Actor>>,
 }
 
-/// What became of a plan.
+/// The outcome of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    pub(super) agreed: Vec<Agreed>,
-    pub(super) deeds: Vec<Deed>,
-    /// The memories that were deleted.
+    pub(super) synced: Vec<SyncedEntry>,
+    pub(super) actions: Vec<Action>,
+    /// Memories that were deleted.
     pub(super) deleted: HashSet<MemoryId>,
     pub(super) failed: Vec<LeftOut>,
-    /// What changed while it was looked at.
-    pub(super) again: Vec<LeftOut>,
+    /// Steps to plan again, because something changed in the meantime.
+    pub(super) retry: Vec<LeftOut>,
 }
 
-/// Why a step was not done.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// Something changed in the meantime; look again.
-    Again(String),
-    /// A rule or the folder is against it.
-    Failed(String),
-    /// Nothing works any more.
-    Fatal(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        match error.kind() {
-            ErrorKind::NotFound
-            | ErrorKind::PathConflict { .. }
-            | ErrorKind::PreconditionFailed => Self::Again(error.message().to_owned()),
-            ErrorKind::InvalidInput
-            | ErrorKind::ContentTooLarge
-            | ErrorKind::LimitReached
-            | ErrorKind::SecretRefused => Self::Failed(error.message().to_owned()),
-            ErrorKind::Ambiguous
-            | ErrorKind::StoreArchived
-            | ErrorKind::HeadNotRedactable
-            | ErrorKind::AccessDenied
-            | ErrorKind::EraseIncomplete
-            | ErrorKind::StorageFull
-            | ErrorKind::StorageBusy
-            | ErrorKind::StorageUnavailable
-            | ErrorKind::StorageUnusable => Self::Fatal(error),
-        }
-    }
-}
-
-impl From<Obstacle> for Stop {
-    fn from(obstacle: Obstacle) -> Self {
-        match obstacle {
-            Obstacle::Changed => Self::Again("it changed while it was synced".to_owned()),
-            Obstacle::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                Self::Fatal(super::failure::folder_error("the folder's disk is full", error))
-            }
-            Obstacle::Io(error) => Self::Failed(error.kind().to_string()),
-            Obstacle::Journal(error) => Self::Fatal(error),
-        }
-    }
-}
-
-/// What a step left behind.
+/// The outcome of a step.
 #[derive(Debug, Default)]
-struct Done {
-    agreed: Option<Agreed>,
-    deeds: Vec<DeedKind>,
-    /// A file that can only be written when all others have left their places.
+struct StepResult {
+    synced: Option<SyncedEntry>,
+    actions: Vec<ActionKind>,
+    /// A moved file that is still to be written. Two files may swap names, so every moved file
+    /// leaves its old place before any is written to its new one.
     file: Option<MovedFile>,
 }
 
-/// A file between its old place and its new one.
+/// A file between its old path and its new one.
 #[derive(Debug)]
 struct MovedFile {
     text: Content,
@@ -117,7 +77,7 @@ struct MovedFile {
     aside: TempPath,
 }
 
-impl<'a> Hands<'a> {
+impl<'a> Applier<'a> {
     pub(super) fn new(
         engine: &'a Engine,
         store: &'a Store,
@@ -127,17 +87,18 @@ impl<'a> Hands<'a> {
         Self { engine, store, folder, marker, title: session.0, actor: session.1 }
     }
 
-    /// Does what the plan says: deletions first, then moves, then the rest.
+    /// Carries out a plan: deletions first, then moves, then the rest, so that paths are free
+    /// before something else takes them.
     pub(super) fn apply(&self, plan: Plan, progress: &dyn Progress) -> Result<Applied, Error> {
         self.announce(&plan)?;
-        let mut applied = Applied { agreed: plan.frozen, ..Applied::default() };
+        let mut applied = Applied { synced: plan.frozen, ..Applied::default() };
         let mut phases = [Vec::new(), Vec::new(), Vec::new()];
         let [deletions, moves, rest] = &mut phases;
         for step in plan.steps {
             match &step.task {
                 Task::DeleteMemory(_) | Task::DeleteFile(_) => deletions.push(step),
                 Task::Join(join) if join.changes_nothing() => {
-                    applied.agreed.push(unchanged(join));
+                    applied.synced.push(unchanged(join));
                 }
                 Task::Join(join) if join.moves_file() => moves.push(step),
                 Task::Join(_) | Task::CreateMemory(_) | Task::CreateFile(_) => rest.push(step),
@@ -150,17 +111,18 @@ impl<'a> Hands<'a> {
                 progress.advance();
                 (step, done)
             });
-            let files = applied.take_in(done)?;
+            let files = applied.collect(done)?;
             let written = in_parallel(files, |(step, done)| {
                 let written = self.write_moved(&step, done);
                 (step, written)
             });
-            applied.take_in(written)?;
+            applied.collect(written)?;
         }
         Ok(applied)
     }
 
-    /// Writes down what is about to be done, so that the next sync knows it if this one is killed.
+    /// Journals the intents of a plan, durably and all at once: one sync to disk instead of one for
+    /// each step.
     fn announce(&self, plan: &Plan) -> Result<(), Error> {
         let intents: Vec<_> = plan.steps.iter().filter_map(Step::intent).collect();
         if intents.is_empty() {
@@ -184,20 +146,21 @@ impl<'a> Hands<'a> {
         self.marker.map_or(Ok(()), |marker| marker.append(records, durability))
     }
 
-    /// Writes down which file is about to be put in a place.
+    /// Journals the identity of a file before it appears at its path. It need not survive a power
+    /// loss, since then the file itself may be gone, too.
     fn announce_file(&self, path: &MemoryPath, identity: Option<Identity>) -> Result<(), Obstacle> {
         let Some(identity) = identity else { return Ok(()) };
         let record = format!("{}\n", Record::Written(identity, path.clone()));
         self.journal(&record, Durability::Deferred).map_err(Obstacle::Journal)
     }
 
-    fn create_file(&self, path: &MemoryPath, text: &Content) -> Result<Place, Stop> {
+    fn create_file(&self, path: &MemoryPath, text: &Content) -> Result<Place, StepError> {
         self.folder.create(path, text, &|identity| self.announce_file(path, identity))?;
         self.placed(path, text)
     }
 
-    fn step(&self, step: &Step) -> Result<Done, Stop> {
-        let is_known = step.agreed.is_some();
+    fn step(&self, step: &Step) -> Result<StepResult, StepError> {
+        let is_known = step.synced.is_some();
         match &step.task {
             Task::DeleteMemory(memory) => {
                 let precondition = Precondition::ContentIs(memory.hash);
@@ -205,11 +168,17 @@ impl<'a> Hands<'a> {
                 kill_point("before a memory is deleted");
                 self.engine.delete(&actor, self.store.id, memory.id, precondition)?;
                 kill_point("after a memory was deleted");
-                Ok(Done { deeds: vec![DeedKind::Deleted(Side::Store)], ..Done::default() })
+                Ok(StepResult {
+                    actions: vec![ActionKind::Deleted(Side::Store)],
+                    ..StepResult::default()
+                })
             }
             Task::DeleteFile(place) => {
                 drop(self.folder.remove(&place.path, place.file.hash)?);
-                Ok(Done { deeds: vec![DeedKind::Deleted(Side::Folder)], ..Done::default() })
+                Ok(StepResult {
+                    actions: vec![ActionKind::Deleted(Side::Folder)],
+                    ..StepResult::default()
+                })
             }
             Task::CreateMemory(place) => {
                 let content = self.folder.read(&place.path, place.file.hash)?;
@@ -217,25 +186,33 @@ impl<'a> Hands<'a> {
                 kill_point("before a memory is created");
                 let written = self.engine.create(&actor, self.store.id, &place.path, &content)?;
                 kill_point("after a memory was created");
-                let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
-                let agreed = agreed(&written.memory, place);
-                Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Store)], file: None })
+                let action = if is_known { ActionKind::Revived } else { ActionKind::Created };
+                let synced = synced_entry(&written.memory, place);
+                Ok(StepResult {
+                    synced: Some(synced),
+                    actions: vec![action(Side::Store)],
+                    file: None,
+                })
             }
             Task::CreateFile(memory) => {
                 let content = self.text_of(memory)?;
                 let place = self.create_file(&memory.path, &content)?;
-                let deed = if is_known { DeedKind::Revived } else { DeedKind::Created };
-                let agreed = agreed(memory, &place);
-                Ok(Done { agreed: Some(agreed), deeds: vec![deed(Side::Folder)], file: None })
+                let action = if is_known { ActionKind::Revived } else { ActionKind::Created };
+                let synced = synced_entry(memory, &place);
+                Ok(StepResult {
+                    synced: Some(synced),
+                    actions: vec![action(Side::Folder)],
+                    file: None,
+                })
             }
             Task::Join(join) => self.join(join),
         }
     }
 
-    fn join(&self, join: &Join) -> Result<Done, Stop> {
+    fn join(&self, join: &Join) -> Result<StepResult, StepError> {
         let Join { memory, place, path, .. } = join;
-        let (text, deed) = self.decided(join)?;
-        let mut deeds: Vec<_> = deed.into_iter().collect();
+        let (text, action) = self.decided(join)?;
+        let mut actions: Vec<_> = action.into_iter().collect();
         let update = MemoryUpdate {
             content: text.clone().filter(|text| text.hash() != memory.hash),
             path: (*path != memory.path).then(|| path.clone()),
@@ -244,7 +221,7 @@ impl<'a> Hands<'a> {
         let mut memory = memory.clone();
         if update.content.is_some() || update.path.is_some() {
             if update.path.is_some() {
-                deeds.push(DeedKind::Moved { side: Side::Store, from: memory.path.clone() });
+                actions.push(ActionKind::Moved { side: Side::Store, from: memory.path.clone() });
             }
             let actor = self.actor()?;
             kill_point("before a memory is changed");
@@ -257,10 +234,10 @@ impl<'a> Hands<'a> {
                 None => self.folder.read(&place.path, place.file.hash)?,
             };
             let aside = self.folder.remove(&place.path, place.file.hash)?;
-            deeds.push(DeedKind::Moved { side: Side::Folder, from: place.path.clone() });
+            actions.push(ActionKind::Moved { side: Side::Folder, from: place.path.clone() });
             let place = Place { path: path.clone(), ..place.clone() };
             let file = Some(MovedFile { text, aside });
-            return Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file });
+            return Ok(StepResult { synced: Some(synced_entry(&memory, &place)), actions, file });
         }
         let place = match text.filter(|text| text.hash() != place.file.hash) {
             Some(text) => {
@@ -270,47 +247,51 @@ impl<'a> Hands<'a> {
             }
             None => place.clone(),
         };
-        Ok(Done { agreed: Some(agreed(&memory, &place)), deeds, file: None })
+        Ok(StepResult { synced: Some(synced_entry(&memory, &place)), actions, file: None })
     }
 
-    fn write_moved(&self, step: &Step, done: Done) -> Result<Done, Stop> {
-        let (Task::Join(join), Some(moved), Some(before)) = (&step.task, done.file, done.agreed)
+    fn write_moved(&self, step: &Step, done: StepResult) -> Result<StepResult, StepError> {
+        let (Task::Join(join), Some(moved), Some(before)) = (&step.task, done.file, done.synced)
         else {
-            return Ok(Done::default());
+            return Ok(StepResult::default());
         };
         let MovedFile { text, aside } = moved;
         let Place { path, file } = match self.create_file(&join.path, &text) {
             Ok(place) => place,
-            Err(stop) => {
+            Err(error) => {
                 if text.hash() != before.store_hash {
-                    // The store took a credential out, so this may be the only copy of the text.
+                    // The store has redacted a credential, so this may be the only copy of the
+                    // text.
                     aside.keep().map_err(|error| Obstacle::Io(error.error))?;
                 }
-                return Err(stop);
+                return Err(error);
             }
         };
-        let agreed = Agreed {
+        let synced = SyncedEntry {
             path,
             folder_hash: file.hash,
             identity: file.identity,
             stamp: file.stamp,
             ..before
         };
-        Ok(Done { agreed: Some(agreed), deeds: done.deeds, file: None })
+        Ok(StepResult { synced: Some(synced), actions: done.actions, file: None })
     }
 
-    /// Returns the text that both sides should have, unless each keeps its own, and what that means.
-    pub(super) fn decided(&self, join: &Join) -> Result<(Option<Content>, Option<DeedKind>), Stop> {
+    /// Returns the text for both sides, unless each keeps its own, and the action to report.
+    pub(super) fn decided(
+        &self,
+        join: &Join,
+    ) -> Result<(Option<Content>, Option<ActionKind>), StepError> {
         let ours = || self.folder.read(&join.place.path, join.place.file.hash);
         match join.text {
             TextFrom::Same => Ok((None, None)),
-            TextFrom::Folder => Ok((Some(ours()?), Some(DeedKind::Changed(Side::Store)))),
+            TextFrom::Folder => Ok((Some(ours()?), Some(ActionKind::Changed(Side::Store)))),
             TextFrom::Store => {
-                Ok((Some(self.text_of(&join.memory)?), Some(DeedKind::Changed(Side::Folder))))
+                Ok((Some(self.text_of(&join.memory)?), Some(ActionKind::Changed(Side::Folder))))
             }
             TextFrom::Merge(base) => {
-                let (text, deed) = self.merged(base, &join.memory, ours()?)?;
-                Ok((Some(text), Some(deed)))
+                let (text, action) = self.merged(base, &join.memory, ours()?)?;
+                Ok((Some(text), Some(action)))
             }
         }
     }
@@ -320,34 +301,35 @@ impl<'a> Hands<'a> {
         base: Option<VersionId>,
         memory: &Memory,
         ours: Content,
-    ) -> Result<(Content, DeedKind), Stop> {
+    ) -> Result<(Content, ActionKind), StepError> {
         let theirs = self.text_of(memory)?;
-        // What was pruned or redacted cannot help to merge.
+        // The base may have been pruned or redacted. Without it, different texts are a conflict.
         let base = base.map(|id| self.engine.version(self.store.id, id, View::Full));
         let base = base.and_then(Result::ok).and_then(|version| version.content);
         let base = base.as_ref().map_or("", Content::as_str);
         if let Merged::Clean(text) = merge(base, ours.as_str(), theirs.as_str()) {
             let text = Content::new(text).map_err(Error::from)?;
             if text.size_bytes() <= self.engine.limits().content_size_bytes_max {
-                return Ok((text, DeedKind::Merged));
+                return Ok((text, ActionKind::Merged));
             }
         }
-        Ok((ours, DeedKind::Conflict { version: memory.version }))
+        Ok((ours, ActionKind::Conflict { version: memory.version }))
     }
 
-    /// Returns the text of a memory that has not changed.
-    fn text_of(&self, memory: &Memory) -> Result<Content, Stop> {
+    /// Returns the text of a memory, provided that it has not changed since it was planned.
+    fn text_of(&self, memory: &Memory) -> Result<Content, StepError> {
         let now = self.engine.memory(self.store.id, memory.id, View::Full)?;
         match now.content {
             Some(content) if now.hash == memory.hash && now.path == memory.path => Ok(content),
-            Some(_) | None => Err(Stop::Again("it changed while it was synced".to_owned())),
+            Some(_) | None => Err(StepError::Retry("it changed during the sync".to_owned())),
         }
     }
 
-    /// Returns the file that has just been written.
-    fn placed(&self, path: &MemoryPath, text: &Content) -> Result<Place, Stop> {
+    /// Returns the place of a file that was just written.
+    fn placed(&self, path: &MemoryPath, text: &Content) -> Result<Place, StepError> {
         let mut file = self.folder.found(path)?;
-        // If somebody has been quick, the change is seen as one the next time.
+        // Somebody has edited it already. Recording the hash that was written, without a
+        // fingerprint, makes the next sync see the edit as one.
         if file.hash != text.hash() {
             file.hash = text.hash();
             file.identity = None;
@@ -356,8 +338,8 @@ impl<'a> Hands<'a> {
         Ok(Place { path: path.clone(), file })
     }
 
-    /// Returns the session of this sync, which begins with its first change of the store.
-    fn actor(&self) -> Result<Actor, Stop> {
+    /// Returns the session of this sync, which is created with the first change of the store.
+    fn actor(&self) -> Result<Actor, StepError> {
         let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(actor) = &*actor {
             return Ok(actor.clone());
@@ -369,9 +351,9 @@ impl<'a> Hands<'a> {
         };
         let new = NewSession::titled(self.title, vec![attachment], SessionToken::None);
         let created = self.engine.create_session(self.store.workspace, &new);
-        let (session, _) = created.map_err(Stop::Fatal)?;
+        let (session, _) = created.map_err(StepError::Fatal)?;
         let record = format!("{}\n", Record::Session(session.id));
-        self.journal(&record, Durability::Synced).map_err(Stop::Fatal)?;
+        self.journal(&record, Durability::Synced).map_err(StepError::Fatal)?;
         let session = Actor::Session(session.id);
         *actor = Some(session.clone());
         Ok(session)
@@ -379,11 +361,11 @@ impl<'a> Hands<'a> {
 }
 
 impl Applied {
-    /// Takes the results in and returns those that have a file to write.
-    fn take_in(
+    /// Collects results and returns those with a moved file still to be written.
+    fn collect(
         &mut self,
-        results: Vec<(Step, Result<Done, Stop>)>,
-    ) -> Result<Vec<(Step, Done)>, Error> {
+        results: Vec<(Step, Result<StepResult, StepError>)>,
+    ) -> Result<Vec<(Step, StepResult)>, Error> {
         let mut unfinished = Vec::new();
         for (step, result) in results {
             match result {
@@ -392,37 +374,37 @@ impl Applied {
                     if let Task::DeleteMemory(memory) = &step.task {
                         self.deleted.insert(memory.id);
                     }
-                    self.note(&step, done.deeds);
-                    self.agreed.extend(done.agreed);
+                    self.note(&step, done.actions);
+                    self.synced.extend(done.synced);
                 }
-                Err(stop) => {
-                    self.note_stop(&step, stop)?;
-                    // What was agreed before still is what both sides have in common.
-                    self.agreed.extend(step.agreed);
+                Err(error) => {
+                    self.note_error(&step, error)?;
+                    // The common ancestor of both sides is still what it was.
+                    self.synced.extend(step.synced);
                 }
             }
         }
         Ok(unfinished)
     }
 
-    pub(super) fn note(&mut self, step: &Step, deeds: Vec<DeedKind>) {
+    pub(super) fn note(&mut self, step: &Step, actions: Vec<ActionKind>) {
         let path = step.path();
-        self.deeds.extend(deeds.into_iter().map(|kind| Deed { path: path.clone(), kind }));
+        self.actions.extend(actions.into_iter().map(|kind| Action { path: path.clone(), kind }));
     }
 
-    pub(super) fn note_stop(&mut self, step: &Step, stop: Stop) -> Result<(), Error> {
+    pub(super) fn note_error(&mut self, step: &Step, error: StepError) -> Result<(), Error> {
         let left_out = |reason| LeftOut { path: step.path().to_string(), reason };
-        match stop {
-            Stop::Again(reason) => self.again.push(left_out(reason)),
-            Stop::Failed(reason) => self.failed.push(left_out(reason)),
-            Stop::Fatal(error) => return Err(error),
+        match error {
+            StepError::Retry(reason) => self.retry.push(left_out(reason)),
+            StepError::Failed(reason) => self.failed.push(left_out(reason)),
+            StepError::Fatal(error) => return Err(error),
         }
         Ok(())
     }
 }
 
 impl Step {
-    /// Returns the path that the step leads to.
+    /// Returns the path at which the step ends.
     fn path(&self) -> &MemoryPath {
         match &self.task {
             Task::DeleteMemory(memory) | Task::CreateFile(memory) => &memory.path,
@@ -432,12 +414,12 @@ impl Step {
     }
 }
 
-fn unchanged(join: &Join) -> Agreed {
-    agreed(&join.memory, &join.place)
+fn unchanged(join: &Join) -> SyncedEntry {
+    synced_entry(&join.memory, &join.place)
 }
 
-fn agreed(memory: &Memory, place: &Place) -> Agreed {
-    Agreed {
+fn synced_entry(memory: &Memory, place: &Place) -> SyncedEntry {
+    SyncedEntry {
         memory: memory.id,
         path: place.path.clone(),
         version: memory.version,
@@ -448,11 +430,11 @@ fn agreed(memory: &Memory, place: &Place) -> Agreed {
     }
 }
 
-/// Does the work for every item, in several threads; after a fatal stop no more are begun.
+/// Runs `work` for every item on several threads; after a fatal error no further item is begun.
 fn in_parallel<T: Send>(
     items: Vec<T>,
-    work: impl Fn(T) -> (Step, Result<Done, Stop>) + Sync,
-) -> Vec<(Step, Result<Done, Stop>)> {
+    work: impl Fn(T) -> (Step, Result<StepResult, StepError>) + Sync,
+) -> Vec<(Step, Result<StepResult, StepError>)> {
     let threads_count = THREADS_COUNT.min(items.len());
     let items = Mutex::new(items.into_iter());
     let results = Mutex::new(Vec::new());
@@ -462,7 +444,7 @@ fn in_parallel<T: Send>(
             let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(item) = item else { return };
             let result = work(item);
-            if matches!(result.1, Err(Stop::Fatal(_))) {
+            if matches!(result.1, Err(StepError::Fatal(_))) {
                 is_over.store(true, Ordering::Relaxed);
             }
             results.lock().unwrap_or_else(PoisonError::into_inner).push(result);

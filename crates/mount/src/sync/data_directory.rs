@@ -1,4 +1,4 @@
-//! The directory that Quipu keeps its data in.
+//! Quipu's data directory, recognized by identity.
 
 use std::fs;
 use std::path::Path;
@@ -7,26 +7,27 @@ use std::path::PathBuf;
 
 /// A data directory that this process may have open.
 ///
-/// None of its files may be read as a file: closing one takes away the locks that the database has
-/// on it, and then another process changes what is still in use.
+/// None of its files may be opened by a scan. POSIX locks belong to the process: closing any
+/// descriptor of a database file drops the locks that SQLite holds on it, and another process could
+/// then write to pages in use.
 #[derive(Debug, Default)]
 pub struct DataDirectory {
     identity: Option<Identity>,
 }
 
-/// Which directory it is, whatever path leads to it.
+/// The identity of a directory, independent of the path that leads to it.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
 type Identity = PathBuf;
 
 impl DataDirectory {
-    /// Names it; it need not exist.
+    /// Remembers a directory, which need not exist.
     pub fn new(place: &Path) -> Self {
         Self { identity: identity(place) }
     }
 
-    /// Tells whether a path leads to it.
+    /// Returns whether a path leads to the data directory.
     pub fn is(&self, place: &Path) -> bool {
         self.identity.is_some() && self.identity == identity(place)
     }

@@ -1,7 +1,10 @@
-//! Changes in the folder that lose nothing.
+//! Changes to the folder that never lose an edit.
 //!
-//! A file appears complete or not at all, and what is replaced or removed is looked at after it is
-//! out of the way: if somebody has changed it in the meantime, it is put back.
+//! Files are written under a scratch name, synced and renamed, so they appear complete or not at
+//! all. Checking a file's hash and then replacing it would leave a window in which an editor saves.
+//! So the old file is first moved aside atomically (`RENAME_EXCHANGE` where it exists) and
+//! inspected afterwards, when no path leads to it. If it is not what the plan expected, it is put
+//! back.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,25 +21,25 @@ use super::scan::{self, FoundFile, Spellings, Unfit};
 use super::stamp::Identity;
 use super::state::sync_directory;
 
-/// The folder, as the sync changes it.
+/// The folder, for writing.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
     scratch: PathBuf,
     size_bytes_max: u64,
-    /// How names are spelled in the folder, where that is not how their paths spell them.
+    /// The names on disk that differ from those in memory paths (decomposed Unicode).
     spellings: Mutex<Spellings>,
-    /// Directories whose entries have changed since they were last brought to the disk.
+    /// Directories with changed entries that are not synced to disk yet.
     unsynced: Mutex<BTreeSet<PathBuf>>,
 }
 
-/// Is told which file is about to be put in its place.
+/// Is called with the identity of a file before the file appears at its path.
 pub(super) type Announce<'a> = dyn Fn(Option<Identity>) -> Result<(), Obstacle> + 'a;
 
-/// Why a change of the folder was not made.
+/// Why the folder was not changed.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// The file is not what it was when the folder was read.
+    /// The file has changed since the folder was scanned.
     Changed,
     Io(io::Error),
     /// The journal cannot be written.
@@ -55,7 +58,7 @@ impl Folder {
         Self { root: root.to_owned(), scratch, size_bytes_max, spellings, unsynced }
     }
 
-    /// Learns how names are spelled in the folder.
+    /// Sets the names that the last scan found.
     pub(super) fn spell(&self, spellings: Spellings) {
         *self.spellings.lock().unwrap_or_else(PoisonError::into_inner) = spellings;
     }
@@ -73,27 +76,27 @@ impl Folder {
         place
     }
 
-    /// Reads a file that has this hash.
+    /// Reads a file, which must have this hash.
     pub(super) fn read(&self, path: &MemoryPath, hash: ContentHash) -> Result<Content, Obstacle> {
-        let (found, content) = self.look(&self.place(path))?;
+        let (found, content) = self.inspect(&self.place(path))?;
         if found.hash == hash { Ok(content) } else { Err(Obstacle::Changed) }
     }
 
     /// Returns what is at a path now.
     pub(super) fn found(&self, path: &MemoryPath) -> Result<FoundFile, Obstacle> {
-        self.look(&self.place(path)).map(|(found, _)| found)
+        self.inspect(&self.place(path)).map(|(found, _)| found)
     }
 
-    fn look(&self, file: &Path) -> Result<(FoundFile, Content), Obstacle> {
+    fn inspect(&self, file: &Path) -> Result<(FoundFile, Content), Obstacle> {
         scan::read(file, self.size_bytes_max, None).map_err(|unfit| match unfit {
             Unfit::Io(error) if error.kind() != io::ErrorKind::NotFound => Obstacle::Io(error),
             Unfit::Io(_) | Unfit::Rule(..) => Obstacle::Changed,
         })
     }
 
-    /// Makes a file where none is; one with the same text is as good.
+    /// Creates a file where none exists, or where one has the same text.
     ///
-    /// Which file it will be is told to `announce` before it appears.
+    /// `announce` is called before the file appears.
     pub(super) fn create(
         &self,
         path: &MemoryPath,
@@ -123,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// Replaces the text of a file that has this hash.
+    /// Replaces a file, which must have this hash.
     pub(super) fn replace(
         &self,
         path: &MemoryPath,
@@ -140,14 +143,15 @@ impl Folder {
         match exchange(&new, &place) {
             Ok(()) => {
                 kill_point("after a file was replaced");
-                // Now the scratch file is the old one, which may have changed until this moment.
-                if self.look(&new).is_ok_and(|(found, _)| found.hash == hash) {
+                // The scratch name now holds the old file, with every edit that was saved up to the
+                // exchange.
+                if self.inspect(&new).is_ok_and(|(found, _)| found.hash == hash) {
                     self.note(&place);
                     return Ok(());
                 }
                 exchange(&new, &place)?;
-                if !self.look(&new).is_ok_and(|(found, _)| found.hash == text.hash()) {
-                    // In between another edit was saved, so now there are two of them.
+                if !self.inspect(&new).is_ok_and(|(found, _)| found.hash == text.hash()) {
+                    // Another edit was saved between the two exchanges. Keep both.
                     put_back(new, &place)?;
                 }
                 Err(Obstacle::Changed)
@@ -162,9 +166,10 @@ impl Folder {
         }
     }
 
-    /// Takes a file that has this hash out of the folder; directories that it leaves empty go, too.
+    /// Moves a file, which must have this hash, out of the folder, and removes directories that are
+    /// empty then.
     ///
-    /// The file itself goes when what is returned is dropped.
+    /// The file is deleted when the returned path is dropped.
     pub(super) fn remove(
         &self,
         path: &MemoryPath,
@@ -178,7 +183,7 @@ impl Folder {
             moved => moved?,
         }
         kill_point("after a file was removed");
-        if !self.look(&aside).is_ok_and(|(found, _)| found.hash == hash) {
+        if !self.inspect(&aside).is_ok_and(|(found, _)| found.hash == hash) {
             put_back(aside, &place)?;
             return Err(Obstacle::Changed);
         }
@@ -187,7 +192,7 @@ impl Folder {
         Ok(aside)
     }
 
-    /// Writes a complete file that has no name in the folder yet.
+    /// Writes a complete file to the scratch directory.
     fn complete(&self, text: &Content) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         make_ordinary(&mut builder);
@@ -218,7 +223,7 @@ impl Folder {
         }
     }
 
-    /// Notes that the entry of a file in its directory has changed.
+    /// Remembers to sync the directory of a file.
     fn note(&self, place: &Path) {
         if let Some(parent) = place.parent() {
             let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,12 +231,12 @@ impl Folder {
         }
     }
 
-    /// Brings every change of names to the disk.
+    /// Syncs all changed directories to disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
         for directory in std::mem::take(&mut *unsynced) {
             match sync_directory(&directory) {
-                // A directory that is gone needs no care.
+                // A removed directory needs no sync.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Ok(()) | Err(_) => {}
             }
@@ -240,7 +245,8 @@ impl Folder {
     }
 }
 
-/// Asks for the permissions that any program asks for; the user's mask takes away what it should.
+/// Requests mode 0666 like any other program, so that the umask decides; `tempfile` would make it
+/// 0600.
 #[cfg(unix)]
 fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -250,7 +256,7 @@ fn make_ordinary(builder: &mut tempfile::Builder<'_, '_>) {
 #[cfg(not(unix))]
 fn make_ordinary(_: &mut tempfile::Builder<'_, '_>) {}
 
-/// Gives a file the permissions and, as far as that is allowed, the owner of another one.
+/// Copies the permissions and, if allowed, the owner of another file.
 fn make_alike(new: &File, old: &Path) -> io::Result<()> {
     let metadata = fs::metadata(old)?;
     #[cfg(unix)]
@@ -261,7 +267,7 @@ fn make_alike(new: &File, old: &Path) -> io::Result<()> {
     new.set_permissions(metadata.permissions())
 }
 
-/// Puts a file back to where it was, unless another one is there already: then both are kept.
+/// Puts a file back in its place. If another one is there already, both are kept.
 fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
     let Err(error) = aside.persist_noclobber(place) else { return Ok(()) };
     let name = place.file_name().unwrap_or_default().to_string_lossy();
@@ -272,7 +278,7 @@ fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
             Ok(()) => break,
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => aside = error.path,
             Err(error) => {
-                // The text stays in the scratch directory rather than nowhere.
+                // Better in the scratch directory than nowhere.
                 error.path.keep().map_err(|error| error.error)?;
                 return Err(error.error);
             }
@@ -281,15 +287,15 @@ fn put_back(aside: TempPath, place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory that holds nothing but directories that hold nothing.
+/// Removes a directory tree without files.
 ///
-/// Stores have no empty directories, so where a memory belongs one is only in the way.
+/// Stores have no empty directories, so one at the path of a memory is merely in the way.
 fn remove_empty_directories(place: &Path) {
     let is_directory = place.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     if is_directory {
         let inside = fs::read_dir(place).into_iter().flatten().flatten();
         inside.for_each(|entry| remove_empty_directories(&entry.path()));
-        // A directory that is not empty stays.
+        // Fails if the directory is not empty, as it should.
         fs::remove_dir(place).unwrap_or_default();
     }
 }
@@ -305,12 +311,12 @@ fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Tells whether a file system cannot exchange two files.
+/// Returns whether the file system cannot exchange two files.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
-/// Tells whether Windows reserves one of the names in a path, or a character in it.
+/// Returns whether Windows reserves a name or a character in a path.
 fn is_reserved_on_windows(path: &MemoryPath) -> bool {
     path.as_str().split('/').skip(1).any(|name| {
         let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
@@ -331,16 +337,16 @@ fn is_reserved_on_windows(path: &MemoryPath) -> bool {
 mod tests {
     use super::*;
 
-    struct Bench {
+    struct Fixture {
         folder: Folder,
         home: tempfile::TempDir,
     }
 
-    fn bench() -> Bench {
+    fn fixture() -> Fixture {
         let home = tempfile::tempdir().unwrap();
         let scratch = home.path().join(".quipu");
         fs::create_dir(&scratch).unwrap();
-        Bench { folder: Folder::new(home.path(), scratch, 100), home }
+        Fixture { folder: Folder::new(home.path(), scratch, 100), home }
     }
 
     fn path(text: &str) -> MemoryPath {
@@ -356,7 +362,7 @@ mod tests {
         Ok(())
     }
 
-    impl Bench {
+    impl Fixture {
         fn text(&self) -> String {
             fs::read_to_string(self.home.path().join("a")).unwrap()
         }
@@ -374,98 +380,98 @@ mod tests {
 
     #[test]
     fn a_file_that_is_in_the_way_is_kept() {
-        let bench = bench();
-        bench.put("edited");
+        let fixture = fixture();
+        fixture.put("edited");
         assert!(matches!(
-            bench.folder.create(&path("/a"), &content("b"), &quietly),
+            fixture.folder.create(&path("/a"), &content("b"), &quietly),
             Err(Obstacle::Changed)
         ));
-        assert_eq!(bench.text(), "edited");
-        bench.folder.create(&path("/a"), &content("edited"), &quietly).unwrap();
-        bench.folder.create(&path("/d/e/f"), &content("x"), &quietly).unwrap();
-        bench.assert_tidy();
+        assert_eq!(fixture.text(), "edited");
+        fixture.folder.create(&path("/a"), &content("edited"), &quietly).unwrap();
+        fixture.folder.create(&path("/d/e/f"), &content("x"), &quietly).unwrap();
+        fixture.assert_tidy();
     }
 
     #[test]
     fn an_edit_that_comes_before_a_replacement_is_kept() {
-        let bench = bench();
-        bench.put("edited");
-        let replaced = bench.folder.replace(
+        let fixture = fixture();
+        fixture.put("edited");
+        let replaced = fixture.folder.replace(
             &path("/a"),
             content("scanned").hash(),
             (&content("new"), &quietly),
         );
         assert!(matches!(replaced, Err(Obstacle::Changed)));
-        assert_eq!(bench.text(), "edited");
-        bench
+        assert_eq!(fixture.text(), "edited");
+        fixture
             .folder
             .replace(&path("/a"), content("edited").hash(), (&content("new"), &quietly))
             .unwrap();
-        assert_eq!(bench.text(), "new");
-        bench.assert_tidy();
+        assert_eq!(fixture.text(), "new");
+        fixture.assert_tidy();
     }
 
     #[test]
-    fn of_an_edit_and_a_replacement_at_the_same_time_neither_is_lost() {
-        let bench = bench();
+    fn a_concurrent_edit_survives_a_replacement() {
+        let fixture = fixture();
         for _ in 0..200 {
-            bench.put("scanned");
+            fixture.put("scanned");
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let scratch = bench.home.path().join("edit");
+                    let scratch = fixture.home.path().join("edit");
                     fs::write(&scratch, "edited").unwrap();
-                    fs::rename(&scratch, bench.home.path().join("a")).unwrap();
+                    fs::rename(&scratch, fixture.home.path().join("a")).unwrap();
                 });
                 let known = content("scanned").hash();
-                drop(bench.folder.replace(
+                drop(fixture.folder.replace(
                     &path("/a"),
                     known,
                     (&content("from the store"), &quietly),
                 ));
             });
-            // The editor's last word counts, whoever came first.
-            assert_eq!(bench.text(), "edited");
+            // The edit must survive, whichever came first.
+            assert_eq!(fixture.text(), "edited");
         }
-        bench.assert_tidy();
+        fixture.assert_tidy();
     }
 
     #[test]
     fn an_edit_that_comes_before_a_removal_is_kept() {
-        let bench = bench();
-        bench.put("edited");
-        let removed = bench.folder.remove(&path("/a"), content("scanned").hash());
+        let fixture = fixture();
+        fixture.put("edited");
+        let removed = fixture.folder.remove(&path("/a"), content("scanned").hash());
         assert!(matches!(removed, Err(Obstacle::Changed)));
-        assert_eq!(bench.text(), "edited");
-        bench.folder.remove(&path("/a"), content("edited").hash()).unwrap();
-        assert!(!bench.home.path().join("a").exists());
-        bench.assert_tidy();
+        assert_eq!(fixture.text(), "edited");
+        fixture.folder.remove(&path("/a"), content("edited").hash()).unwrap();
+        assert!(!fixture.home.path().join("a").exists());
+        fixture.assert_tidy();
     }
 
     #[test]
-    fn what_is_put_back_never_overwrites() {
-        let bench = bench();
-        let aside = NamedTempFile::new_in(bench.home.path()).unwrap().into_temp_path();
+    fn putting_a_file_back_never_overwrites() {
+        let fixture = fixture();
+        let aside = NamedTempFile::new_in(fixture.home.path()).unwrap().into_temp_path();
         fs::write(&aside, "old").unwrap();
-        bench.put("new");
-        put_back(aside, &bench.home.path().join("a")).unwrap();
-        assert_eq!(bench.text(), "new");
-        assert_eq!(fs::read_to_string(bench.home.path().join("a.1")).unwrap(), "old");
+        fixture.put("new");
+        put_back(aside, &fixture.home.path().join("a")).unwrap();
+        assert_eq!(fixture.text(), "new");
+        assert_eq!(fs::read_to_string(fixture.home.path().join("a.1")).unwrap(), "old");
     }
 
     #[test]
-    fn empty_directories_give_way_and_full_ones_do_not() {
-        let bench = bench();
-        fs::create_dir_all(bench.home.path().join("a/b/c")).unwrap();
-        bench.folder.create(&path("/a"), &content("x"), &quietly).unwrap();
-        assert_eq!(bench.text(), "x");
-        fs::create_dir_all(bench.home.path().join("d/e")).unwrap();
-        fs::write(bench.home.path().join("d/e/.kept"), "").unwrap();
-        assert!(bench.folder.create(&path("/d"), &content("x"), &quietly).is_err());
-        assert!(bench.home.path().join("d/e/.kept").exists());
+    fn only_empty_directories_give_way() {
+        let fixture = fixture();
+        fs::create_dir_all(fixture.home.path().join("a/b/c")).unwrap();
+        fixture.folder.create(&path("/a"), &content("x"), &quietly).unwrap();
+        assert_eq!(fixture.text(), "x");
+        fs::create_dir_all(fixture.home.path().join("d/e")).unwrap();
+        fs::write(fixture.home.path().join("d/e/.kept"), "").unwrap();
+        assert!(fixture.folder.create(&path("/d"), &content("x"), &quietly).is_err());
+        assert!(fixture.home.path().join("d/e/.kept").exists());
     }
 
     #[test]
-    fn names_that_windows_reserves_are_known() {
+    fn names_reserved_by_windows_are_recognized() {
         for name in ["/CON", "/a/nul.txt", "/com1.md", "/a:b", "/x ", "/x./y", "/a\\b", "/lpt9"] {
             assert!(is_reserved_on_windows(&path(name)), "{name}");
         }

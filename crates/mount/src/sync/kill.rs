@@ -1,4 +1,4 @@
-//! Where a sync may be killed, for tests that kill it at every one of these points.
+//! Kill points, at each of which tests kill a sync.
 
 #[cfg(test)]
 mod tests;
@@ -6,6 +6,6 @@ mod tests;
 #[cfg(test)]
 pub(super) use tests::{READS, kill_point};
 
-/// Marks a moment between two changes.
+/// Marks a point between two changes at which a test may kill the sync.
 #[cfg(not(test))]
 pub(super) fn kill_point(_: &'static str) {}

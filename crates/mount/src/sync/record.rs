@@ -1,74 +1,76 @@
-//! The lines of the sync's files: what was agreed, and what is about to be done.
+//! The records of the state: entries, intents and what was reported.
 //!
-//! A snapshot is a list of records, and so is the journal of what changed since. They are text, so
-//! that a person can read them, and hold ids, paths and hashes, never the text of a memory.
+//! Checkpoint and journal are lists of records, one per line. They are text, so that people can
+//! read them, and hold ids, paths and hashes, but never the text of a memory.
 
 use std::fmt;
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::{ContentHash, MemoryId, MemoryPath, SessionId, StoreId, VersionId};
 
+use super::listing::Fingerprint;
 use super::report::LeftOut;
 use super::stamp::{Identity, Stamp};
 
-/// A memory and a file that are the same thing.
+/// A memory and its file, as they were when they were last equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
+pub(super) struct SyncedEntry {
     pub(super) memory: MemoryId,
-    /// Where both were.
+    /// The path of both.
     pub(super) path: MemoryPath,
-    /// The memory's version at that time.
+    /// The memory's version, the base of later merges.
     pub(super) version: VersionId,
-    /// What the memory held.
+    /// The hash of the memory.
     pub(super) store_hash: ContentHash,
-    /// What the file held; another text only if the store took a credential out.
+    /// The hash of the file. It differs only if the store has redacted a credential.
     pub(super) folder_hash: ContentHash,
-    /// Which file it was, however it is called.
+    /// Identifies the file across renames.
     pub(super) identity: Option<Identity>,
-    /// How the file looked from outside; while it looks so, it need not be read.
+    /// The file's stat data. A file with the same data need not be read.
     pub(super) stamp: Option<Stamp>,
 }
 
-/// Which store it is, and how new it was.
+/// The store, and the point in its history that the state has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) store: StoreId,
-    /// Every change of the data directory up to this one was taken into account.
+    /// All changes up to this one have been considered.
     pub(super) sequence: Sequence,
-    /// The newest version of the store at that time.
+    /// The newest version of the store at that point.
     pub(super) newest: Option<VersionId>,
     /// A digest of the settings that decide which files can be memories.
     pub(super) settings: u64,
 }
 
-/// A step that may have been carried out, wholly, half or not at all.
+/// A step that was about to be carried out. After a kill it may have taken effect fully, partly or
+/// not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     pub(super) kind: IntentKind,
-    /// The memory as it was when the step was planned; `None` if it was still to be made.
+    /// The memory when the step was planned; `None` if it was to be created.
     pub(super) memory: Option<(MemoryId, VersionId, ContentHash)>,
-    /// What the file held; `None` if it was still to be made.
+    /// The hash of the file; `None` if it was to be created.
     pub(super) folder_hash: Option<ContentHash>,
-    /// Where the file was, or should be made.
+    /// The path of the file.
     pub(super) from: MemoryPath,
-    /// Where both should be.
+    /// The path that both are to have.
     pub(super) path: MemoryPath,
 }
 
-/// What a step was to do.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntentKind {
     DeleteMemory,
     DeleteFile,
     CreateMemory,
     CreateFile,
-    /// Both keep their texts; one of them is moved.
+    /// One of them moves; both keep their texts.
     Move,
     /// The store gets the folder's text.
     ToStore,
     /// The folder gets the store's text.
     ToFolder,
-    /// Both get a text made of both.
+    /// Both get the merged text.
     Merge,
 }
 
@@ -89,46 +91,47 @@ impl IntentKind {
     }
 }
 
-/// One line of a snapshot or of the journal.
+/// A line of the checkpoint or of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     Head(Head),
-    /// Something that was agreed; it is parsed when it is needed.
+    /// A synced entry, parsed on demand.
     Entry(Line<'a>),
-    /// Nothing is agreed about this path any more.
+    /// The entry of this path is removed.
     Gone(&'a str),
-    /// A memory that the store holds and the folder does not.
-    Other(MemoryId),
-    /// All of those are forgotten.
-    NoOthers,
-    /// A file that was left out, and said to be.
-    LeftOut(LeftOut, Option<(Identity, Stamp)>),
-    /// A file that could not be synced, and said to be.
+    /// A memory without a file.
+    StoreOnly(MemoryId),
+    /// The list of memories without files begins again.
+    StoreOnlyCleared,
+    /// A file that was reported as left out.
+    LeftOut(LeftOut, Option<Fingerprint>),
+    /// A file that was reported as failed.
     Failed(LeftOut),
-    /// Neither is true of this path any more.
-    Settled(String),
+    /// Neither holds for this path anymore.
+    Resolved(String),
     Intent(Intent),
     /// The session that writes to the store.
     Session(SessionId),
-    /// A file that is about to be put in its place.
+    /// A file that is about to appear at its path.
     Written(Identity, MemoryPath),
-    /// Every intent before this was carried out, and what came of it was noted.
+    /// All intents before this one are resolved.
     Done,
 }
 
-/// An entry that has not been parsed, since most of them stay as they are.
+/// An unparsed entry. Most entries are never needed in full, and parsing ids and hashes of all of
+/// them would take longer than the scan itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     pub(super) path: &'a str,
-    /// Its number among all entries of a state.
+    /// The index of the entry in the state.
     pub(super) number: usize,
 }
 
 impl<'a> Line<'a> {
-    /// Finds the path in `looks path<TAB>memory version store_hash folder_hash`.
+    /// Splits off the path of `fingerprint path<TAB>memory version store_hash folder_hash`.
     ///
-    /// What every sync looks at comes first: how the file looked, and its path, which holds no tab.
+    /// What every sync needs comes first: the fingerprint and the path, which cannot contain a tab.
     pub(super) fn new(text: &'a str) -> Option<Self> {
         let path = text.split_once(' ')?.1.split_once('\t')?.0;
         Some(Self { text, path, number: 0 })
@@ -144,13 +147,14 @@ impl<'a> Line<'a> {
         ids.split_once(' ').unwrap_or_default().0
     }
 
-    /// Tells whether a file looks as that of the entry did, and as if it had not changed.
-    pub(super) fn has_looks(self, looks: (Identity, Stamp)) -> bool {
-        parse_looks(self.text).is_some_and(|it| it == (Some(looks.0), Some(looks.1)))
+    /// Returns whether a file has the fingerprint of the entry, so that it has not changed.
+    pub(super) fn has_fingerprint(self, fingerprint: (Identity, Stamp)) -> bool {
+        parse_fingerprint(self.text)
+            .is_some_and(|it| it == (Some(fingerprint.0), Some(fingerprint.1)))
     }
 
-    pub(super) fn parse(self) -> Option<Agreed> {
-        let (identity, stamp) = parse_looks(self.text)?;
+    pub(super) fn parse(self) -> Option<SyncedEntry> {
+        let (identity, stamp) = parse_fingerprint(self.text)?;
         let mut words = self.text.split_once('\t')?.1.split(' ');
         let memory = words.next()?.parse().ok()?;
         let version = words.next()?.parse().ok()?;
@@ -160,14 +164,15 @@ impl<'a> Line<'a> {
             hash => hash.parse().ok()?,
         };
         let path = MemoryPath::parse(self.path).ok()?;
-        Some(Agreed { memory, path, version, store_hash, folder_hash, identity, stamp })
+        Some(SyncedEntry { memory, path, version, store_hash, folder_hash, identity, stamp })
     }
 }
 
-/// Reads `-`, `inode-birth` or `inode-birth:size:mtime:ctime`, up to a space.
+/// Parses `-`, `inode-birth` or `inode-birth:size:mtime:ctime`, up to a space.
 ///
-/// Splitting the text costs ten times as much, and a sync does this once for each file.
-fn parse_looks(text: &str) -> Option<(Option<Identity>, Option<Stamp>)> {
+/// A single pass by hand: splitting and `str::parse` cost ten times as much, once for each file of
+/// each sync.
+fn parse_fingerprint(text: &str) -> Option<(Option<Identity>, Option<Stamp>)> {
     let mut numbers = [0_i64; 5];
     let mut count = 0;
     let mut number: i64 = 0;
@@ -200,7 +205,7 @@ fn parse_looks(text: &str) -> Option<(Option<Identity>, Option<Stamp>)> {
     }
 }
 
-impl fmt::Display for Agreed {
+impl fmt::Display for SyncedEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { memory, path, version, store_hash, folder_hash, identity, stamp } = self;
         match (identity, stamp) {
@@ -229,17 +234,17 @@ impl fmt::Display for Record<'_> {
             Self::Head(head) => write!(f, "head {head}"),
             Self::Entry(line) => write!(f, "= {}", line.text),
             Self::Gone(path) => write!(f, "- {path}"),
-            Self::Other(memory) => write!(f, "other {memory}"),
-            Self::NoOthers => f.write_str("no-others"),
-            Self::LeftOut(LeftOut { path, reason }, looks) => {
-                let (identity, stamp) = looks.unzip();
+            Self::StoreOnly(memory) => write!(f, "other {memory}"),
+            Self::StoreOnlyCleared => f.write_str("no-others"),
+            Self::LeftOut(LeftOut { path, reason }, fingerprint) => {
+                let (identity, stamp) = fingerprint.unzip();
                 let (path, reason) = (escaped(path), escaped(reason));
                 write!(f, "left-out {} {} {path}\t{reason}", or_dash(identity), or_dash(stamp))
             }
             Self::Failed(LeftOut { path, reason }) => {
                 write!(f, "failed {}\t{}", escaped(path), escaped(reason))
             }
-            Self::Settled(path) => write!(f, "settled {}", escaped(path)),
+            Self::Resolved(path) => write!(f, "settled {}", escaped(path)),
             Self::Intent(Intent { kind, memory, folder_hash, from, path }) => {
                 write!(f, "intent {} ", kind.as_str())?;
                 match memory {
@@ -262,8 +267,8 @@ impl<'a> Record<'a> {
             "=" => Self::Entry(Line::new(rest)?),
             "-" => Self::Gone(rest),
             "head" => Self::Head(parse_head(rest)?),
-            "other" => Self::Other(rest.parse().ok()?),
-            "no-others" => Self::NoOthers,
+            "other" => Self::StoreOnly(rest.parse().ok()?),
+            "no-others" => Self::StoreOnlyCleared,
             "left-out" => {
                 let mut words = rest.splitn(3, ' ');
                 let identity: Option<Identity> = optional(words.next()?)?;
@@ -271,7 +276,7 @@ impl<'a> Record<'a> {
                 Self::LeftOut(parse_left_out(words.next()?)?, identity.zip(stamp))
             }
             "failed" => Self::Failed(parse_left_out(rest)?),
-            "settled" => Self::Settled(unescaped(rest)),
+            "settled" => Self::Resolved(unescaped(rest)),
             "intent" => Self::Intent(parse_intent(rest)?),
             "session" => Self::Session(rest.parse().ok()?),
             "written" => {
@@ -284,7 +289,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Reads the store, the sequence and the newest version.
+/// Parses the store, the sequence and the newest version.
 pub(super) fn parse_head(text: &str) -> Option<Head> {
     let mut words = text.split(' ');
     let store = words.next()?.parse().ok()?;
@@ -308,13 +313,13 @@ fn parse_intent(text: &str) -> Option<Intent> {
         (id, version, hash) => Some((id.parse().ok()?, version.parse().ok()?, hash.parse().ok()?)),
     };
     let folder_hash = optional(words.next()?)?;
-    // A path holds no tab.
+    // A path contains no tab.
     let (from, path) = words.next()?.split_once('\t')?;
     let (from, path) = (MemoryPath::parse(from).ok()?, MemoryPath::parse(path).ok()?);
     Some(Intent { kind, memory, folder_hash, from, path })
 }
 
-/// Reads a value that may be missing; `None` if it is malformed.
+/// Parses a value that may be missing; `None` if it is malformed.
 #[expect(clippy::option_option, reason = "a missing value is not a malformed one")]
 fn optional<T: std::str::FromStr>(text: &str) -> Option<Option<T>> {
     match text {
@@ -327,7 +332,7 @@ fn or_dash(value: Option<impl fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Keeps a text that may hold anything, such as a file name, on one line.
+/// Escapes arbitrary text, such as a file name, to fit on one line.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r")
 }
@@ -355,21 +360,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_read_as_they_were_written() {
-        let looks = |text: &str| {
-            let (identity, stamp) = parse_looks(text)?;
+    fn fingerprints_round_trip() {
+        let fingerprint = |text: &str| {
+            let (identity, stamp) = parse_fingerprint(text)?;
             Some(format!("{} {}", or_dash(identity), or_dash(stamp)))
         };
-        assert_eq!(looks("- /a\t").as_deref(), Some("- -"));
-        assert_eq!(looks("12-34 /a\t").as_deref(), Some("12-34 -"));
-        assert_eq!(looks("12-34:5:-6:7 /a\t").as_deref(), Some("12-34 5:-6:7"));
+        assert_eq!(fingerprint("- /a\t").as_deref(), Some("- -"));
+        assert_eq!(fingerprint("12-34 /a\t").as_deref(), Some("12-34 -"));
+        assert_eq!(fingerprint("12-34:5:-6:7 /a\t").as_deref(), Some("12-34 5:-6:7"));
         for wrong in ["", "12", "12-34:5 /a", "12-34:5:6:7:8 /a", "12-x /a", "12-34:: /a", ": /a"] {
-            assert_eq!(looks(wrong), None, "{wrong}");
+            assert_eq!(fingerprint(wrong), None, "{wrong}");
         }
     }
 
     #[test]
-    fn any_text_fits_on_a_line() {
+    fn escaped_text_fits_on_one_line() {
         for text in ["", "a b", "a\\nb", "a\nb\tc\\", "\r\n", "\u{fffd}"] {
             assert!(!escaped(text).contains(['\n', '\t', '\r']));
             assert_eq!(unescaped(&escaped(text)), text);

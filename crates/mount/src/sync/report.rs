@@ -1,4 +1,4 @@
-//! What a sync did, for people and programs.
+//! The report of a sync.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,64 +8,64 @@ use quipu_core::model::{MemoryPath, VersionId};
 /// What a sync did, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What was done, in order of paths.
-    pub deeds: Vec<Deed>,
+    /// What was done, sorted by path.
+    pub actions: Vec<Action>,
     /// Files that cannot be memories; they were left alone.
     pub left_out: Vec<LeftOut>,
-    /// What should have been done but could not be; it is tried again next time.
+    /// What could not be synced; the next sync tries again.
     pub failed: Vec<LeftOut>,
-    /// What of both an earlier sync has said already.
+    /// Which of these an earlier sync has reported already.
     pub repeated: HashSet<LeftOut>,
-    /// How many memories and files are the same now.
+    /// How many files equal their memories now.
     pub in_sync_count: usize,
-    /// How folder and store met.
+    /// What folder and store had in common at the start.
     pub start: Start,
 }
 
-/// How folder and store met.
+/// What folder and store had in common at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// They were in sync before, so what is missing on one side was deleted there.
     #[default]
     Known,
-    /// They have no common past, so nothing was deleted on either side.
+    /// They had nothing in common, so nothing was deleted on either side.
     First,
     /// The store is older than the folder's last sync, as after a restored backup, so nothing was
     /// deleted on either side.
     StoreWentBack,
 }
 
-/// One thing that was done.
+/// A change that a sync made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// Where.
+pub struct Action {
+    /// The path of the memory.
     pub path: MemoryPath,
-    /// What.
-    pub kind: DeedKind,
+    /// What was done.
+    pub kind: ActionKind,
 }
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeedKind {
-    /// Something new on the other side is now on this side, too.
+pub enum ActionKind {
+    /// Something new was created on this side.
     Created(Side),
-    /// The text of this side is now that of the other side.
+    /// This side got the text of the other one.
     Changed(Side),
-    /// This side followed a rename of the other side.
+    /// This side followed a rename.
     Moved {
         /// The side that followed.
         side: Side,
         /// The path before.
         from: MemoryPath,
     },
-    /// This side followed a deletion of the other side.
+    /// This side followed a deletion.
     Deleted(Side),
-    /// It was deleted on this side but changed on the other, so it came back.
+    /// It was deleted on this side but changed on the other, so it was created again.
     Revived(Side),
-    /// Both sides had changed different lines, and both have all changes now.
+    /// Both sides had changed different lines, which were merged.
     Merged,
-    /// Both sides had changed the same lines. The folder's text is on both sides now; the store's
-    /// text is this version.
+    /// Both sides had changed the same lines. Both have the folder's text now; the store's text is
+    /// in the history.
     Conflict {
         /// The version with the store's text.
         version: VersionId,
@@ -81,17 +81,17 @@ pub enum Side {
     Store,
 }
 
-/// Something that was left alone.
+/// A file that was not synced.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeftOut {
-    /// Where, as far as its name is text.
+    /// Its path; lossy if the name is not UTF-8.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-impl DeedKind {
-    /// Returns the word for it that programs may rely on.
+impl ActionKind {
+    /// Returns the stable name of the action in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Created(_) => "created",
@@ -104,7 +104,7 @@ impl DeedKind {
         }
     }
 
-    /// Returns the side that changed, if it is one.
+    /// Returns the side that changed, if only one did.
     pub fn side(&self) -> Option<Side> {
         match self {
             Self::Created(side)
@@ -118,7 +118,7 @@ impl DeedKind {
 }
 
 impl Side {
-    /// Returns its name.
+    /// Returns the name of the side.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Folder => "folder",
@@ -127,18 +127,18 @@ impl Side {
     }
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = self.kind.side().map_or("both", Side::as_str);
         write!(f, "{side:6}  {:8}  {}", self.kind.as_str(), self.path)?;
         match &self.kind {
-            DeedKind::Moved { from, .. } => write!(f, "  (was {from})"),
-            DeedKind::Conflict { version } => write!(f, "  (the store's text is {version})"),
-            DeedKind::Revived(_) => f.write_str("  (deleted here, changed there)"),
-            DeedKind::Created(_)
-            | DeedKind::Changed(_)
-            | DeedKind::Deleted(_)
-            | DeedKind::Merged => Ok(()),
+            ActionKind::Moved { from, .. } => write!(f, "  (was {from})"),
+            ActionKind::Conflict { version } => write!(f, "  (the store's text is {version})"),
+            ActionKind::Revived(_) => f.write_str("  (deleted here, changed there)"),
+            ActionKind::Created(_)
+            | ActionKind::Changed(_)
+            | ActionKind::Deleted(_)
+            | ActionKind::Merged => Ok(()),
         }
     }
 }

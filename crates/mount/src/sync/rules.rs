@@ -1,8 +1,9 @@
-//! Which paths take no part in a sync: hidden ones, scratch files, and those that `.gitignore` files
-//! name.
+//! Which paths are excluded from a sync: hidden ones, scratch files and those that `.gitignore`
+//! files name.
 //!
-//! A path that takes no part is left alone on both sides: such a file does not become a memory, and
-//! such a memory does not become a file.
+//! Exclusion works on both sides: an excluded file does not become a memory, and a memory at an
+//! excluded path does not become a file. Otherwise a new line in `.gitignore` would look like the
+//! deletion of all files that it matches.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use ignore::gitignore::Gitignore;
 
 use crate::names::{Making, NameRules};
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathKind {
     File,
@@ -25,19 +26,20 @@ pub(super) enum PathKind {
 pub(super) struct Rules<'a> {
     folder: PathBuf,
     names: &'a NameRules,
-    /// The rules that hold in each directory that was asked for, the nearest first.
+    /// The rules of each directory that was asked for, the nearest first.
     by_directory: RefCell<HashMap<String, Chain>>,
 }
 
-type Chain = Rc<[Rc<Gitignore>]>;
+/// The `.gitignore` files that apply in a directory.
+pub(super) type Chain = Rc<[Rc<Gitignore>]>;
 
 impl<'a> Rules<'a> {
     pub(super) fn new(folder: &Path, names: &'a NameRules) -> Self {
         Self { folder: folder.to_owned(), names, by_directory: RefCell::default() }
     }
 
-    /// Tells whether a path, such as `/notes/tea.md`, takes no part, by its own name or by that of
-    /// a directory above it.
+    /// Returns whether a path, such as `/notes/tea.md`, is excluded by its own name or by that of a
+    /// directory above it.
     pub(super) fn exclude(&self, path: &str) -> bool {
         let ends = path.match_indices('/').skip(1).map(|(end, _)| end);
         let above = ends.filter_map(|end| path.get(..end));
@@ -46,20 +48,25 @@ impl<'a> Rules<'a> {
             || self.is_scratch(path)
     }
 
-    /// Tells whether a file has a name that is not meant to stay.
+    /// Returns whether a file has the name of a scratch file.
     pub(super) fn is_scratch(&self, path: &str) -> bool {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-        // How a file was made is not known here, so only its name counts.
+        // How the file was created is unknown here, so only its name counts.
         self.names.is_scratch(name, Making::Openly)
     }
 
-    /// Tells whether a path is hidden or ignored, if every directory above takes part.
-    pub(super) fn exclude_here(&self, path: &str, kind: PathKind) -> bool {
-        let Some((above, name)) = path.rsplit_once('/') else { return false };
+    /// Returns whether a path is hidden or ignored, given that no directory above it is.
+    fn exclude_here(&self, path: &str, kind: PathKind) -> bool {
+        let Some((above, _)) = path.rsplit_once('/') else { return false };
+        self.exclude_in(&self.of(above), path, kind)
+    }
+
+    /// Returns the same, given the rules of the directory that the path is in.
+    pub(super) fn exclude_in(&self, chain: &Chain, path: &str, kind: PathKind) -> bool {
+        let Some((_, name)) = path.rsplit_once('/') else { return false };
         if name.starts_with('.') {
             return true;
         }
-        let chain = self.of(above);
         if chain.is_empty() {
             return false;
         }
@@ -74,13 +81,14 @@ impl<'a> Rules<'a> {
         false
     }
 
-    fn of(&self, directory: &str) -> Chain {
+    /// Returns the rules of a directory, the nearest first.
+    pub(super) fn of(&self, directory: &str) -> Chain {
         if let Some(known) = self.by_directory.borrow().get(directory) {
             return Rc::clone(known);
         }
         let above = directory.rsplit_once('/').map(|(above, _)| self.of(above));
         let file = self.folder.join(directory.trim_start_matches('/')).join(".gitignore");
-        // A rule that cannot be understood is left out, as git does.
+        // Malformed rules are skipped, as git does.
         let own = file.is_file().then(|| Rc::new(Gitignore::new(file).0));
         let above = above.iter().flat_map(|above| above.iter().cloned());
         let chain: Chain = own.into_iter().chain(above).collect();
@@ -96,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_paths_take_no_part() {
+    fn hidden_paths_are_excluded() {
         let folder = tempfile::tempdir().unwrap();
         let names = NameRules::default();
         let rules = Rules::new(folder.path(), &names);
@@ -109,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn scratch_files_take_no_part() {
+    fn scratch_files_are_excluded() {
         let folder = tempfile::tempdir().unwrap();
         let names = NameRules { scratch: vec!["*.draft".to_owned()], ..NameRules::default() };
         let (rules, usual) = (Rules::new(folder.path(), &names), NameRules::default());
@@ -119,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn gitignore_files_hold_in_their_directory_and_below() {
+    fn gitignore_files_apply_to_their_directory_and_below() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sub/deep")).unwrap();
         fs::write(folder.path().join(".gitignore"), "*.log\nbuild/\n/top\n!keep.log\n").unwrap();

@@ -1,10 +1,12 @@
-//! What the folder holds now.
+//! Scans of the folder.
 //!
-//! A file that looks from outside as it did at the last sync is not read.
+//! Every file is asked for its stat data, but only those with a new fingerprint are read. The time
+//! of a directory is no shortcut: it changes when names come and go, not when a file is edited in
+//! place.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::fs::{self, DirEntry, File, FileType};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,12 +15,13 @@ use quipu_core::Error;
 use quipu_core::model::{Content, ContentHash, MemoryPath};
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
-use super::activity::{Activity, Completeness, LatelyChanged, SETTLED_AFTER};
+use super::activity::{Activity, Completeness, RecentChange, SETTLE_TIME};
 use super::data_directory::DataDirectory;
 use super::failure::folder_error;
+use super::listing::{Entry, EntryKind, FileStat, Fingerprint, Listing};
 use super::record::Line;
 use super::report::LeftOut;
-use super::rules::{PathKind, Rules};
+use super::rules::{Chain, PathKind, Rules};
 use super::stamp::{FolderTime, Identity, Stamp};
 use super::state::State;
 
@@ -28,34 +31,35 @@ pub(super) struct FoundFile {
     pub(super) hash: ContentHash,
     pub(super) size_bytes: u64,
     pub(super) identity: Option<Identity>,
-    /// How it looks from outside, if that tells whether it changes.
+    /// The stat data, if an equal one proves that the file has not changed.
     pub(super) stamp: Option<Stamp>,
 }
 
-/// Everything in the folder that takes part.
+/// The files of the folder that are synced.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Files that have changed since the last sync, or may have.
+    /// Files that may have changed since the last sync.
     pub(super) files: BTreeMap<MemoryPath, FoundFile>,
-    /// Which entries of the state have a file that has not changed, by their numbers.
+    /// Which entries of the state have an unchanged file, by index. A list of flags costs less than
+    /// a set of 20,000 paths.
     pub(super) unchanged: Vec<bool>,
     /// What cannot be a memory, and why.
-    pub(super) left_out: Vec<(LeftOut, Option<(Identity, Stamp)>)>,
-    /// How names are spelled in the folder whose composed form (Unicode NFC) is another one.
+    pub(super) left_out: Vec<(LeftOut, Option<Fingerprint>)>,
+    /// Names on disk that differ from their composed form (Unicode NFC).
     pub(super) spellings: Spellings,
     blocked: BTreeSet<String>,
-    /// Files that somebody may be writing just now.
+    /// Files that may still be written.
     unfinished: BTreeSet<String>,
-    /// When to look at those again.
-    pub(super) look_again_after: Option<Duration>,
+    /// When to scan those again.
+    pub(super) rescan_after: Option<Duration>,
 }
 
-/// The names of files and directories in the folder, by their paths, where these differ.
+/// Names of files and directories on disk, by memory path, where they differ.
 pub(super) type Spellings = HashMap<String, String>;
 
 impl Scan {
-    /// Tells whether something that cannot be a memory is at this path or above it, so that nobody
-    /// knows what the folder holds there.
+    /// Returns whether something that cannot be a memory, or cannot be read, is at this path or
+    /// above it. A memory there must be left alone: what cannot be seen was not deleted.
     pub(super) fn blocks(&self, path: &MemoryPath) -> bool {
         // The empty path stands for the folder itself.
         self.blocked.contains("")
@@ -64,216 +68,210 @@ impl Scan {
             || path.ancestors().any(|above| self.blocked.contains(above))
     }
 
-    /// Tells whether the file of an entry is certainly what it was.
+    /// Returns whether the file of an entry is known to be unchanged.
     pub(super) fn is_unchanged(&self, line: Line<'_>) -> bool {
         self.unchanged.get(line.number).copied().unwrap_or_default()
     }
 
-    /// Tells whether somebody may be writing the file at this path.
+    /// Returns whether the file at this path may still be written.
     pub(super) fn is_unfinished(&self, path: &MemoryPath) -> bool {
         self.unfinished.contains(path.as_str())
     }
 
-    /// Tells whether a file that is still being written may be one that is missing elsewhere.
+    /// Returns whether a missing file may be one that is being written under another name.
     pub(super) fn hides_renames(&self) -> bool {
         !self.unfinished.is_empty()
     }
 
     fn leave_out(&mut self, path: &str, reason: impl Into<String>) {
-        self.leave_out_looking(path, reason, None);
+        self.leave_out_as(path, reason, None);
     }
 
-    fn leave_out_looking(
+    fn leave_out_as(
         &mut self,
         path: &str,
         reason: impl Into<String>,
-        looks: Option<(Identity, Stamp)>,
+        fingerprint: Option<Fingerprint>,
     ) {
         self.blocked.insert(path.to_owned());
         let left_out = LeftOut { path: path.to_owned(), reason: reason.into() };
-        self.left_out.push((left_out, looks));
+        self.left_out.push((left_out, fingerprint));
     }
 }
 
-/// How a folder is looked at.
-pub(super) struct Looking<'a> {
+/// How to scan a folder.
+pub(super) struct ScanOptions<'a> {
     pub(super) folder: &'a Path,
     pub(super) rules: &'a Rules<'a>,
     pub(super) data: &'a DataDirectory,
     pub(super) size_bytes_max: u64,
     /// The time by the folder's clock, if it is known.
     pub(super) now: Option<FolderTime>,
-    /// Who writes what, if that is being watched.
+    /// Which files are being written, and when the scan began, if the folder is watched.
     pub(super) activity: Option<(&'a Activity, Instant)>,
-    /// What was there at the last sync.
+    /// The state after the last sync, if its fingerprints can be trusted.
     pub(super) known: Option<&'a State<'a>>,
 }
 
-/// Reads the folder. Nothing outside of it is looked at: links are not followed.
-pub(super) fn scan(looking: &Looking<'_>) -> Result<Scan, Error> {
-    let entries = fs::read_dir(looking.folder)
+/// Scans the folder. Symbolic links are not followed, so nothing outside of it is read.
+pub(super) fn scan(options: &ScanOptions<'_>) -> Result<Scan, Error> {
+    let listing = Listing::open(options.folder)
         .map_err(|error| folder_error("the folder cannot be read", error))?;
-    let numbers_count = looking.known.map_or(0, |state| state.numbers_count);
+    let numbers_count = options.known.map_or(0, |state| state.numbers_count);
     let scan = Scan { unchanged: vec![false; numbers_count], ..Scan::default() };
-    let mut walk = Walk { looking, scan };
-    walk.directory(entries, "");
+    let mut walk = Walk { options, scan };
+    walk.directory(&listing, "");
     Ok(walk.scan)
 }
 
 struct Walk<'a> {
-    looking: &'a Looking<'a>,
+    options: &'a ScanOptions<'a>,
     scan: Scan,
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, entries: fs::ReadDir, above: &str) {
+    fn directory(&mut self, listing: &Listing<'_>, above: &str) {
         let mut decomposed = Vec::new();
+        let rules = self.options.rules.of(above);
         let mut path = above.to_owned();
-        for entry in entries {
-            match entry {
-                Ok(entry) => match entry.file_name().to_str() {
-                    Some(name) if name.is_ascii() || is_nfc(name) => {
-                        path.truncate(above.len());
-                        path.push('/');
-                        path.push_str(name);
-                        self.entry(&entry, &path);
+        listing.for_each(|entry| match entry {
+            Ok(entry) => match entry.name().to_str() {
+                Some(name) if name.is_ascii() || is_nfc(name) => {
+                    path.truncate(above.len());
+                    path.push('/');
+                    path.push_str(name);
+                    self.entry(&entry, &path, &rules);
+                }
+                Some(name) => decomposed.push((name.to_owned(), entry.kind())),
+                None => {
+                    let path = format!("{above}/{}", entry.name().to_string_lossy());
+                    if !self.options.rules.exclude_in(&rules, &path, path_kind(entry.kind())) {
+                        self.scan.leave_out(&path, "its name is not UTF-8");
                     }
-                    Some(name) => decomposed.push((name.to_owned(), entry)),
-                    None => {
-                        let path = format!("{above}/{}", entry.file_name().to_string_lossy());
-                        self.unnamed(&entry, &path);
-                    }
-                },
-                Err(error) => self.scan.leave_out(above, unreadable(&error)),
-            }
-        }
-        // Macs write names with separate accents. Such a file is the memory whose name is composed,
-        // unless another file is called that already.
-        decomposed.sort_by(|left, right| left.0.cmp(&right.0));
-        for (name, entry) in decomposed {
-            let path = format!("{above}/{}", name.nfc().collect::<String>());
-            let composed = path.get(above.len() + 1..).unwrap_or_default();
-            if entry.path().with_file_name(composed).symlink_metadata().is_ok_and(|other| {
-                // Some systems find a file by either name.
-                entry.metadata().is_ok_and(|it| Identity::of(&it) != Identity::of(&other))
-            }) || self.scan.spellings.contains_key(&path)
-            {
-                let reason = "another file has this name in composed form (Unicode NFC)";
-                self.scan.leave_out(&format!("{above}/{name}"), reason);
-                continue;
-            }
-            self.scan.spellings.insert(path.clone(), name);
-            self.entry(&entry, &path);
+                }
+            },
+            Err(error) => self.scan.leave_out(above, unreadable(&error)),
+        });
+        decomposed.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        for (name, kind) in decomposed {
+            listing.with_entry((&name, kind), |entry| self.decomposed(&entry, &name, above));
         }
     }
 
-    fn unnamed(&mut self, entry: &DirEntry, path: &str) {
-        let kind = entry.file_type().map_or(PathKind::File, kind_of);
-        if !self.looking.rules.exclude_here(path, kind) {
-            self.scan.leave_out(path, "its name is not UTF-8");
+    /// Takes an entry whose name is not in composed form, as on Macs.
+    ///
+    /// It is the file of the memory with the composed name, unless another file has that name.
+    fn decomposed(&mut self, entry: &Entry<'_>, name: &str, above: &str) {
+        let path = format!("{above}/{}", name.nfc().collect::<String>());
+        let composed = path.get(above.len() + 1..).unwrap_or_default();
+        let other = entry.place().with_file_name(composed).symlink_metadata();
+        // Some file systems find a file by either name, so the identity decides.
+        let is_taken = other.is_ok_and(|other| {
+            entry.stat().is_some_and(|stat| stat.identity != Identity::of(&other))
+        });
+        if is_taken || self.scan.spellings.contains_key(&path) {
+            let reason = "another file has this name in composed form (Unicode NFC)";
+            return self.scan.leave_out(&format!("{above}/{name}"), reason);
         }
+        self.scan.spellings.insert(path.clone(), name.to_owned());
+        let rules = self.options.rules.of(above);
+        self.entry(entry, &path, &rules);
     }
 
-    fn entry(&mut self, entry: &DirEntry, path: &str) {
-        let kind = match entry.file_type() {
-            Ok(kind) => kind,
-            Err(error) => return self.scan.leave_out(path, unreadable(&error)),
-        };
-        if self.looking.rules.exclude_here(path, kind_of(kind)) {
+    fn entry(&mut self, entry: &Entry<'_>, path: &str, rules: &Chain) {
+        if self.options.rules.exclude_in(rules, path, path_kind(entry.kind())) {
             return;
         }
-        if kind.is_file() {
+        if entry.kind() == EntryKind::File {
             return self.file(entry, path);
         }
         if let Err(error) = MemoryPath::parse(path) {
             return self.scan.leave_out(path, error.to_string());
         }
-        if kind.is_dir() && self.looking.data.is(&entry.path()) {
-            self.scan.leave_out(path, "it is Quipu's data directory");
-        } else if kind.is_dir() {
-            match fs::read_dir(entry.path()) {
-                Ok(entries) => self.directory(entries, path),
-                Err(error) => self.scan.leave_out(path, unreadable(&error)),
+        match entry.kind() {
+            EntryKind::Directory => {
+                let place = entry.place();
+                if self.options.data.is(&place) {
+                    return self.scan.leave_out(path, "it is Quipu's data directory");
+                }
+                match Listing::open(&place) {
+                    Ok(listing) => self.directory(&listing, path),
+                    Err(error) => self.scan.leave_out(path, unreadable(&error)),
+                }
             }
-        } else if kind.is_symlink() {
-            self.scan.leave_out(path, "it is a symbolic link");
-        } else {
-            self.scan.leave_out(path, "it is not a regular file");
+            EntryKind::Symlink => self.scan.leave_out(path, "it is a symbolic link"),
+            EntryKind::File | EntryKind::Special => {
+                self.scan.leave_out(path, "it is not a regular file");
+            }
         }
     }
 
-    fn file(&mut self, entry: &DirEntry, path: &str) {
-        if let Some(state) = self.looking.known {
-            // The call takes no path, so it is the cheapest way to look at a file.
-            if let Some(looks) = looks_of(entry) {
-                let line = state.entries.get(path).filter(|line| line.has_looks(looks));
-                let known = line.and_then(|line| self.scan.unchanged.get_mut(line.number));
-                if let Some(is_unchanged) = known {
-                    *is_unchanged = true;
-                    return;
-                }
-                if let Some((reason, known)) = state.left_out.get(path)
-                    && *known == Some(looks)
-                {
-                    return self.scan.leave_out_looking(path, reason, Some(looks));
-                }
+    fn file(&mut self, entry: &Entry<'_>, path: &str) {
+        let stat = entry.stat();
+        let fingerprint = stat.and_then(FileStat::fingerprint);
+        if let (Some(state), Some(fingerprint)) = (self.options.known, fingerprint) {
+            let line = state.entries.get(path).filter(|line| line.has_fingerprint(fingerprint));
+            let known = line.and_then(|line| self.scan.unchanged.get_mut(line.number));
+            if let Some(is_unchanged) = known {
+                *is_unchanged = true;
+                return;
+            }
+            if let Some((reason, known)) = state.left_out.get(path)
+                && *known == Some(fingerprint)
+            {
+                return self.scan.leave_out_as(path, reason, Some(fingerprint));
             }
         }
-        if self.looking.rules.is_scratch(path) {
+        if self.options.rules.is_scratch(path) {
             return;
         }
         let parsed = match MemoryPath::parse(path) {
             Ok(parsed) => parsed,
             Err(error) => return self.scan.leave_out(path, error.to_string()),
         };
-        let looks = looks_of(entry);
-        if let Completeness::Unfinished(wait) = self.completeness(entry, path) {
+        if let Completeness::Unfinished(wait) = self.completeness(stat, path) {
             return self.wait_for(path, wait);
         }
-        match read(&entry.path(), self.looking.size_bytes_max, self.looking.now) {
-            // Somebody may have opened it since the question was asked.
-            _ if self.looking.activity.is_some() && looks_of(entry) != looks => {
-                self.wait_for(path, SETTLED_AFTER);
+        match read(&entry.place(), self.options.size_bytes_max, self.options.now) {
+            // It may have been opened after its completeness was determined.
+            _ if self.options.activity.is_some() && entry.stat() != stat => {
+                self.wait_for(path, SETTLE_TIME);
             }
             Ok((file, _)) => drop(self.scan.files.insert(parsed, file)),
-            Err(Unfit::Rule(reason, looks)) => self.scan.leave_out_looking(path, reason, looks),
+            Err(Unfit::Rule(reason, fingerprint)) => {
+                self.scan.leave_out_as(path, reason, fingerprint);
+            }
             Err(reason @ Unfit::Io(_)) => self.scan.leave_out(path, reason.to_string()),
         }
     }
 
-    fn completeness(&self, entry: &DirEntry, path: &str) -> Completeness {
-        let (Some((activity, looked_at)), Some(now), Ok(metadata)) =
-            (self.looking.activity, self.looking.now, entry.metadata())
+    fn completeness(&self, stat: Option<FileStat>, path: &str) -> Completeness {
+        let (Some((activity, scanned_at)), Some(now), Some(stat)) =
+            (self.options.activity, self.options.now, stat)
         else {
             return Completeness::Complete;
         };
-        let (age, size_bytes) = (now.since_change(&metadata), metadata.len());
-        activity.completeness(path, &LatelyChanged { age, looked_at, size_bytes })
+        let (age, size_bytes) = (now.since_change(stat.stamp), stat.stamp.size_bytes());
+        activity.completeness(path, &RecentChange { age, scanned_at, size_bytes })
     }
 
     fn wait_for(&mut self, path: &str, wait: Duration) {
         self.scan.unfinished.insert(path.to_owned());
-        let sooner = self.scan.look_again_after.map_or(wait, |other| other.min(wait));
-        self.scan.look_again_after = Some(sooner);
+        let sooner = self.scan.rescan_after.map_or(wait, |other| other.min(wait));
+        self.scan.rescan_after = Some(sooner);
     }
 }
 
-/// Returns how a file looks from outside.
-fn looks_of(entry: &DirEntry) -> Option<(Identity, Stamp)> {
-    let metadata = entry.metadata().ok()?;
-    Identity::of(&metadata).zip(Stamp::of(&metadata))
-}
-
-fn kind_of(kind: FileType) -> PathKind {
-    if kind.is_dir() { PathKind::Directory } else { PathKind::File }
+fn path_kind(kind: EntryKind) -> PathKind {
+    if kind == EntryKind::Directory { PathKind::Directory } else { PathKind::File }
 }
 
 /// Why a file cannot be a memory.
 #[derive(Debug)]
 pub(super) enum Unfit {
     Io(io::Error),
-    /// It breaks a rule, and does so as long as it looks like this.
-    Rule(String, Option<(Identity, Stamp)>),
+    /// It violates a rule, and does so until its fingerprint changes.
+    Rule(String, Option<Fingerprint>),
 }
 
 impl fmt::Display for Unfit {
@@ -304,7 +302,8 @@ pub(super) fn read(
     #[cfg(test)]
     super::kill::READS.set(super::kill::READS.get() + 1);
     let file = File::open(file)?;
-    // Before the text: if it changes now, the file looks different the next time.
+    // Stat before read. If the file changes in between, the recorded stamp is the old one and the
+    // next sync reads it again; the other way round, the change would be missed.
     let metadata = file.metadata()?;
     let stamp = now.and_then(|now| Stamp::settled(&metadata, now));
     let identity = Identity::of(&metadata);

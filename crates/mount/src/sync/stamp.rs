@@ -1,22 +1,22 @@
-//! Which file it is and how it looks from outside, so that only what has changed is read.
+//! Fingerprints of files from their stat data, so that only changed files are read.
 
 use std::fmt;
 use std::fs::Metadata;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which file it is, whatever its name: it survives a rename.
+/// The identity of a file, which survives renames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     number: i64,
-    /// A number may be used again for another file, but not with the same birth.
+    /// Inode numbers are reused, but not together with the time of birth.
     born_nanos: i64,
 }
 
-/// What changes whenever a file is written.
+/// The stat data that changes whenever a file is written.
 ///
-/// Programs may set the time of modification to what they like, but not that of the last change
-/// (`ctime`), so it decides where a system has it.
+/// Programs can set `mtime` to anything, and archivers do. They cannot set `ctime`, so it decides
+/// where a system has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     size_bytes: i64,
@@ -24,25 +24,30 @@ pub(super) struct Stamp {
     changed_nanos: i64,
 }
 
-/// A moment by the clock of the folder's file system.
+/// A time by the clock of the folder's file system, which may be that of another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FolderTime(i64);
 
-/// File systems count time in steps, up to two seconds on FAT. A file that was changed within the
-/// current step may change again and look the same, so it is read again the next time.
+/// The granularity of timestamps, up to two seconds on FAT.
+///
+/// This is git's "racy" problem: a file that changed within the current tick may change again
+/// within it, with the same size, and its stat data stays the same. Trusting that data would hide
+/// the second edit for good. So no stamp is recorded for such a file, and the next sync reads it
+/// again.
 #[cfg(not(test))]
-const STEP_NANOS: i64 = 2_000_000_000;
+const GRANULARITY_NANOS: i64 = 2_000_000_000;
 #[cfg(test)]
-const STEP_NANOS: i64 = 20_000_000;
+const GRANULARITY_NANOS: i64 = 20_000_000;
 
 impl Stamp {
-    /// Returns how a file looks; `None` if it changed so lately that this proves nothing.
+    /// Returns the stamp of a file; `None` if it changed so recently that an equal stamp would
+    /// prove nothing.
     pub(super) fn settled(metadata: &Metadata, now: FolderTime) -> Option<Self> {
         let stamp = Self::of(metadata)?;
-        (stamp.changed_nanos.saturating_add(STEP_NANOS) < now.0).then_some(stamp)
+        (stamp.changed_nanos.saturating_add(GRANULARITY_NANOS) < now.0).then_some(stamp)
     }
 
-    /// Returns how a file looks, however lately it changed.
+    /// Returns the stamp of a file, however recently it changed.
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         let modified_nanos = modified_nanos(metadata)?;
         let changed_nanos = changed_nanos(metadata).unwrap_or(modified_nanos);
@@ -52,6 +57,15 @@ impl Stamp {
 }
 
 impl Stamp {
+    /// Returns the same as [`of`](Self::of).
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_statx(found: &rustix::fs::Statx) -> Option<Self> {
+        let (modified, changed) = (found.stx_mtime, found.stx_ctime);
+        let modified_nanos = nanos(modified.tv_sec, modified.tv_nsec.into())?;
+        let changed_nanos = nanos(changed.tv_sec, changed.tv_nsec.into())?;
+        Self::new(found.stx_size.try_into().ok()?, modified_nanos, changed_nanos)
+    }
+
     pub(super) fn new(size_bytes: i64, modified_nanos: i64, changed_nanos: i64) -> Option<Self> {
         (size_bytes >= 0).then_some(Self { size_bytes, modified_nanos, changed_nanos })
     }
@@ -62,14 +76,13 @@ impl Stamp {
 }
 
 impl FolderTime {
-    /// Returns how long before this moment a file changed; zero if it changed later.
-    pub(super) fn since_change(self, metadata: &Metadata) -> Duration {
-        let changed_nanos = Stamp::of(metadata).map_or(i64::MAX, |stamp| stamp.changed_nanos);
-        let age_nanos = self.0.saturating_sub(changed_nanos);
+    /// Returns the time since a file changed; zero if it changed later than this.
+    pub(super) fn since_change(self, stamp: Stamp) -> Duration {
+        let age_nanos = self.0.saturating_sub(stamp.changed_nanos);
         Duration::from_nanos(u64::try_from(age_nanos).unwrap_or_default())
     }
 
-    /// Takes the time from a file that was just made.
+    /// Takes the time from a file that was just created.
     pub(super) fn of_new_file(metadata: &Metadata) -> Option<Self> {
         modified_nanos(metadata).map(Self)
     }
@@ -104,9 +117,20 @@ fn changed_nanos(_: &Metadata) -> Option<i64> {
 }
 
 impl Identity {
-    /// Returns `None` for numbers that no file has.
+    /// Returns `None` for negative numbers, which no file has.
     pub(super) fn new(number: i64, born_nanos: i64) -> Option<Self> {
         (number >= 0 && born_nanos >= 0).then_some(Self { number, born_nanos })
+    }
+
+    /// Returns the same as [`of`](Self::of): `None` if the file system keeps no time of birth.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_statx(found: &rustix::fs::Statx) -> Option<Self> {
+        use rustix::fs::StatxFlags;
+        let born = found.stx_btime;
+        if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
+            return None;
+        }
+        Self::new(found.stx_ino.cast_signed(), nanos(born.tv_sec, born.tv_nsec.into())?)
     }
 
     #[cfg(unix)]
@@ -117,7 +141,7 @@ impl Identity {
         Self::new(number, born.as_nanos().try_into().ok()?)
     }
 
-    /// Returns `None` where files have no numbers; equal texts still tell renames.
+    /// Returns `None`, since files have no inode number here; renames are still found by content.
     #[cfg(not(unix))]
     pub(super) fn of(_: &Metadata) -> Option<Self> {
         None
@@ -136,7 +160,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Says that a text is neither an [`Identity`] nor a [`Stamp`].
+/// The text is neither an [`Identity`] nor a [`Stamp`].
 #[derive(Debug)]
 pub(super) struct ParseStampError;
 

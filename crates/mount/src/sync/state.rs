@@ -1,12 +1,12 @@
-//! What folder and store had in common when they were last equal.
+//! The state: what folder and store had in common when they were last equal.
 //!
-//! It is kept in the folder itself, in `.quipu`, so that a folder that is gone, empty or on a disk
-//! that is not there has no past: nothing can look deleted in it.
+//! It lives in the folder itself, in `.quipu`. Kept elsewhere, such as in the data directory, an
+//! unmounted disk would be an empty folder with a state that lists a thousand files, and a sync
+//! would delete a thousand memories. Here the state disappears together with the files.
 //!
-//! `sync` is a snapshot, `journal` what has changed since. A sync notes what it is about to do
-//! before it does it and what came of it afterwards, so that the next one knows what a killed one
-//! has done. Without that, a text that the sync itself put in its place would look like an edit,
-//! and win against a newer one.
+//! `sync` is a checkpoint and `journal` a write-ahead log of what changed since, so that a sync of
+//! one edit does not rewrite megabytes. A sync journals its intents before it carries them out and
+//! their outcome afterwards; see [`recovery`](super::recovery) for what a kill in between leaves.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
@@ -18,55 +18,56 @@ use quipu_core::{Error, ErrorKind};
 
 use super::failure::folder_error;
 use super::kill::kill_point;
-use super::record::{Agreed, Head, Intent, Line, Record, parse_head};
+use super::listing::Fingerprint;
+use super::record::{Head, Intent, Line, Record, SyncedEntry, parse_head};
 use super::report::LeftOut;
-use super::stamp::{FolderTime, Identity, Stamp};
+use super::stamp::{FolderTime, Identity};
 
-/// The directory in the folder that is the sync's own.
+/// The directory of the state in the folder.
 pub(super) const MARKER: &str = ".quipu";
-const SNAPSHOT: &str = "sync";
+const CHECKPOINT: &str = "sync";
 const JOURNAL: &str = "journal";
 const LOCK: &str = "lock";
 const SCRATCH: &str = "scratch";
 const FORMAT: &str = "quipu sync 2";
-/// A snapshot without stamps and without a journal, from before there were any.
+/// The first format: a checkpoint without stamps and without a journal.
 const FORMAT_BEFORE: &str = "quipu sync 1";
 const JOURNAL_FORMAT: &str = "quipu sync journal 1";
 const END: &str = "end\n";
 
-/// The first two lines of a snapshot are shorter.
+/// The first two lines of a checkpoint are shorter than this.
 const HEAD_SIZE_BYTES_MAX: u64 = 1024;
 
-/// A journal of this size is always short enough to be read again.
+/// A journal up to this size is never replaced by a new checkpoint.
 const JOURNAL_SIZE_BYTES_MIN: usize = 256 * 1024;
 
-/// The texts of snapshot and journal, of which a [`State`] is made.
+/// The texts of checkpoint and journal, which a [`State`] borrows.
 #[derive(Debug, Default)]
 pub(super) struct StateFiles {
     is_there: bool,
-    snapshot: Option<String>,
+    checkpoint: Option<String>,
     journal: String,
 }
 
-/// Everything that folder and store have agreed on.
+/// The parsed state.
 #[derive(Debug)]
 pub(super) struct State<'a> {
-    /// Which snapshot it is; a journal names the one that it continues.
+    /// The number of the checkpoint; a journal names the one that it continues.
     generation: u64,
     pub(super) head: Head,
-    /// What was agreed, by its path.
+    /// The synced entries, by path.
     pub(super) entries: HashMap<&'a str, Line<'a>>,
-    /// Memories that the folder does not hold, whatever the reason.
-    pub(super) others: HashSet<MemoryId>,
-    /// What was said to be left out, and how it looked from outside.
-    pub(super) left_out: HashMap<String, (String, Option<(Identity, Stamp)>)>,
-    /// What was said to have failed.
+    /// Memories without a file, for whatever reason.
+    pub(super) store_only: HashSet<MemoryId>,
+    /// What was reported as left out: the reason and the fingerprint, by path.
+    pub(super) left_out: HashMap<String, (String, Option<Fingerprint>)>,
+    /// What was reported as failed.
     pub(super) failed: HashSet<LeftOut>,
-    /// What the last sync was doing when it was killed.
+    /// What the last sync was doing, if it was killed.
     pub(super) interrupted: Option<Interrupted>,
     journal_size_bytes: usize,
-    snapshot_size_bytes: usize,
-    /// The numbers of entries are below this.
+    checkpoint_size_bytes: usize,
+    /// All indexes of entries are below this.
     pub(super) numbers_count: usize,
 }
 
@@ -74,28 +75,28 @@ pub(super) struct State<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interrupted {
     pub(super) intents: Vec<Intent>,
-    /// The session that wrote to the store, if it came to that.
+    /// The session that wrote to the store, if it was created.
     pub(super) session: Option<SessionId>,
-    /// Files that were about to be put in their places.
+    /// Files that were about to appear at their paths.
     pub(super) written: HashSet<Identity>,
 }
 
-/// What a sync changes in the state.
+/// The changes of a sync to the state.
 #[derive(Debug, Default)]
 pub(super) struct StateChange {
     pub(super) head: Option<Head>,
     pub(super) gone: Vec<String>,
-    pub(super) agreed: Vec<Agreed>,
-    pub(super) others: Option<HashSet<MemoryId>>,
-    /// What is said to be left out now, as far as that is news.
-    pub(super) left_out: Vec<(LeftOut, Option<(Identity, Stamp)>)>,
+    pub(super) synced: Vec<SyncedEntry>,
+    pub(super) store_only: Option<HashSet<MemoryId>>,
+    /// What is left out and was not reported before.
+    pub(super) left_out: Vec<(LeftOut, Option<Fingerprint>)>,
     pub(super) failed: Vec<LeftOut>,
-    /// Paths of which neither is true any more.
-    pub(super) settled: Vec<String>,
+    /// Paths for which neither holds anymore.
+    pub(super) resolved: Vec<String>,
 }
 
 impl StateFiles {
-    /// Reads the files of a folder; what is not UTF-8 was not written by a sync.
+    /// Reads the state of a folder. What is not UTF-8 was not written by a sync and is ignored.
     pub(super) fn read(folder: &Path) -> Result<Self, Error> {
         let marker = folder.join(MARKER);
         let bytes = |name: &str| match fs::read(marker.join(name)) {
@@ -103,45 +104,45 @@ impl StateFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(folder_error("the state of the sync cannot be read", error)),
         };
-        let snapshot = bytes(SNAPSHOT)?;
-        let is_there = snapshot.is_some();
+        let checkpoint = bytes(CHECKPOINT)?;
+        let is_there = checkpoint.is_some();
         let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         let journal = bytes(JOURNAL)?.map(whole_lines).unwrap_or_default();
-        Ok(Self { is_there, snapshot: text(snapshot).map(upgraded), journal })
+        Ok(Self { is_there, checkpoint: text(checkpoint).map(upgraded), journal })
     }
 
-    /// Tells whether there is a snapshot, whether or not it can be understood.
-    pub(super) fn has_snapshot(&self) -> bool {
+    /// Returns whether there is a checkpoint, readable or not.
+    pub(super) fn has_checkpoint(&self) -> bool {
         self.is_there
     }
 
-    /// Returns the newest generation that the files name, whatever else is wrong with them.
+    /// Returns the newest generation in the files, however damaged they are.
     fn generation(&self) -> u64 {
         let number = |text: &str, format: &str| {
             let first = text.lines().next()?.strip_prefix(format)?;
             first.trim().parse::<u64>().ok()
         };
-        let snapshot = self.snapshot.as_deref().and_then(|text| number(text, FORMAT));
-        snapshot.max(number(&self.journal, JOURNAL_FORMAT)).unwrap_or_default()
+        let checkpoint = self.checkpoint.as_deref().and_then(|text| number(text, FORMAT));
+        checkpoint.max(number(&self.journal, JOURNAL_FORMAT)).unwrap_or_default()
     }
 
-    /// Returns the state; `None` if there is none or if it cannot be understood.
+    /// Returns the state; `None` if it is missing or malformed.
     pub(super) fn state(&self) -> Option<State<'_>> {
-        State::parse(self.snapshot.as_deref()?, &self.journal)
+        State::parse(self.checkpoint.as_deref()?, &self.journal)
     }
 }
 
-/// Returns the store that the state of a folder is about, without reading all of it.
+/// Returns the store of a folder's state, without reading all of it.
 pub(super) fn store_of(folder: &Path) -> Option<StoreId> {
     let mut head = Vec::new();
-    let file = File::open(folder.join(MARKER).join(SNAPSHOT)).ok()?;
+    let file = File::open(folder.join(MARKER).join(CHECKPOINT)).ok()?;
     file.take(HEAD_SIZE_BYTES_MAX).read_to_end(&mut head).ok()?;
     let head = String::from_utf8_lossy(&head);
     let line = head.lines().nth(1)?;
     line.strip_prefix("head ").unwrap_or(line).split(' ').next()?.parse().ok()
 }
 
-/// Returns the text of a journal up to what a power loss may have left.
+/// Returns the valid part of a journal, before what a power loss may have left.
 fn whole_lines(mut bytes: Vec<u8>) -> String {
     let valid_size_bytes = match str::from_utf8(&bytes) {
         Ok(_) => bytes.len(),
@@ -151,7 +152,7 @@ fn whole_lines(mut bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Writes an old snapshot in today's format.
+/// Converts a checkpoint of the first format.
 fn upgraded(text: String) -> String {
     let Some(rest) = text.strip_prefix(FORMAT_BEFORE) else { return text };
     let mut new = format!("{FORMAT} 0\n");
@@ -171,20 +172,20 @@ fn upgraded(text: String) -> String {
 }
 
 impl<'a> State<'a> {
-    fn parse(snapshot: &'a str, journal: &'a str) -> Option<Self> {
-        let (first, rest) = snapshot.strip_suffix(END)?.split_once('\n')?;
+    fn parse(checkpoint: &'a str, journal: &'a str) -> Option<Self> {
+        let (first, rest) = checkpoint.strip_suffix(END)?.split_once('\n')?;
         let generation = first.strip_prefix(FORMAT)?.trim_start().parse().ok()?;
         let (head, rest) = rest.split_once('\n')?;
         let mut state = Self {
             generation,
             head: parse_head(head.strip_prefix("head ")?)?,
             entries: HashMap::with_capacity(rest.len() / 200),
-            others: HashSet::new(),
+            store_only: HashSet::new(),
             left_out: HashMap::new(),
             failed: HashSet::new(),
             interrupted: None,
             journal_size_bytes: 0,
-            snapshot_size_bytes: snapshot.len(),
+            checkpoint_size_bytes: checkpoint.len(),
             numbers_count: 0,
         };
         for line in rest.lines() {
@@ -192,7 +193,7 @@ impl<'a> State<'a> {
         }
         let header = format!("{JOURNAL_FORMAT} {generation}\n");
         for line in journal.strip_prefix(&header).unwrap_or_default().split_inclusive('\n') {
-            // A power loss leaves half a line at the end, or something else.
+            // A power loss leaves half a line at the end, or garbage.
             let Some(record) = verified(line) else { break };
             state.take(Record::parse(record)?);
             state.journal_size_bytes += line.len();
@@ -209,13 +210,13 @@ impl<'a> State<'a> {
                 self.entries.insert(line.path, Line { number, ..line });
             }
             Record::Gone(path) => drop(self.entries.remove(path)),
-            Record::Other(memory) => drop(self.others.insert(memory)),
-            Record::NoOthers => self.others.clear(),
-            Record::LeftOut(LeftOut { path, reason }, looks) => {
-                self.left_out.insert(path, (reason, looks));
+            Record::StoreOnly(memory) => drop(self.store_only.insert(memory)),
+            Record::StoreOnlyCleared => self.store_only.clear(),
+            Record::LeftOut(LeftOut { path, reason }, fingerprint) => {
+                self.left_out.insert(path, (reason, fingerprint));
             }
             Record::Failed(failed) => drop(self.failed.insert(failed)),
-            Record::Settled(path) => {
+            Record::Resolved(path) => {
                 self.failed.retain(|failed| failed.path != path);
                 self.left_out.remove(&path);
             }
@@ -230,33 +231,35 @@ impl<'a> State<'a> {
         self.interrupted.get_or_insert_default()
     }
 
-    /// Returns whether the journal has grown so long that a new snapshot is cheaper.
+    /// Returns whether the journal has grown so long that a new checkpoint is cheaper.
     fn is_long(&self, more_size_bytes: usize) -> bool {
         let size_bytes = self.journal_size_bytes + more_size_bytes;
-        size_bytes > JOURNAL_SIZE_BYTES_MIN && size_bytes > self.snapshot_size_bytes / 4
+        size_bytes > JOURNAL_SIZE_BYTES_MIN && size_bytes > self.checkpoint_size_bytes / 4
     }
 
-    fn snapshot(&self, generation: u64, change: &StateChange) -> String {
+    fn checkpoint(&self, generation: u64, change: &StateChange) -> String {
         let head = change.head.as_ref().unwrap_or(&self.head);
         let mut text = format!("{FORMAT} {generation}\n{}\n", Record::Head(*head));
         let mut lines: HashMap<&str, String> =
             self.entries.iter().map(|(path, line)| (*path, line.as_str().to_owned())).collect();
         change.gone.iter().for_each(|path| drop(lines.remove(path.as_str())));
-        lines.extend(change.agreed.iter().map(|it| (it.path.as_str(), it.to_string())));
+        lines.extend(change.synced.iter().map(|it| (it.path.as_str(), it.to_string())));
         let mut lines: Vec<_> = lines.into_iter().collect();
         lines.sort_unstable();
         for (_, line) in lines {
             text += &format!("= {line}\n");
         }
-        for other in change.others.as_ref().unwrap_or(&self.others) {
-            text += &format!("{}\n", Record::Other(*other));
+        for other in change.store_only.as_ref().unwrap_or(&self.store_only) {
+            text += &format!("{}\n", Record::StoreOnly(*other));
         }
-        let is_settled = |path: &String| change.settled.contains(path);
-        for (path, (reason, looks)) in self.left_out.iter().filter(|(path, _)| !is_settled(path)) {
+        let is_resolved = |path: &String| change.resolved.contains(path);
+        for (path, (reason, fingerprint)) in
+            self.left_out.iter().filter(|(path, _)| !is_resolved(path))
+        {
             let left_out = LeftOut { path: path.clone(), reason: reason.clone() };
-            text += &format!("{}\n", Record::LeftOut(left_out, *looks));
+            text += &format!("{}\n", Record::LeftOut(left_out, *fingerprint));
         }
-        for failed in self.failed.iter().filter(|failed| !is_settled(&failed.path)) {
+        for failed in self.failed.iter().filter(|failed| !is_resolved(&failed.path)) {
             text += &format!("{}\n", Record::Failed(failed.clone()));
         }
         text + &change.about_files() + END
@@ -267,18 +270,18 @@ impl StateChange {
     pub(super) fn is_empty(&self) -> bool {
         self.head.is_none()
             && self.gone.is_empty()
-            && self.agreed.is_empty()
-            && self.others.is_none()
+            && self.synced.is_empty()
+            && self.store_only.is_none()
             && self.left_out.is_empty()
             && self.failed.is_empty()
-            && self.settled.is_empty()
+            && self.resolved.is_empty()
     }
 
-    /// Returns the records about files that take no part, each on a line.
+    /// Returns the records of left-out and failed files, one per line.
     fn about_files(&self) -> String {
         let mut text = String::new();
-        for (left_out, looks) in &self.left_out {
-            text += &format!("{}\n", Record::LeftOut(left_out.clone(), *looks));
+        for (left_out, fingerprint) in &self.left_out {
+            text += &format!("{}\n", Record::LeftOut(left_out.clone(), *fingerprint));
         }
         for failed in &self.failed {
             text += &format!("{}\n", Record::Failed(failed.clone()));
@@ -291,17 +294,17 @@ impl StateChange {
         for path in &self.gone {
             text += &format!("{}\n", Record::Gone(path));
         }
-        for agreed in &self.agreed {
-            text += &format!("= {agreed}\n");
+        for synced in &self.synced {
+            text += &format!("= {synced}\n");
         }
-        if let Some(others) = &self.others {
-            text += &format!("{}\n", Record::NoOthers);
-            for other in others {
-                text += &format!("{}\n", Record::Other(*other));
+        if let Some(store_only) = &self.store_only {
+            text += &format!("{}\n", Record::StoreOnlyCleared);
+            for other in store_only {
+                text += &format!("{}\n", Record::StoreOnly(*other));
             }
         }
-        for path in &self.settled {
-            text += &format!("{}\n", Record::Settled(path.clone()));
+        for path in &self.resolved {
+            text += &format!("{}\n", Record::Resolved(path.clone()));
         }
         text += &self.about_files();
         if let Some(head) = self.head {
@@ -311,11 +314,11 @@ impl StateChange {
     }
 }
 
-/// The sync's own directory, locked.
+/// The directory of the state, locked.
 #[derive(Debug)]
 pub(super) struct Marker {
     directory: PathBuf,
-    // Held until the marker is dropped.
+    // The lock is released when this is dropped.
     _lock: File,
 }
 
@@ -327,7 +330,7 @@ pub(super) enum Durability {
 }
 
 impl Marker {
-    /// Makes the directory if it is not there, and keeps other syncs out of the folder.
+    /// Creates the directory if needed, and locks it against other syncs.
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         let directory = folder.join(MARKER);
         let lock = prepare(folder, &directory)
@@ -336,45 +339,46 @@ impl Marker {
             Ok(()) => Ok(Self { directory, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Error::new(
                 ErrorKind::PreconditionFailed,
-                "another `quipu sync` works on this folder",
+                "another `quipu sync` is running on this folder",
             )
-            .with_hint("wait until it has ended, or stop it")),
+            .with_hint("wait until it has finished, or stop it")),
             Err(TryLockError::Error(error)) => {
                 Err(folder_error("the folder cannot be locked", error))
             }
         }
     }
 
-    /// Returns the directory for files that are not complete yet.
+    /// Returns the directory for incomplete files.
     pub(super) fn scratch(&self) -> PathBuf {
         self.directory.join(SCRATCH)
     }
 
-    /// Returns what a sync that was killed has left behind.
-    pub(super) fn left_overs(&self) -> Vec<PathBuf> {
+    /// Returns the scratch files of a killed sync.
+    pub(super) fn leftovers(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.scratch()).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// Returns the time by the clock of the folder's file system.
+    /// Returns the time by the clock of the folder's file system. The system clock would be wrong
+    /// for a network file system.
     pub(super) fn now(&self) -> Option<FolderTime> {
         let file = tempfile::NamedTempFile::new_in(self.scratch()).ok()?;
         FolderTime::of_new_file(&file.as_file().metadata().ok()?)
     }
 
-    /// Tells whether a state was written and is still there.
+    /// Returns whether there is a checkpoint.
     pub(super) fn has_state(&self) -> bool {
-        self.directory.join(SNAPSHOT).is_file()
+        self.directory.join(CHECKPOINT).is_file()
     }
 
-    /// Begins a state in which nothing is agreed, in the place of what was there.
+    /// Replaces the state by an empty one.
     pub(super) fn begin(&self, before: &StateFiles, head: Head) -> Result<(), Error> {
         let generation = before.generation() + 1;
         let text = format!("{FORMAT} {generation}\n{}\n{END}", Record::Head(head));
-        self.replace(SNAPSHOT, &text).map_err(not_written)
+        self.replace(CHECKPOINT, &text).map_err(not_written)
     }
 
-    /// Notes what is about to be done; it is on the disk when this returns, if that is wanted.
+    /// Appends records to the journal.
     pub(super) fn append(&self, records: &str, durability: Durability) -> Result<(), Error> {
         let mut text = String::with_capacity(records.len() * 2);
         for record in records.lines() {
@@ -382,14 +386,14 @@ impl Marker {
         }
         let append = || -> io::Result<()> {
             let mut file = File::options().append(true).open(self.directory.join(JOURNAL))?;
-            // One call, so that records of several threads stay whole.
+            // A single write, so that records of several threads do not interleave.
             file.write_all(text.as_bytes())?;
             if durability == Durability::Synced { file.sync_data() } else { Ok(()) }
         };
         append().map_err(not_written)
     }
 
-    /// Begins a journal, or continues the one that belongs to the state.
+    /// Starts a journal, or continues that of the state.
     pub(super) fn continue_journal(&self, state: &State<'_>) -> Result<(), Error> {
         let header = format!("{JOURNAL_FORMAT} {}\n", state.generation);
         let size_bytes = header.len() + state.journal_size_bytes;
@@ -401,13 +405,14 @@ impl Marker {
             }
             let file = File::options().write(true).open(&place)?;
             let size_bytes = u64::try_from(size_bytes).unwrap_or(u64::MAX);
-            // What a power loss left at the end would hide everything behind it.
+            // Parsing stops at a torn record, so one at the end would hide all that is appended
+            // after it.
             if file.metadata()?.len() > size_bytes { file.set_len(size_bytes) } else { Ok(()) }
         };
         continued().map_err(not_written)
     }
 
-    /// Notes what came of a sync; it is on the disk when this returns.
+    /// Writes the outcome of a sync durably, to the journal or as a new checkpoint.
     pub(super) fn write(&self, state: &State<'_>, change: &StateChange) -> Result<(), Error> {
         let records = change.records();
         kill_point("before the state is written");
@@ -416,11 +421,11 @@ impl Marker {
             kill_point("after the state was written");
             return Ok(());
         }
-        let snapshot = state.snapshot(state.generation + 1, change);
-        self.replace(SNAPSHOT, &snapshot).map_err(not_written)
+        let checkpoint = state.checkpoint(state.generation + 1, change);
+        self.replace(CHECKPOINT, &checkpoint).map_err(not_written)
     }
 
-    /// Replaces a file of the marker, and brings its entry in the directory to the disk.
+    /// Replaces a file of the state atomically and durably.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(self.scratch())?;
         file.write_all(text.as_bytes())?;
@@ -448,18 +453,18 @@ fn prepare(folder: &Path, directory: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(directory.join(LOCK))
 }
 
-/// Brings the entries of a directory to the disk, where a system has a call for it.
+/// Syncs the entries of a directory to disk, where the system can.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-/// Returns the record of a whole line of the journal.
+/// Returns the record of an intact line of the journal.
 fn verified(line: &str) -> Option<&str> {
     let (sum, record) = line.strip_suffix('\n')?.split_once(' ')?;
     (u32::from_str_radix(sum, 16).ok()? == checksum(record)).then_some(record)
 }
 
-/// Returns the FNV-1a hash of a record; it need only tell a torn write.
+/// Returns the FNV-1a hash of a record. It only has to detect torn writes.
 fn checksum(record: &str) -> u32 {
     record.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

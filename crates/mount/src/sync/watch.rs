@@ -1,4 +1,4 @@
-//! Syncing again whenever one of the sides changes. Waiting uses no processor time.
+//! Watch mode: syncs again whenever one of the sides changes. Waiting uses no CPU time.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -12,17 +12,17 @@ use quipu_core::backend::Sequence;
 use quipu_core::model::StoreId;
 use quipu_core::{Engine, Error, ErrorKind};
 
-use super::activity::{Activity, SETTLED_AFTER};
+use super::activity::{Activity, SETTLE_TIME};
 use super::report::Report;
 use super::{LockedSync, Progress};
 
-/// Programs change files in several steps; this long must nothing happen before a sync.
-const QUIET: Duration = Duration::from_millis(100);
-/// But so long after the first change it begins in any case.
-const PATIENCE_MAX: Duration = Duration::from_secs(2);
-/// How long to wait for the store in one go.
+/// How long both sides must be quiet before a sync. Programs change files in several steps.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+/// How long after the first change a sync begins even if changes keep coming.
+const DEBOUNCE_MAX: Duration = Duration::from_secs(2);
+/// How long a single wait for the store lasts.
 const STORE_WAIT: Duration = Duration::from_hours(1);
-/// How many changes are looked through for one of the store.
+/// How many changes of the feed are searched for one of the store.
 const CHANGES_MAX: usize = 1000;
 
 enum Wake {
@@ -43,9 +43,9 @@ pub struct Watch {
 pub struct Stopper(Sender<Wake>);
 
 impl Stopper {
-    /// Ends the watch as soon as it has done what it is doing.
+    /// Ends the watch after the sync that is under way.
     pub fn stop(&self) {
-        // A watch that has ended already needs nothing.
+        // Sending fails only if the watch has ended already.
         self.0.send(Wake::Stop).unwrap_or_default();
     }
 }
@@ -58,19 +58,21 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Returns what ends the watch.
+    /// Returns a handle that ends the watch.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.sender.clone())
     }
 
-    /// Syncs now and after every change, until it is stopped, and tells of each sync.
+    /// Syncs now and after every change, until it is stopped. Every report is passed to
+    /// `on_report`.
     pub fn run(
         self,
         sync: &LockedSync<'_>,
         progress: &dyn Progress,
-        mut told: impl FnMut(&Report),
+        mut on_report: impl FnMut(&Report),
     ) -> Result<(), Error> {
-        // What happens from here on is not missed, though it may be seen twice.
+        // Both watches begin before the first sync. Changes during it may then be seen twice, but
+        // none is missed.
         let activity = Arc::new(Mutex::default());
         let watcher = (Arc::clone(&activity), self.sender.clone());
         let _watcher = watch_folder(&sync.sync.folder, watcher)?;
@@ -78,25 +80,25 @@ impl Watch {
         let seen = engine.newest_sequence()?;
         let sender = self.sender.clone();
         thread::spawn(move || follow_store(&engine, store, seen, &sender));
-        let (mut report, mut look_again_after) = sync.run_beside(Some(&activity), progress)?;
-        if let Some(wait) = look_again_after {
-            // What was written just before is part of the first sync.
-            thread::sleep(wait.min(SETTLED_AFTER * 2));
+        let (mut report, mut rescan_after) = sync.run_watched(Some(&activity), progress)?;
+        if let Some(wait) = rescan_after {
+            // Files that were written just before the start belong to the first report.
+            thread::sleep(wait.min(SETTLE_TIME * 2));
             let first = report;
-            (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
+            (report, rescan_after) = sync.run_watched(Some(&activity), progress)?;
             report.start = first.start;
-            report.deeds.splice(0..0, first.deeds);
+            report.actions.splice(0..0, first.actions);
         }
         loop {
-            told(&report);
-            if let Next::End = self.next(look_again_after)? {
+            on_report(&report);
+            if let Next::End = self.next(rescan_after)? {
                 return Ok(());
             }
-            (report, look_again_after) = sync.run_beside(Some(&activity), progress)?;
+            (report, rescan_after) = sync.run_watched(Some(&activity), progress)?;
         }
     }
 
-    /// Waits for a change, at most for `patience`, and until nothing more happens.
+    /// Waits for a change, at most for `patience`, then until both sides are quiet.
     fn next(&self, patience: Option<Duration>) -> Result<Next, Error> {
         let first = match patience {
             Some(patience) => self.receiver.recv_timeout(patience),
@@ -114,10 +116,10 @@ impl Watch {
                 Wake::Failed(error) => return Err(error),
                 Wake::Stop => return Ok(Next::End),
             }
-            if since.elapsed() > PATIENCE_MAX {
+            if since.elapsed() > DEBOUNCE_MAX {
                 return Ok(Next::Sync);
             }
-            wake = match self.receiver.recv_timeout(QUIET) {
+            wake = match self.receiver.recv_timeout(DEBOUNCE) {
                 Ok(wake) => wake,
                 Err(RecvTimeoutError::Timeout) => return Ok(Next::Sync),
                 Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
@@ -140,8 +142,8 @@ fn watch_folder(
         if let Ok(event) = &event {
             activity.lock().unwrap_or_else(PoisonError::into_inner).note(event, &root);
         }
-        // An error may mean that events were lost, so it is a reason to look as well.
-        if event.map_or(true, |event| matters(&event, &root)) {
+        // An error may mean that events were lost, so it is a reason to sync as well.
+        if event.map_or(true, |event| is_significant(&event, &root)) {
             sender.send(Wake::Changed).unwrap_or_default();
         }
     };
@@ -159,9 +161,9 @@ fn watch_folder(
     })
 }
 
-/// Tells whether an event may be about something that takes part in the sync.
-fn matters(event: &notify::Event, folder: &Path) -> bool {
-    // The sync reads files itself: that must not wake it.
+/// Returns whether an event may be about a file that is synced.
+fn is_significant(event: &notify::Event, folder: &Path) -> bool {
+    // The sync itself reads files, which must not wake it.
     let written = AccessKind::Close(AccessMode::Write);
     let is_reading = matches!(event.kind, EventKind::Access(kind) if kind != written);
     let is_hidden = |path: &Path| {
@@ -172,7 +174,7 @@ fn matters(event: &notify::Event, folder: &Path) -> bool {
         hidden_count > usize::from(is_rules)
     };
     let is_all_hidden = !event.paths.is_empty() && event.paths.iter().all(|path| is_hidden(path));
-    // That the marker goes away is worth a look, too.
+    // The removal of the state must end the watch, so it counts.
     let is_marker = event.kind.is_remove() || matches!(event.kind, EventKind::Modify(_));
     let names_marker = event.paths.iter().any(|path| path.ends_with(super::state::MARKER));
     !is_reading && (!is_all_hidden || (is_marker && names_marker))
@@ -197,7 +199,7 @@ fn follow_store(engine: &Engine, store: StoreId, mut seen: Sequence, sender: &Se
     }
 }
 
-/// Waits for changes and tells whether some of them are the store's.
+/// Waits for changes; returns the newest sequence and whether any change is in the store.
 fn newer(engine: &Engine, store: StoreId, seen: Sequence) -> Result<(Sequence, bool), Error> {
     let newest = engine.wait(seen, STORE_WAIT)?;
     let changes = engine.changes(seen, CHANGES_MAX)?;

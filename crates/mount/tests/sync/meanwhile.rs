@@ -7,7 +7,7 @@ use std::thread;
 
 use quipu_mount::sync::MassDeletion;
 
-use crate::support::{Bench, bench};
+use crate::support::{Fixture, fixture};
 
 const FILES_COUNT: usize = 5;
 const EDITS_COUNT: usize = 300;
@@ -16,14 +16,14 @@ fn name(number: usize) -> String {
     format!("/f{}.md", number % FILES_COUNT)
 }
 
-/// Saves a file in one of the ways of editors, and returns its text.
-fn save(bench: &Bench, number: usize) -> String {
+/// Saves a file the way some editor does, and returns its text.
+fn save(fixture: &Fixture, number: usize) -> String {
     let text = format!("folder {number}\n");
-    let file = bench.file(&name(number));
+    let file = fixture.file(&name(number));
     if number.is_multiple_of(2) {
         fs::write(file, &text).unwrap();
     } else {
-        let scratch = bench.file(&format!("/.scratch{number}"));
+        let scratch = fixture.file(&format!("/.scratch{number}"));
         fs::write(&scratch, &text).unwrap();
         fs::rename(scratch, file).unwrap();
     }
@@ -32,23 +32,23 @@ fn save(bench: &Bench, number: usize) -> String {
 
 #[test]
 fn edits_during_syncs_are_never_lost() {
-    let bench = bench();
+    let fixture = fixture();
     let is_over = AtomicBool::new(false);
     let last_saved = thread::scope(|scope| {
         let editor = scope.spawn(|| {
-            let saved: Vec<_> = (0..EDITS_COUNT).map(|number| save(&bench, number)).collect();
-            // Each file is saved many times; only its last text must be somewhere for certain.
+            let saved: Vec<_> = (0..EDITS_COUNT).map(|number| save(&fixture, number)).collect();
+            // Each file is saved many times; only its last text must exist for certain.
             saved[EDITS_COUNT - FILES_COUNT..].to_vec()
         });
         let writer = scope.spawn(|| {
             for number in 0..EDITS_COUNT {
-                bench.put(&name(number), &format!("store {number}\n"));
+                fixture.put(&name(number), &format!("store {number}\n"));
             }
         });
         let syncer = scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
-                // What keeps changing is reported as failed and tried again next time.
-                bench.sync_with(MassDeletion::Refuse).unwrap();
+                // A file that keeps changing is reported as failed and retried by the next sync.
+                fixture.sync_with(MassDeletion::Refuse).unwrap();
             }
         });
         let last_saved = editor.join().unwrap();
@@ -57,10 +57,10 @@ fn edits_during_syncs_are_never_lost() {
         syncer.join().unwrap();
         last_saved
     });
-    bench.sync();
-    bench.assert_equal();
-    assert_eq!(bench.sync(), [""; 0]);
-    let versions = bench.versions();
+    fixture.sync();
+    fixture.assert_equal();
+    assert_eq!(fixture.sync(), [""; 0]);
+    let versions = fixture.versions();
     let kept: BTreeSet<_> = versions
         .iter()
         .filter_map(|version| version.content.as_ref())

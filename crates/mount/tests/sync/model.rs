@@ -1,4 +1,4 @@
-//! Random changes on both sides: after each sync they are equal, and nothing is lost.
+//! Random changes on both sides: after each sync they are equal and nothing is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,14 +7,14 @@ use quipu_core::engine::Precondition;
 use quipu_core::model::Content;
 use quipu_mount::sync::MassDeletion;
 
-use crate::support::{Bench, ada, bench, path};
+use crate::support::{Fixture, ada, fixture, path};
 
 const PATHS: [&str; 9] =
     ["/a.md", "/b.md", "/c.md", "/d/e.md", "/d/f.md", "/d/g/h.md", "/i", "/i/j.md", "/k/l/m/n.md"];
 
 const LINES_COUNT: usize = 7;
 
-/// A small generator of numbers, so that a failing case can be run again.
+/// A seeded random number generator, so that failures can be reproduced.
 struct Numbers(u64);
 
 impl Numbers {
@@ -29,7 +29,7 @@ impl Numbers {
 }
 
 struct Case {
-    bench: Bench,
+    fixture: Fixture,
     numbers: Numbers,
     lines_count: usize,
 }
@@ -59,13 +59,13 @@ impl Case {
     }
 
     fn change_folder(&mut self) {
-        let files = self.bench.files();
+        let files = self.fixture.files();
         let at = self.numbers.path();
-        let file = self.bench.file(at);
+        let file = self.fixture.file(at);
         match self.numbers.below(6) {
             0 => drop(fs::remove_file(&file)),
             1 => {
-                let to = self.bench.file(self.numbers.path());
+                let to = self.fixture.file(self.numbers.path());
                 let is_free = !to.exists() && file.is_file();
                 if is_free && fs::create_dir_all(to.parent().unwrap()).is_ok() {
                     fs::rename(&file, to).unwrap();
@@ -75,7 +75,7 @@ impl Case {
             _ => {
                 let text = self.edited(files.get(at));
                 if fs::create_dir_all(file.parent().unwrap()).is_ok() {
-                    // Where a directory is, no file can be written.
+                    // Fails if a directory is there.
                     fs::write(&file, text).unwrap_or_default();
                 }
             }
@@ -83,10 +83,10 @@ impl Case {
     }
 
     fn change_store(&mut self) {
-        let memories = self.bench.memories();
+        let memories = self.fixture.memories();
         let at = self.numbers.path();
-        let (engine, store) = (self.bench.engine.clone(), self.bench.store);
-        // What is not possible is refused, and that is fine.
+        let (engine, store) = (self.fixture.engine.clone(), self.fixture.store);
+        // Impossible changes are refused, which is fine.
         match self.numbers.below(6) {
             0 => drop(engine.delete_at(&ada(), store, &path(at))),
             1 | 2 => {
@@ -104,31 +104,31 @@ impl Case {
         let lines_of = |texts: BTreeMap<String, String>| {
             texts.into_values().flat_map(|text| lines(&text)).collect::<BTreeSet<_>>()
         };
-        let mut lines_before = lines_of(self.bench.files());
-        lines_before.extend(lines_of(self.bench.memories()));
-        let report = self.bench.sync_with(MassDeletion::Allow).unwrap();
+        let mut lines_before = lines_of(self.fixture.files());
+        lines_before.extend(lines_of(self.fixture.memories()));
+        let report = self.fixture.sync_with(MassDeletion::Allow).unwrap();
 
-        let versions = self.bench.versions();
+        let versions = self.fixture.versions();
         let texts = versions.iter().filter_map(|version| version.content.as_ref());
         let mut lines_after: BTreeSet<_> =
             texts.flat_map(|content| lines(content.as_str())).collect();
         if report.failed.is_empty() {
-            self.bench.assert_equal();
+            self.fixture.assert_equal();
         } else {
-            // A file and a directory of the same name: both stay until somebody decides.
-            lines_after.extend(lines_of(self.bench.files()));
+            // A file and a directory of the same name both stay until somebody decides.
+            lines_after.extend(lines_of(self.fixture.files()));
             for failed in &report.failed {
-                drop(fs::remove_file(self.bench.file(&failed.path)));
+                drop(fs::remove_file(self.fixture.file(&failed.path)));
             }
         }
         let lost: Vec<_> = lines_before.difference(&lines_after).collect();
         assert!(lost.is_empty(), "lost {lost:?}");
         if !report.failed.is_empty() {
-            let report = self.bench.sync_with(MassDeletion::Allow).unwrap();
+            let report = self.fixture.sync_with(MassDeletion::Allow).unwrap();
             assert_eq!(report.failed, []);
-            self.bench.assert_equal();
+            self.fixture.assert_equal();
         }
-        assert_eq!(self.bench.sync(), [""; 0], "a second sync has nothing to do");
+        assert_eq!(self.fixture.sync(), [""; 0], "a second sync has nothing to do");
     }
 }
 
@@ -141,7 +141,7 @@ fn random_changes_on_both_sides_end_equal_and_lose_nothing() {
     let cases_count =
         std::env::var("QUIPU_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(30_u64);
     for seed in 0..cases_count {
-        let mut case = Case { bench: bench(), numbers: Numbers(seed), lines_count: 0 };
+        let mut case = Case { fixture: fixture(), numbers: Numbers(seed), lines_count: 0 };
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..12 {
                 for _ in 0..case.numbers.below(5) {

@@ -1,4 +1,4 @@
-//! A folder, a store, and what tests do with them.
+//! The fixture of the sync tests: a folder and a store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,18 +17,18 @@ use quipu_mount::sync::{FolderSync, MassDeletion, Report};
 use quipu_testkit::{InMemoryBackend, ManualClock};
 use tempfile::TempDir;
 
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) engine: Engine,
     pub(crate) workspace: WorkspaceId,
     pub(crate) store: StoreId,
     home: TempDir,
 }
 
-pub(crate) fn bench() -> Bench {
-    bench_with(StorePolicy::default(), Limits::default())
+pub(crate) fn fixture() -> Fixture {
+    fixture_with(StorePolicy::default(), Limits::default())
 }
 
-pub(crate) fn bench_with(policy: StorePolicy, limits: Limits) -> Bench {
+pub(crate) fn fixture_with(policy: StorePolicy, limits: Limits) -> Fixture {
     let backend = Arc::new(InMemoryBackend::default());
     let engine = Engine::new(backend, Arc::new(ManualClock::default()), limits);
     let workspace = engine.default_workspace().unwrap().id;
@@ -36,7 +36,7 @@ pub(crate) fn bench_with(policy: StorePolicy, limits: Limits) -> Bench {
     let store = engine.create_store(workspace, &new).unwrap().id;
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("vault")).unwrap();
-    Bench { engine, workspace, store, home }
+    Fixture { engine, workspace, store, home }
 }
 
 pub(crate) fn path(text: &str) -> MemoryPath {
@@ -47,7 +47,7 @@ pub(crate) fn ada() -> Actor {
     Actor::User(PrincipalName::from_host("ada"))
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) fn folder(&self) -> PathBuf {
         self.home.path().join("vault")
     }
@@ -63,7 +63,7 @@ impl Bench {
     pub(crate) fn sync(&self) -> Vec<String> {
         let report = self.sync_with(MassDeletion::Refuse).unwrap();
         assert_eq!(report.failed, []);
-        deeds(&report)
+        actions(&report)
     }
 
     pub(crate) fn preview(&self) -> Report {
@@ -110,7 +110,7 @@ impl Bench {
         self.engine.versions(self.store, &query).unwrap().items
     }
 
-    /// Returns everything that the store holds.
+    /// Returns all memories by path.
     pub(crate) fn memories(&self) -> BTreeMap<String, String> {
         let query = ListQuery {
             directory: Directory::root(),
@@ -129,7 +129,7 @@ impl Bench {
         items.into_iter().filter_map(entry).collect()
     }
 
-    /// Returns everything that the folder holds, without what is hidden.
+    /// Returns all files that are not hidden, by path.
     pub(crate) fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         collect(&self.folder(), "", &mut files);
@@ -156,10 +156,10 @@ fn collect(directory: &Path, above: &str, files: &mut BTreeMap<String, String>) 
     }
 }
 
-pub(crate) fn deeds(report: &Report) -> Vec<String> {
-    let line = |deed: &quipu_mount::sync::Deed| {
-        let words: Vec<_> = deed.to_string().split_whitespace().map(str::to_owned).collect();
+pub(crate) fn actions(report: &Report) -> Vec<String> {
+    let line = |action: &quipu_mount::sync::Action| {
+        let words: Vec<_> = action.to_string().split_whitespace().map(str::to_owned).collect();
         words.join(" ")
     };
-    report.deeds.iter().map(line).collect()
+    report.actions.iter().map(line).collect()
 }

@@ -1,4 +1,4 @@
-//! Quipu's own archives: the newest text of each memory that was not deleted.
+//! Quipu's own archives: the newest text of each memory that is not deleted.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use super::json::JsonFile;
 use super::source::Collected;
 
-/// What the first line of an archive calls itself.
+/// The `format` field of an archive's first line.
 pub(in crate::commands) const FORMAT: &str = "quipu-archive";
 
-/// The form of the archives that are written and read.
+/// The version of the format that is written and read.
 pub(in crate::commands) const VERSION: u32 = 1;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct Line {
     operation: String,
 }
 
-/// Adds the memories of an archive as they were when it was written. It must be complete.
+/// Adds the memories of an archive, which must be complete.
 pub(super) fn collect(file: &JsonFile, into: &mut Collected) -> Result<(), Failure> {
     let name = &file.name;
     let mut lines = (1_usize..).zip(file.text.lines()).filter(|(_, line)| !line.trim().is_empty());

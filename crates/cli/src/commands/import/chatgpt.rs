@@ -1,4 +1,4 @@
-//! ChatGPT's export: `conversations.json`, or several files of that form.
+//! ChatGPT's export: `conversations.json`, or several files of that format.
 
 use std::collections::{HashMap, HashSet};
 
@@ -82,7 +82,7 @@ impl Exported {
         }
     }
 
-    /// Returns what was said on the branch that was seen last, from its beginning.
+    /// Returns the messages of the current branch, the oldest first.
     fn messages(&self) -> Vec<Message> {
         let time =
             |node: &Node| node.message.as_ref().and_then(|said| said.create_time).unwrap_or(0.0);
@@ -121,12 +121,12 @@ impl Said {
     }
 }
 
-/// Returns the text of a part; what was spoken is in an object of its own.
+/// Returns the text of a part. Transcripts of speech are in an object of their own.
 fn part_text(part: &Value) -> Option<&str> {
     part.as_str().or_else(|| part.get("text").and_then(Value::as_str))
 }
 
-/// Returns the moment so many seconds after 1970.
+/// Converts Unix time in seconds.
 fn moment(seconds: f64) -> Option<Timestamp> {
     let span = jiff::SignedDuration::try_from_secs_f64(seconds).ok()?;
     let micros = i64::try_from(span.as_micros()).ok()?;

@@ -10,18 +10,18 @@ use crate::failure::Failure;
 
 use super::conversation::{Conversation, Message};
 use super::json::JsonFile;
-use super::source::{Collected, Lasting, Mark};
+use super::source::{Collected, Mark, StableId};
 
-/// How many characters of an id tell things of one name apart.
+/// How many characters of an id tell documents of one name apart.
 const ID_CHARS: usize = 8;
 
 /// The file that describes a project, in the project's folder.
 const PROJECT_FILE: &str = "project.md";
 
-/// The field of its frontmatter that holds the project's id.
+/// The frontmatter field with the project's id.
 const PROJECT_FIELD: &str = "project_id";
 
-/// An element of any of the files: each has fields that the others do not have.
+/// An element of any of the files. Each kind has fields that the others lack.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Exported {
@@ -33,7 +33,7 @@ struct Exported {
     docs: Option<Vec<Document>>,
     description: Option<String>,
     prompt_template: Option<String>,
-    /// Whose memories they are.
+    /// The account that the memories belong to.
     account_uuid: Option<String>,
     conversations_memory: Option<String>,
     project_memories: Option<BTreeMap<String, String>>,
@@ -52,7 +52,7 @@ struct Piece {
     #[serde(rename = "type")]
     kind: Option<String>,
     text: Option<String>,
-    /// What a tool was given.
+    /// The input of a tool call.
     #[serde(default)]
     input: Json,
 }
@@ -70,7 +70,7 @@ struct Document {
     content: Option<String>,
 }
 
-/// Adds what a file of an export holds.
+/// Adds the contents of a file of an export.
 pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
     for (number, document) in (1_usize..).zip(file.documents()?) {
         let element = format!("{}, element {number}", file.name);
@@ -106,7 +106,7 @@ impl Exported {
         }
     }
 
-    /// Adds a project's description and instructions as a note, and its documents as they are.
+    /// Adds a project's description and instructions as a note, and its documents verbatim.
     fn add_project(self, into: &mut Collected) -> Result<(), Failure> {
         let project = self.name.filter(|name| !name.trim().is_empty());
         let project = project.unwrap_or_else(|| "Untitled".to_owned());
@@ -130,14 +130,14 @@ impl Exported {
         let fields = fields.map(|(key, text)| (key.to_owned(), text.map(Value::from)));
         let text = edit::set_metadata(&body, &fields);
         let text = text.map_err(|error| Failure::other(error.to_string()))?;
-        let lasting = || {
-            uuid.map(|uuid| Lasting::Folder {
+        let stable_id = || {
+            uuid.map(|uuid| StableId::Folder {
                 ending: format!("-{}", slug(&id)),
                 file: PROJECT_FILE,
                 mark: Mark { field: PROJECT_FIELD, value: uuid.to_owned() },
             })
         };
-        into.add_lasting(project.clone(), format!("{folder}/{PROJECT_FILE}"), lasting(), text);
+        into.add_stable(project.clone(), format!("{folder}/{PROJECT_FILE}"), stable_id(), text);
         let documents = self.docs.unwrap_or_default();
         let mut counts = HashMap::from([(PROJECT_FILE.to_owned(), 1_usize)]);
         for document in &documents {
@@ -152,18 +152,18 @@ impl Exported {
                 name => name,
             };
             let text = document.content.unwrap_or_default();
-            into.add_lasting(source, format!("{folder}/{name}"), lasting(), text);
+            into.add_stable(source, format!("{folder}/{name}"), stable_id(), text);
         }
         Ok(())
     }
 
-    /// Adds what Claude remembers of its own accord.
+    /// Adds Claude's own memory.
     fn add_memories(self, element: String, into: &mut Collected) {
         if self.conversations_memory.is_none() && self.project_memories.is_none() {
             return into.skip(element, "it holds nothing that is known");
         }
         if let Some(text) = self.conversations_memory {
-            // Several people may keep their memories in one store.
+            // Exports of several accounts may go to one store.
             let account = slug(&short(self.account_uuid.as_deref()));
             let account = if account.is_empty() { account } else { format!("-{account}") };
             let path = format!("/claude/memory/conversations{account}.md");
@@ -187,7 +187,7 @@ impl Document {
         if name.trim().is_empty() { "document.md".to_owned() } else { name }
     }
 
-    /// Returns a name that no other document has, whatever their order.
+    /// Returns a unique name that does not depend on the order of the documents.
     fn name_with_id(&self, name: &str) -> String {
         let id = short(self.uuid.as_deref());
         match name.rsplit_once('.') {
@@ -215,8 +215,7 @@ impl Said {
 }
 
 impl Piece {
-    /// Returns what was said, or the document that was written; thoughts and the answers of tools
-    /// are left out.
+    /// Returns the message or the artifact; thinking and tool results are left out.
     fn into_text(self) -> Option<String> {
         match self.kind.as_deref().unwrap_or_default() {
             "text" => self.text.filter(|text| !text.trim().is_empty()),
@@ -226,7 +225,7 @@ impl Piece {
     }
 }
 
-/// Returns the text that a tool was given to keep, in a fence that it cannot end.
+/// Returns the text of an artifact in a code fence that the text cannot close.
 fn artifact(input: &Json) -> Option<String> {
     let field = |key: &str| input.get(key).and_then(Json::as_str);
     let text = field("content").or_else(|| field("file_text"))?;

@@ -5,20 +5,20 @@ use quipu_notes::{Value, edit, slug};
 
 use crate::failure::Failure;
 
-use super::source::{Collected, Lasting, Mark};
+use super::source::{Collected, Mark, StableId};
 
-/// How long the readable part of a file's name may be.
+/// The maximum length of the readable part of a file name.
 const SLUG_CHARS_MAX: usize = 60;
-/// How many characters of a conversation's id are part of its file's name.
+/// How many characters of a conversation's id are part of its file name.
 const ID_CHARS: usize = 8;
-/// The field of the frontmatter that holds a conversation's id.
+/// The frontmatter field with a conversation's id.
 const ID_FIELD: &str = "conversation_id";
-/// What the frontmatter and the headings of a part need at most.
+/// The maximum size of a part's frontmatter and headings.
 const FRAME_SIZE_BYTES: usize = 4096;
 
-/// A conversation, whichever program it comes from.
+/// A conversation of any program.
 pub(super) struct Conversation {
-    /// The program, which is also the directory.
+    /// The program, which also names the directory.
     pub(super) program: &'static str,
     pub(super) id: String,
     pub(super) title: String,
@@ -27,7 +27,7 @@ pub(super) struct Conversation {
     pub(super) messages: Vec<Message>,
 }
 
-/// What somebody said.
+/// A message of a conversation.
 pub(super) struct Message {
     pub(super) speaker: &'static str,
     pub(super) text: String,
@@ -50,11 +50,11 @@ impl Conversation {
             };
             let text = self.note(&title, part)?;
             let path = format!("/{}/{}{suffix}.md", self.program, self.file_name());
-            let lasting = (!self.id.is_empty()).then(|| Lasting::Name {
+            let stable_id = (!self.id.is_empty()).then(|| StableId::Name {
                 endings: vec![format!("{}{suffix}.md", self.short_id())],
                 mark: Mark { field: ID_FIELD, value: self.id.clone() },
             });
-            into.add_lasting(title, path, lasting, text);
+            into.add_stable(title, path, stable_id, text);
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Conversation {
         slug(&self.id).chars().take(ID_CHARS).collect()
     }
 
-    /// Returns a name that stays the same from export to export, unless the title changes.
+    /// Returns a file name that is stable across exports unless the title changes.
     fn file_name(&self) -> String {
         let day = self.created.map(|at| at.to_string().chars().take(10).collect::<String>());
         let title: String = slug(&self.title).chars().take(SLUG_CHARS_MAX).collect();
@@ -72,7 +72,7 @@ impl Conversation {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
     }
 
-    /// Returns the messages as markdown, cut where there is no more room.
+    /// Returns the messages as markdown, split into parts of at most `room` bytes.
     fn parts(&self, room: usize) -> Vec<String> {
         let mut parts = vec![String::new()];
         for Message { speaker, text } in &self.messages {
@@ -81,7 +81,8 @@ impl Conversation {
                 let used = parts.last().map_or(0, String::len);
                 let left = room.saturating_sub(used);
                 let (piece, after) = cut(rest, left);
-                // A message goes to a new part rather than being torn, unless it fills one alone.
+                // A message that does not fit begins a new part. Only one that is longer than a
+                // part is split.
                 if !after.is_empty() && used > 0 {
                     parts.push(String::new());
                     continue;
@@ -112,7 +113,7 @@ impl Conversation {
     }
 }
 
-/// Splits a text after at most so many bytes, at the end of a line if there is one.
+/// Splits a text after at most `size_max` bytes, preferably at the end of a line.
 pub(super) fn cut(text: &str, size_max: usize) -> (&str, &str) {
     if text.len() <= size_max {
         return (text, "");

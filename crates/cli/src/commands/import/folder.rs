@@ -1,4 +1,4 @@
-//! Folders: every text becomes a memory at the same place.
+//! Folders: every text becomes a memory at the same path.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +7,16 @@ use quipu_mount::sync::DataDirectory;
 
 use crate::failure::Failure;
 
+use super::dates::{Dates, FileDates};
 use super::source::{Body, Collected, Item};
 
-/// A folder whose markdown nobody here wrote.
+/// A directory of third-party packages, whose markdown is not the user's own.
 const PACKAGES: &str = "node_modules";
 
-/// Why code is left alone.
+/// Why code is not imported.
 const CODE_REASON: &str = "it is code or a board; `--all-texts` imports it";
 
-/// The endings of files that are text, but written for programs.
+/// The extensions of files that are text, but not notes.
 const CODE_EXTENSIONS: [&str; 44] = [
     "base",
     "canvas",
@@ -63,27 +64,27 @@ const CODE_EXTENSIONS: [&str; 44] = [
     "zsh",
 ];
 
-/// Which files of a folder are wanted.
+/// Which files of a folder to import.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// Every file that is not hidden; those that are no text are skipped when they are read.
+pub(super) enum FileSelection {
+    /// Every file that is not hidden. Binary files are skipped when they are read.
     Texts,
-    /// The same without code, and without the boards of Obsidian.
+    /// The same without code and Obsidian's boards.
     Notes,
-    /// Markdown, also that in `.claude`.
+    /// Markdown only, including that in `.claude`.
     ClaudeCode,
 }
 
-/// Adds the files of a folder, in the order of their names. Hidden ones and links are left out.
-/// The data directory is not entered.
+/// Adds the files of a folder, sorted by path, except hidden files, symbolic links and the data
+/// directory.
 pub(super) fn collect(
     root: &Path,
-    choice: Choice,
+    (selection, dates): (FileSelection, FileDates),
     data: &DataDirectory,
     into: &mut Collected,
 ) -> Result<(), Failure> {
     if !root.is_dir() {
-        let message = format!("{} is no folder", root.display());
+        let message = format!("{} is not a folder", root.display());
         return Err(Failure::usage(message).with_hint("`quipu put` stores a single file"));
     }
     let mut waiting = vec![(root.to_owned(), String::new())];
@@ -111,16 +112,24 @@ pub(super) fn collect(
                 Ok(kind) if kind.is_dir() && data.is(&entry.path()) => {
                     into.skip(place, "it is Quipu's data directory");
                 }
-                Ok(kind) if kind.is_dir() && choice == Choice::ClaudeCode && name == PACKAGES => {
-                    into.skip(place, "it holds packages of others");
+                Ok(kind)
+                    if kind.is_dir()
+                        && selection == FileSelection::ClaudeCode
+                        && name == PACKAGES =>
+                {
+                    into.skip(place, "it holds third-party packages");
                 }
-                Ok(kind) if kind.is_dir() && is_entered(&name, choice) => {
+                Ok(kind) if kind.is_dir() && is_entered(&name, selection) => {
                     waiting.push((entry.path(), place));
                 }
                 Ok(kind) if kind.is_file() && !name.starts_with('.') => {
-                    add(&entry.path(), place, choice, into);
+                    let dates = match dates {
+                        FileDates::Added => dates_of(&entry),
+                        FileDates::Ignored => None,
+                    };
+                    add(&entry.path(), (place, dates), selection, into);
                 }
-                // What is hidden is left out without a word.
+                // Hidden files are not worth a line in the summary.
                 Ok(kind) if kind.is_dir() || kind.is_file() => {}
                 Ok(_) => into.skip(place, "it is not a regular file"),
                 Err(error) => into.miss(place, error.to_string()),
@@ -131,8 +140,8 @@ pub(super) fn collect(
     Ok(())
 }
 
-fn is_entered(name: &str, choice: Choice) -> bool {
-    !name.starts_with('.') || (choice == Choice::ClaudeCode && name == ".claude")
+fn is_entered(name: &str, selection: FileSelection) -> bool {
+    !name.starts_with('.') || (selection == FileSelection::ClaudeCode && name == ".claude")
 }
 
 fn is_code(file: &Path) -> bool {
@@ -140,18 +149,28 @@ fn is_code(file: &Path) -> bool {
     CODE_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-fn add(file: &Path, place: String, choice: Choice, into: &mut Collected) {
+fn dates_of(entry: &fs::DirEntry) -> Option<Dates> {
+    Dates::of_file(&entry.path(), &entry.metadata().ok()?)
+}
+
+fn add(
+    file: &Path,
+    (place, dates): (String, Option<Dates>),
+    selection: FileSelection,
+    into: &mut Collected,
+) {
     let is_markdown = file.extension().is_some_and(|it| it.eq_ignore_ascii_case("md"));
-    if choice == Choice::ClaudeCode && !is_markdown {
-        return into.skip(place, "it is no markdown");
+    if selection == FileSelection::ClaudeCode && !is_markdown {
+        return into.skip(place, "it is not markdown");
     }
-    if choice == Choice::Notes && is_code(file) {
+    if selection == FileSelection::Notes && is_code(file) {
         return into.skip(place, CODE_REASON);
     }
     into.items.push(Item {
         path: format!("/{place}"),
         source: place,
-        lasting: None,
+        stable_id: None,
+        dates,
         body: Body::File(file.to_owned()),
     });
 }

@@ -10,14 +10,14 @@ use crate::failure::Failure;
 
 use super::conversation::cut;
 use super::json::JsonFile;
-use super::source::{Collected, Lasting, Mark, TITLE_FIELD, short_hash};
+use super::source::{Collected, Mark, StableId, TITLE_FIELD, short_hash};
 
-/// How long the name of a file may be.
+/// The maximum length of a file name.
 const NAME_CHARS_MAX: usize = 80;
-/// What the frontmatter and the headings of a part need at most.
+/// The maximum size of a part's frontmatter and headings.
 const FRAME_SIZE_BYTES: usize = 4096;
 
-/// A thing that is remembered.
+/// An entity of the graph.
 #[derive(Deserialize)]
 struct Entity {
     name: String,
@@ -27,7 +27,7 @@ struct Entity {
     observations: Vec<String>,
 }
 
-/// What one thing is to another.
+/// A relation between two entities.
 #[derive(Deserialize)]
 struct Relation {
     from: String,
@@ -36,17 +36,18 @@ struct Relation {
     kind: String,
 }
 
-/// An entity with everything that is said about it.
+/// An entity with its observations and relations.
 struct Draft {
     name: String,
     kind: String,
-    /// Where it goes, without the ending.
+    /// Its path without the extension.
     base: String,
     observations: Vec<String>,
     relations: Vec<(String, String)>,
 }
 
-/// Adds the entities of a graph: one element on each line, one list, or one document with two.
+/// Adds the entities of a graph: an element on each line, a single list, or a document with two
+/// lists.
 pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> Result<(), Failure> {
     let mut graph = Graph { directory: into.directory.clone(), ..Graph::default() };
     let mut relations = Vec::new();
@@ -79,11 +80,11 @@ pub(super) fn collect(file: &JsonFile, size_max: u64, into: &mut Collected) -> R
                 ),
             };
             let text = draft.note(&title, &part)?;
-            let lasting = Lasting::Name {
+            let stable_id = StableId::Name {
                 endings: draft.names().map(|name| format!("{name}{suffix}.md")).to_vec(),
                 mark: Mark { field: TITLE_FIELD, value: title.clone() },
             };
-            into.add_lasting(title, format!("{}{suffix}.md", draft.base), Some(lasting), text);
+            into.add_stable(title, format!("{}{suffix}.md", draft.base), Some(stable_id), text);
         }
     }
     Ok(())
@@ -106,14 +107,14 @@ fn elements(file: &JsonFile) -> Result<Vec<Json>, Failure> {
 
 #[derive(Default)]
 struct Graph {
-    /// The directory of the store that everything goes to.
+    /// The directory of the store to import into.
     directory: String,
     drafts: Vec<Draft>,
     places: HashMap<String, usize>,
 }
 
 impl Graph {
-    /// Adds an entity, or what is new about one that is there.
+    /// Adds an entity, or what is new about a known one.
     fn add(&mut self, entity: Entity) {
         if let Some(known) = self.places.get(&entity.name).and_then(|at| self.drafts.get_mut(*at)) {
             let new = entity.observations.into_iter();
@@ -133,7 +134,7 @@ impl Graph {
         });
     }
 
-    /// Gives those that would go to the same place others, which do not depend on their order.
+    /// Makes paths unique, independent of the order of the entities.
     fn tell_apart(&mut self) {
         let mut counts: HashMap<String, usize> = HashMap::new();
         for draft in &self.drafts {
@@ -146,7 +147,7 @@ impl Graph {
         }
     }
 
-    /// Adds a relation to its entity; returns why not, if it cannot.
+    /// Adds a relation to its entity; fails with the reason if it cannot.
     fn relate(&mut self, relation: &Relation) -> Option<String> {
         let Some(draft) = self.places.get(&relation.from).and_then(|at| self.drafts.get_mut(*at))
         else {
@@ -159,7 +160,7 @@ impl Graph {
         None
     }
 
-    /// Returns what is said about an entity as markdown, cut where there is no more room.
+    /// Returns an entity as markdown, split into parts of limited size.
     fn parts(&self, draft: &Draft, room: usize) -> Vec<String> {
         let observations = draft.observations.iter().flat_map(|observation| {
             let lines = observation.lines().map(str::trim).filter(|it| !it.is_empty());
@@ -189,7 +190,8 @@ impl Graph {
         parts
     }
 
-    /// Returns a link by title, or by path if the title holds signs that mean something in links.
+    /// Returns a link by title, or by path if the title contains characters with a meaning in
+    /// links.
     fn link(&self, name: &str) -> String {
         let name = one_line(name);
         if !name.contains(['[', ']', '|', '#']) && !name.contains("::") {
@@ -204,8 +206,7 @@ impl Graph {
 }
 
 impl Draft {
-    /// Returns the names that its file has while no other entity would go to the same place, and
-    /// while one would.
+    /// Returns the possible names of the entity's file: that without and that with a collision.
     fn names(&self) -> [String; 2] {
         let name = short_slug(&self.name);
         let told_apart = format!("{name}-{}", short_hash(&self.name));
@@ -220,7 +221,7 @@ impl Draft {
     }
 }
 
-/// Returns a text as one piece, or as several if it is longer than a part.
+/// Splits a text that is longer than a part.
 fn pieces(text: &str, size_max: usize) -> Vec<String> {
     let (first, mut rest) = cut(text, size_max);
     let mut pieces = vec![first.trim_end().to_owned()];
@@ -232,7 +233,7 @@ fn pieces(text: &str, size_max: usize) -> Vec<String> {
     pieces
 }
 
-/// Returns a relation's kind as notes write it: one word, or several in quotes.
+/// Returns the kind of a relation as written in notes: one word, or several in quotes.
 fn relation_kind(kind: &str) -> String {
     let kind = one_line(kind).replace(['"', '[', ']', '`', '\\'], "");
     match kind.contains(char::is_whitespace) {

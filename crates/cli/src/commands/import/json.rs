@@ -1,4 +1,4 @@
-//! Files of JSON that other programs wrote, as they are found in the wild.
+//! JSON files of other programs, lenient about common damage.
 
 use std::fs;
 use std::path::Path;
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The text of a file that should be JSON.
+/// The text of a JSON file.
 pub(super) struct JsonFile {
-    /// What people call the file.
+    /// The name of the file, for messages.
     pub(super) name: String,
     pub(super) text: String,
 }
 
 impl JsonFile {
-    /// Reads a file. What JSON can write but no memory can hold becomes U+FFFD: halves of
-    /// surrogate pairs and NUL.
+    /// Reads a file. Lone surrogates and NUL, which JSON can escape but no memory can hold, become
+    /// U+FFFD.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let read = Self::read_as_it_is(file)?;
         Ok(Self { text: mended(&read.text), ..read })
     }
 
-    /// Returns the first document of a file: of a list its first element.
+    /// Returns the first document of a file; of a list, its first element.
     pub(super) fn read_first_document(file: &Path) -> Result<Value, Failure> {
         let read = Self::read_as_it_is(file)?;
-        // It takes long to mend a long file, and few first documents need it.
+        // Repairing a long file is slow, and few first documents need it.
         let first = first_document(&read.text).or_else(|| first_document(&mended(&read.text)));
         Ok(first.unwrap_or(Value::Null))
     }
@@ -44,7 +44,7 @@ impl JsonFile {
         Ok(Self { name, text })
     }
 
-    /// Returns all documents; a list is as many as it has elements.
+    /// Returns all documents; each element of a list is one.
     pub(super) fn documents(&self) -> Result<Vec<Value>, Failure> {
         let mut documents = Vec::new();
         for document in serde_json::Deserializer::from_str(&self.text).into_iter::<Value>() {
@@ -66,7 +66,7 @@ fn first_document(text: &str) -> Option<Value> {
     serde_json::Deserializer::from_str(text).into_iter::<Value>().next()?.ok()
 }
 
-/// Replaces the escapes that stand for no character of a memory.
+/// Replaces escapes of characters that a memory cannot hold.
 fn mended(text: &str) -> String {
     let mut mended = String::with_capacity(text.len());
     let mut rest = text;
@@ -77,7 +77,7 @@ fn mended(text: &str) -> String {
             ((0xd800..0xdc00).contains(&high) && (0xdc00..0xe000).contains(&low)).then_some(11)
         });
         let is_lost = matches!(unit(escape), Some(0 | 0xd800..0xe000)) && pair.is_none();
-        // Of any other escape, the sign after the backslash is all that could be mistaken.
+        // Skip the character after the backslash, which may itself be a backslash.
         let length = pair.unwrap_or_else(|| match unit(escape) {
             Some(_) => 5,
             None => escape.chars().next().map_or(0, char::len_utf8),
@@ -91,7 +91,7 @@ fn mended(text: &str) -> String {
     mended
 }
 
-/// Returns the number in `u1234`, at the beginning of a text.
+/// Parses `u1234` at the beginning of a text.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix('u')?.get(..4)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

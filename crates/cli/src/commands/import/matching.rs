@@ -1,4 +1,4 @@
-//! Which memory of a store an item is.
+//! Matches items with memories of the store.
 
 use std::collections::HashMap;
 
@@ -6,39 +6,39 @@ use quipu_core::model::{Content, Listing, Memory, MemoryId, MemoryPath, Store, V
 use quipu_core::{Engine, Error, ErrorKind};
 use quipu_notes::Note;
 
-use super::earlier::{Earlier, Written};
-use super::source::{Item, Lasting, Mark, TITLE_FIELD};
+use super::previous::{PreviousImports, Written};
+use super::source::{Item, Mark, StableId, TITLE_FIELD};
 use super::writing::Mode;
 
-/// What an item finds in the store.
+/// What an item matches in the store.
 pub(super) enum Found {
     Nothing,
-    /// The memory that it is or was.
+    /// The item's memory.
     Memory(Memory),
-    /// A memory that another item of the same import is or was, too.
+    /// A memory that another item of the same import matches, too.
     Shared(Memory),
-    /// It was there once.
+    /// The item's memory was deleted.
     Deleted,
 }
 
-/// Finds the memories of items.
+/// Matches items with memories.
 pub(super) struct Matcher<'a> {
     engine: &'a Engine,
     store: &'a Store,
-    earlier: Earlier,
+    previous: PreviousImports,
     mode: Mode,
-    /// The memories that several items find, with the path of the only item that may write there,
-    /// if one may.
+    /// Memories that several items match, with the path of the one item that may write to it, if
+    /// any.
     shared: HashMap<MemoryId, Option<MemoryPath>>,
 }
 
-/// How an item found a memory.
+/// How an item matches a memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum MatchKind {
     AtItsPath,
-    /// By the history: it was imported to the item's path.
+    /// It was once imported to the item's path.
     ByHistory,
-    /// By the history: it was imported under another name, but holds the item's id.
+    /// It was imported under another name but has the item's id.
     ByItsId,
 }
 
@@ -46,19 +46,19 @@ impl<'a> Matcher<'a> {
     pub(super) fn new(
         engine: &'a Engine,
         store: &'a Store,
-        earlier: Earlier,
+        previous: PreviousImports,
         mode: Mode,
     ) -> Matcher<'a> {
-        Matcher { engine, store, earlier, mode, shared: HashMap::new() }
+        Matcher { engine, store, previous, mode, shared: HashMap::new() }
     }
 
-    /// Settles which item may write a memory that several of them find, since they would replace
-    /// each other's text.
+    /// Decides which item may write to a memory that several of them match; otherwise they would
+    /// overwrite each other.
     pub(super) fn settle(&mut self, items: &[(Item, MemoryPath)]) -> Result<(), Error> {
-        if self.earlier.is_empty() {
+        if self.previous.is_empty() {
             return Ok(());
         }
-        let mut claims: HashMap<MemoryId, Vec<(How, &MemoryPath)>> = HashMap::new();
+        let mut claims: HashMap<MemoryId, Vec<(MatchKind, &MemoryPath)>> = HashMap::new();
         for (item, path) in items {
             if let Some((how, memory)) = self.candidate(item, path)? {
                 claims.entry(memory).or_default().push((how, path));
@@ -66,13 +66,13 @@ impl<'a> Matcher<'a> {
         }
         claims.retain(|_, claims| claims.len() > 1);
         let settled = claims.into_iter().map(|(memory, claims)| {
-            let by = |wanted: How| claims.iter().find(|(how, _)| *how == wanted);
+            let by = |wanted: MatchKind| claims.iter().find(|(how, _)| *how == wanted);
             let owner = match self.mode {
-                // An id is a proof; all else would be a guess.
-                Mode::Careful => by(How::ByItsId),
-                Mode::Overwrite => {
-                    by(How::AtItsPath).or_else(|| by(How::ByItsId)).or_else(|| claims.first())
-                }
+                // Only an id is proof. Anything else would be a guess.
+                Mode::Careful => by(MatchKind::ByItsId),
+                Mode::Overwrite => by(MatchKind::AtItsPath)
+                    .or_else(|| by(MatchKind::ByItsId))
+                    .or_else(|| claims.first()),
             };
             (memory, owner.map(|(_, path)| (*path).clone()))
         });
@@ -80,8 +80,8 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
-    /// Returns the memory that an item is: the one at its path, else the one that an earlier import
-    /// made of it, wherever that is now.
+    /// Returns the item's memory: the one at its path, else the one that a previous import created
+    /// from it, wherever it is now.
     pub(super) fn find(&self, item: &Item, path: &MemoryPath) -> Result<Found, Error> {
         let Some((_, id)) = self.candidate(item, path)? else { return Ok(Found::Nothing) };
         let owner = self.shared.get(&id);
@@ -100,10 +100,10 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Tells whether a memory says that it is something else than an item.
+    /// Returns whether a memory has the id of another item.
     pub(super) fn is_another(&self, memory: &Memory, item: &Item) -> Result<bool, Error> {
-        let Some(Lasting::Name { mark, .. }) = &item.lasting else { return Ok(false) };
-        // A thing may get another title, but not another id.
+        let Some(StableId::Name { mark, .. }) = &item.stable_id else { return Ok(false) };
+        // Titles change, ids do not.
         if mark.field == TITLE_FIELD {
             return Ok(false);
         }
@@ -112,49 +112,53 @@ impl<'a> Matcher<'a> {
         Ok(value.is_some_and(|value| value != mark.value))
     }
 
-    fn candidate(&self, item: &Item, path: &MemoryPath) -> Result<Option<(How, MemoryId)>, Error> {
+    fn candidate(
+        &self,
+        item: &Item,
+        path: &MemoryPath,
+    ) -> Result<Option<(MatchKind, MemoryId)>, Error> {
         let at_path = match self.engine.entry(self.store.id, path)? {
             Some(Listing::Memory(memory)) => Some(memory.id),
             Some(Listing::Directory(_)) | None => None,
         };
-        let before = self.earlier.at(path);
-        let Some(Lasting::Name { endings, mark }) = &item.lasting else {
-            let by_history = before.map(|written| (How::ByHistory, written.memory));
-            return Ok(at_path.map(|id| (How::AtItsPath, id)).or(by_history));
+        let before = self.previous.at(path);
+        let Some(StableId::Name { endings, mark }) = &item.stable_id else {
+            let by_history = before.map(|written| (MatchKind::ByHistory, written.memory));
+            return Ok(at_path.map(|id| (MatchKind::AtItsPath, id)).or(by_history));
         };
         let directory = path.parent();
-        let named_so = endings.iter().flat_map(|it| self.earlier.ending(directory.as_str(), it));
+        let named_so = endings.iter().flat_map(|it| self.previous.ending(directory.as_str(), it));
         let elsewhere =
             named_so.filter(|(it, place)| *place != path.as_str() && Some(it.memory) != at_path);
         let mut elsewhere = elsewhere.map(|(written, _)| written).peekable();
         if let Some(id) = at_path
             && (elsewhere.peek().is_none() || self.has(before, id, mark)?)
         {
-            return Ok(Some((How::AtItsPath, id)));
+            return Ok(Some((MatchKind::AtItsPath, id)));
         }
         for written in before.filter(|_| at_path.is_none()).into_iter().chain(elsewhere) {
             if self.had(&written, mark)? {
-                return Ok(Some((How::ByItsId, written.memory)));
+                return Ok(Some((MatchKind::ByItsId, written.memory)));
             }
         }
-        Ok(at_path.map(|id| (How::AtItsPath, id)))
+        Ok(at_path.map(|id| (MatchKind::AtItsPath, id)))
     }
 
-    /// Tells whether what was imported to the place of a memory is that memory, and had a mark.
+    /// Returns whether a previous import created this memory, with the mark.
     fn has(&self, before: Option<Written>, id: MemoryId, mark: &Mark) -> Result<bool, Error> {
         let before = before.filter(|written| written.memory == id);
         before.map_or(Ok(false), |written| self.had(&written, mark))
     }
 
-    /// Puts things into the folders that earlier imports made for them under other names.
+    /// Moves items to the folders that previous imports created for them under other names.
     pub(super) fn keep_folders(&self, items: &mut [Item]) -> Result<(), Error> {
         let mut folders: HashMap<String, Option<String>> = HashMap::new();
         for item in items {
-            let Some(Lasting::Folder { ending, file, mark }) = &item.lasting else { continue };
+            let Some(StableId::Folder { ending, file, mark }) = &item.stable_id else { continue };
             let Some((folder, name)) = item.path.rsplit_once('/') else { continue };
             let known = match folders.get(&mark.value) {
                 Some(known) => known.clone(),
-                None => self.earlier_folder(folder, &format!("{ending}/{file}"), mark)?,
+                None => self.previous_folder(folder, &format!("{ending}/{file}"), mark)?,
             };
             folders.insert(mark.value.clone(), known.clone());
             if let Some(known) = known {
@@ -164,16 +168,15 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
-    /// Returns the folder beside another one to which a file that ends so and has the mark was
-    /// imported last.
-    fn earlier_folder(
+    /// Returns the sibling folder to which a file with this ending and mark was last imported.
+    fn previous_folder(
         &self,
         folder: &str,
         ending: &str,
         mark: &Mark,
     ) -> Result<Option<String>, Error> {
         let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
-        for (written, path) in self.earlier.ending(&format!("{above}/"), ending) {
+        for (written, path) in self.previous.ending(&format!("{above}/"), ending) {
             if self.had(&written, mark)? {
                 return Ok(path.rsplit_once('/').map(|(folder, _)| folder.to_owned()));
             }
@@ -181,7 +184,7 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// Tells whether what was imported had a mark.
+    /// Returns whether an imported version has a mark.
     fn had(&self, written: &Written, mark: &Mark) -> Result<bool, Error> {
         match self.engine.version(self.store.id, written.version, View::Full) {
             Ok(version) => Ok(version.path.is_some_and(|path| {
@@ -195,7 +198,7 @@ impl<'a> Matcher<'a> {
 }
 
 impl Mark {
-    /// Returns the value that a text has where the mark would be.
+    /// Returns the value of the mark's field in a text.
     fn value_in(&self, path: &MemoryPath, text: Option<&Content>) -> Option<String> {
         let note = Note::parse(path.as_str(), text?.as_str());
         if self.field == TITLE_FIELD {

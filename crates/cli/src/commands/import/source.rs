@@ -1,4 +1,4 @@
-//! What can be imported, and how it is told apart.
+//! Sources of imports, and the items that they yield.
 
 use std::path::{Path, PathBuf};
 
@@ -9,56 +9,58 @@ use serde::Serialize;
 use crate::args::ImportKind;
 use crate::failure::Failure;
 
-use super::detecting::export_files;
+use super::dates::{Dates, FileDates};
+use super::detection::export_files;
 use super::json::JsonFile;
 use super::{archive, chatgpt, claude, folder, graph, name_of};
 
-/// How much of a hash is enough to tell a few things apart.
+/// How many characters of a hash tell a few things apart.
 const SHORT_HASH_CHARS: usize = 8;
 
-/// What a source holds.
+/// The contents of a source.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
-    /// What people call the source.
+    /// The name of the source, which a new store gets.
     pub(super) name: String,
-    /// The directory of the store that everything goes to: empty, or without a final slash.
+    /// The directory of the store to import into: empty, or without a trailing slash.
     pub(super) directory: String,
-    /// Which source it is, for later imports: what comes from it again has the same.
+    /// Identifies the source in later imports.
     pub(super) origin: String,
     pub(super) items: Vec<Item>,
     pub(super) skipped: Vec<Skipped>,
 }
 
-/// A text on its way into the store.
+/// A text to import.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// Where it comes from, for people.
+    /// Where it comes from, for messages.
     pub(super) source: String,
-    /// The path that it should get.
+    /// The path that it is to have.
     pub(super) path: String,
-    /// What stays the same if its name changes.
-    pub(super) lasting: Option<Lasting>,
+    /// Identifies it if its name changes.
+    pub(super) stable_id: Option<StableId>,
+    /// The dates to add to its text.
+    pub(super) dates: Option<Dates>,
     pub(super) body: Body,
 }
 
-/// What tells a thing apart whose name may change from export to export.
+/// Identifies an item whose name may change between exports.
 #[derive(Debug)]
-pub(super) enum Lasting {
-    /// The name at the end of its path ends in one of these ways, and its own text has the mark.
+pub(super) enum StableId {
+    /// Its file name has one of these endings, and its text the mark.
     Name { endings: Vec<String>, mark: Mark },
-    /// The name of its folder ends so, and the text of this file in it has the mark.
+    /// Its folder's name has this ending, and the given file in it has the mark.
     Folder { ending: String, file: &'static str, mark: Mark },
 }
 
-/// A field of the frontmatter by which a thing is known, since names of other things may end the
-/// same way.
+/// A frontmatter field that proves the identity, since other names may have the same ending.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub(super) field: &'static str,
     pub(super) value: String,
 }
 
-/// The field of the frontmatter that holds the title.
+/// The frontmatter field with the title.
 pub(super) const TITLE_FIELD: &str = "title";
 
 /// Where the text of an item is.
@@ -76,13 +78,13 @@ pub(super) struct Skipped {
     pub(super) reason: String,
 }
 
-/// What is not imported.
+/// Whether a skipped file should have been imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SkippedKind {
     /// It should have been imported.
     Note,
-    /// It is nothing that an import takes.
+    /// It is not a note, so it was left alone.
     File,
 }
 
@@ -90,34 +92,40 @@ impl Collected {
     /// Adds a text.
     pub(super) fn add(&mut self, source: impl Into<String>, path: impl Into<String>, text: String) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, lasting: None, body: Body::Text(text) });
+        self.items.push(Item {
+            source,
+            path,
+            stable_id: None,
+            dates: None,
+            body: Body::Text(text),
+        });
     }
 
-    /// Adds a text whose name may change from time to time.
-    pub(super) fn add_lasting(
+    /// Adds a text whose name may change between exports.
+    pub(super) fn add_stable(
         &mut self,
         source: impl Into<String>,
         path: impl Into<String>,
-        lasting: Option<Lasting>,
+        stable_id: Option<StableId>,
         text: String,
     ) {
         let (source, path) = (source.into(), path.into());
-        self.items.push(Item { source, path, lasting, body: Body::Text(text) });
+        self.items.push(Item { source, path, stable_id, dates: None, body: Body::Text(text) });
     }
 
-    /// Notes that something is left alone, as it should be.
+    /// Records a file that is left alone on purpose.
     pub(super) fn skip(&mut self, source: impl Into<String>, reason: impl Into<String>) {
         let (source, reason) = (source.into(), reason.into());
         self.skipped.push(Skipped { kind: SkippedKind::File, source, reason });
     }
 
-    /// Notes that something is not imported that should have been.
+    /// Records a note that cannot be imported.
     pub(super) fn miss(&mut self, source: impl Into<String>, reason: impl Into<String>) {
         let (source, reason) = (source.into(), reason.into());
         self.skipped.push(Skipped { kind: SkippedKind::Note, source, reason });
     }
 
-    /// Puts everything into the directory.
+    /// Prefixes all paths with the directory.
     fn placed(mut self) -> Self {
         for item in &mut self.items {
             item.path = format!("{}{}", self.directory, item.path);
@@ -126,17 +134,18 @@ impl Collected {
     }
 }
 
-/// What is to be read.
+/// Which source to read, and how.
 pub(super) struct Request<'a> {
     pub(super) kind: ImportKind,
     pub(super) source: &'a Path,
-    /// The directory of the store, as people type it.
+    /// The directory of the store, as typed.
     pub(super) directory: &'a str,
     pub(super) data: &'a DataDirectory,
-    /// How long a memory may be.
+    /// The maximum size of a memory in bytes.
     pub(super) size_max: u64,
-    /// Which texts of a folder are wanted.
-    pub(super) texts: folder::Choice,
+    /// Which texts of a folder to import.
+    pub(super) texts: folder::FileSelection,
+    pub(super) dates: FileDates,
 }
 
 /// Reads a source.
@@ -151,10 +160,15 @@ pub(super) fn collect(request: &Request<'_>) -> Result<Collected, Failure> {
     let into = &mut collected;
     match kind {
         ImportKind::Folder | ImportKind::Obsidian | ImportKind::BasicMemory => {
-            folder::collect(source, request.texts, data, into)?;
+            folder::collect(source, (request.texts, request.dates), data, into)?;
         }
         ImportKind::ClaudeCode => {
-            folder::collect(source, folder::Choice::ClaudeCode, data, into)?;
+            folder::collect(
+                source,
+                (folder::FileSelection::ClaudeCode, request.dates),
+                data,
+                into,
+            )?;
         }
         ImportKind::McpMemory => graph::collect(&JsonFile::read(source)?, size_max, into)?,
         ImportKind::Chatgpt => {
@@ -172,8 +186,8 @@ pub(super) fn collect(request: &Request<'_>) -> Result<Collected, Failure> {
     Ok(collected.placed())
 }
 
-/// Returns which source it is. Names of conversations hold ids, so every export of such a program is
-/// the same source; an archive tells its store; all else goes by its place.
+/// Returns the identity of a source. Conversations have ids, so all exports of such a program are
+/// one source. Everything else is identified by its location.
 fn origin(kind: ImportKind, source: &Path) -> String {
     let family = match kind {
         ImportKind::Folder
@@ -187,13 +201,13 @@ fn origin(kind: ImportKind, source: &Path) -> String {
     format!("{family} {}", short_hash(&place.to_string_lossy()))
 }
 
-/// Returns a few signs that are different for different texts.
+/// Returns the first characters of a text's hash.
 pub(super) fn short_hash(text: &str) -> String {
     let hash = Content::new(text.replace('\0', " ")).map(|content| content.hash().to_string());
     hash.unwrap_or_default().chars().take(SHORT_HASH_CHARS).collect()
 }
 
-/// Refuses to read the data directory or one of its files.
+/// Fails if the source is the data directory or one of its files.
 pub(super) fn refuse_own_data(source: &Path, data: &DataDirectory) -> Result<(), Failure> {
     let is_inside = !source.is_dir()
         && source.canonicalize().is_ok_and(|file| file.parent().is_some_and(|it| data.is(it)));
@@ -204,7 +218,7 @@ pub(super) fn refuse_own_data(source: &Path, data: &DataDirectory) -> Result<(),
         .with_hint("copy what is to be imported to another folder"))
 }
 
-/// Returns the name of a store for a source.
+/// Returns the default name of a store for a source.
 fn default_store_name(source: &Path) -> String {
     let name = name_of(source);
     let stem = Path::new(&name)

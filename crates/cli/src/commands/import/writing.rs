@@ -1,9 +1,6 @@
-//! Writing what was collected, by several threads, so that the engine can group the commits.
+//! Writes the items, on several threads, so that the engine can group their commits.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::Read as _;
-use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
@@ -16,37 +13,39 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::failure::Failure;
 
+use super::dates::Dates;
+use super::dry_run::{DryRun, obstacle};
 use super::matching::{Found, Matcher};
-use super::rehearsal::{Rehearsal, obstacle};
-use super::source::{Body, Collected, Item, Lasting, Skipped, SkippedKind};
+use super::reading::Unfit;
+use super::source::{Collected, Item, Skipped, SkippedKind, StableId};
 use super::{DETAILS_PREFIX, is_same_source};
 
-/// How many writers share a commit.
+/// How many threads write; their writes share group commits.
 const THREADS_COUNT: usize = 8;
 
-/// How often an item is tried when somebody else writes to its path.
+/// How many times a write is tried when others write to the same path.
 const TRIES_MAX: usize = 3;
 
-/// What came of an import.
+/// The outcome of an import.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Tally {
     pub(super) created: usize,
     pub(super) updated: usize,
     pub(super) unchanged: usize,
-    /// What was not imported: the notes first.
+    /// What was not imported, notes first.
     pub(super) skipped: Vec<Skipped>,
-    /// How many files are no text, such as images.
+    /// How many files are binary, such as images.
     pub(super) binaries: usize,
     /// The paths of memories that hold credentials.
     pub(super) credentials: Vec<String>,
 }
 
-/// What to do with what others did in the store.
+/// What to do with changes that others made in the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It stays.
+    /// Keep them.
     Careful,
-    /// It is replaced by what is imported.
+    /// Replace them.
     Overwrite,
 }
 
@@ -54,33 +53,33 @@ pub(super) enum Mode {
 pub(super) struct Writer<'a> {
     pub(super) engine: &'a Engine,
     pub(super) store: &'a Store,
-    /// What the sessions of imports of this source keep as their details.
+    /// The details of sessions that import this source.
     pub(super) details: &'a str,
     pub(super) matcher: Matcher<'a>,
-    pub(super) deed: Deed,
+    pub(super) action: Action,
     pub(super) mode: Mode,
     pub(super) size_max: u64,
 }
 
 /// Whether anything is written.
-pub(super) enum Deed {
-    /// It is, as the work of this session.
+pub(super) enum Action {
+    /// Write as this session.
     Write(SessionId),
-    /// Everything is only counted.
-    Rehearse(Rehearsal),
+    /// Only count.
+    Simulate(DryRun),
 }
 
-/// Who wrote what the store has.
+/// Who wrote the current version of a memory.
 enum Author {
     /// An import of the same source.
     SameSource,
     OtherImport,
-    /// A session that was deleted since.
+    /// A session that has been deleted.
     Unknown,
     Somebody,
 }
 
-/// What came of an item.
+/// The outcome of an item.
 enum Outcome {
     Created,
     Updated,
@@ -99,12 +98,12 @@ impl From<Unfit> for Outcome {
 }
 
 /// Counts what would be created in a store that does not exist yet.
-pub(super) fn count_all(from: Collected, size_max: u64, rehearsal: &Rehearsal) -> Tally {
+pub(super) fn count_all(from: Collected, size_max: u64, dry_run: &DryRun) -> Tally {
     let mut tally = Tally { skipped: from.skipped, ..Tally::default() };
     for (item, path) in placed(from.items, &mut tally) {
-        let content = item.content(size_max);
+        let content = item.content(size_max).map(|content| item.dated(content, size_max));
         let written =
-            content.and_then(|content| rehearsal.write(&content, None).map_err(Unfit::Reason));
+            content.and_then(|content| dry_run.write(&content, None).map_err(Unfit::Reason));
         match written {
             Ok(credentials) => {
                 tally.created += 1;
@@ -118,7 +117,7 @@ pub(super) fn count_all(from: Collected, size_max: u64, rehearsal: &Rehearsal) -
     tally
 }
 
-/// Gives each item its path; those that can have none are skipped.
+/// Parses the path of each item; those without a valid, unused one are skipped.
 fn placed(items: Vec<Item>, tally: &mut Tally) -> Vec<(Item, MemoryPath)> {
     let mut taken = HashSet::new();
     let mut placed = Vec::with_capacity(items.len());
@@ -126,7 +125,7 @@ fn placed(items: Vec<Item>, tally: &mut Tally) -> Vec<(Item, MemoryPath)> {
         let text: String = item.path.nfc().collect();
         match MemoryPath::parse(&text) {
             Ok(path) if taken.insert(path.clone()) => placed.push((item, path)),
-            Ok(path) => tally.skip(&item, format!("something else was imported to `{path}`")),
+            Ok(path) => tally.skip(&item, format!("another file was imported to `{path}`")),
             Err(error) => tally.skip(&item, error.to_string()),
         }
     }
@@ -146,61 +145,8 @@ impl Tally {
     }
 }
 
-/// Why an item cannot be a memory.
-enum Unfit {
-    /// It is no text, nor called like one.
-    Binary,
-    Reason(String),
-}
-
-/// The endings of files that somebody wrote as text, whatever they hold.
-const TEXT_EXTENSIONS: [&str; 9] =
-    ["md", "markdown", "mdx", "txt", "text", "org", "rst", "adoc", "tex"];
-
-/// So much of a file shows whether it is text.
-const SAMPLE_SIZE_BYTES: u64 = 8192;
-
-/// Tells whether a file is an image or the like.
-fn is_binary(file: &Path) -> bool {
-    let extension = file.extension().unwrap_or_default();
-    if TEXT_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
-        return false;
-    }
-    let mut sample = Vec::new();
-    let read =
-        fs::File::open(file).and_then(|file| file.take(SAMPLE_SIZE_BYTES).read_to_end(&mut sample));
-    // A character may be cut in half where the sample ends.
-    let is_text = |error: std::str::Utf8Error| error.error_len().is_none();
-    read.is_ok() && (sample.contains(&0) || !str::from_utf8(&sample).map_or_else(is_text, |_| true))
-}
-
-impl Item {
-    fn content(&self, size_max: u64) -> Result<Content, Unfit> {
-        self.text(size_max).map_err(|reason| match &self.body {
-            Body::File(file) if is_binary(file) => Unfit::Binary,
-            Body::File(_) | Body::Text(_) => Unfit::Reason(reason),
-        })
-    }
-
-    fn text(&self, size_max: u64) -> Result<Content, String> {
-        let too_long = || format!("it is longer than the {size_max} bytes that a memory may have");
-        let content = match &self.body {
-            Body::Text(text) => Content::new(text.as_str()),
-            Body::File(file) => {
-                let metadata = fs::metadata(file).map_err(|error| error.to_string())?;
-                if metadata.len() > size_max {
-                    return Err(too_long());
-                }
-                Content::from_bytes(&fs::read(file).map_err(|error| error.to_string())?)
-            }
-        };
-        let content = content.map_err(|error| error.to_string())?;
-        if content.size_bytes() > size_max { Err(too_long()) } else { Ok(content) }
-    }
-}
-
 impl Writer<'_> {
-    /// Writes everything and tells what came of it. It stops when the storage does not work.
+    /// Writes all items; fails only if the storage does.
     pub(super) fn write_all(
         mut self,
         mut from: Collected,
@@ -283,7 +229,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an item; if somebody else comes in between, it is compared with what they wrote.
+    /// Writes an item; if another write interferes, the item is matched again.
     fn write(
         &self,
         item: &Item,
@@ -306,6 +252,7 @@ impl Writer<'_> {
         content: &Content,
     ) -> Result<(Outcome, Credentials), Error> {
         let found = self.matcher.find(item, path)?;
+        let content = &self.dated(&found, item, content)?;
         let outcome = self.outcome(&found, (item, path), content)?;
         if !matches!(outcome, Outcome::Created | Outcome::Updated) {
             return Ok((outcome, Credentials::None));
@@ -314,15 +261,14 @@ impl Writer<'_> {
             Found::Memory(memory) => Some(memory),
             Found::Nothing | Found::Shared(_) | Found::Deleted => None,
         };
-        match &self.deed {
-            Deed::Write(session) => self.carry_out(*session, (path, before), content, outcome),
-            Deed::Rehearse(rehearsal) => {
+        match &self.action {
+            Action::Write(session) => self.carry_out(*session, (path, before), content, outcome),
+            Action::Simulate(dry_run) => {
                 let refusal = match &before {
                     None => obstacle(self.engine, self.store, path)?,
                     Some(_) => None,
                 };
-                let written =
-                    refusal.map_or_else(|| rehearsal.write(content, before.as_ref()), Err);
+                let written = refusal.map_or_else(|| dry_run.write(content, before.as_ref()), Err);
                 Ok(match written {
                     Ok(credentials) => (outcome, credentials),
                     Err(reason) => (Outcome::Skipped(reason), Credentials::None),
@@ -331,7 +277,38 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns what should come of an item that found this.
+    /// Returns the text to store for an item: its own, with its dates if it has some.
+    ///
+    /// A text that is stored already keeps the dates that it has there. Otherwise every checkout
+    /// or copy of a vault, which changes the times of its files, would make a version of each note.
+    fn dated(&self, found: &Found, item: &Item, content: &Content) -> Result<Content, Error> {
+        let memory = match found {
+            Found::Nothing | Found::Deleted => {
+                return Ok(item.dated(content.clone(), self.size_max));
+            }
+            Found::Memory(memory) | Found::Shared(memory) => memory,
+        };
+        if self.is_same(memory, content) {
+            return Ok(match self.mode {
+                Mode::Careful => content.clone(),
+                Mode::Overwrite => item.dated(content.clone(), self.size_max),
+            });
+        }
+        let stored = self.engine.memory(self.store.id, memory.id, View::Full)?.content;
+        let Some(before) = stored.as_ref().and_then(Dates::of_note) else {
+            return Ok(item.dated(content.clone(), self.size_max));
+        };
+        match before.added_to(content, self.size_max) {
+            Some(same) if self.is_same(memory, &same) => Ok(same),
+            Some(_) | None => {
+                let dates = item.dates.map(|dates| dates.created_with(before));
+                let dated = dates.and_then(|dates| dates.added_to(content, self.size_max));
+                Ok(dated.unwrap_or_else(|| content.clone()))
+            }
+        }
+    }
+
+    /// Returns the outcome to aim at for an item.
     fn outcome(
         &self,
         found: &Found,
@@ -348,8 +325,8 @@ impl Writer<'_> {
                 Outcome::Unchanged
             }
             Found::Shared(memory) => Outcome::Skipped(format!(
-                "`{}` was moved in the store since, so that it may be this or something else \
-                 that is imported; `--overwrite` imports each to its path",
+                "`{}` was moved in the store since, so it may be this or another imported file; \
+                 `--overwrite` imports each to its own path",
                 memory.path
             )),
             Found::Memory(_) if self.mode == Mode::Overwrite => Outcome::Updated,
@@ -388,7 +365,7 @@ impl Writer<'_> {
         Ok((if is_changed { outcome } else { Outcome::Unchanged }, credentials))
     }
 
-    /// Tells whether a memory holds what the store would make of a text.
+    /// Returns whether a memory already holds what the store would make of a text.
     fn is_same(&self, memory: &Memory, content: &Content) -> bool {
         if memory.hash == content.hash() || self.store.policy.secrets != SecretPolicy::Redact {
             return memory.hash == content.hash();
@@ -412,13 +389,13 @@ impl Writer<'_> {
 }
 
 impl Author {
-    /// Returns why a memory should not be replaced by an item for a path, if so.
+    /// Returns why an item must not replace a memory, if so.
     fn objection(&self, memory: &Memory, item: &Item, path: &MemoryPath) -> Option<String> {
-        let has_old_name = match &item.lasting {
-            Some(Lasting::Name { endings, .. }) => {
+        let has_old_name = match &item.stable_id {
+            Some(StableId::Name { endings, .. }) => {
                 endings.iter().any(|ending| memory.path.as_str().ends_with(ending))
             }
-            Some(Lasting::Folder { .. }) | None => false,
+            Some(StableId::Folder { .. }) | None => false,
         };
         Some(match self {
             Self::SameSource => return None,
@@ -434,7 +411,8 @@ impl Author {
                               `--overwrite` replaces that"
                 .to_owned(),
             Self::Somebody => {
-                "somebody else wrote what the store has there; `--overwrite` replaces it".to_owned()
+                "somebody else wrote what the store has at this path; `--overwrite` replaces it"
+                    .to_owned()
             }
         })
     }
@@ -447,7 +425,7 @@ pub(super) enum Credentials {
     Found,
 }
 
-/// Tells whether an error may come of somebody else's write.
+/// Returns whether an error may be caused by a concurrent write.
 fn is_race(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -455,7 +433,7 @@ fn is_race(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Tells whether an error is about one item, so that the others can still be written.
+/// Returns whether an error concerns a single item, so that the others can still be written.
 fn is_about_item(kind: &ErrorKind) -> bool {
     match kind {
         ErrorKind::InvalidInput

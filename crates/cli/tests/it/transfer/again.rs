@@ -1,4 +1,4 @@
-//! Importing a second time: no duplicates, and what others did in the store stays.
+//! Repeated imports: no duplicates, and changes that others made in the store are kept.
 
 use std::fs;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ fn reason(report: &Value) -> &str {
 }
 
 #[test]
-fn what_was_deleted_or_moved_in_the_store_stays_so() {
+fn deletions_and_moves_in_the_store_are_kept() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("gone.md", "1"), ("here.md", "2"), ("moved.md", "3")]);
     import(&quipu, &source, &[]);
@@ -118,13 +118,13 @@ fn conversations_whose_ids_begin_the_same_stay_apart() {
     assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 1, 0]);
     assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first"));
     assert!(quipu.ok(&["cat", "/claude/two-6745c3f2.md"]).contains("second"));
-    // Each keeps its memory under a new title, even if that is the other's old one.
+    // Each keeps its memory when titles change, even if they are swapped.
     export(&[(one, "Two", "first, more"), (two, "Three", "second, more")]);
     let report = import(&quipu, &source, &[]);
     assert_eq!(numbers(&report), [0, 2, 0, 0], "{report}");
     assert!(quipu.ok(&["cat", "/claude/one-6745c3f2.md"]).contains("first, more"));
     assert!(quipu.ok(&["cat", "/claude/two-6745c3f2.md"]).contains("second, more"));
-    // One of the other's name comes alone.
+    // A conversation with the name of the other one is imported alone.
     export(&[("6745c3f2-0003-8000", "One", "third")]);
     let report = import(&quipu, &source, &[]);
     assert_eq!(numbers(&report), [0, 0, 0, 1], "{report}");

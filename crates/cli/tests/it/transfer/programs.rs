@@ -1,4 +1,4 @@
-//! Imports of what other programs keep.
+//! Imports from other programs.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! A sync is killed at every point, somebody changes something, and the next sync must not bring
-//! back what is older.
+//! Kills a sync at every kill point, changes something, and checks that the next sync does not
+//! revert it.
 
 use std::cell::Cell;
 use std::fs;
@@ -19,16 +19,16 @@ use quipu_core::settings::Limits;
 use quipu_testkit::{InMemoryBackend, ManualClock};
 use tempfile::TempDir;
 
-use super::super::{Deed, DeedKind, FolderSync, MassDeletion, Report};
+use super::super::{Action, ActionKind, FolderSync, MassDeletion, Report};
 
 thread_local! {
     /// How many files this thread has read.
     pub(in super::super) static READS: Cell<usize> = const { Cell::new(0) };
-    /// How many points this thread may still pass, and who wants to know that it was killed.
+    /// How many kill points this thread may still pass, and whom to notify when it is killed.
     static LEFT: Cell<Option<(usize, Sender<&'static str>)>> = const { Cell::new(None) };
 }
 
-/// Stops the thread for good at the point at which it is to be killed. No destructor runs.
+/// Parks the thread forever at its kill point, so that no destructor runs.
 pub(in super::super) fn kill_point(name: &'static str) {
     match LEFT.take() {
         None => {}
@@ -80,7 +80,7 @@ impl Case {
         report
     }
 
-    /// Syncs, but is killed after so many points; returns whether it was.
+    /// Starts a sync that is killed after `points` kill points; returns whether it got that far.
     fn killed_after(&mut self, points: usize) -> bool {
         let sync = self.folder_sync();
         let (killed, is_killed) = mpsc::channel();
@@ -91,7 +91,7 @@ impl Case {
         });
         let Ok(point) = is_killed.recv() else { return false };
         self.point = point;
-        // The lock of a process that was killed is gone.
+        // A killed process would have lost its lock.
         fs::remove_file(self.home.path().join(".quipu/lock")).unwrap();
         true
     }
@@ -137,8 +137,7 @@ impl Case {
     }
 }
 
-/// Carries out a story once for every point at which its sync can be killed, and once more without
-/// a kill.
+/// Runs a scenario once for every kill point of its sync, and once without a kill.
 #[track_caller]
 fn killed_at_every_point(first: impl Fn(&Case), then: impl Fn(&Case)) -> usize {
     for points in 0.. {
@@ -175,7 +174,7 @@ fn a_newer_text_of_the_folder_stays() {
     killed_at_every_point(
         |case| case.write("/a.md", "0\n1\n2\n3\n4\n5\n"),
         |case| {
-            // What was written and taken back again must not come back in a merge.
+            // An edit that was undone must not come back by a merge.
             case.write("/a.md", "1\n2\n3\n4\nfive\n");
             case.sync();
             case.assert_both("/a.md", Some("1\n2\n3\n4\nfive\n"));
@@ -192,7 +191,7 @@ fn an_edit_of_what_the_sync_wrote_stays() {
             let has_new = seen.starts_with('0');
             case.write("/a.md", "1\n2\n3\n4\nfive\n");
             case.sync();
-            // Whoever has seen the new line has removed it; whoever has not gets it.
+            // If the new line was in the file, it was removed; otherwise it is merged in.
             let merged = if has_new { "1\n2\n3\n4\nfive\n" } else { "0\n1\n2\n3\n4\nfive\n" };
             case.assert_both("/a.md", Some(merged));
         },
@@ -207,7 +206,8 @@ fn a_change_of_what_the_sync_stored_stays() {
             let has_seen = case.text("/a.md").as_deref() == Some("folder\n");
             case.put("/a.md", "store\n");
             case.sync();
-            // Who has not seen the folder's text has written beside it, and the folder wins.
+            // If the store did not have the folder's text yet, this is a conflict, and the folder
+            // wins.
             case.assert_both("/a.md", Some(if has_seen { "store\n" } else { "folder\n" }));
             assert!(case.has_version("store\n") && case.has_version("folder\n"));
         },
@@ -353,11 +353,11 @@ fn both_sides_of_a_merge_may_change_again() {
         let text = case.read("/a.md").unwrap().replace("one", "ONE");
         case.write("/a.md", &text);
         let report = case.sync();
-        // If the store has the merged text and the folder has not, the line that was changed twice
-        // looks changed by both. Then the folder wins, but not in silence.
-        let is_conflict = |deed: &Deed| matches!(deed.kind, DeedKind::Conflict { .. });
-        let is_settled = report.deeds.iter().any(is_conflict);
-        let last = if is_settled { "5" } else { "five" };
+        // If only the store has the merged text, the line that was changed twice looks changed on
+        // both sides. Then the folder wins, and the conflict is reported.
+        let is_conflict = |action: &Action| matches!(action.kind, ActionKind::Conflict { .. });
+        let is_resolved = report.actions.iter().any(is_conflict);
+        let last = if is_resolved { "5" } else { "five" };
         let expected = &format!("ONE\n2\n3\n4\n{last}\n");
         case.assert_both("/a.md", Some(expected));
         assert!(case.text("/a.md").unwrap().contains("ONE"));
@@ -366,7 +366,7 @@ fn both_sides_of_a_merge_may_change_again() {
 }
 
 #[test]
-fn a_settled_conflict_may_change_again() {
+fn a_resolved_conflict_may_change_again() {
     let first = |case: &Case| {
         case.write("/a.md", "folder\n");
         case.put("/a.md", "store\n");
@@ -393,19 +393,19 @@ fn a_second_sync_after_a_kill_has_nothing_to_do() {
         },
         |case| {
             case.sync();
-            assert_eq!(case.sync().deeds, []);
+            assert_eq!(case.sync().actions, []);
         },
     );
 }
 
 #[test]
-fn only_what_has_changed_is_read() {
+fn only_changed_files_are_read() {
     let case = Case::new();
     for number in 0..50 {
         case.write(&format!("/{number}.md"), "text");
     }
     case.sync();
-    // The next sync reads them once more, and then they are too old to change unseen.
+    // The next sync reads them once more; from then on their stamps are old enough to be trusted.
     thread::sleep(Duration::from_millis(50));
     case.sync();
     READS.set(0);
@@ -413,14 +413,14 @@ fn only_what_has_changed_is_read() {
     assert_eq!(READS.get(), 0);
     case.write("/7.md", "tex7");
     case.put("/8.md", "changed in the store");
-    assert_eq!(case.sync().deeds.len(), 2);
+    assert_eq!(case.sync().actions.len(), 2);
     assert!(READS.get() < 10, "{}", READS.get());
     case.assert_both("/7.md", Some("tex7"));
     case.assert_both("/8.md", Some("changed in the store"));
 }
 
 #[test]
-fn an_edit_of_the_same_size_in_the_same_moment_is_seen() {
+fn an_edit_within_the_timestamp_granularity_is_seen() {
     let case = Case::new();
     for number in 0..100 {
         let text = format!("{number:03}");

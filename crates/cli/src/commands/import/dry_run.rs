@@ -1,4 +1,4 @@
-//! What a store would say to an import, without writing anything.
+//! Dry runs: what a store would accept of an import.
 
 use std::sync::Mutex;
 
@@ -10,15 +10,15 @@ use quipu_core::{Error, ErrorKind};
 
 use super::writing::Credentials;
 
-/// A store that is written to in thought only.
-pub(super) struct Rehearsal {
+/// A simulated store, which counts what would be written.
+pub(super) struct DryRun {
     policy: SecretPolicy,
     limits: Limits,
     usage: Mutex<Usage>,
 }
 
-impl Rehearsal {
-    /// Begins with a store as it is, which must take new text.
+impl DryRun {
+    /// Simulates an existing store, which must accept new text.
     pub(super) fn of(engine: &Engine, store: &Store) -> Result<Self, Error> {
         if store.archived_at.is_some() {
             let message = format!("the store `{}` is archived and takes no new text", store.name);
@@ -29,13 +29,13 @@ impl Rehearsal {
         Ok(Self { policy, limits, usage: Mutex::new(engine.usage(store.id)?) })
     }
 
-    /// Begins with a store that is still to be made.
+    /// Simulates a new store.
     pub(super) fn of_new_store(limits: &Limits) -> Self {
         let policy = SecretPolicy::default();
         Self { policy, limits: limits.clone(), usage: Mutex::default() }
     }
 
-    /// Notes that a text would be written; returns why not, if the store would refuse it.
+    /// Simulates a write; fails with the reason if the store would refuse it.
     pub(super) fn write(
         &self,
         content: &Content,
@@ -67,7 +67,7 @@ impl Rehearsal {
         }
         let freed = before.map_or(0, |memory| memory.size_bytes);
         let size = usage.size_bytes.saturating_sub(freed) + size_bytes;
-        // Text that makes a full store smaller is always welcome.
+        // As in the engine, a write that frees space is accepted even if the store is full.
         if size > size_max && size_bytes > freed {
             return Err(format!("the store would hold more than {size_max} bytes, its limit"));
         }
@@ -76,7 +76,7 @@ impl Rehearsal {
     }
 }
 
-/// Returns why nothing can be created at a path where no memory is, if so.
+/// Returns why no memory can be created at an unused path, if so.
 pub(super) fn obstacle(
     engine: &Engine,
     store: &Store,

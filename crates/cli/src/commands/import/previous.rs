@@ -1,4 +1,4 @@
-//! What earlier imports of the same source have written.
+//! What previous imports of the same source have written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,28 +10,29 @@ use crate::failure::Failure;
 
 use super::is_same_source;
 
-/// How many versions are listed at once.
+/// How many versions are listed per page.
 const PAGE: usize = 1000;
 
-/// Where earlier imports have put what, as far as the history of the store is kept.
+/// The paths and memories of previous imports, as far as the store's history reaches.
 #[derive(Default)]
-pub(super) struct Earlier {
+pub(super) struct PreviousImports {
     places: HashMap<String, Written>,
-    /// The same paths by their signs in reverse order, so that those with one ending are neighbors.
+    /// The same paths with their characters reversed, so that a range finds those with a common
+    /// ending.
     endings: BTreeMap<String, String>,
 }
 
-/// The newest thing that was imported to a path.
+/// The newest version that was imported to a path.
 #[derive(Clone, Copy)]
 pub(super) struct Written {
     pub(super) memory: MemoryId,
     pub(super) version: VersionId,
-    /// How many things were imported since.
+    /// How many paths were imported since.
     age: usize,
 }
 
-impl Earlier {
-    /// Looks for the work of sessions with these details.
+impl PreviousImports {
+    /// Collects the versions of sessions with these details.
     pub(super) fn find(data: &Data, store: StoreId, details: &str) -> Result<Self, Failure> {
         let query = SessionQuery {
             workspace: data.workspace,
@@ -48,7 +49,7 @@ impl Earlier {
             .filter(|session| is_same_source(&session.details, details))
             .map(|session| session.id)
             .collect();
-        let mut earlier = Self::default();
+        let mut previous = Self::default();
         let mut before = None;
         while !sessions.is_empty() {
             let filter = VersionFilter::default();
@@ -57,7 +58,7 @@ impl Earlier {
             for version in page.items {
                 let is_ours = matches!(version.actor, Actor::Session(id) if sessions.contains(&id));
                 if let Some(path) = version.path.filter(|_| is_ours) {
-                    earlier.add_older(path.as_str(), version.memory, version.id);
+                    previous.add_older(path.as_str(), version.memory, version.id);
                 }
             }
             before = page.next;
@@ -65,17 +66,17 @@ impl Earlier {
                 break;
             }
         }
-        Ok(earlier)
+        Ok(previous)
     }
 
-    /// Adds a version that is older than all that were added, which counts for more.
+    /// Adds a version that is older than all added before, which take precedence.
     fn add_older(&mut self, path: &str, memory: MemoryId, version: VersionId) {
         let age = self.places.len();
         self.places.entry(path.to_owned()).or_insert(Written { memory, version, age });
         self.endings.insert(reversed(path), path.to_owned());
     }
 
-    /// Tells whether nothing was imported before.
+    /// Returns whether nothing was imported before.
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -85,7 +86,8 @@ impl Earlier {
         self.places.get(path.as_str()).copied()
     }
 
-    /// Returns what was imported to names of a directory that end so, and where to; the newest first.
+    /// Returns what was imported to names in a directory with this ending, and its path; the newest
+    /// first.
     pub(super) fn ending(&self, directory: &str, ending: &str) -> Vec<(Written, &str)> {
         let start = reversed(ending);
         let from_start = self.endings.range(start.clone()..);

@@ -1,4 +1,8 @@
-//! Both sides as they are now, as far as they may have changed since the last sync.
+//! Both sides as they are now, limited to what may have changed since the last sync.
+//!
+//! The folder is scanned in full, but only files with a new fingerprint are read. Of the store,
+//! only memories that the change feed names are read. What neither side names is equal on both
+//! sides by the state, and the plan never sees it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -11,82 +15,82 @@ use quipu_core::{Error, ErrorKind};
 use super::FolderSync;
 use super::activity::Activity;
 use super::plan::{self, Plan};
-use super::record::{Agreed, Head, Line};
+use super::record::{Head, Line, SyncedEntry};
 use super::recovery::recovered;
 use super::report::Start;
 use super::rules::Rules;
-use super::scan::{self, FoundFile, Looking, Scan};
+use super::scan::{self, FoundFile, Scan, ScanOptions};
 use super::stamp::FolderTime;
 use super::state::State;
 
-/// So many changes of the store are looked at one by one; if there are more, it is listed.
+/// How many changed memories are read one by one. Beyond that, listing the store is cheaper.
 const CHANGES_MAX: usize = 1000;
 
 /// What may have changed on either side.
-pub(super) struct Look<'a> {
+pub(super) struct Snapshot<'a> {
     pub(super) state: Option<State<'a>>,
     pub(super) scan: Scan,
-    /// How new the store was before it was read.
+    /// The head of the store before it was read.
     pub(super) head: Head,
-    /// What was agreed about what may have changed, by its path.
-    pub(super) before: HashMap<String, Agreed>,
-    /// The same, with what a killed sync has done.
-    agreed: Vec<Agreed>,
+    /// The entries that may have changed, by path.
+    pub(super) before: HashMap<String, SyncedEntry>,
+    /// The same, with the effects of a killed sync.
+    synced: Vec<SyncedEntry>,
     memories: Vec<Memory>,
-    /// The memories that were looked at, also if they take no part.
+    /// The memories that were read, excluded ones too.
     pub(super) considered: HashSet<MemoryId>,
 }
 
-impl Look<'_> {
-    /// Returns how many files and memories are certainly as they were.
-    pub(super) fn settled_count(&self) -> usize {
-        self.agreed_count() - self.before.len()
+impl Snapshot<'_> {
+    /// Returns how many entries are known to be unchanged.
+    pub(super) fn unchanged_count(&self) -> usize {
+        self.synced_count() - self.before.len()
     }
 
-    /// Returns how many files and memories were in sync before.
-    pub(super) fn agreed_count(&self) -> usize {
+    /// Returns how many entries the state has.
+    pub(super) fn synced_count(&self) -> usize {
         self.state.as_ref().map_or(0, |state| state.entries.len())
     }
 
-    /// Works out what makes both sides equal.
+    /// Plans what makes both sides equal.
     pub(super) fn plan(&mut self) -> Plan {
-        let agreed = std::mem::take(&mut self.agreed);
+        let synced = std::mem::take(&mut self.synced);
         let memories = std::mem::take(&mut self.memories);
-        let recovered: HashSet<_> = agreed.iter().map(|entry| entry.path.clone()).collect();
-        let is_agreed = |path: &_| {
+        let recovered: HashSet<_> = synced.iter().map(|entry| entry.path.clone()).collect();
+        let is_synced = |path: &_| {
             let path: &quipu_core::model::MemoryPath = path;
-            let is_settled = |state: &State<'_>| {
+            let is_resolved = |state: &State<'_>| {
                 state.entries.contains_key(path.as_str())
                     && !self.before.contains_key(path.as_str())
             };
-            recovered.contains(path) || self.state.as_ref().is_some_and(is_settled)
+            recovered.contains(path) || self.state.as_ref().is_some_and(is_resolved)
         };
-        plan::plan(agreed, &self.scan, memories, &is_agreed)
+        plan::plan(synced, &self.scan, memories, &is_synced)
     }
 }
 
 impl FolderSync {
-    /// Tells how folder and store meet, and refuses the state of another store.
+    /// Returns what folder and store have in common; fails if the state belongs to another store.
     pub(super) fn start(&self, state: Option<&State<'_>>) -> Result<Start, Error> {
         let Some(state) = state else { return Ok(Start::First) };
         self.require_store(state.head.store)?;
         Ok(if self.went_back(&state.head)? { Start::StoreWentBack } else { Start::Known })
     }
 
-    /// Refuses a folder that belongs to another store.
+    /// Fails if the folder belongs to another store.
     pub(super) fn require_store(&self, store: StoreId) -> Result<(), Error> {
         if store == self.store.id {
             return Ok(());
         }
-        Err(Error::invalid(format!("the folder is in sync with another store, `{store}`"))
+        Err(Error::invalid(format!("the folder is synced with another store, `{store}`"))
             .with_hint(
                 "name that store, choose another folder, or remove `.quipu` from the folder to \
                  join it with this store",
             ))
     }
 
-    /// Tells whether the store has forgotten what it held at the last sync, as a restored backup
-    /// does. Then what it does not hold was not deleted.
+    /// Returns whether the store is older than at the last sync, as after a restored backup. Then
+    /// what it lacks was never deleted, and files must not be deleted for it.
     fn went_back(&self, head: &Head) -> Result<bool, Error> {
         if self.engine.newest_sequence()? < head.sequence {
             return Ok(true);
@@ -102,7 +106,7 @@ impl FolderSync {
         }
     }
 
-    /// Returns how new the store is.
+    /// Returns the head of the store.
     pub(super) fn head(&self) -> Result<Head, Error> {
         let sequence = self.engine.newest_sequence()?;
         let newest = self.newest_version()?;
@@ -128,31 +132,32 @@ impl FolderSync {
         })
     }
 
-    /// Looks at both sides.
-    pub(super) fn look<'a>(
+    /// Takes a snapshot of both sides.
+    pub(super) fn snapshot<'a>(
         &self,
         state: Option<State<'a>>,
         (now, activity): (Option<FolderTime>, Option<&Activity>),
-    ) -> Result<Look<'a>, Error> {
-        let looked_at = Instant::now();
-        // Before anything is read: what changes from here on is looked at again the next time.
+    ) -> Result<Snapshot<'a>, Error> {
+        let scanned_at = Instant::now();
+        // The head is taken before anything is read. A change that comes in between may be seen now
+        // and again by the next sync, which is harmless; taken afterwards, it would never be seen.
         let head = self.head()?;
         let rules = Rules::new(&self.folder, &self.names);
         let is_whole = |state: &&State<'_>| state.interrupted.is_none();
-        let looking = Looking {
+        let looking = ScanOptions {
             folder: &self.folder,
             rules: &rules,
             data: &self.data,
             size_bytes_max: self.size_bytes_max(),
             now,
-            activity: activity.map(|activity| (activity, looked_at)),
+            activity: activity.map(|activity| (activity, scanned_at)),
             known: state.as_ref().filter(is_whole).filter(|it| it.head.settings == head.settings),
         };
         let mut scan = scan::scan(&looking)?;
         let changed = state.as_ref().filter(is_whole).map(|state| self.changed_since(state, &head));
         let (lines, changed) = match (&state, changed.transpose()?.flatten()) {
             (None, _) => (Vec::new(), None),
-            (Some(state), Some(changed)) => unsettled(state, &scan, changed),
+            (Some(state), Some(changed)) => maybe_changed(state, &scan, changed),
             (Some(state), None) => (state.entries.values().copied().collect(), None),
         };
         let mut before = Vec::with_capacity(lines.len());
@@ -166,7 +171,7 @@ impl FolderSync {
         let mut memories = self.memories(changed)?;
         let considered = memories.iter().map(|memory| memory.id).collect();
         memories.retain(|memory| !rules.exclude(memory.path.as_str()));
-        let agreed = match state.as_ref().map(|state| (&state.interrupted, &state.head)) {
+        let synced = match state.as_ref().map(|state| (&state.interrupted, &state.head)) {
             Some((Some(interrupted), head)) => {
                 let side = (&self.engine, &self.store);
                 recovered(before.clone(), (interrupted, head), &scan, side)?
@@ -174,11 +179,11 @@ impl FolderSync {
             Some((None, _)) | None => before.clone(),
         };
         let before = before.into_iter().map(|entry| (entry.path.to_string(), entry)).collect();
-        Ok(Look { state, scan, head, before, agreed, memories, considered })
+        Ok(Snapshot { state, scan, head, before, synced, memories, considered })
     }
 
-    /// Returns which memories have changed since a state was written; `None` if that is not known,
-    /// or if it would take longer than to look at all.
+    /// Returns the memories that changed since the state was written; `None` if the feed no longer
+    /// tells, or if listing all memories is cheaper.
     fn changed_since(
         &self,
         state: &State<'_>,
@@ -189,7 +194,8 @@ impl FolderSync {
             return Ok(Some(changed));
         }
         let changes = self.engine.changes(state.head.sequence, CHANGES_MAX + 1)?;
-        // Old changes leave the feed.
+        // Old changes are dropped from the feed, which shows as a gap after the last one that was
+        // considered.
         let follows =
             changes.first().map(|it| it.sequence) == Some(Sequence(state.head.sequence.0 + 1));
         if !follows || changes.len() > CHANGES_MAX {
@@ -206,7 +212,7 @@ impl FolderSync {
         Ok(Some(changed))
     }
 
-    /// Returns these memories, or all.
+    /// Returns the wanted memories, or all of them.
     fn memories(&self, wanted: Option<HashSet<MemoryId>>) -> Result<Vec<Memory>, Error> {
         let Some(wanted) = wanted else { return self.all_memories() };
         let mut memories = Vec::new();
@@ -237,10 +243,15 @@ impl FolderSync {
     }
 }
 
-type Unsettled<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
+type MaybeChanged<'a> = (Vec<Line<'a>>, Option<HashSet<MemoryId>>);
 
-/// Returns what must be looked at, and which memories; `None` stands for all of them.
-fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>) -> Unsettled<'a> {
+/// Returns the entries that may have changed, and the memories to read; `None` stands for all of
+/// them.
+fn maybe_changed<'a>(
+    state: &State<'a>,
+    scan: &Scan,
+    mut changed: HashSet<MemoryId>,
+) -> MaybeChanged<'a> {
     let changed_texts: HashSet<_> = changed.iter().map(ToString::to_string).collect();
     let lines: Vec<_> = state
         .entries
@@ -252,16 +263,16 @@ fn unsettled<'a>(state: &State<'a>, scan: &Scan, mut changed: HashSet<MemoryId>)
         .copied()
         .collect();
     changed.extend(lines.iter().filter_map(|line| line.memory().parse::<MemoryId>().ok()));
-    changed.extend(&state.others);
+    changed.extend(&state.store_only);
     if changed.len() > CHANGES_MAX {
         return (state.entries.values().copied().collect(), None);
     }
     (lines, Some(changed))
 }
 
-impl From<&Agreed> for FoundFile {
-    /// Returns the file of an entry that has not changed.
-    fn from(entry: &Agreed) -> Self {
+impl From<&SyncedEntry> for FoundFile {
+    /// Returns the file of an unchanged entry.
+    fn from(entry: &SyncedEntry) -> Self {
         Self {
             hash: entry.folder_hash,
             size_bytes: entry.stamp.map_or(0, super::stamp::Stamp::size_bytes),

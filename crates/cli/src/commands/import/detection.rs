@@ -1,4 +1,4 @@
-//! What a source is, and which of its files are read.
+//! Detects what kind of source it is, and which of its files to read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::source::Collected;
 /// The programs whose exports are folders of JSON.
 const EXPORTS: [ImportKind; 2] = [ImportKind::Chatgpt, ImportKind::Claude];
 
-/// How the names of files begin that people gave to ChatGPT, which are in its exports.
+/// The prefix of uploaded files in exports of ChatGPT.
 const UPLOADS: [&str; 2] = ["file-", "file_"];
 
-/// Finds out what a source is. A folder is only taken for an export if no notes are lost by that.
+/// Detects the kind of a source. A folder counts as an export only if no notes would be missed.
 pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
     if !source.is_dir() {
         return detect_file(source);
@@ -36,7 +36,7 @@ pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
     }
     for file in json_files(source).into_iter().chain(json_files(&projects)) {
         let is_known = EXPORTS.iter().any(|kind| is_read(*kind, source, &file));
-        // A file may have such a name for other reasons, or be empty.
+        // The name alone proves nothing, and the file may be empty.
         let kind = is_known.then(|| detect_file(&file).ok()).flatten();
         let is_export = |kind: &ImportKind| EXPORTS.contains(kind) && is_read(*kind, source, &file);
         if let Some(kind) = kind.filter(is_export) {
@@ -46,14 +46,14 @@ pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
     Ok(ImportKind::Folder)
 }
 
-/// Tells whether a file is markdown that somebody keeps.
+/// Returns whether a file is markdown that is not hidden.
 fn is_note(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     has_ending(file, "md") && !UPLOADS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Tells whether a folder, or one in it, is what Claude Code keeps of a project: its memory, and
-/// beside it nothing but records of its runs, which are no notes.
+/// Returns whether a folder, or one in it, is Claude Code's record of a project: its memory, and
+/// beside it only transcripts of runs, which are not notes.
 fn holds_memories(folder: &Path) -> bool {
     let entries = visible(folder);
     let is_record = |file: &PathBuf| file.is_dir() || has_ending(file, "jsonl");
@@ -85,13 +85,13 @@ fn detect_file(file: &Path) -> Result<ImportKind, Failure> {
     }
 }
 
-/// Tells whether a document is a conversation with ChatGPT.
+/// Returns whether a document is a conversation with ChatGPT.
 fn is_chatgpt(document: &Value) -> bool {
     let is_named = ["current_node", "title"].iter().any(|key| document.get(key).is_some());
     is_named && document.get("mapping").is_some_and(Value::is_object)
 }
 
-/// Tells whether a document is a conversation with Claude, a project or what Claude remembers.
+/// Returns whether a document is a conversation, a project or a memory of Claude.
 fn is_claude(document: &Value) -> bool {
     let list = |key: &str| document.get(key).and_then(Value::as_array);
     let is_file = |it: &Value| ["filename", "content"].iter().all(|key| it.get(key).is_some());
@@ -105,19 +105,19 @@ fn is_claude(document: &Value) -> bool {
     }
 }
 
-/// Tells whether a file of a program's export is read, by its name.
+/// Returns whether a file of an export is read, by its name.
 fn is_read(kind: ImportKind, export: &Path, file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let is_conversations = name == "conversations.json";
     if kind == ImportKind::Chatgpt {
-        // A long history comes in several files.
+        // A long history is split into several files.
         return is_conversations || name.starts_with("conversations-");
     }
     let is_project = file.parent() != Some(export);
     is_conversations || is_project || name == "projects.json" || name == "memories.json"
 }
 
-/// Returns the file itself, or the files of an export; others of its files are reported.
+/// Returns the file itself, or the files of an export that are read. Its other files are reported.
 pub(super) fn export_files(
     kind: ImportKind,
     source: &Path,
@@ -147,7 +147,7 @@ pub(super) fn export_files(
     Ok(read)
 }
 
-/// Returns the JSON files of a folder in the order of their names.
+/// Returns the JSON files of a folder, sorted by name.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
     visible(folder).into_iter().filter(|file| is_json(file)).collect()
 }
@@ -160,7 +160,7 @@ fn has_ending(file: &Path, ending: &str) -> bool {
     file.extension().is_some_and(|it| it.eq_ignore_ascii_case(ending))
 }
 
-/// Returns what is in a folder and not hidden, in the order of the names.
+/// Returns the entries of a folder that are not hidden, sorted by name.
 fn visible(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let is_hidden = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');

@@ -1,11 +1,11 @@
-//! Imports with `--dry-run`: they tell what the real one does.
+//! `quipu import --dry-run` predicts what the import does.
 
 use std::fs;
 
 use super::{folder, import, numbers, shown};
 use crate::support::Quipu;
 
-/// A token of GitHub's form, which stores take for a credential.
+/// A token in GitHub's format, which stores treat as a credential.
 fn credential() -> String {
     format!("token: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
 }
@@ -36,7 +36,7 @@ fn an_empty_data_directory_is_like_none() {
 }
 
 #[test]
-fn an_archived_store_refuses_a_rehearsal_too() {
+fn an_archived_store_refuses_a_dry_run_too() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("a.md", "1")]);
     quipu.ok(&["store", "archive", "notes"]);
@@ -46,7 +46,7 @@ fn an_archived_store_refuses_a_rehearsal_too() {
 }
 
 #[test]
-fn a_rehearsal_skips_what_the_import_skips() {
+fn a_dry_run_skips_what_the_import_skips() {
     let quipu = Quipu::with_store();
     quipu.put("/a", "a memory");
     quipu.put("/b/c.md", "below");
@@ -64,7 +64,7 @@ fn a_rehearsal_skips_what_the_import_skips() {
 }
 
 #[test]
-fn a_rehearsal_knows_the_limits() {
+fn a_dry_run_knows_the_limits() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("a.md", "1"), ("b.md", "2"), ("c.md", "3")]);
     for (variable, limit) in
@@ -82,7 +82,7 @@ fn a_rehearsal_knows_the_limits() {
 }
 
 #[test]
-fn redaction_by_the_store_is_reported() {
+fn redaction_is_reported() {
     let quipu = Quipu::with_store();
     let secret = credential();
     let source = folder(&quipu, "vault", &[("secret.md", secret.as_str())]);
@@ -96,7 +96,7 @@ fn redaction_by_the_store_is_reported() {
 }
 
 #[test]
-fn a_rehearsal_counts_what_is_left_of_a_redacted_text() {
+fn a_dry_run_counts_what_is_left_of_a_redacted_text() {
     let quipu = Quipu::with_store();
     let secret = credential();
     let source = folder(&quipu, "vault", &[("secret.md", secret.as_str())]);
