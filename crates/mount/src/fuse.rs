@@ -85,22 +85,32 @@ impl Adapter {
         if self.tree.has_to_store(handle.0) { self.storers.run(call) } else { call() }
     }
 
-    /// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
-    fn open_flags(&self, ino: u64, opened: Opened, mode: OpenMode) -> FopenFlags {
-        if !opened.is_unchanged
-            && let Some(notifier) = self.notifier.get()
-        {
-            // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
-            // are dropped here: dropping pages could wait for a request that waits for this one.
-            notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
-        }
-        let mut flags = FopenFlags::empty();
-        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
-        flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
-        // The close of a reader stores nothing, so the kernel need not tell.
-        flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
-        flags
+    /// Makes a call that changes a file, in another thread if it has to wait for a write of that file.
+    fn change(&self, ino: INodeNo, call: impl FnOnce() + Send + 'static) {
+        if self.tree.is_busy(ino.0) { self.storers.run(call) } else { call() }
     }
+}
+
+/// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
+fn open_flags(
+    notifier: &OnceLock<Notifier>,
+    ino: u64,
+    opened: Opened,
+    mode: OpenMode,
+) -> FopenFlags {
+    if !opened.is_unchanged
+        && let Some(notifier) = notifier.get()
+    {
+        // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
+        // are dropped here: dropping pages could wait for a request that waits for this one.
+        notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
+    }
+    let mut flags = FopenFlags::empty();
+    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
+    flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
+    // The close of a reader stores nothing, so the kernel need not tell.
+    flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
+    flags
 }
 
 fn system_time(at: Timestamp) -> SystemTime {
@@ -220,7 +230,8 @@ impl Filesystem for Adapter {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        reply_empty(self.tree.remove_file(parent.0, name), reply);
+        let (tree, name) = (Arc::clone(&self.tree), name.to_owned());
+        self.storers.run(move || reply_empty(tree.remove_file(parent.0, &name), reply));
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -259,17 +270,28 @@ impl Filesystem for Adapter {
         } else {
             return reply.error(Errno::EINVAL);
         };
-        let (from, to) = ((parent.0, name), (new_parent.0, new_name));
-        reply_empty(self.tree.rename(from, to, overwrite, Maker(request.pid())), reply);
+        let (tree, maker) = (Arc::clone(&self.tree), Maker(request.pid()));
+        let (name, new_name) = (name.to_owned(), new_name.to_owned());
+        self.storers.run(move || {
+            let (from, to) = ((parent.0, name.as_os_str()), (new_parent.0, new_name.as_os_str()));
+            reply_empty(tree.rename(from, to, overwrite, maker), reply);
+        });
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let mode = open_mode(o_flags(flags.0));
-        match self.tree.open(ino.0, mode, Maker(request.pid())) {
+        let (tree, notifier) = (Arc::clone(&self.tree), Arc::clone(&self.notifier));
+        let maker = Maker(request.pid());
+        let call = move || match tree.open(ino.0, mode, maker) {
             Ok(opened) => {
-                reply.opened(FileHandle(opened.handle), self.open_flags(ino.0, opened, mode));
+                let flags = open_flags(&notifier, ino.0, opened, mode);
+                reply.opened(FileHandle(opened.handle), flags);
             }
             Err(error) => reply.error(errno(error)),
+        };
+        match mode {
+            OpenMode::Read => call(),
+            OpenMode::Write(_) => self.change(ino, call),
         }
     }
 
@@ -293,7 +315,7 @@ impl Filesystem for Adapter {
     fn write(
         &self,
         request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         bytes: &[u8],
@@ -304,10 +326,11 @@ impl Filesystem for Adapter {
     ) {
         let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let writer = if is_mapped { Maker::UNKNOWN } else { Maker(request.pid()) };
-        match self.tree.write(handle.0, offset, bytes, writer) {
+        let (tree, bytes) = (Arc::clone(&self.tree), bytes.to_vec());
+        self.change(ino, move || match tree.write(handle.0, offset, &bytes, writer) {
             Ok(()) => reply.written(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
             Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn flush(
@@ -465,7 +488,7 @@ impl Filesystem for Adapter {
                 &self.shown(&attributes),
                 Generation(0),
                 FileHandle(opened.handle),
-                self.open_flags(attributes.ino, opened, new.mode),
+                open_flags(&self.notifier, attributes.ino, opened, new.mode),
             ),
             Err(error) => reply.error(errno(error)),
         }

@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) lookups: u64,
     /// How many handles are open.
     pub(crate) handles: u64,
+    /// How many writes that run without the lock are about it.
+    pub(crate) claims: u64,
 }
 
 #[derive(Debug)]
@@ -211,7 +213,7 @@ impl Nodes {
         if let What::File(FileNode { memory: Some(memory), .. }) = &what {
             self.of_memory.entry(*memory).or_default().push(ino);
         }
-        self.all.insert(ino, Node { place, what, lookups: 0, handles: 0 });
+        self.all.insert(ino, Node { place, what, lookups: 0, handles: 0, claims: 0 });
         ino
     }
 
@@ -317,7 +319,8 @@ impl Nodes {
             What::Directory(directory) => directory.kept || !directory.children.is_empty(),
             What::File(file) => file.memory.is_none() && node.place.is_some(),
         };
-        if ino == ROOT || is_needed || node.lookups > 0 || node.handles > 0 {
+        let is_known = node.lookups > 0 || node.handles > 0 || node.claims > 0;
+        if ino == ROOT || is_needed || is_known {
             return;
         }
         let parent = self.unlink(ino);

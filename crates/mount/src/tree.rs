@@ -116,10 +116,10 @@ struct State {
     shown: shown::Shown,
     /// What could not be stored lately.
     problems: problems::Problems,
-    /// The files that are being stored without the lock.
-    being_stored: Vec<storing::BeingStored>,
-    /// Versions that may be of one of these.
-    put_off: Vec<Version>,
+    /// What the durable writes that run without the lock are about.
+    claims: Vec<storing::Claim>,
+    /// Versions that may have been made by one of these.
+    deferred: Vec<Version>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,8 +149,8 @@ impl Tree {
             standing: Standing::Open,
             shown: shown::Shown::default(),
             problems: problems::Problems::default(),
-            being_stored: Vec::new(),
-            put_off: Vec::new(),
+            claims: Vec::new(),
+            deferred: Vec::new(),
         };
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
@@ -188,7 +188,7 @@ impl Tree {
     fn any_turn(&self) -> Turn<'_> {
         // A call that panics leaves whole nodes behind, so the lock is still usable.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Turn { tree: self, state: Held(Some(state)) }
+        Turn { tree: self, state: Held(Some(state)), claims: Claims::None }
     }
 }
 
@@ -213,6 +213,14 @@ impl DerefMut for Held<'_> {
 struct Turn<'a> {
     tree: &'a Tree,
     state: Held<'a>,
+    claims: Claims,
+}
+
+/// Whether a turn has claimed what it writes, so that it can let go of the lock meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claims {
+    None,
+    Held,
 }
 
 impl<'a> Turn<'a> {

@@ -215,6 +215,11 @@ impl Tree {
         fit.and(stored)
     }
 
+    /// Returns whether calls that change a file have to wait until a write of it is durable.
+    pub fn is_busy(&self, ino: Ino) -> bool {
+        self.any_turn().is_claimed(ino)
+    }
+
     /// Returns whether closing a descriptor of this handle has to store something, which takes its
     /// time.
     pub fn has_to_store(&self, handle: u64) -> bool {
@@ -246,7 +251,7 @@ impl Tree {
             buffer.blank = Blank::ClosedOnce;
             return Ok(());
         }
-        turn.store_buffer_aside(open.ino, closer)
+        turn.store_buffer_unlocked(open.ino, closer)
     }
 
     /// Makes what was written durable.
@@ -257,14 +262,16 @@ impl Tree {
         if !turn.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
-        turn.store_buffer_aside(open.ino, open.maker)
+        turn.store_buffer_unlocked(open.ino, open.maker)
     }
 
     /// Ends a handle.
     pub fn release(&self, handle: u64) {
         let mut turn = self.any_turn();
         let Some(open) = turn.state.handles.remove(&handle) else { return };
-        turn.wait_until_stored(open.ino);
+        if open.mode != OpenMode::Read {
+            turn.wait_until_stored(open.ino);
+        }
         if open.is_behind {
             turn.outdate(open.ino);
         }
@@ -275,12 +282,6 @@ impl Tree {
             }
         }
         turn.release_node(open.ino);
-        if let Ok(node) = turn.state.nodes.get(open.ino)
-            && node.handles == 0
-            && let Ok(file) = turn.state.nodes.file_mut(open.ino)
-        {
-            file.text = None;
-        }
     }
 
     /// Stores what open files hold and ends what is parked, before the tree goes away.
@@ -327,6 +328,12 @@ impl Turn<'_> {
         mode: OpenMode,
         maker: Maker,
     ) -> Result<Opened, TreeError> {
+        match mode {
+            // It may be about to be removed or replaced, and whoever has it open reads on.
+            OpenMode::Read if self.is_claimed(ino) => self.load_text(ino)?,
+            OpenMode::Read => {}
+            OpenMode::Write(_) => self.wait_until_stored(ino),
+        }
         self.state.nodes.file(ino)?;
         // The kernel may not know yet that a file is gone; it asks again when it is told so.
         self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
@@ -337,7 +344,6 @@ impl Turn<'_> {
         let is_apart = self.is_somebody_behind(ino)?;
         if let OpenMode::Write(writing) = mode {
             self.require_writable()?;
-            self.wait_until_stored(ino);
             self.settle_backup(ino)?;
             self.load_buffer(ino)?;
             let known = self.base_shown_to(maker, ino);
@@ -463,7 +469,7 @@ impl Turn<'_> {
     fn end_writing(&mut self, ino: Ino, maker: Maker) {
         let state = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
         if state == Ok(BufferState::Dirty)
-            && let Err(error) = self.store_buffer_aside(ino, maker)
+            && let Err(error) = self.store_buffer_unlocked(ino, maker)
         {
             // A mapped file was changed after its last close, so nobody can be told.
             tracing::error!(?error, "what was written after a file's last close is lost");

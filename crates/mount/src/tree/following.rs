@@ -66,8 +66,8 @@ impl Turn<'_> {
                 self.state.changes_count += 1;
                 let version = self.engine().version(self.store(), id, View::Basic);
                 match version.map_err(TreeError::from) {
-                    Ok(version) if self.is_being_stored(&version) => {
-                        self.state.put_off.push(version);
+                    Ok(version) if self.may_be_own(&version) => {
+                        self.state.deferred.push(version);
                     }
                     Ok(version) => self.observe_version(&version),
                     // It was given up already; a later change tells the rest.

@@ -113,8 +113,15 @@ impl Tree {
             // Whoever removes it has read it.
             turn.state.problems.clear();
         }
-        turn.take_over_parked(ino)?;
-        turn.remove(ino)?;
+        if turn.is_backup_of_parked(ino) {
+            turn.take_over_parked(ino)?;
+            turn.remove(ino)?;
+        } else {
+            turn.keep_readable(ino);
+            let claim =
+                (Some(ino), turn.state.nodes.file(ino)?.memory, turn.state.nodes.path(ino)?);
+            turn.claiming(&[claim], |turn| turn.remove(ino))?;
+        }
         turn.keep_if_empty(parent)
     }
 
@@ -175,7 +182,11 @@ impl Turn<'_> {
     pub(super) fn remove(&mut self, ino: Ino) -> Result<(), TreeError> {
         if let Some(id) = self.state.nodes.file(ino)?.memory {
             self.keep_readable(ino);
-            match self.engine().delete(self.actor(), self.store(), id, Precondition::None) {
+            let deleted = self.durably(|tree| {
+                let (actor, store) = (&tree.settings.actor, tree.settings.store);
+                tree.engine.delete(actor, store, id, Precondition::None)
+            });
+            match deleted {
                 Ok(version) => {
                     self.state.own.insert(version.id);
                 }

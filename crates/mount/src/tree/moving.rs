@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use quipu_core::engine::{MemoryUpdate, Survivor, Written};
+use quipu_core::engine::{MemoryUpdate, Precondition, Survivor, Written};
 use quipu_core::model::{Content, MemoryId, MemoryPath, VersionId};
 use quipu_core::{Error, ErrorKind};
 
@@ -73,7 +73,7 @@ impl Tree {
             (Kind::File, _) => {
                 let memory = turn.memory_at(node, &path);
                 let to = Destination { parent: to.0, name, path, node, memory };
-                turn.move_file(ino, &to, maker)?;
+                turn.move_file_unlocked(ino, &to, maker)?;
             }
         }
         turn.entries_changed(to.0);
@@ -85,6 +85,24 @@ impl Turn<'_> {
     fn memory_at(&self, node: Option<Ino>, path: &MemoryPath) -> Option<MemoryId> {
         let memory = node.and_then(|node| self.state.nodes.file(node).ok()?.memory);
         memory.or_else(|| self.parked_memory(path))
+    }
+
+    /// Moves a file with the lock released over its durable writes.
+    ///
+    /// What is parked changes several files at once, so only the lock keeps it together.
+    fn move_file_unlocked(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        maker: Maker,
+    ) -> Result<(), TreeError> {
+        let is_backup = |node: Ino| self.is_backup_of_parked(node);
+        if self.is_parked(&to.path) || is_backup(ino) || to.node.is_some_and(is_backup) {
+            return self.move_file(ino, to, maker);
+        }
+        let (memory, from) = (self.state.nodes.file(ino)?.memory, self.state.nodes.path(ino)?);
+        let claims = [(Some(ino), memory, from), (to.node, to.memory, Some(to.path.clone()))];
+        self.claiming(&claims, |turn| turn.move_file(ino, to, maker))
     }
 
     fn move_file(&mut self, ino: Ino, to: &Destination<'_>, maker: Maker) -> Result<(), TreeError> {
@@ -166,14 +184,17 @@ impl Turn<'_> {
         if to.memory.is_some() {
             return None;
         }
-        let (actor, store) = (self.actor(), self.store());
-        let written = self.engine().restore(actor, store, former, Some(&to.path)).ok()?;
+        let restored = self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.restore(actor, store, former, Some(&to.path))
+        });
+        let written = restored.ok()?;
         if written.memory.content.as_ref() == Some(content) {
             return Some(written);
         }
         self.note_own(&written);
         let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
-        self.engine().update(self.actor(), store, written.memory.id, &update).ok()
+        self.update(written.memory.id, &update).ok()
     }
 
     fn put_text(
@@ -184,7 +205,7 @@ impl Turn<'_> {
     ) -> Result<Written, Error> {
         if let Some(memory) = to.memory {
             let base = self.base_at(to, memory, maker);
-            match self.tree.replace_text(memory, base.as_ref(), content) {
+            match self.durably(|tree| tree.replace_text(memory, base.as_ref(), content)) {
                 // Another door deleted it just now.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 result => {
@@ -196,9 +217,17 @@ impl Turn<'_> {
                 }
             }
         }
-        let target = (&to.path, content);
-        let none = quipu_core::engine::Precondition::None;
-        self.engine().put(self.actor(), self.store(), target, none)
+        self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.put(actor, store, (&to.path, content), Precondition::None)
+        })
+    }
+
+    fn update(&mut self, memory: MemoryId, update: &MemoryUpdate) -> Result<Written, Error> {
+        self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.update(actor, store, memory, update)
+        })
     }
 
     /// Returns the text that a process knew of the memory that it replaces, if it is another one by
@@ -228,7 +257,10 @@ impl Turn<'_> {
                 Survivor::Moved => None,
             };
             let pair = (memory, target);
-            let replaced = self.engine().replace(self.actor(), self.store(), pair, survivor)?;
+            let replaced = self.durably(|tree| {
+                let (actor, store) = (&tree.settings.actor, tree.settings.store);
+                tree.engine.replace(actor, store, pair, survivor)
+            })?;
             self.state.own.insert(replaced.deleted.id);
             self.note_own(&replaced.written);
             if let Some(ours) = ours.as_ref().or(replaced.written.memory.content.as_ref()) {
@@ -247,8 +279,10 @@ impl Turn<'_> {
             return self.park(ino, memory, to);
         }
         let update = MemoryUpdate { path: Some(to.path.clone()), ..MemoryUpdate::default() };
-        let written = self.engine().update(self.actor(), self.store(), memory, &update)?;
+        let written = self.update(memory, &update)?;
         self.note_own(&written);
+        // A lookup may have given the file to whatever another door has put in its old place.
+        self.state.nodes.set_memory(ino, Some(memory))?;
         self.state.nodes.file_mut(ino)?.version = Some(written.memory.version);
         Ok(())
     }
@@ -267,7 +301,7 @@ impl Turn<'_> {
         let merged = self.tree.merged((&base, &ours, &theirs), Extent::Rewritten);
         let Some(merged) = merged.filter(|merged| *merged != ours) else { return Ok(None) };
         let update = MemoryUpdate { content: Some(merged), ..MemoryUpdate::default() };
-        let written = self.engine().update(self.actor(), self.store(), new, &update)?;
+        let written = self.update(new, &update)?;
         self.note_own(&written);
         Ok(Some(ours))
     }

@@ -102,6 +102,9 @@ impl Turn<'_> {
     pub(super) fn release_node(&mut self, ino: Ino) {
         if let Ok(node) = self.state.nodes.get_mut(ino) {
             node.handles = node.handles.saturating_sub(1);
+            if let (0, What::File(file)) = (node.handles, &mut node.what) {
+                file.text = None;
+            }
         }
         self.state.nodes.drop_unused(ino);
     }
@@ -122,6 +125,8 @@ impl Turn<'_> {
             Some(Listing::Directory(_)) => self.directory_node(parent, name),
             None => match known {
                 Some(ino) if self.state.nodes.directory(ino).is_ok_and(|node| node.kept) => Ok(ino),
+                // Whoever removes or moves it takes it out of the tree.
+                Some(ino) if self.is_claimed(ino) => Err(TreeError::NotFound),
                 Some(ino) => {
                     self.state.nodes.detach(ino);
                     Err(TreeError::NotFound)

@@ -14,7 +14,7 @@ use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View}
 use quipu_core::{Error, ErrorKind};
 
 use super::problems::Trouble;
-use super::{Notice, Tree, Turn};
+use super::{Claims, Notice, Tree, Turn};
 use crate::error::TreeError;
 use crate::nodes::{Blank, BufferState, Extent, Ino, Maker};
 
@@ -43,10 +43,15 @@ struct Stored {
     overridden: Option<VersionId>,
 }
 
-/// A file that is being stored without the lock.
+/// What a durable write is about while it runs without the lock.
+///
+/// A claimed node stays in the table, calls that would change it wait, and versions of the claimed
+/// memory or path that come out of the feed are deferred.
 #[derive(Debug)]
-pub(super) struct BeingStored {
-    ino: Ino,
+pub(super) struct Claim {
+    /// Which call it belongs to.
+    owner: u64,
+    ino: Option<Ino>,
     memory: Option<MemoryId>,
     path: Option<MemoryPath>,
 }
@@ -56,7 +61,7 @@ impl Turn<'_> {
     pub(super) fn store_buffer(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
         let stored = match self.job(ino, maker) {
             Ok(Some(job)) => {
-                let stored = self.tree.perform(&job);
+                let stored = self.durably(|tree| tree.perform(&job));
                 self.take_over(ino, &job, stored, maker)
             }
             Ok(None) => Ok(()),
@@ -68,8 +73,13 @@ impl Turn<'_> {
     /// Stores what a file's buffer holds while others may use the tree.
     ///
     /// Only for calls that do nothing else: everything that was known before may be different after.
-    pub(super) fn store_buffer_aside(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
+    pub(super) fn store_buffer_unlocked(
+        &mut self,
+        ino: Ino,
+        maker: Maker,
+    ) -> Result<(), TreeError> {
         let job = match self.job(ino, maker) {
+            // Settling what is parked there changes several files, which only the lock keeps together.
             Ok(Some(job)) if !matches!(job.target, Target::Parked(..)) => job,
             Ok(_) | Err(_) => return self.store_buffer(ino, maker),
         };
@@ -77,35 +87,74 @@ impl Turn<'_> {
             Target::Change(memory, ..) => Some(memory),
             Target::Parked(..) | Target::New => None,
         };
-        self.state.being_stored.push(BeingStored { ino, memory, path: job.path.clone() });
-        // Whoever waits for the file must not wait forever, whatever happens.
-        let perform = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| tree.perform(&job)));
-        let stored = self.without_lock(perform).unwrap_or_else(|_panic| {
-            Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
-        });
-        self.state.being_stored.retain(|other| other.ino != ino);
-        let stored = self.take_over(ino, &job, stored, maker);
-        let stored = self.note_stored(ino, stored);
-        self.observe_put_off();
-        self.tree.stored.notify_all();
-        stored
+        self.claiming(&[(Some(ino), memory, job.path.clone())], |turn| {
+            let stored = turn.durably(|tree| tree.perform(&job));
+            let stored = turn.take_over(ino, &job, stored, maker);
+            turn.note_stored(ino, stored)
+        })
     }
 
-    /// Waits while a file is being stored without the lock.
+    /// Makes a call whose durable writes run without the lock, after claiming what they are about.
+    ///
+    /// The claims end when the call returns. By then it has to have noted its own versions: those
+    /// that the feed showed meanwhile are looked at again.
+    pub(super) fn claiming<T>(
+        &mut self,
+        claims: &[(Option<Ino>, Option<MemoryId>, Option<MemoryPath>)],
+        call: impl FnOnce(&mut Self) -> Result<T, TreeError>,
+    ) -> Result<T, TreeError> {
+        let owner = self.new_handle();
+        for (ino, memory, path) in claims.iter().cloned() {
+            if let Some(node) = ino.and_then(|ino| self.state.nodes.get_mut(ino).ok()) {
+                node.claims += 1;
+            }
+            self.state.claims.push(Claim { owner, ino, memory, path });
+        }
+        self.claims = Claims::Held;
+        let done = call(self);
+        self.claims = Claims::None;
+        self.state.claims.retain(|claim| claim.owner != owner);
+        for ino in claims.iter().filter_map(|claim| claim.0) {
+            if let Ok(node) = self.state.nodes.get_mut(ino) {
+                node.claims = node.claims.saturating_sub(1);
+            }
+            self.state.nodes.drop_unused(ino);
+        }
+        self.observe_deferred();
+        self.tree.stored.notify_all();
+        done
+    }
+
+    /// Runs a durable write, without the lock if everything that it is about is claimed.
+    pub(super) fn durably<T>(
+        &mut self,
+        write: impl FnOnce(&Tree) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.claims == Claims::None {
+            return write(self.tree);
+        }
+        // Whoever waits for the claims must not wait forever, whatever happens.
+        let write = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| write(tree)));
+        self.without_lock(write).unwrap_or_else(|_panic| {
+            Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
+        })
+    }
+
+    /// Waits while a file is claimed by a write that runs without the lock.
     pub(super) fn wait_until_stored(&mut self, ino: Ino) {
-        while self.state.being_stored.iter().any(|other| other.ino == ino) {
+        while self.is_claimed(ino) {
             self.wait_for_storing();
         }
     }
 
-    /// Waits while what is at these names, or below them, is being stored without the lock.
+    /// Waits while what is at these names, or below them, is claimed.
     pub(super) fn wait_until_stored_at(&mut self, names: &[(Ino, &str)]) {
         let parent = |turn: &Self, ino| Some(turn.state.nodes.get(ino).ok()?.place.as_ref()?.0);
         let is_busy = |turn: &Self| {
             let at: Vec<_> =
                 names.iter().filter_map(|(ino, name)| turn.state.nodes.child(*ino, name)).collect();
-            turn.state.being_stored.iter().any(|stored| {
-                std::iter::successors(Some(stored.ino), |&ino| parent(turn, ino))
+            turn.state.claims.iter().any(|claim| {
+                std::iter::successors(claim.ino, |&ino| parent(turn, ino))
                     .any(|ino| at.contains(&ino))
             })
         };
@@ -114,26 +163,31 @@ impl Turn<'_> {
         }
     }
 
-    /// Waits while anything is being stored without the lock.
+    /// Waits while anything is claimed.
     pub(super) fn wait_until_all_is_stored(&mut self) {
-        while !self.state.being_stored.is_empty() {
+        while !self.state.claims.is_empty() {
             self.wait_for_storing();
         }
     }
 
-    /// Returns whether a version may be of a file that is being stored without the lock.
-    pub(super) fn is_being_stored(&self, version: &Version) -> bool {
-        self.state.being_stored.iter().any(|stored| {
-            stored.memory == Some(version.memory)
-                || (stored.path.is_some() && stored.path == version.path)
+    /// Returns whether a node is claimed by a write that runs without the lock.
+    pub(super) fn is_claimed(&self, ino: Ino) -> bool {
+        self.state.claims.iter().any(|claim| claim.ino == Some(ino))
+    }
+
+    /// Returns whether a version may have been made by a write that runs without the lock.
+    pub(super) fn may_be_own(&self, version: &Version) -> bool {
+        self.state.claims.iter().any(|claim| {
+            claim.memory == Some(version.memory)
+                || (claim.path.is_some() && claim.path == version.path)
         })
     }
 
-    fn observe_put_off(&mut self) {
-        let put_off = std::mem::take(&mut self.state.put_off);
-        for version in put_off {
-            if self.is_being_stored(&version) {
-                self.state.put_off.push(version);
+    fn observe_deferred(&mut self) {
+        let deferred = std::mem::take(&mut self.state.deferred);
+        for version in deferred {
+            if self.may_be_own(&version) {
+                self.state.deferred.push(version);
             } else if !self.state.own.remove(&version.id) {
                 self.observe_version(&version);
             }
