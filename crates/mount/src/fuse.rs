@@ -1,5 +1,7 @@
 //! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
 
+mod flags;
+
 use std::ffi::OsStr;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -14,14 +16,13 @@ use fuser::{
 use quipu_core::model::{Access, Timestamp};
 use rustix::fs::{FileType as ModeType, OFlags};
 
+use self::flags::{o_flags, open_flags, open_mode};
 use crate::error::{TreeError, errno};
 use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
 use crate::nodes::Maker;
 use crate::storers::Storers;
-use crate::tree::{
-    Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Position, Start, Tree, Writing,
-};
+use crate::tree::{Attributes, Kind, NewFile, OpenMode, Overwrite, Tree};
 
 /// A tree as the kernel sees it.
 #[derive(Debug)]
@@ -91,44 +92,8 @@ impl Adapter {
     }
 }
 
-/// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
-fn open_flags(
-    notifier: &OnceLock<Notifier>,
-    ino: u64,
-    opened: Opened,
-    mode: OpenMode,
-) -> FopenFlags {
-    if !opened.is_unchanged
-        && let Some(notifier) = notifier.get()
-    {
-        // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
-        // are dropped here: dropping pages could wait for a request that waits for this one.
-        notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
-    }
-    let mut flags = FopenFlags::empty();
-    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
-    flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
-    // The close of a reader stores nothing, so the kernel need not tell.
-    flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
-    flags
-}
-
 fn system_time(at: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))
-}
-
-fn open_mode(flags: OFlags) -> OpenMode {
-    if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) && !flags.contains(OFlags::TRUNC) {
-        return OpenMode::Read;
-    }
-    let start = if flags.contains(OFlags::TRUNC) { Start::Emptied } else { Start::Kept };
-    let position =
-        if flags.contains(OFlags::APPEND) { Position::AtEnd } else { Position::Anywhere };
-    OpenMode::Write(Writing { start, position })
-}
-
-fn o_flags(flags: i32) -> OFlags {
-    OFlags::from_bits_retain(flags.cast_unsigned())
 }
 
 fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
@@ -142,11 +107,15 @@ impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         // The mode that a program asks for tells temporary files from others; with a umask of 077
         // laid over it, all files would look temporary.
-        let wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
+        let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_ASYNC_DIO;
+        if self.tree.is_frozen() {
+            // An open that empties the file would not be told, and not be refused.
+            wanted.remove(InitFlags::FUSE_ATOMIC_O_TRUNC);
+        }
         let available = wanted & config.capabilities();
         // Only capabilities that the kernel offers are asked for, so none can be refused.
         config.add_capabilities(available).unwrap_or_default();
@@ -279,6 +248,10 @@ impl Filesystem for Adapter {
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if self.tree.is_frozen() {
+            // From now on the kernel opens files by itself and relies on the text that it keeps.
+            return reply.error(Errno::ENOSYS);
+        }
         let mode = open_mode(o_flags(flags.0));
         let (tree, notifier) = (Arc::clone(&self.tree), Arc::clone(&self.notifier));
         let maker = Maker(request.pid());
@@ -298,7 +271,7 @@ impl Filesystem for Adapter {
     fn read(
         &self,
         _: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -306,7 +279,13 @@ impl Filesystem for Adapter {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.tree.read_open(handle.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
+        let size_bytes = usize::try_from(size).unwrap_or(usize::MAX);
+        let read = if self.tree.is_frozen() {
+            self.tree.read_unopened(ino.0, offset, size_bytes)
+        } else {
+            self.tree.read_open(handle.0, offset, size_bytes)
+        };
+        match read {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(errno(error)),
         }
@@ -341,6 +320,10 @@ impl Filesystem for Adapter {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        if self.tree.is_frozen() {
+            // No close stores anything, so the kernel need not tell.
+            return reply.error(Errno::ENOSYS);
+        }
         let (tree, closer) = (Arc::clone(&self.tree), Maker(request.pid()));
         self.end_write(handle, move || {
             reply_empty(tree.flush(handle.0, closer), reply);

@@ -6,7 +6,8 @@
 //!
 //! - `places`: finding things, attributes.
 //! - `listing`: what a directory holds.
-//! - `files`: opening, reading, writing, closing.
+//! - `files`: opening, writing, closing.
+//! - `reading`: texts, for whoever has a file open.
 //! - `making`: new files and directories, removing them.
 //! - `moving`: renames, and what editors do with them.
 //! - `parking`: memories that were moved to a backup name moments ago.
@@ -24,6 +25,7 @@ mod moving;
 mod parking;
 mod places;
 mod problems;
+mod reading;
 mod refusing;
 mod shown;
 mod storing;
@@ -56,6 +58,7 @@ use parking::Parked;
 pub struct Tree {
     engine: Engine,
     settings: TreeSettings,
+    is_frozen: bool,
     state: Mutex<State>,
     /// Rings when a file that was being stored without the lock is stored.
     stored: Condvar,
@@ -152,9 +155,10 @@ impl Tree {
             claims: Vec::new(),
             deferred: Vec::new(),
         };
+        let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
-        Ok((Self { engine, settings, state, stored, notices, recorder }, told))
+        Ok((Self { engine, settings, is_frozen, state, stored, notices, recorder }, told))
     }
 
     /// Returns the engine.
@@ -165,6 +169,14 @@ impl Tree {
     /// Returns what the tree shows.
     pub fn settings(&self) -> &TreeSettings {
         &self.settings
+    }
+
+    /// Returns whether no text of the store can change any more.
+    ///
+    /// A kernel may then open files by itself: whatever text it keeps is the right one. Memories can
+    /// still be deleted, which it is told as soon as the feed shows it.
+    pub fn is_frozen(&self) -> bool {
+        self.is_frozen
     }
 
     fn turn(&self) -> Result<Turn<'_>, TreeError> {
@@ -296,6 +308,15 @@ impl Turn<'_> {
             Err(error) => Err(gone(error)),
         }
     }
+}
+
+/// Returns whether the texts of a store stay as they are.
+///
+/// Archiving cannot be undone. A store whose memories expire is not frozen although it is archived:
+/// that a memory is read keeps it from expiring, so every open has to be known.
+fn is_frozen(engine: &Engine, store: StoreId) -> Result<bool, Error> {
+    let store = engine.store(store)?;
+    Ok(store.archived_at.is_some() && store.policy.expire_after().is_none())
 }
 
 /// Says that a store that must be there is not.
