@@ -17,23 +17,23 @@ use quipu_core::model::{Access, Timestamp};
 use rustix::fs::{FileType as ModeType, OFlags};
 
 use self::flags::{o_flags, open_flags, open_mode};
+use crate::blocking::BlockingPool;
 use crate::error::{TreeError, errno};
-use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
-use crate::nodes::Maker;
-use crate::storers::Storers;
+use crate::nodes::ProcessId;
+use crate::ownership::{BLOCK_SIZE_BYTES, Ownership};
 use crate::tree::{Attributes, Kind, NewFile, OpenMode, Overwrite, Tree};
 
 /// A tree as the kernel sees it.
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pub(crate) tree: Arc<Tree>,
-    pub(crate) look: Look,
+    pub(crate) ownership: Ownership,
     /// Whom to tell that the tree is not mounted any more.
     pub(crate) ended: Sender<()>,
     /// How to tell the kernel something; it is there before the first request is.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
-    pub(crate) storers: Storers,
+    pub(crate) blocking: BlockingPool,
 }
 
 /// The kernel keeps what it knows until it is told otherwise.
@@ -45,14 +45,16 @@ const DOTS: [&str; 2] = [".", ".."];
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
 impl Adapter {
-    fn shown(&self, attributes: &Attributes) -> FileAttr {
+    fn file_attributes(&self, attributes: &Attributes) -> FileAttr {
         let changed_at = system_time(attributes.changed_at);
         let shown = match attributes.kind {
-            Kind::Directory => self.look.directory(attributes.ino, changed_at, attributes.access),
+            Kind::Directory => {
+                self.ownership.directory(attributes.ino, changed_at, attributes.access)
+            }
             Kind::File => FileAttr {
                 size: attributes.size_bytes,
                 blocks: attributes.size_bytes.div_ceil(512),
-                ..self.look.file(attributes.ino, changed_at, attributes.access)
+                ..self.ownership.file(attributes.ino, changed_at, attributes.access)
             },
         };
         FileAttr { nlink: if attributes.is_removed { 0 } else { shown.nlink }, ..shown }
@@ -60,7 +62,9 @@ impl Adapter {
 
     fn reply_entry(&self, found: Result<Attributes, TreeError>, reply: ReplyEntry) {
         match found {
-            Ok(attributes) => reply.entry(&KEPT_FOR, &self.shown(&attributes), Generation(0)),
+            Ok(attributes) => {
+                reply.entry(&KEPT_FOR, &self.file_attributes(&attributes), Generation(0))
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -69,7 +73,7 @@ impl Adapter {
         &self,
         (ino, handle): (u64, Option<FileHandle>),
         size: Option<u64>,
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<Attributes, TreeError> {
         let file = (ino, handle.map(|handle| handle.0));
         match size {
@@ -83,12 +87,12 @@ impl Adapter {
 impl Adapter {
     /// Makes a call that ends or syncs a write, in another thread if it has to wait for the disk.
     fn end_write(&self, handle: FileHandle, call: impl FnOnce() + Send + 'static) {
-        if self.tree.has_to_store(handle.0) { self.storers.run(call) } else { call() }
+        if self.tree.has_to_store(handle.0) { self.blocking.run(call) } else { call() }
     }
 
     /// Makes a call that changes a file, in another thread if it has to wait for a write of that file.
     fn change(&self, ino: INodeNo, call: impl FnOnce() + Send + 'static) {
-        if self.tree.is_busy(ino.0) { self.storers.run(call) } else { call() }
+        if self.tree.is_busy(ino.0) { self.blocking.run(call) } else { call() }
     }
 }
 
@@ -140,7 +144,7 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.tree.attributes(ino.0) {
-            Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
+            Ok(attributes) => reply.attr(&KEPT_FOR, &self.file_attributes(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -163,8 +167,8 @@ impl Filesystem for Adapter {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set((ino.0, handle), size, Maker(request.pid())) {
-            Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
+        match self.set((ino.0, handle), size, ProcessId(request.pid())) {
+            Ok(attributes) => reply.attr(&KEPT_FOR, &self.file_attributes(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -200,7 +204,7 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let (tree, name) = (Arc::clone(&self.tree), name.to_owned());
-        self.storers.run(move || reply_empty(tree.remove_file(parent.0, &name), reply));
+        self.blocking.run(move || reply_empty(tree.remove_file(parent.0, &name), reply));
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -239,11 +243,11 @@ impl Filesystem for Adapter {
         } else {
             return reply.error(Errno::EINVAL);
         };
-        let (tree, maker) = (Arc::clone(&self.tree), Maker(request.pid()));
+        let (tree, process) = (Arc::clone(&self.tree), ProcessId(request.pid()));
         let (name, new_name) = (name.to_owned(), new_name.to_owned());
-        self.storers.run(move || {
+        self.blocking.run(move || {
             let (from, to) = ((parent.0, name.as_os_str()), (new_parent.0, new_name.as_os_str()));
-            reply_empty(tree.rename(from, to, overwrite, maker), reply);
+            reply_empty(tree.rename(from, to, overwrite, process), reply);
         });
     }
 
@@ -254,8 +258,8 @@ impl Filesystem for Adapter {
         }
         let mode = open_mode(o_flags(flags.0));
         let (tree, notifier) = (Arc::clone(&self.tree), Arc::clone(&self.notifier));
-        let maker = Maker(request.pid());
-        let call = move || match tree.open(ino.0, mode, maker) {
+        let process = ProcessId(request.pid());
+        let call = move || match tree.open(ino.0, mode, process) {
             Ok(opened) => {
                 let flags = open_flags(&notifier, ino.0, opened, mode);
                 reply.opened(FileHandle(opened.handle), flags);
@@ -304,7 +308,7 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let writer = if is_mapped { Maker::UNKNOWN } else { Maker(request.pid()) };
+        let writer = if is_mapped { ProcessId::UNKNOWN } else { ProcessId(request.pid()) };
         let (tree, bytes) = (Arc::clone(&self.tree), bytes.to_vec());
         self.change(ino, move || match tree.write(handle.0, offset, &bytes, writer) {
             Ok(()) => reply.written(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
@@ -324,7 +328,7 @@ impl Filesystem for Adapter {
             // No close stores anything, so the kernel need not tell.
             return reply.error(Errno::ENOSYS);
         }
-        let (tree, closer) = (Arc::clone(&self.tree), Maker(request.pid()));
+        let (tree, closer) = (Arc::clone(&self.tree), ProcessId(request.pid()));
         self.end_write(handle, move || {
             reply_empty(tree.flush(handle.0, closer), reply);
         });
@@ -379,7 +383,7 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let dot = self.look.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
+        let dot = self.ownership.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
         for (name, position) in DOTS.iter().zip(1..) {
             if position > offset {
                 // They always fit, and the kernel does not count them as looked up.
@@ -393,12 +397,12 @@ impl Filesystem for Adapter {
                 Err(error) => return reply.error(errno(error)),
             };
         for entry in entries {
-            let shown = self.shown(&entry.attributes);
+            let shown = self.file_attributes(&entry.attributes);
             let ino = INodeNo(entry.attributes.ino);
             if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
                 break;
             }
-            self.tree.told(ino.0);
+            self.tree.count_lookup(ino.0);
         }
         reply.ok();
     }
@@ -463,12 +467,12 @@ impl Filesystem for Adapter {
             mode: open_mode(flags),
             making: if is_private { Making::Privately } else { Making::Openly },
             is_exclusive,
-            maker: Maker(request.pid()),
+            creator: ProcessId(request.pid()),
         };
         match self.tree.create(parent.0, name, new) {
             Ok((attributes, opened)) => reply.created(
                 &KEPT_FOR,
-                &self.shown(&attributes),
+                &self.file_attributes(&attributes),
                 Generation(0),
                 FileHandle(opened.handle),
                 open_flags(&self.notifier, attributes.ino, opened, new.mode),

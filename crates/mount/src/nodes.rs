@@ -20,7 +20,7 @@ pub const ROOT: Ino = 1;
 pub(crate) struct Node {
     /// Where it is; `None` for the root and for what was removed while somebody had it open.
     pub(crate) place: Option<(Ino, String)>,
-    pub(crate) what: What,
+    pub(crate) kind: NodeKind,
     /// How often the kernel was told about it, minus how often it forgot.
     pub(crate) lookups: u64,
     /// How many handles are open.
@@ -30,7 +30,7 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum NodeKind {
     Directory(DirectoryNode),
     File(FileNode),
 }
@@ -61,7 +61,7 @@ pub(crate) struct FileNode {
     /// The last version of the memory that this was, if it was deleted by moving it to a scratch name.
     pub(crate) former: Option<VersionId>,
     /// Which process made the memory, and until when that matters.
-    pub(crate) maker: Option<(Maker, Timestamp)>,
+    pub(crate) creator: Option<(ProcessId, Timestamp)>,
     /// How many of the handles may write.
     pub(crate) writers: u64,
     /// Set while the kernel's copy of the text may differ from ours; which time this is.
@@ -70,9 +70,9 @@ pub(crate) struct FileNode {
 
 /// A process, as the kernel names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Maker(pub u32);
+pub struct ProcessId(pub u32);
 
-impl Maker {
+impl ProcessId {
     /// Somebody whom the kernel does not name.
     pub const UNKNOWN: Self = Self(0);
 }
@@ -88,11 +88,11 @@ pub(crate) struct Buffer {
     pub(crate) extent: Extent,
     /// Why a write was refused: without it, the text is not what its writer meant.
     pub(crate) refused: Option<TreeError>,
-    /// Whether an empty file does not become a memory, because its maker could not go on.
+    /// Whether an empty file does not become a memory, because its process could not go on.
     pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
     /// Who changed it since it was last stored.
-    pub(crate) writers: Vec<Maker>,
+    pub(crate) writers: Vec<ProcessId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl FileNode {
             is_scratch: false,
             is_report: false,
             former: None,
-            maker: None,
+            creator: None,
             writers: 0,
             outdated: None,
         }
@@ -180,7 +180,7 @@ impl FileNode {
             is_scratch: false,
             is_report: false,
             former: None,
-            maker: None,
+            creator: None,
             writers: 0,
             outdated: None,
         }
@@ -203,17 +203,17 @@ impl Nodes {
     pub(crate) fn new(now: Timestamp) -> Self {
         let mut nodes = Self { all: HashMap::new(), of_memory: HashMap::new(), next: ROOT };
         let root = DirectoryNode { kept: true, changed_at: now, children: BTreeMap::new() };
-        nodes.insert(None, What::Directory(root));
+        nodes.insert(None, NodeKind::Directory(root));
         nodes
     }
 
-    fn insert(&mut self, place: Option<(Ino, String)>, what: What) -> Ino {
+    fn insert(&mut self, place: Option<(Ino, String)>, kind: NodeKind) -> Ino {
         let ino = self.next;
         self.next += 1;
-        if let What::File(FileNode { memory: Some(memory), .. }) = &what {
+        if let NodeKind::File(FileNode { memory: Some(memory), .. }) = &kind {
             self.of_memory.entry(*memory).or_default().push(ino);
         }
-        self.all.insert(ino, Node { place, what, lookups: 0, handles: 0, claims: 0 });
+        self.all.insert(ino, Node { place, kind, lookups: 0, handles: 0, claims: 0 });
         ino
     }
 
@@ -226,30 +226,30 @@ impl Nodes {
     }
 
     pub(crate) fn directory(&self, ino: Ino) -> Result<&DirectoryNode, TreeError> {
-        match &self.get(ino)?.what {
-            What::Directory(directory) => Ok(directory),
-            What::File(_) => Err(TreeError::NotDirectory),
+        match &self.get(ino)?.kind {
+            NodeKind::Directory(directory) => Ok(directory),
+            NodeKind::File(_) => Err(TreeError::NotDirectory),
         }
     }
 
     pub(crate) fn directory_mut(&mut self, ino: Ino) -> Result<&mut DirectoryNode, TreeError> {
-        match &mut self.get_mut(ino)?.what {
-            What::Directory(directory) => Ok(directory),
-            What::File(_) => Err(TreeError::NotDirectory),
+        match &mut self.get_mut(ino)?.kind {
+            NodeKind::Directory(directory) => Ok(directory),
+            NodeKind::File(_) => Err(TreeError::NotDirectory),
         }
     }
 
     pub(crate) fn file(&self, ino: Ino) -> Result<&FileNode, TreeError> {
-        match &self.get(ino)?.what {
-            What::File(file) => Ok(file),
-            What::Directory(_) => Err(TreeError::IsDirectory),
+        match &self.get(ino)?.kind {
+            NodeKind::File(file) => Ok(file),
+            NodeKind::Directory(_) => Err(TreeError::IsDirectory),
         }
     }
 
     pub(crate) fn file_mut(&mut self, ino: Ino) -> Result<&mut FileNode, TreeError> {
-        match &mut self.get_mut(ino)?.what {
-            What::File(file) => Ok(file),
-            What::Directory(_) => Err(TreeError::IsDirectory),
+        match &mut self.get_mut(ino)?.kind {
+            NodeKind::File(file) => Ok(file),
+            NodeKind::Directory(_) => Err(TreeError::IsDirectory),
         }
     }
 
@@ -263,11 +263,16 @@ impl Nodes {
     }
 
     /// Puts a new node at a place, in the stead of the one that may be there.
-    pub(crate) fn put(&mut self, parent: Ino, name: &str, what: What) -> Result<Ino, TreeError> {
+    pub(crate) fn put(
+        &mut self,
+        parent: Ino,
+        name: &str,
+        kind: NodeKind,
+    ) -> Result<Ino, TreeError> {
         if let Some(old) = self.child(parent, name) {
             self.detach(old);
         }
-        let ino = self.insert(Some((parent, name.to_owned())), what);
+        let ino = self.insert(Some((parent, name.to_owned())), kind);
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         Ok(ino)
     }
@@ -315,9 +320,9 @@ impl Nodes {
     /// directories above it.
     pub(crate) fn drop_unused(&mut self, ino: Ino) {
         let Some(node) = self.all.get(&ino) else { return };
-        let is_needed = match &node.what {
-            What::Directory(directory) => directory.kept || !directory.children.is_empty(),
-            What::File(file) => file.memory.is_none() && node.place.is_some(),
+        let is_needed = match &node.kind {
+            NodeKind::Directory(directory) => directory.kept || !directory.children.is_empty(),
+            NodeKind::File(file) => file.memory.is_none() && node.place.is_some(),
         };
         let is_known = node.lookups > 0 || node.handles > 0 || node.claims > 0;
         if ino == ROOT || is_needed || is_known {
@@ -393,11 +398,11 @@ impl Nodes {
 
     /// Returns how many bytes live in the mount only.
     pub(crate) fn scratch_size_bytes(&self) -> usize {
-        let size = |node: &Node| match &node.what {
-            What::File(file) if file.memory.is_none() => {
+        let size = |node: &Node| match &node.kind {
+            NodeKind::File(file) if file.memory.is_none() => {
                 file.buffer.as_ref().map_or(0, |buffer| buffer.bytes.len())
             }
-            What::File(_) | What::Directory(_) => 0,
+            NodeKind::File(_) | NodeKind::Directory(_) => 0,
         };
         self.all.values().map(size).sum()
     }

@@ -11,14 +11,14 @@ use fuser::{
 };
 use quipu_core::model::Access;
 
-use crate::look::Look;
 use crate::nodes::ROOT;
+use crate::ownership::Ownership;
 
 /// A directory of directories.
 #[derive(Debug)]
 pub(crate) struct RootDirectory {
     pub(crate) names: Vec<String>,
-    pub(crate) look: Look,
+    pub(crate) ownership: Ownership,
 }
 
 /// It never changes.
@@ -26,7 +26,7 @@ const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 
 impl RootDirectory {
     fn attributes(&self, ino: u64) -> FileAttr {
-        self.look.directory(ino, UNIX_EPOCH, Access::ReadOnly)
+        self.ownership.directory(ino, UNIX_EPOCH, Access::ReadOnly)
     }
 
     /// Returns the number of the directory of this name.

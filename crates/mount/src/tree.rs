@@ -17,18 +17,18 @@
 //! - `shown`: which text a process knew.
 //! - `following`: changes by other doors.
 
+mod creating;
 mod files;
 mod following;
+mod known_texts;
 mod listing;
-mod making;
-mod moving;
+mod lookup;
 mod parking;
-mod places;
 mod problems;
 mod reading;
-mod refusing;
-mod shown;
+mod renaming;
 mod storing;
+mod validating;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -45,11 +45,11 @@ use crate::error::TreeError;
 use crate::names::NameRules;
 use crate::nodes::{Ino, Nodes};
 
+pub use creating::NewFile;
 pub use files::{OpenMode, Opened, Position, Start, Writing};
 pub use listing::DirectoryEntry;
-pub use making::NewFile;
-pub use moving::Overwrite;
-pub use places::{Attributes, Kind, Usage};
+pub use lookup::{Attributes, Kind, Usage};
+pub use renaming::Overwrite;
 
 use parking::Parked;
 
@@ -62,7 +62,7 @@ pub struct Tree {
     state: Mutex<State>,
     /// Rings when a file that was being stored without the lock is stored.
     stored: Condvar,
-    notices: Sender<Notice>,
+    invalidations: Sender<Invalidation>,
     recorder: problems::Recorder,
 }
 
@@ -81,7 +81,7 @@ pub struct TreeSettings {
 
 /// What a kernel that caches must be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum Invalidation {
     /// What it knows about a name in a directory may be wrong.
     Entry {
         /// The directory.
@@ -94,7 +94,7 @@ pub enum Notice {
     /// What it knows about a file's size and time may be wrong.
     Attributes(Ino),
     /// Something must be done later: see [`Tree::settle_due`].
-    Later,
+    Wake,
 }
 
 #[derive(Debug)]
@@ -114,9 +114,9 @@ struct State {
     outdated_count: u64,
     /// Up to where in the feed the changes of other doors are known.
     seen: Sequence,
-    standing: Standing,
+    status: StoreStatus,
     /// Which texts processes were shown lately.
-    shown: shown::Shown,
+    known_texts: known_texts::KnownTexts,
     /// What could not be stored lately.
     problems: problems::Problems,
     /// What the durable writes that run without the lock are about.
@@ -126,7 +126,7 @@ struct State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum StoreStatus {
     Open,
     Archived,
     Deleted,
@@ -134,8 +134,11 @@ enum Standing {
 
 impl Tree {
     /// Returns the tree of a store, and what it will have to say to a kernel that caches.
-    pub fn new(engine: Engine, settings: TreeSettings) -> Result<(Self, Receiver<Notice>), Error> {
-        let (notices, told) = channel();
+    pub fn new(
+        engine: Engine,
+        settings: TreeSettings,
+    ) -> Result<(Self, Receiver<Invalidation>), Error> {
+        let (invalidations, told) = channel();
         // Before the kernel knows anything, so that no change is missed.
         let seen = engine.newest_sequence()?;
         let state = State {
@@ -149,8 +152,8 @@ impl Tree {
             changes_count: 0,
             outdated_count: 0,
             seen,
-            standing: Standing::Open,
-            shown: shown::Shown::default(),
+            status: StoreStatus::Open,
+            known_texts: known_texts::KnownTexts::default(),
             problems: problems::Problems::default(),
             claims: Vec::new(),
             deferred: Vec::new(),
@@ -158,7 +161,7 @@ impl Tree {
         let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
-        Ok((Self { engine, settings, is_frozen, state, stored, notices, recorder }, told))
+        Ok((Self { engine, settings, is_frozen, state, stored, invalidations, recorder }, told))
     }
 
     /// Returns the engine.
@@ -179,28 +182,28 @@ impl Tree {
         self.is_frozen
     }
 
-    fn turn(&self) -> Result<Turn<'_>, TreeError> {
-        let turn = self.any_turn();
-        match turn.state.standing {
-            Standing::Deleted => Err(TreeError::Stale),
-            Standing::Open | Standing::Archived => Ok(turn),
+    fn lock(&self) -> Result<TreeGuard<'_>, TreeError> {
+        let guard = self.lock_any();
+        match guard.state.status {
+            StoreStatus::Deleted => Err(TreeError::Stale),
+            StoreStatus::Open | StoreStatus::Archived => Ok(guard),
         }
     }
 
-    /// Returns a turn that knows every change that was acknowledged before it began.
-    fn fresh_turn(&self) -> Result<Turn<'_>, TreeError> {
-        let mut turn = self.any_turn();
-        turn.catch_up()?;
-        match turn.state.standing {
-            Standing::Deleted => Err(TreeError::Stale),
-            Standing::Open | Standing::Archived => Ok(turn),
+    /// Returns a guard that knows every change that was acknowledged before it began.
+    fn lock_fresh(&self) -> Result<TreeGuard<'_>, TreeError> {
+        let mut guard = self.lock_any();
+        guard.catch_up()?;
+        match guard.state.status {
+            StoreStatus::Deleted => Err(TreeError::Stale),
+            StoreStatus::Open | StoreStatus::Archived => Ok(guard),
         }
     }
 
-    fn any_turn(&self) -> Turn<'_> {
+    fn lock_any(&self) -> TreeGuard<'_> {
         // A call that panics leaves whole nodes behind, so the lock is still usable.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Turn { tree: self, state: Held(Some(state)), claims: Claims::None }
+        TreeGuard { tree: self, state: Held(Some(state)), claims: Claims::None }
     }
 }
 
@@ -211,36 +214,36 @@ impl Deref for Held<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        self.0.as_deref().expect("the lock is held, except while a turn waits")
+        self.0.as_deref().expect("the lock is held, except while a guard waits")
     }
 }
 
 impl DerefMut for Held<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        self.0.as_deref_mut().expect("the lock is held, except while a turn waits")
+        self.0.as_deref_mut().expect("the lock is held, except while a guard waits")
     }
 }
 
-/// One call's turn at the tree.
-struct Turn<'a> {
+/// One call's guard at the tree.
+struct TreeGuard<'a> {
     tree: &'a Tree,
     state: Held<'a>,
     claims: Claims,
 }
 
-/// Whether a turn has claimed what it writes, so that it can let go of the lock meanwhile.
+/// Whether a guard has claimed what it writes, so that it can let go of the lock meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claims {
     None,
     Held,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> TreeGuard<'a> {
     /// Runs something without the lock. Whatever was known of the tree may be different afterwards.
     fn without_lock<T>(&mut self, work: impl FnOnce(&'a Tree) -> T) -> T {
         drop(self.state.0.take());
         let done = work(self.tree);
-        self.state = self.tree.any_turn().state;
+        self.state = self.tree.lock_any().state;
         done
     }
 
@@ -253,7 +256,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     fn engine(&self) -> &Engine {
         &self.tree.engine
     }
@@ -274,17 +277,17 @@ impl Turn<'_> {
         self.tree.engine.now()
     }
 
-    fn tell(&self, notice: Notice) {
+    fn invalidate(&self, invalidation: Invalidation) {
         // Without a kernel nobody listens, which is fine.
-        self.tree.notices.send(notice).unwrap_or_default();
+        self.tree.invalidations.send(invalidation).unwrap_or_default();
     }
 
     /// Tells the kernel to look up a node's place again.
-    fn tell_entry(&self, ino: Ino) {
+    fn invalidate_entry(&self, ino: Ino) {
         if let Some((parent, name)) =
             self.state.nodes.get(ino).ok().and_then(|node| node.place.clone())
         {
-            self.tell(Notice::Entry { parent, name });
+            self.invalidate(Invalidation::Entry { parent, name });
         }
     }
 
@@ -296,12 +299,12 @@ impl Turn<'_> {
 
     /// Fails unless this tree may change its store now.
     fn require_writable(&mut self) -> Result<(), TreeError> {
-        if self.tree.settings.access == Access::ReadOnly || self.state.standing != Standing::Open {
+        if self.tree.settings.access == Access::ReadOnly || self.state.status != StoreStatus::Open {
             return Err(TreeError::ReadOnly);
         }
         match self.engine().store(self.store()) {
             Ok(store) if store.archived_at.is_some() => {
-                self.state.standing = Standing::Archived;
+                self.state.status = StoreStatus::Archived;
                 Err(TreeError::ReadOnly)
             }
             Ok(_) => Ok(()),

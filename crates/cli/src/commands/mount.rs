@@ -45,17 +45,17 @@ struct ReadyStore {
 
 /// Who must live for the mounts to live.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tie {
-    Parent,
-    Nobody,
+enum Lifetime {
+    OfParent,
+    Detached,
 }
 
 pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), Failure> {
     if arguments.detach {
         return detach();
     }
-    let tie = if arguments.detached { Tie::Nobody } else { Tie::Parent };
-    if tie == Tie::Nobody {
+    let lifetime = if arguments.detached { Lifetime::Detached } else { Lifetime::OfParent };
+    if lifetime == Lifetime::Detached {
         // A process that leads a session already needs no other one.
         setsid().map(drop).unwrap_or_default();
     }
@@ -71,23 +71,23 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // Signals are caught before anything is mounted, so that none can leave a mount behind.
-    let ending = {
+    let shutdown = {
         let _entered = runtime.enter();
-        Ending::new(tie)?
+        Shutdown::new(lifetime)?
     };
-    let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explained(&error))?;
+    let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explain(&error))?;
     uses::keep_written(&data.engine);
-    let told = announce(context.form, &session, &root, &data);
-    if told.is_ok() {
-        if tie == Tie::Nobody {
-            silence()?;
+    let announced = announce(context.form, &session, &root, &data);
+    if announced.is_ok() {
+        if lifetime == Lifetime::Detached {
+            detach_stdio()?;
         }
         let gone = mounts.waiter();
-        runtime.block_on(ending.wait(gone));
+        runtime.block_on(shutdown.wait(gone));
     }
     mounts.unmount();
     runtime.shutdown_background();
-    told
+    announced
 }
 
 fn root(context: &Context, wanted: Option<&Path>) -> PathBuf {
@@ -123,7 +123,7 @@ fn store_mount(
     attachment: &Attachment,
     names: NameRules,
 ) -> Result<StoreMount, Failure> {
-    let (tree, notices) = Tree::new(
+    let (tree, invalidations) = Tree::new(
         data.engine.engine().clone(),
         TreeSettings {
             store: attachment.store,
@@ -132,7 +132,7 @@ fn store_mount(
             names,
         },
     )?;
-    Ok(StoreMount { name: attachment.slug.clone(), tree, notices })
+    Ok(StoreMount { name: attachment.slug.clone(), tree, invalidations })
 }
 
 fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
@@ -163,16 +163,16 @@ fn announce(form: Form, session: &Session, root: &Path, data: &Data) -> Result<(
 }
 
 /// What ends a mount.
-struct Ending {
+struct Shutdown {
     interrupted: tokio::signal::unix::Signal,
     terminated: tokio::signal::unix::Signal,
     hung_up: tokio::signal::unix::Signal,
     parent: Option<OwnedFd>,
 }
 
-impl Ending {
-    fn new(tie: Tie) -> Result<Self, Failure> {
-        let parent = getppid().filter(|_| tie == Tie::Parent);
+impl Shutdown {
+    fn new(lifetime: Lifetime) -> Result<Self, Failure> {
+        let parent = getppid().filter(|_| lifetime == Lifetime::OfParent);
         Ok(Self {
             interrupted: signal(SignalKind::interrupt())?,
             terminated: signal(SignalKind::terminate())?,
@@ -226,14 +226,14 @@ fn detach() -> Result<(), Failure> {
 }
 
 /// Lets go of the terminal.
-fn silence() -> Result<(), Failure> {
+fn detach_stdio() -> Result<(), Failure> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nothing).map_err(io::Error::from)?;
     rustix::stdio::dup2_stderr(&nothing).map_err(io::Error::from)?;
     Ok(())
 }
 
-fn explained(error: &MountError) -> Failure {
+fn explain(error: &MountError) -> Failure {
     const SYNC: &str = "`quipu sync` keeps a plain directory and a store equal, without mounting";
     match error {
         MountError::NoFuse => {

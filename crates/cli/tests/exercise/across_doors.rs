@@ -112,36 +112,36 @@ enum Door {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum Action {
     Write,
     Delete,
     Rename(&'static str),
 }
 
 /// Does something through one door and tells whether it succeeded.
-fn act(mount: &Mount, tool: &mut Tool, door: Door, act: (Deed, &str, &str)) -> bool {
+fn act(mount: &Mount, tool: &mut Tool, door: Door, act: (Action, &str, &str)) -> bool {
     let (deed, at, text) = act;
     match (door, deed) {
-        (Door::Mount, Deed::Write) => {
+        (Door::Mount, Action::Write) => {
             let file = mount.at(at);
             fs::create_dir_all(file.parent().unwrap()).is_ok() && fs::write(file, text).is_ok()
         }
-        (Door::Mount, Deed::Delete) => fs::remove_file(mount.at(at)).is_ok(),
-        (Door::Mount, Deed::Rename(to)) => {
+        (Door::Mount, Action::Delete) => fs::remove_file(mount.at(at)).is_ok(),
+        (Door::Mount, Action::Rename(to)) => {
             let to = mount.at(to);
             fs::create_dir_all(to.parent().unwrap()).is_ok() && fs::rename(mount.at(at), to).is_ok()
         }
-        (Door::Tool, Deed::Write) => tool.write(at, mount.stored().get(at), text),
-        (Door::Tool, Deed::Delete) => tool.delete(at),
-        (Door::Tool, Deed::Rename(to)) => tool.rename(at, to),
-        (Door::Engine, Deed::Write) => {
+        (Door::Tool, Action::Write) => tool.write(at, mount.stored().get(at), text),
+        (Door::Tool, Action::Delete) => tool.delete(at),
+        (Door::Tool, Action::Rename(to)) => tool.rename(at, to),
+        (Door::Engine, Action::Write) => {
             let target = (&path(at), &Content::new(text).unwrap());
             mount.engine.put(&ada(), mount.store, target, Precondition::None).is_ok()
         }
-        (Door::Engine, Deed::Delete) => {
+        (Door::Engine, Action::Delete) => {
             mount.engine.delete_at(&ada(), mount.store, &path(at)).is_ok()
         }
-        (Door::Engine, Deed::Rename(to)) => {
+        (Door::Engine, Action::Rename(to)) => {
             mount.engine.rename(&ada(), mount.store, &path(at), &path(to)).is_ok()
         }
     }
@@ -168,23 +168,23 @@ fn the_history_holds_what_each_door_did_in_order() {
             _ => format!("step {step}\n"),
         };
         let deed = match numbers.below(5) {
-            0 if is_there => Deed::Delete,
-            1 if is_there && !files.contains_key(to) => Deed::Rename(to),
-            _ => Deed::Write,
+            0 if is_there => Action::Delete,
+            1 if is_there && !files.contains_key(to) => Action::Rename(to),
+            _ => Action::Write,
         };
         assert!(act(&mount, &mut tool, door, (deed, at, &text)), "step {step}: {door:?} {deed:?}");
         match deed {
-            Deed::Write => {
+            Action::Write => {
                 let operation = if is_there { Operation::Modified } else { Operation::Created };
                 if files.insert(at.to_owned(), text.clone()) != Some(text) {
                     expected.push((operation, at.to_owned(), door));
                 }
             }
-            Deed::Delete => {
+            Action::Delete => {
                 files.remove(at);
                 expected.push((Operation::Deleted, at.to_owned(), door));
             }
-            Deed::Rename(to) => {
+            Action::Rename(to) => {
                 let text = files.remove(at).unwrap();
                 files.insert(to.to_owned(), text);
                 expected.push((Operation::Modified, to.to_owned(), door));
@@ -226,9 +226,9 @@ fn the_history_of_writers_at_the_same_time_leads_to_what_is_there() {
                 for step in 0..steps_count {
                     let (at, to) = (*numbers.pick(&NAMES), *numbers.pick(&NAMES));
                     let deed = match numbers.below(6) {
-                        0 => Deed::Delete,
-                        1 => Deed::Rename(to),
-                        _ => Deed::Write,
+                        0 => Action::Delete,
+                        1 => Action::Rename(to),
+                        _ => Action::Write,
                     };
                     // What another door has just changed may be refused.
                     act(mount, &mut tool, door, (deed, at, &format!("{door:?} {step}\n")));

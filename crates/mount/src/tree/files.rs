@@ -2,9 +2,9 @@
 
 use quipu_core::model::{Content, Timestamp, View};
 
-use super::{Tree, Turn, gone};
+use super::{Tree, TreeGuard, gone};
 use crate::error::TreeError;
-use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, Maker};
+use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, ProcessId};
 use crate::process::is_bystander;
 
 /// An open file.
@@ -12,7 +12,7 @@ use crate::process::is_bystander;
 pub(super) struct Handle {
     pub(super) ino: Ino,
     mode: OpenMode,
-    pub(super) maker: Maker,
+    pub(super) opener: ProcessId,
     /// The stored text that a program which may write through this handle could have read last: what it
     /// writes is a change of this one, whatever other doors have stored since. `None` for readers and
     /// if there was no stored text.
@@ -75,8 +75,8 @@ const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Tree {
     /// Opens a file.
-    pub fn open(&self, ino: Ino, mode: OpenMode, maker: Maker) -> Result<Opened, TreeError> {
-        self.fresh_turn()?.open(ino, mode, maker)
+    pub fn open(&self, ino: Ino, mode: OpenMode, process: ProcessId) -> Result<Opened, TreeError> {
+        self.lock_fresh()?.open(ino, mode, process)
     }
 
     /// Writes to an open file's buffer.
@@ -85,27 +85,27 @@ impl Tree {
         handle: u64,
         offset: u64,
         bytes: &[u8],
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
         let OpenMode::Write(writing) = open.mode else { return Err(TreeError::BadHandle) };
-        turn.wait_until_stored(open.ino);
-        turn.load_buffer_of(&open, writing.position)?;
-        let length = turn.state.nodes.buffer_mut(open.ino)?.bytes.len();
+        guard.wait_until_stored(open.ino);
+        guard.load_buffer_of(&open, writing.position)?;
+        let length = guard.state.nodes.buffer_mut(open.ino)?.bytes.len();
         let start = match writing.position {
             Position::AtEnd => length,
             Position::Anywhere => usize::try_from(offset).unwrap_or(usize::MAX),
         };
         let end = start.saturating_add(bytes.len());
-        let possible = turn
+        let possible = guard
             .require_fit(open.ino, end)
-            .and_then(|()| turn.require_acceptable(open.ino, (start, bytes), writer));
-        let now = turn.now();
+            .and_then(|()| guard.require_acceptable(open.ino, (start, bytes), writer));
+        let now = guard.now();
         if possible == Err(TreeError::NotText) {
-            turn.give_up_blank_files(writer);
+            guard.give_up_blank_files(writer);
         }
-        let buffer = turn.state.nodes.buffer_mut(open.ino)?;
+        let buffer = guard.state.nodes.buffer_mut(open.ino)?;
         if let Err(error) = possible {
             // A text without this part must not be stored as if it were whole.
             buffer.touched(now, writer);
@@ -123,7 +123,7 @@ impl Tree {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {
             // The kernel has put the bytes where it believed the end to be.
-            turn.outdate(open.ino);
+            guard.mark_outdated(open.ino);
         }
         Ok(())
     }
@@ -134,26 +134,26 @@ impl Tree {
         &self,
         (ino, handle): (Ino, Option<u64>),
         size_bytes: u64,
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
-        if turn.state.nodes.file(ino)?.is_report {
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
+        if guard.state.nodes.file(ino)?.is_report {
             return Err(TreeError::NotPermitted);
         }
-        turn.wait_until_stored(ino);
-        if turn.state.nodes.file(ino)?.writers == 0 {
-            turn.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
-            turn.settle_backup(ino)?;
+        guard.wait_until_stored(ino);
+        if guard.state.nodes.file(ino)?.writers == 0 {
+            guard.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
+            guard.settle_backup(ino)?;
         }
-        match handle.and_then(|handle| turn.handle(handle).ok()) {
-            Some(open) => turn.load_buffer_of(&open, Position::Anywhere)?,
-            None => turn.load_buffer(ino)?,
+        match handle.and_then(|handle| guard.handle(handle).ok()) {
+            Some(open) => guard.load_buffer_of(&open, Position::Anywhere)?,
+            None => guard.load_buffer(ino)?,
         }
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
-        let fit = turn.require_fit(ino, size_bytes);
-        let now = turn.now();
-        let buffer = turn.state.nodes.buffer_mut(ino)?;
+        let fit = guard.require_fit(ino, size_bytes);
+        let now = guard.now();
+        let buffer = guard.state.nodes.buffer_mut(ino)?;
         if fit.is_ok() && buffer.bytes.len() != size_bytes {
             buffer.bytes.resize(size_bytes, 0);
             buffer.touched(now, writer);
@@ -162,27 +162,28 @@ impl Tree {
         if fit.is_ok() && (size_bytes == 0 || buffer.refused == Some(TreeError::TooLarge)) {
             buffer.refused = None;
         }
-        let file = turn.state.nodes.file(ino)?;
+        let file = guard.state.nodes.file(ino)?;
         if file.writers > 0 {
             return fit;
         }
-        let stored = if file.is_dirty() { turn.store_buffer(ino, Maker::UNKNOWN) } else { Ok(()) };
-        turn.finish_writing(ino);
+        let stored =
+            if file.is_dirty() { guard.store_buffer(ino, ProcessId::UNKNOWN) } else { Ok(()) };
+        guard.finish_writing(ino);
         fit.and(stored)
     }
 
     /// Returns whether calls that change a file have to wait until a write of it is durable.
     pub fn is_busy(&self, ino: Ino) -> bool {
-        self.any_turn().is_claimed(ino)
+        self.lock_any().is_claimed(ino)
     }
 
     /// Returns whether closing a descriptor of this handle has to store something, which takes its
     /// time.
     pub fn has_to_store(&self, handle: u64) -> bool {
-        let turn = self.any_turn();
+        let guard = self.lock_any();
         let state =
-            |open: &Handle| Some(turn.state.nodes.file(open.ino).ok()?.buffer.as_ref()?.state);
-        turn.handle(handle).is_ok_and(|open| {
+            |open: &Handle| Some(guard.state.nodes.file(open.ino).ok()?.buffer.as_ref()?.state);
+        guard.handle(handle).is_ok_and(|open| {
             open.mode != OpenMode::Read && state(&open) == Some(BufferState::Dirty)
         })
     }
@@ -192,14 +193,14 @@ impl Tree {
     /// The first close of a file that was only emptied stores nothing yet, because a shell empties
     /// a file, closes a second descriptor and only then writes. The close of a process that only
     /// inherited the descriptor stores nothing either.
-    pub fn flush(&self, handle: u64, closer: Maker) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
-        turn.wait_until_stored(open.ino);
-        if open.mode == OpenMode::Read || !turn.state.nodes.file(open.ino)?.is_dirty() {
+    pub fn flush(&self, handle: u64, closer: ProcessId) -> Result<(), TreeError> {
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
+        guard.wait_until_stored(open.ino);
+        if open.mode == OpenMode::Read || !guard.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
-        let buffer = turn.state.nodes.buffer_mut(open.ino)?;
+        let buffer = guard.state.nodes.buffer_mut(open.ino)?;
         if is_bystander(closer, &buffer.writers) {
             return Ok(());
         }
@@ -207,55 +208,55 @@ impl Tree {
             buffer.blank = Blank::ClosedOnce;
             return Ok(());
         }
-        turn.store_buffer_unlocked(open.ino, closer)
+        guard.store_buffer_unlocked(open.ino, closer)
     }
 
     /// Makes what was written durable.
     pub fn sync(&self, handle: u64) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
-        turn.wait_until_stored(open.ino);
-        if !turn.state.nodes.file(open.ino)?.is_dirty() {
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
+        guard.wait_until_stored(open.ino);
+        if !guard.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
-        turn.store_buffer_unlocked(open.ino, open.maker)
+        guard.store_buffer_unlocked(open.ino, open.opener)
     }
 
     /// Ends a handle.
     pub fn release(&self, handle: u64) {
-        let mut turn = self.any_turn();
-        let Some(open) = turn.state.handles.remove(&handle) else { return };
+        let mut guard = self.lock_any();
+        let Some(open) = guard.state.handles.remove(&handle) else { return };
         if open.mode != OpenMode::Read {
-            turn.wait_until_stored(open.ino);
+            guard.wait_until_stored(open.ino);
         }
         if open.is_behind {
-            turn.outdate(open.ino);
+            guard.mark_outdated(open.ino);
         }
-        if let (OpenMode::Write(_), Ok(file)) = (open.mode, turn.state.nodes.file_mut(open.ino)) {
+        if let (OpenMode::Write(_), Ok(file)) = (open.mode, guard.state.nodes.file_mut(open.ino)) {
             file.writers = file.writers.saturating_sub(1);
             if file.writers == 0 {
-                turn.end_writing(open.ino, open.maker);
+                guard.end_writing(open.ino, open.opener);
             }
         }
-        turn.release_node(open.ino);
+        guard.release_node(open.ino);
     }
 
     /// Stores what open files hold and ends what is parked, before the tree goes away.
     pub fn close(&self) {
-        let mut turn = self.any_turn();
-        turn.wait_until_all_is_stored();
-        turn.settle_all();
-        for ino in turn.state.nodes.inos() {
-            if turn.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
+        let mut guard = self.lock_any();
+        guard.wait_until_all_is_stored();
+        guard.settle_all();
+        for ino in guard.state.nodes.inos() {
+            if guard.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
                 // Nobody has been told yet that this is stored, and nobody can be told now.
-                turn.store_buffer(ino, Maker::UNKNOWN).unwrap_or_default();
+                guard.store_buffer(ino, ProcessId::UNKNOWN).unwrap_or_default();
             }
         }
     }
 }
 
 impl Buffer {
-    fn touched(&mut self, now: Timestamp, writer: Maker) {
+    fn touched(&mut self, now: Timestamp, writer: ProcessId) {
         if !self.writers.contains(&writer) {
             self.writers.push(writer);
         }
@@ -266,7 +267,7 @@ impl Buffer {
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     pub(super) fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
         self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
     }
@@ -275,7 +276,7 @@ impl Turn<'_> {
         &mut self,
         ino: Ino,
         mode: OpenMode,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<Opened, TreeError> {
         match mode {
             // It may be about to be removed or replaced, and whoever has it open reads on.
@@ -295,7 +296,7 @@ impl Turn<'_> {
             self.require_writable()?;
             self.settle_backup(ino)?;
             self.load_buffer(ino)?;
-            let known = self.base_shown_to(maker, ino);
+            let known = self.base_known_to(process, ino);
             let now = self.now();
             let buffer = self.state.nodes.buffer_mut(ino)?;
             if writing.start == Start::Emptied {
@@ -304,7 +305,7 @@ impl Turn<'_> {
                     buffer.base = Some(known);
                 }
                 buffer.bytes.clear();
-                buffer.touched(now, maker);
+                buffer.touched(now, process);
                 buffer.blank = Blank::Yes;
                 buffer.extent = Extent::Rewritten;
                 buffer.refused = None;
@@ -317,11 +318,11 @@ impl Turn<'_> {
         if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
             // The kernel may have kept the text and never ask for it again.
             self.engine().note_reading(self.store(), memory);
-            self.note_shown_to(maker, ino)?;
+            self.note_read_by(process, ino)?;
         }
         self.state.nodes.get_mut(ino)?.handles += 1;
         let handle = self.new_handle();
-        let open = Handle { ino, mode, maker, base, is_behind: false };
+        let open = Handle { ino, mode, opener: process, base, is_behind: false };
         self.state.handles.insert(handle, open);
         Ok(Opened { handle, is_unchanged, is_apart })
     }
@@ -373,7 +374,7 @@ impl Turn<'_> {
         if !file.buffer.as_ref().is_some_and(is_there) {
             let buffer = Buffer::stored(base, self.now());
             self.state.nodes.file_mut(open.ino)?.buffer = Some(buffer);
-            self.outdate(open.ino);
+            self.mark_outdated(open.ino);
         }
         Ok(())
     }
@@ -398,10 +399,10 @@ impl Turn<'_> {
     }
 
     /// Ends the writing of a file that nobody writes to any more.
-    fn end_writing(&mut self, ino: Ino, maker: Maker) {
+    fn end_writing(&mut self, ino: Ino, process: ProcessId) {
         let state = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
         if state == Ok(BufferState::Dirty)
-            && let Err(error) = self.store_buffer_unlocked(ino, maker)
+            && let Err(error) = self.store_buffer_unlocked(ino, process)
         {
             // A mapped file was changed after its last close, so nobody can be told.
             tracing::error!(?error, "what was written after a file's last close is lost");
@@ -418,11 +419,11 @@ impl Turn<'_> {
         if file.memory.is_some() {
             file.buffer = None;
             if failed {
-                self.outdate(ino);
+                self.mark_outdated(ino);
             }
         } else if !file.is_scratch && !is_backup {
             // It could not be stored, or another door has deleted it.
-            self.tell_entry(ino);
+            self.invalidate_entry(ino);
             self.state.nodes.detach(ino);
         }
     }

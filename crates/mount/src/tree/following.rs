@@ -4,7 +4,7 @@ use quipu_core::Error;
 use quipu_core::backend::{Event, Sequence};
 use quipu_core::model::{MemoryPath, Operation, Version, VersionId, View};
 
-use super::{Notice, Standing, Tree, Turn};
+use super::{Invalidation, StoreStatus, Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{BufferState, Ino, ROOT};
 
@@ -14,19 +14,19 @@ const CHANGES_MAX: usize = 1000;
 impl Tree {
     /// Takes note of everything that other doors have changed so far, and returns up to where.
     pub fn follow(&self) -> Result<Sequence, Error> {
-        let mut turn = self.any_turn();
-        turn.catch_up()?;
-        Ok(turn.state.seen)
+        let mut guard = self.lock_any();
+        guard.catch_up()?;
+        Ok(guard.state.seen)
     }
 
     /// Returns which time it is that the kernel's copy of a file's text may be outdated.
     pub fn outdated(&self, ino: Ino) -> Option<u64> {
-        self.any_turn().state.nodes.file(ino).ok()?.outdated
+        self.lock_any().state.nodes.file(ino).ok()?.outdated
     }
 
     /// Takes note that the kernel has dropped its copy of a file's text, at that time.
     pub fn dropped(&self, ino: Ino, outdated: Option<u64>) {
-        if let Ok(file) = self.any_turn().state.nodes.file_mut(ino)
+        if let Ok(file) = self.lock_any().state.nodes.file_mut(ino)
             && file.outdated == outdated
         {
             file.outdated = None;
@@ -34,7 +34,7 @@ impl Tree {
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Takes note of what other doors have changed so far.
     ///
     /// The thread that follows the feed does this all the time, but it may be a moment behind, and
@@ -45,11 +45,11 @@ impl Turn<'_> {
             let changes = self.engine().changes(self.state.seen, CHANGES_MAX)?;
             if changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1) {
                 // The feed does not reach back so far any more.
-                self.look_again();
+                self.distrust_everything();
             }
             for change in &changes {
                 if change.store == self.store() && self.observe(change.event).is_err() {
-                    self.look_again();
+                    self.distrust_everything();
                 }
                 self.state.seen = change.sequence;
             }
@@ -71,20 +71,20 @@ impl Turn<'_> {
                     }
                     Ok(version) => self.observe_version(&version),
                     // It was given up already; a later change tells the rest.
-                    Err(TreeError::NotFound) => self.look_again(),
+                    Err(TreeError::NotFound) => self.distrust_everything(),
                     Err(error) => return Err(error),
                 }
             }
             Event::StoreArchived => {
-                self.state.standing = Standing::Archived;
+                self.state.status = StoreStatus::Archived;
                 // Only modes look different now.
                 for ino in self.state.nodes.inos() {
-                    self.tell(Notice::Attributes(ino));
+                    self.invalidate(Invalidation::Attributes(ino));
                 }
             }
             Event::StoreDeleted => {
-                self.state.standing = Standing::Deleted;
-                self.look_again();
+                self.state.status = StoreStatus::Deleted;
+                self.distrust_everything();
             }
             Event::Redacted(_) | Event::StoreCreated | Event::StoreUpdated => {}
         }
@@ -92,7 +92,7 @@ impl Turn<'_> {
     }
 
     /// Distrusts everything that is known of the store.
-    fn look_again(&mut self) {
+    fn distrust_everything(&mut self) {
         self.state.changes_count += 1;
         for ino in self.state.nodes.inos() {
             self.distrust(ino, None);
@@ -103,19 +103,19 @@ impl Turn<'_> {
     ///
     /// Until that is done, no open may rely on the copy. One that is told so drops the copy itself,
     /// but another one may be answered at the same time.
-    pub(super) fn outdate(&mut self, ino: Ino) {
+    pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
         let count = self.state.outdated_count;
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
         }
-        self.tell(Notice::Content(ino));
+        self.invalidate(Invalidation::Content(ino));
     }
 
     /// Distrusts what is known of a node's text and place; its newest version may be known.
     fn distrust(&mut self, ino: Ino, version: Option<VersionId>) {
         // The place first: this waits for a lookup on its way, which may bring old attributes.
-        self.tell_entry(ino);
+        self.invalidate_entry(ino);
         if let Ok(file) = self.state.nodes.file_mut(ino)
             && file.memory.is_some()
         {
@@ -125,7 +125,7 @@ impl Turn<'_> {
                 file.buffer = None;
             }
         }
-        self.outdate(ino);
+        self.mark_outdated(ino);
     }
 
     pub(super) fn observe_version(&mut self, version: &Version) {
@@ -149,7 +149,7 @@ impl Turn<'_> {
     fn moved_away(&mut self, ino: Ino, version: &Version) {
         let is_deleted = version.operation == Operation::Deleted;
         let parents = self.parents(ino);
-        self.tell_entry(ino);
+        self.invalidate_entry(ino);
         let Ok(file) = self.state.nodes.file(ino) else { return };
         let is_written = file.writers > 0;
         let memory = (!is_deleted).then_some(version.memory);
@@ -158,7 +158,7 @@ impl Turn<'_> {
             return;
         }
         self.state.nodes.detach(ino);
-        self.tell(Notice::Attributes(ino));
+        self.invalidate(Invalidation::Attributes(ino));
         for directory in parents {
             self.vanish_if_empty(directory);
         }
@@ -183,7 +183,7 @@ impl Turn<'_> {
             return;
         }
         if let Ok(None) = self.stored(&path) {
-            self.tell_entry(ino);
+            self.invalidate_entry(ino);
             self.state.nodes.detach(ino);
         }
     }
@@ -197,7 +197,7 @@ impl Turn<'_> {
             let is_directory = child.is_some_and(|child| self.state.nodes.directory(child).is_ok());
             let should_be_directory = names.peek().is_some();
             if !(is_directory && should_be_directory) {
-                self.tell(Notice::Entry { parent, name: name.to_owned() });
+                self.invalidate(Invalidation::Entry { parent, name: name.to_owned() });
             }
             match child {
                 Some(child) if is_directory && !should_be_directory => {

@@ -18,8 +18,8 @@ use std::num::NonZero;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Memory, MemoryPath, View};
 
-use super::places::Attributes;
-use super::{Tree, Turn};
+use super::lookup::Attributes;
+use super::{Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{Ino, ROOT};
 
@@ -56,7 +56,7 @@ struct Snapshot {
 struct Line {
     position: u64,
     name: String,
-    what: Listed,
+    kind: Listed,
 }
 
 #[derive(Clone, Debug)]
@@ -78,11 +78,11 @@ const POSITION_MAX: u64 = i64::MAX.cast_unsigned();
 impl Tree {
     /// Begins to read a directory.
     pub fn open_directory(&self, ino: Ino) -> Result<u64, TreeError> {
-        let mut turn = self.turn()?;
-        turn.state.nodes.directory(ino)?;
-        let handle = turn.new_handle();
-        turn.state.listings.insert(handle, OpenDirectory { ino, snapshot: None });
-        turn.state.nodes.get_mut(ino)?.handles += 1;
+        let mut guard = self.lock()?;
+        guard.state.nodes.directory(ino)?;
+        let handle = guard.new_handle();
+        guard.state.listings.insert(handle, OpenDirectory { ino, snapshot: None });
+        guard.state.nodes.get_mut(ino)?.handles += 1;
         Ok(handle)
     }
 
@@ -92,17 +92,17 @@ impl Tree {
     ///
     /// Whatever happens between two calls, a name that is there all the time is listed once.
     pub fn read_directory(&self, handle: u64, from: u64) -> Result<Vec<DirectoryEntry>, TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.state.listings.get_mut(&handle).ok_or(TreeError::BadHandle)?;
+        let mut guard = self.lock()?;
+        let open = guard.state.listings.get_mut(&handle).ok_or(TreeError::BadHandle)?;
         let ino = open.ino;
         let snapshot = match open.snapshot.take().filter(|_| from > 0) {
             Some(snapshot) => snapshot,
-            None => turn.snapshot(ino)?,
+            None => guard.snapshot(ino)?,
         };
-        let entries = turn.entries(ino, &snapshot, from)?;
+        let entries = guard.entries(ino, &snapshot, from)?;
         // What was listed to its end is not needed any more.
         if !entries.is_empty()
-            && let Some(open) = turn.state.listings.get_mut(&handle)
+            && let Some(open) = guard.state.listings.get_mut(&handle)
         {
             open.snapshot = Some(snapshot);
         }
@@ -111,9 +111,9 @@ impl Tree {
 
     /// Ends the reading of a directory.
     pub fn release_directory(&self, handle: u64) {
-        let mut turn = self.any_turn();
-        if let Some(open) = turn.state.listings.remove(&handle) {
-            turn.release_node(open.ino);
+        let mut guard = self.lock_any();
+        if let Some(open) = guard.state.listings.remove(&handle) {
+            guard.release_node(open.ino);
         }
     }
 }
@@ -126,7 +126,7 @@ fn present(found: Result<Attributes, TreeError>) -> Result<Option<Attributes>, T
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Returns the position of a name. The key makes it differ from mount to mount, so that nobody
     /// can make up names that fall together.
     fn position(&self, name: &str) -> u64 {
@@ -180,7 +180,7 @@ impl Turn<'_> {
         let is_in_mount =
             |name: &str| children.get(name).is_some_and(|&child| self.lives_in_mount_only(child));
         let line =
-            |name: &str, what| Line { position: self.position(name), name: name.to_owned(), what };
+            |name: &str, kind| Line { position: self.position(name), name: name.to_owned(), kind };
         let mut lines = Vec::new();
         let mut directories = HashSet::new();
         for item in self.engine().list(self.store(), &query)?.items {
@@ -211,7 +211,7 @@ impl Turn<'_> {
     }
 
     fn line_attributes(&mut self, parent: Ino, line: &Line) -> Result<Attributes, TreeError> {
-        let ino = match &line.what {
+        let ino = match &line.kind {
             Listed::Node(ino) => *ino,
             Listed::Directory => self.directory_node(parent, &line.name)?,
             Listed::Memory(memory) => {

@@ -11,11 +11,11 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::MemoryUpdate;
 use quipu_core::model::{MemoryId, MemoryPath, Timestamp, View};
 
-use super::moving::Destination;
-use super::{Notice, Tree, Turn};
+use super::renaming::Destination;
+use super::{Invalidation, Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{BufferState, Extent, Ino, Maker, ROOT};
+use crate::nodes::{BufferState, Extent, Ino, ProcessId, ROOT};
 
 /// A memory that was moved to a backup name moments ago.
 #[derive(Debug)]
@@ -40,37 +40,38 @@ pub(crate) const PARKED_FOR: Duration = Duration::from_secs(2);
 impl Tree {
     /// Makes the renames in a directory durable.
     pub fn sync_directory(&self, ino: Ino) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        let concerns = |turn: &Turn<'_>, parked: &Parked| {
+        let mut guard = self.lock_fresh()?;
+        let concerns = |guard: &TreeGuard<'_>, parked: &Parked| {
             let place =
-                turn.state.nodes.get(parked.backup).ok().and_then(|node| node.place.as_ref());
-            let is_left = turn.state.nodes.child_path(ino, parked.path.file_name());
+                guard.state.nodes.get(parked.backup).ok().and_then(|node| node.place.as_ref());
+            let is_left = guard.state.nodes.child_path(ino, parked.path.file_name());
             place.is_some_and(|(parent, _)| *parent == ino) || is_left == Ok(parked.path.clone())
         };
-        let is_concerned =
-            |turn: &Turn<'_>| turn.state.parked.iter().position(|parked| concerns(turn, parked));
-        while let Some(index) = is_concerned(&turn) {
-            let parked = turn.state.parked.swap_remove(index);
-            turn.settle(&parked)?;
+        let is_concerned = |guard: &TreeGuard<'_>| {
+            guard.state.parked.iter().position(|parked| concerns(guard, parked))
+        };
+        while let Some(index) = is_concerned(&guard) {
+            let parked = guard.state.parked.swap_remove(index);
+            guard.settle(&parked)?;
         }
         Ok(())
     }
 
     /// Ends what was parked long enough ago, and returns when to come back, if ever.
     pub fn settle_due(&self) -> Option<Duration> {
-        let mut turn = self.any_turn();
-        let now = turn.now();
-        while let Some(index) = turn.state.parked.iter().position(|parked| parked.until <= now) {
-            let parked = turn.state.parked.swap_remove(index);
-            turn.settle_or_show(parked);
+        let mut guard = self.lock_any();
+        let now = guard.now();
+        while let Some(index) = guard.state.parked.iter().position(|parked| parked.until <= now) {
+            let parked = guard.state.parked.swap_remove(index);
+            guard.settle_or_show(parked);
         }
-        let next = turn.state.parked.iter().map(|parked| parked.until).min()?;
+        let next = guard.state.parked.iter().map(|parked| parked.until).min()?;
         let micros = next.as_micros().saturating_sub(now.as_micros());
         Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     pub(super) fn is_parked(&self, path: &MemoryPath) -> bool {
         self.state.parked.iter().any(|parked| parked.path == *path)
     }
@@ -97,9 +98,9 @@ impl Turn<'_> {
         self.state.nodes.set_memory(ino, None)?;
         let file = self.state.nodes.file_mut(ino)?;
         file.is_scratch = is_scratch;
-        file.maker = None;
+        file.creator = None;
         self.state.parked.push(Parked { memory, path, backup: ino, until });
-        self.tell(Notice::Later);
+        self.invalidate(Invalidation::Wake);
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn store_as_new(&mut self, ino: Ino) -> Result<(), TreeError> {
-        self.store_buffer(ino, Maker::UNKNOWN)?;
+        self.store_buffer(ino, ProcessId::UNKNOWN)?;
         let file = self.state.nodes.file_mut(ino)?;
         if file.writers == 0 {
             file.buffer = None;
@@ -195,8 +196,8 @@ impl Turn<'_> {
     /// Ends all parking in a directory, or where one is about to be.
     pub(super) fn settle_below(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
         let directory = path.as_directory();
-        let concerns = |turn: &Self, parked: &Parked| {
-            let backup = turn.state.nodes.path(parked.backup).ok().flatten();
+        let concerns = |guard: &Self, parked: &Parked| {
+            let backup = guard.state.nodes.path(parked.backup).ok().flatten();
             parked.path == *path
                 || directory.contains(&parked.path)
                 || backup.is_some_and(|backup| directory.contains(&backup))
@@ -223,7 +224,7 @@ impl Turn<'_> {
         }
         let mut parent = ROOT;
         for name in parked.path.as_str().split('/').skip(1) {
-            self.tell(Notice::Entry { parent, name: name.to_owned() });
+            self.invalidate(Invalidation::Entry { parent, name: name.to_owned() });
             let Some(child) = self.state.nodes.child(parent, name) else { break };
             parent = child;
         }

@@ -13,9 +13,9 @@ use std::thread;
 use quipu_core::Engine;
 use quipu_core::model::{Refusal, Timestamp, VersionId};
 
-use super::{Notice, Turn};
+use super::{Invalidation, TreeGuard};
 use crate::error::TreeError;
-use crate::nodes::{Buffer, BufferState, FileNode, Ino, ROOT, What};
+use crate::nodes::{Buffer, BufferState, FileNode, Ino, NodeKind, ROOT};
 
 /// Where the report is.
 const DIRECTORY: &str = ".quipu";
@@ -31,12 +31,12 @@ pub(super) struct Problems(VecDeque<Problem>);
 struct Problem {
     at: Timestamp,
     path: String,
-    trouble: Trouble,
+    kind: ProblemKind,
 }
 
 /// What became of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Trouble {
+pub(super) enum ProblemKind {
     /// It was not stored.
     Refused(TreeError),
     /// It was stored in the place of this version of another door, which it could not be merged with.
@@ -53,16 +53,16 @@ impl Problems {
             What this mount has not stored, or stored in the place of another text; the newest comes first.\n\
             Remove this file when you have read it.\n\n"
             .to_owned();
-        for Problem { at, path, trouble } in self.0.iter().rev() {
+        for Problem { at, path, kind } in self.0.iter().rev() {
             // Writing to a string does not fail.
-            writeln!(text, "- {at} `{path}` {}", trouble.told()).unwrap_or_default();
+            writeln!(text, "- {at} `{path}` {}", kind.describe()).unwrap_or_default();
         }
         text
     }
 }
 
-impl Trouble {
-    fn told(self) -> String {
+impl ProblemKind {
+    fn describe(self) -> String {
         match self {
             Self::Refused(error) => format!("was not stored: {}", reason(error)),
             Self::Overridden(version) => format!(
@@ -126,17 +126,17 @@ fn reason(error: TreeError) -> &'static str {
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Adds what became of a file's text to the report.
-    pub(super) fn report(&mut self, ino: Ino, trouble: Trouble) {
+    pub(super) fn report(&mut self, ino: Ino, kind: ProblemKind) {
         if let Ok(Some(path)) = self.state.nodes.path(ino) {
-            self.report_at(path.as_str(), trouble);
+            self.report_at(path.as_str(), kind);
         }
     }
 
     /// Adds what became of the text for a path to the report.
-    pub(super) fn report_at(&mut self, path: &str, trouble: Trouble) {
-        tracing::warn!(path, ?trouble, "a text was refused or overridden");
+    pub(super) fn report_at(&mut self, path: &str, kind: ProblemKind) {
+        tracing::warn!(path, ?kind, "a text was refused or overridden");
         let at = self.now();
         let settings = &self.tree.settings;
         self.tree.recorder.record(Refusal {
@@ -144,10 +144,10 @@ impl Turn<'_> {
             at,
             path: path.to_owned(),
             actor: settings.actor.clone(),
-            reason: trouble.told(),
+            reason: kind.describe(),
         });
         let problems = &mut self.state.problems.0;
-        problems.push_back(Problem { at, path: path.to_owned(), trouble });
+        problems.push_back(Problem { at, path: path.to_owned(), kind });
         if problems.len() > PROBLEMS_MAX {
             problems.pop_front();
         }
@@ -186,15 +186,15 @@ impl Turn<'_> {
             Ok(_) => return Err(TreeError::Exists),
             Err(TreeError::NotFound) => {
                 let file = FileNode { is_scratch: true, is_report: true, ..FileNode::new(buffer) };
-                self.state.nodes.put(directory, NAME, What::File(file))?
+                self.state.nodes.put(directory, NAME, NodeKind::File(file))?
             }
             Err(error) => return Err(error),
         };
         self.entries_changed(directory);
         self.entries_changed(ROOT);
-        self.tell(Notice::Entry { parent: ROOT, name: DIRECTORY.to_owned() });
-        self.tell(Notice::Entry { parent: directory, name: NAME.to_owned() });
-        self.outdate(report);
+        self.invalidate(Invalidation::Entry { parent: ROOT, name: DIRECTORY.to_owned() });
+        self.invalidate(Invalidation::Entry { parent: directory, name: NAME.to_owned() });
+        self.mark_outdated(report);
         Ok(())
     }
 }

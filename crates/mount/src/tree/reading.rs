@@ -2,16 +2,16 @@
 
 use quipu_core::model::{Content, MemoryId, View};
 
-use super::{Tree, Turn, gone};
+use super::{Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::Ino;
 
 impl Tree {
     /// Returns a part of a file's text, as whoever writes it left it.
     pub fn read(&self, ino: Ino, offset: u64, size_bytes: usize) -> Result<Vec<u8>, TreeError> {
-        let mut turn = self.turn()?;
-        turn.load_text(ino)?;
-        let file = turn.state.nodes.file(ino)?;
+        let mut guard = self.lock()?;
+        guard.load_text(ino)?;
+        let file = guard.state.nodes.file(ino)?;
         match (&file.buffer, &file.text) {
             (Some(buffer), _) => Ok(part(&buffer.bytes, offset, size_bytes)),
             (None, Some(text)) => Ok(part(text.as_str().as_bytes(), offset, size_bytes)),
@@ -28,7 +28,7 @@ impl Tree {
     ) -> Result<Vec<u8>, TreeError> {
         let read = self.read(ino, offset, size_bytes);
         // No release will come to drop the text.
-        if let Ok(file) = self.any_turn().state.nodes.file_mut(ino) {
+        if let Ok(file) = self.lock_any().state.nodes.file_mut(ino) {
             file.text = None;
         }
         read
@@ -44,17 +44,17 @@ impl Tree {
         offset: u64,
         size_bytes: usize,
     ) -> Result<Vec<u8>, TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
-        let file = turn.state.nodes.file(open.ino)?;
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
+        let file = guard.state.nodes.file(open.ino)?;
         let is_stored = file.memory.is_some() && !file.is_dirty();
         if let (Some(base), true) = (open.base, is_stored) {
-            turn.load_text(open.ino)?;
-            let file = turn.state.nodes.file(open.ino)?;
+            guard.load_text(open.ino)?;
+            let file = guard.state.nodes.file(open.ino)?;
             let buffered = file.buffer.as_ref().and_then(|buffer| buffer.base.clone());
             let stored = buffered.or_else(|| file.text.clone()).ok_or(TreeError::Stale)?;
             if stored != base {
-                let open = turn.state.handles.get_mut(&handle).ok_or(TreeError::BadHandle)?;
+                let open = guard.state.handles.get_mut(&handle).ok_or(TreeError::BadHandle)?;
                 if offset > 0 {
                     open.is_behind = true;
                     return Ok(part(base.as_str().as_bytes(), offset, size_bytes));
@@ -62,12 +62,12 @@ impl Tree {
                 open.base = Some(stored);
             }
         }
-        drop(turn);
+        drop(guard);
         self.read(open.ino, offset, size_bytes)
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Makes sure that the stored text is at hand, unless there is a buffer.
     pub(super) fn load_text(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;

@@ -13,10 +13,10 @@ use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
-use super::problems::Trouble;
-use super::{Claims, Notice, Tree, Turn};
+use super::problems::ProblemKind;
+use super::{Claims, Invalidation, Tree, TreeGuard};
 use crate::error::TreeError;
-use crate::nodes::{Blank, BufferState, Extent, Ino, Maker};
+use crate::nodes::{Blank, BufferState, Extent, Ino, ProcessId};
 
 /// A text that is to be stored.
 struct Job {
@@ -56,13 +56,13 @@ pub(super) struct Claim {
     path: Option<MemoryPath>,
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Stores what a file's buffer holds, as at most one version.
-    pub(super) fn store_buffer(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let stored = match self.job(ino, maker) {
+    pub(super) fn store_buffer(&mut self, ino: Ino, process: ProcessId) -> Result<(), TreeError> {
+        let stored = match self.job(ino, process) {
             Ok(Some(job)) => {
                 let stored = self.durably(|tree| tree.perform(&job));
-                self.take_over(ino, &job, stored, maker)
+                self.take_over(ino, &job, stored, process)
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
@@ -76,21 +76,21 @@ impl Turn<'_> {
     pub(super) fn store_buffer_unlocked(
         &mut self,
         ino: Ino,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
-        let job = match self.job(ino, maker) {
+        let job = match self.job(ino, process) {
             // Settling what is parked there changes several files, which only the lock keeps together.
             Ok(Some(job)) if !matches!(job.target, Target::Parked(..)) => job,
-            Ok(_) | Err(_) => return self.store_buffer(ino, maker),
+            Ok(_) | Err(_) => return self.store_buffer(ino, process),
         };
         let memory = match job.target {
             Target::Change(memory, ..) => Some(memory),
             Target::Parked(..) | Target::New => None,
         };
-        self.claiming(&[(Some(ino), memory, job.path.clone())], |turn| {
-            let stored = turn.durably(|tree| tree.perform(&job));
-            let stored = turn.take_over(ino, &job, stored, maker);
-            turn.note_stored(ino, stored)
+        self.claiming(&[(Some(ino), memory, job.path.clone())], |guard| {
+            let stored = guard.durably(|tree| tree.perform(&job));
+            let stored = guard.take_over(ino, &job, stored, process);
+            guard.note_stored(ino, stored)
         })
     }
 
@@ -149,12 +149,14 @@ impl Turn<'_> {
 
     /// Waits while what is at these names, or below them, is claimed.
     pub(super) fn wait_until_stored_at(&mut self, names: &[(Ino, &str)]) {
-        let parent = |turn: &Self, ino| Some(turn.state.nodes.get(ino).ok()?.place.as_ref()?.0);
-        let is_busy = |turn: &Self| {
-            let at: Vec<_> =
-                names.iter().filter_map(|(ino, name)| turn.state.nodes.child(*ino, name)).collect();
-            turn.state.claims.iter().any(|claim| {
-                std::iter::successors(claim.ino, |&ino| parent(turn, ino))
+        let parent = |guard: &Self, ino| Some(guard.state.nodes.get(ino).ok()?.place.as_ref()?.0);
+        let is_busy = |guard: &Self| {
+            let at: Vec<_> = names
+                .iter()
+                .filter_map(|(ino, name)| guard.state.nodes.child(*ino, name))
+                .collect();
+            guard.state.claims.iter().any(|claim| {
+                std::iter::successors(claim.ino, |&ino| parent(guard, ino))
                     .any(|ino| at.contains(&ino))
             })
         };
@@ -195,7 +197,7 @@ impl Turn<'_> {
     }
 
     /// Returns what to store for a file; `None` if nobody wants it stored.
-    fn job(&mut self, ino: Ino, maker: Maker) -> Result<Option<Job>, TreeError> {
+    fn job(&mut self, ino: Ino, process: ProcessId) -> Result<Option<Job>, TreeError> {
         let is_placed = self.state.nodes.get(ino)?.place.is_some();
         let file = self.state.nodes.file(ino)?;
         let (memory, is_scratch) = (file.memory, file.is_scratch);
@@ -213,7 +215,9 @@ impl Turn<'_> {
         let parked = path.as_ref().and_then(|path| self.parked_memory(path));
         let target = match (memory, base, parked) {
             (Some(memory), Some(base), _) => Target::Change(memory, base, extent),
-            (_, _, Some(parked)) => Target::Parked(parked, self.base_shown_of(maker, parked, None)),
+            (_, _, Some(parked)) => {
+                Target::Parked(parked, self.base_known_of(process, parked, None))
+            }
             (None, _, None) | (_, None, None) => Target::New,
         };
         Ok(Some(Job { content, target, path }))
@@ -225,21 +229,21 @@ impl Turn<'_> {
         ino: Ino,
         job: &Job,
         stored: Result<Stored, Error>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         let stored = stored?;
         if let Some(version) = stored.overridden {
-            self.report(ino, Trouble::Overridden(version));
+            self.report(ino, ProblemKind::Overridden(version));
         }
         if let (Target::Parked(..), Some(path)) = (&job.target, &job.path) {
             self.note_own(&stored.written);
             self.unpark(path);
         }
         if stored.is_new && stored.written.effect.has_changed() {
-            self.note_maker(ino, maker)?;
+            self.note_creator(ino, process)?;
         }
         self.adopt(ino, &job.content, &stored.written)?;
-        self.note_written_by(maker, &job.content, &stored.written);
+        self.note_written_by(process, &job.content, &stored.written);
         Ok(())
     }
 
@@ -252,7 +256,7 @@ impl Turn<'_> {
         if let Err(error) = stored
             && before != Ok(state)
         {
-            self.report(ino, Trouble::Refused(error));
+            self.report(ino, ProblemKind::Refused(error));
         }
         if let Ok(buffer) = self.state.nodes.buffer_mut(ino) {
             buffer.state = state;
@@ -285,7 +289,7 @@ impl Turn<'_> {
         file.text = None;
         if is_other {
             file.buffer = None;
-            self.outdate(ino);
+            self.mark_outdated(ino);
             return Ok(());
         }
         if let Some(buffer) = &mut file.buffer {
@@ -294,7 +298,7 @@ impl Turn<'_> {
             buffer.state = BufferState::Clean;
             buffer.extent = Extent::Appended;
         }
-        self.tell(Notice::Attributes(ino));
+        self.invalidate(Invalidation::Attributes(ino));
         Ok(())
     }
 }

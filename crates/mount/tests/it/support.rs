@@ -13,27 +13,27 @@ use quipu_core::model::{
 use quipu_core::settings::Limits;
 use quipu_core::{Backend, Engine};
 use quipu_mount::{
-    Attributes, Ino, Maker, Making, NameRules, NewFile, Notice, OpenMode, Overwrite, Position,
-    ROOT, Start, Tree, TreeError, TreeSettings, Writing,
+    Attributes, Ino, Invalidation, Making, NameRules, NewFile, OpenMode, Overwrite, Position,
+    ProcessId, ROOT, Start, Tree, TreeError, TreeSettings, Writing,
 };
 use quipu_testkit::{InMemoryBackend, ManualClock};
 
 /// The process that all calls come from.
-pub(crate) const ME: Maker = Maker(1);
+pub(crate) const ME: ProcessId = ProcessId(1);
 
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: StoreId,
     pub(crate) tree: Tree,
-    pub(crate) notices: Receiver<Notice>,
+    pub(crate) invalidations: Receiver<Invalidation>,
 }
 
-pub(crate) fn bench() -> Bench {
-    bench_over(Arc::new(InMemoryBackend::default()), Access::ReadWrite, Limits::default())
+pub(crate) fn fixture() -> Fixture {
+    fixture_over(Arc::new(InMemoryBackend::default()), Access::ReadWrite, Limits::default())
 }
 
-pub(crate) fn bench_over(backend: Arc<dyn Backend>, access: Access, limits: Limits) -> Bench {
+pub(crate) fn fixture_over(backend: Arc<dyn Backend>, access: Access, limits: Limits) -> Fixture {
     let clock = Arc::new(ManualClock::default());
     let engine = Engine::new(backend, Arc::clone(&clock) as _, limits);
     let workspace = engine.default_workspace().unwrap().id;
@@ -41,8 +41,8 @@ pub(crate) fn bench_over(backend: Arc<dyn Backend>, access: Access, limits: Limi
     let store = engine.create_store(workspace, &new).unwrap().id;
     let actor = Actor::Session(SessionId::from_bits(7));
     let settings = TreeSettings { store, actor, access, names: NameRules::default() };
-    let (tree, notices) = Tree::new(engine.clone(), settings).unwrap();
-    Bench { engine, clock, store, tree, notices }
+    let (tree, invalidations) = Tree::new(engine.clone(), settings).unwrap();
+    Fixture { engine, clock, store, tree, invalidations }
 }
 
 pub(crate) fn path(text: &str) -> MemoryPath {
@@ -64,7 +64,7 @@ const fn writing(start: Start, position: Position) -> OpenMode {
     OpenMode::Write(Writing { start, position })
 }
 
-impl Bench {
+impl Fixture {
     /// Returns the directory of a path, and the name in it.
     fn split<'p>(&self, at: &'p str) -> Result<(Ino, &'p OsStr), TreeError> {
         let mut parent = ROOT;
@@ -99,7 +99,7 @@ impl Bench {
             Err(TreeError::NotFound) if mode != READ => {
                 let (parent, name) = self.split(at)?;
                 let is_exclusive = making == Making::Privately;
-                let new = NewFile { mode, making, is_exclusive, maker: ME };
+                let new = NewFile { mode, making, is_exclusive, creator: ME };
                 Ok(self.tree.create(parent, name, new)?.1.handle)
             }
             Err(error) => Err(error),
@@ -176,9 +176,9 @@ impl Bench {
         self.tree.follow().unwrap();
     }
 
-    /// Returns what the tree has told since the last time.
-    pub(crate) fn told(&self) -> Vec<Notice> {
-        self.notices.try_iter().collect()
+    /// Returns what the tree has invalidated since the last time.
+    pub(crate) fn invalidations(&self) -> Vec<Invalidation> {
+        self.invalidations.try_iter().collect()
     }
 
     /// Writes a memory through another door.

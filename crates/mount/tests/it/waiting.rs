@@ -12,10 +12,10 @@ use quipu_core::backend::{
 };
 use quipu_core::model::Access;
 use quipu_core::settings::Limits;
-use quipu_mount::{Notice, Overwrite, ROOT, Tree, TreeError};
+use quipu_mount::{Invalidation, Overwrite, ROOT, Tree, TreeError};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{Bench, ME, READ, bench_over};
+use crate::support::{Fixture, ME, READ, fixture_over};
 
 /// How long a call is waited for that should not wait; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -127,10 +127,10 @@ impl Backend for SlowBackend {
     }
 }
 
-fn slow_bench() -> (Arc<SlowBackend>, Bench) {
+fn slow_fixture() -> (Arc<SlowBackend>, Fixture) {
     let backend = Arc::new(SlowBackend::default());
-    let bench = bench_over(Arc::clone(&backend) as _, Access::ReadWrite, Limits::default());
-    (backend, bench)
+    let fixture = fixture_over(Arc::clone(&backend) as _, Access::ReadWrite, Limits::default());
+    (backend, fixture)
 }
 
 fn read(tree: &Tree, name: &str) -> Result<Vec<u8>, TreeError> {
@@ -179,91 +179,95 @@ fn rename(tree: &Tree, from: &str, to: &str) -> Result<(), TreeError> {
 
 #[test]
 fn removals_keep_no_reader_waiting_and_share_the_disk() {
-    let (backend, bench) = slow_bench();
+    let (backend, fixture) = slow_fixture();
     for name in ["/a.md", "/b.md", "/c.md"] {
-        bench.put(name, "tea");
+        fixture.put(name, "tea");
     }
-    bench.follow();
-    bench.told();
+    fixture.follow();
+    fixture.invalidations();
     let slow: [SlowCall<'_>; 2] = [&|tree| remove(tree, "a.md"), &|tree| remove(tree, "b.md")];
-    check((&backend, Held::BeforeCommit, &bench.tree), &slow, |tree| {
+    check((&backend, Held::BeforeCommit, &fixture.tree), &slow, |tree| {
         assert_eq!(read(tree, "c.md").unwrap(), b"tea");
         // Nothing is removed before that is durable.
         assert_eq!(read(tree, "a.md").unwrap(), b"tea");
     });
-    assert_eq!(bench.list("/"), ["c.md"]);
-    bench.follow();
-    assert_eq!(bench.told(), [], "what a mount has done itself is no news to its kernel");
+    assert_eq!(fixture.list("/"), ["c.md"]);
+    fixture.follow();
+    assert_eq!(
+        fixture.invalidations(),
+        [],
+        "what a mount has done itself is no news to its kernel"
+    );
 }
 
 #[test]
 fn renames_keep_no_reader_waiting() {
-    let (backend, bench) = slow_bench();
+    let (backend, fixture) = slow_fixture();
     for name in ["/a.md", "/b.md", "/c.md", "/d.md"] {
-        bench.put(name, name);
+        fixture.put(name, name);
     }
-    bench.write("/e.tmp", b"/e.tmp").unwrap();
+    fixture.write("/e.tmp", b"/e.tmp").unwrap();
     let slow: [SlowCall<'_>; 3] =
         [&|tree| rename(tree, "a.md", "new.md"), &|tree| rename(tree, "b.md", "c.md"), &|tree| {
             rename(tree, "e.tmp", "d.md")
         }];
-    check((&backend, Held::BeforeCommit, &bench.tree), &slow, |tree| {
+    check((&backend, Held::BeforeCommit, &fixture.tree), &slow, |tree| {
         for name in ["a.md", "b.md", "c.md", "d.md"] {
             assert_eq!(read(tree, name).unwrap(), format!("/{name}").as_bytes());
         }
     });
-    assert_eq!(bench.list("/"), ["c.md", "d.md", "new.md"]);
-    let texts = ["/new.md", "/c.md", "/d.md"].map(|name| bench.text(name).unwrap());
+    assert_eq!(fixture.list("/"), ["c.md", "d.md", "new.md"]);
+    let texts = ["/new.md", "/c.md", "/d.md"].map(|name| fixture.text(name).unwrap());
     assert_eq!(texts, ["/a.md", "/b.md", "/e.tmp"]);
-    bench.follow();
-    assert_eq!(texts, ["/new.md", "/c.md", "/d.md"].map(|name| bench.stored(name).unwrap()));
+    fixture.follow();
+    assert_eq!(texts, ["/new.md", "/c.md", "/d.md"].map(|name| fixture.stored(name).unwrap()));
 }
 
 #[test]
 fn a_file_that_is_opened_while_it_is_removed_or_replaced_can_be_read_to_its_end() {
-    let (backend, bench) = slow_bench();
-    bench.put("/a.md", "of a");
-    bench.put("/b.md", "of b");
-    bench.put("/c.md", "of c");
+    let (backend, fixture) = slow_fixture();
+    fixture.put("/a.md", "of a");
+    fixture.put("/b.md", "of b");
+    fixture.put("/c.md", "of c");
     let opened = Mutex::new(Vec::new());
     let slow: [SlowCall<'_>; 2] =
         [&|tree| remove(tree, "a.md"), &|tree| rename(tree, "b.md", "c.md")];
-    check((&backend, Held::BeforeCommit, &bench.tree), &slow, |tree| {
+    check((&backend, Held::BeforeCommit, &fixture.tree), &slow, |tree| {
         for name in ["a.md", "c.md"] {
             let ino = tree.lookup(ROOT, name.as_ref()).unwrap().ino;
             opened.lock().unwrap().push((ino, tree.open(ino, READ, ME).unwrap().handle));
         }
     });
     let texts = opened.into_inner().unwrap().into_iter().map(|(ino, handle)| {
-        let bytes = bench.tree.read(ino, 0, usize::MAX).unwrap();
-        bench.tree.release(handle);
+        let bytes = fixture.tree.read(ino, 0, usize::MAX).unwrap();
+        fixture.tree.release(handle);
         String::from_utf8(bytes).unwrap()
     });
     assert_eq!(texts.collect::<Vec<_>>(), ["of a", "of c"]);
-    assert_eq!(bench.text("/c.md").unwrap(), "of b");
+    assert_eq!(fixture.text("/c.md").unwrap(), "of b");
 }
 
 #[test]
 fn own_versions_in_the_feed_are_not_mistaken_for_those_of_another_door() {
-    let (backend, bench) = slow_bench();
+    let (backend, fixture) = slow_fixture();
     for name in ["/a.md", "/b.md", "/c.md"] {
-        bench.put(name, name);
-        bench.lookup(name).unwrap();
+        fixture.put(name, name);
+        fixture.lookup(name).unwrap();
     }
-    bench.follow();
-    bench.told();
+    fixture.follow();
+    fixture.invalidations();
     let slow: [SlowCall<'_>; 2] =
         [&|tree| remove(tree, "a.md"), &|tree| rename(tree, "b.md", "new.md")];
-    check((&backend, Held::AfterCommit, &bench.tree), &slow, |tree| {
+    check((&backend, Held::AfterCommit, &fixture.tree), &slow, |tree| {
         // The feed shows both versions before the calls can tell that they are their own.
         tree.follow().unwrap();
         assert_eq!(tree.lookup(ROOT, "a.md".as_ref()).unwrap_err(), TreeError::NotFound);
         assert_eq!(tree.lookup(ROOT, "b.md".as_ref()).unwrap_err(), TreeError::NotFound);
         assert_eq!(read(tree, "c.md").unwrap(), b"/c.md");
     });
-    bench.follow();
-    let moved = bench.lookup("/new.md").unwrap().ino;
-    assert_eq!(bench.told(), [Notice::Attributes(moved)]);
-    assert_eq!(bench.list("/"), ["c.md", "new.md"]);
-    assert_eq!(bench.text("/new.md").unwrap(), "/b.md");
+    fixture.follow();
+    let moved = fixture.lookup("/new.md").unwrap().ino;
+    assert_eq!(fixture.invalidations(), [Invalidation::Attributes(moved)]);
+    assert_eq!(fixture.list("/"), ["c.md", "new.md"]);
+    assert_eq!(fixture.text("/new.md").unwrap(), "/b.md");
 }

@@ -7,24 +7,24 @@
 
 use quipu_core::model::SecretPolicy;
 
-use super::Turn;
+use super::TreeGuard;
 use crate::error::TreeError;
-use crate::nodes::{Blank, Ino, Maker};
+use crate::nodes::{Blank, Ino, ProcessId};
 
 /// A character takes at most this many bytes beside its first one.
 const CONTINUATION_MAX: usize = 3;
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Fails if a file cannot be stored with these bytes at this place, whatever else is written.
     pub(super) fn require_acceptable(
         &mut self,
         ino: Ino,
         (start, bytes): (usize, &[u8]),
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         // A page that was changed through a mapping comes with the bytes around the change.
-        if file.is_scratch || writer == Maker::UNKNOWN {
+        if file.is_scratch || writer == ProcessId::UNKNOWN {
             return Ok(());
         }
         let buffer = file.buffer.as_ref().ok_or(TreeError::Stale)?;
@@ -43,8 +43,8 @@ impl Turn<'_> {
     /// Gives up the empty files that a process has made and not written to yet, because what it
     /// writes cannot be stored: a database makes an empty file and fails at its first page, which it
     /// writes to another one. Files that it makes later are none of them.
-    pub(super) fn give_up_blank_files(&mut self, writer: Maker) {
-        let opened = self.state.handles.values().filter(|open| open.maker == writer);
+    pub(super) fn give_up_blank_files(&mut self, writer: ProcessId) {
+        let opened = self.state.handles.values().filter(|open| open.opener == writer);
         for ino in opened.map(|open| open.ino).collect::<Vec<_>>() {
             if let Ok(file) = self.state.nodes.file_mut(ino)
                 && file.memory.is_none()

@@ -8,11 +8,11 @@ use quipu_core::engine::Precondition;
 use quipu_core::model::MemoryPath;
 
 use super::files::{OpenMode, Opened, Position, Start, Writing};
-use super::places::{Attributes, Kind};
-use super::{Tree, Turn, valid_name};
+use super::lookup::{Attributes, Kind};
+use super::{Tree, TreeGuard, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{Buffer, FileNode, Ino, Maker, What};
+use crate::nodes::{Buffer, FileNode, Ino, NodeKind, ProcessId};
 
 /// How a file is made.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +24,11 @@ pub struct NewFile {
     /// Whether one that exists already is an error.
     pub is_exclusive: bool,
     /// Which process makes it.
-    pub maker: Maker,
+    pub creator: ProcessId,
 }
 
 /// How long a file counts as made just now.
-const JUST_MADE: Duration = Duration::from_secs(10);
+const JUST_CREATED: Duration = Duration::from_secs(10);
 
 impl Tree {
     /// Makes a file and opens it. It becomes a memory when it is closed.
@@ -38,10 +38,10 @@ impl Tree {
         name: &OsStr,
         new: NewFile,
     ) -> Result<(Attributes, Opened), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(name)?;
-        let (ino, mode) = match turn.find(parent, name) {
+        let (ino, mode) = match guard.find(parent, name) {
             Ok(_) if new.is_exclusive => return Err(TreeError::Exists),
             Ok(ino) => (ino, new.mode),
             Err(TreeError::NotFound) => {
@@ -53,93 +53,93 @@ impl Tree {
                     }),
                     OpenMode::Write(_) => new.mode,
                 };
-                (turn.new_file(parent, name, new.making)?, mode)
+                (guard.new_file(parent, name, new.making)?, mode)
             }
             Err(error) => return Err(error),
         };
-        let opened = turn.open(ino, mode, new.maker)?;
-        if let Ok(buffer) = turn.state.nodes.buffer_mut(ino) {
-            buffer.writers.push(new.maker);
+        let opened = guard.open(ino, mode, new.creator)?;
+        if let Ok(buffer) = guard.state.nodes.buffer_mut(ino) {
+            buffer.writers.push(new.creator);
         }
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
-        Ok((turn.attributes(ino)?, opened))
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        Ok((guard.attributes(ino)?, opened))
     }
 
     /// Makes an empty file that is a memory at once, without opening it.
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(name)?;
-        turn.require_free(parent, name)?;
-        let ino = turn.new_file(parent, name, Making::Openly)?;
-        if let Err(error) = turn.store_buffer(ino, Maker::UNKNOWN) {
-            turn.state.nodes.detach(ino);
+        guard.require_free(parent, name)?;
+        let ino = guard.new_file(parent, name, Making::Openly)?;
+        if let Err(error) = guard.store_buffer(ino, ProcessId::UNKNOWN) {
+            guard.state.nodes.detach(ino);
             return Err(error);
         }
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
-        turn.attributes(ino)
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        guard.attributes(ino)
     }
 
     /// Makes a directory. It lives in the mount until something is put in it.
     pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(name)?;
-        turn.require_free(parent, name)?;
-        let path = turn.state.nodes.child_path(parent, name)?;
-        turn.settle_below(&path)?;
-        let ino = turn.directory_node(parent, name)?;
-        turn.state.nodes.directory_mut(ino)?.kept = true;
-        turn.entries_changed(parent);
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
-        turn.attributes(ino)
+        guard.require_free(parent, name)?;
+        let path = guard.state.nodes.child_path(parent, name)?;
+        guard.settle_below(&path)?;
+        let ino = guard.directory_node(parent, name)?;
+        guard.state.nodes.directory_mut(ino)?.kept = true;
+        guard.entries_changed(parent);
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        guard.attributes(ino)
     }
 
     /// Accepts a change of mode, owner or times, which memories do not have.
     pub fn accept_attributes(&self, ino: Ino) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
-        turn.state.nodes.get(ino).map(|_| ())
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
+        guard.state.nodes.get(ino).map(|_| ())
     }
 
     /// Removes a file. Whoever has it open can go on, but nothing of that is stored.
     pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
-        turn.wait_until_stored_at(&[(parent, name)]);
-        let ino = turn.find(parent, name)?;
-        if turn.state.nodes.file(ino)?.is_report {
+        guard.wait_until_stored_at(&[(parent, name)]);
+        let ino = guard.find(parent, name)?;
+        if guard.state.nodes.file(ino)?.is_report {
             // Whoever removes it has read it.
-            turn.state.problems.clear();
+            guard.state.problems.clear();
         }
-        if turn.is_backup_of_parked(ino) {
-            turn.take_over_parked(ino)?;
-            turn.remove(ino)?;
+        if guard.is_backup_of_parked(ino) {
+            guard.take_over_parked(ino)?;
+            guard.remove(ino)?;
         } else {
-            turn.keep_readable(ino);
+            guard.keep_readable(ino);
             let claim =
-                (Some(ino), turn.state.nodes.file(ino)?.memory, turn.state.nodes.path(ino)?);
-            turn.claiming(&[claim], |turn| turn.remove(ino))?;
+                (Some(ino), guard.state.nodes.file(ino)?.memory, guard.state.nodes.path(ino)?);
+            guard.claiming(&[claim], |guard| guard.remove(ino))?;
         }
-        turn.keep_if_empty(parent)
+        guard.keep_if_empty(parent)
     }
 
     /// Removes an empty directory.
     pub fn remove_directory(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
-        turn.wait_until_stored_at(&[(parent, name)]);
-        let ino = turn.find(parent, name)?;
-        turn.state.nodes.directory(ino)?;
-        turn.require_empty(ino)?;
-        turn.state.nodes.detach(ino);
-        turn.keep_if_empty(parent)
+        guard.wait_until_stored_at(&[(parent, name)]);
+        let ino = guard.find(parent, name)?;
+        guard.state.nodes.directory(ino)?;
+        guard.require_empty(ino)?;
+        guard.state.nodes.detach(ino);
+        guard.keep_if_empty(parent)
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     fn require_free(&mut self, parent: Ino, name: &str) -> Result<(), TreeError> {
         match self.find(parent, name) {
             Ok(_) => Err(TreeError::Exists),
@@ -158,14 +158,14 @@ impl Turn<'_> {
             }
         }
         let file = FileNode { is_scratch, ..FileNode::new(Buffer::new(self.now())) };
-        let ino = self.state.nodes.put(parent, name, What::File(file))?;
+        let ino = self.state.nodes.put(parent, name, NodeKind::File(file))?;
         self.entries_changed(parent);
         Ok(ino)
     }
 
-    pub(super) fn note_maker(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let until = self.now().plus(JUST_MADE);
-        self.state.nodes.file_mut(ino)?.maker = Some((maker, until));
+    pub(super) fn note_creator(&mut self, ino: Ino, process: ProcessId) -> Result<(), TreeError> {
+        let until = self.now().plus(JUST_CREATED);
+        self.state.nodes.file_mut(ino)?.creator = Some((process, until));
         Ok(())
     }
 
@@ -245,9 +245,9 @@ impl Turn<'_> {
 
     /// Returns what a node is.
     pub(super) fn kind(&self, ino: Ino) -> Result<Kind, TreeError> {
-        Ok(match self.state.nodes.get(ino)?.what {
-            What::Directory(_) => Kind::Directory,
-            What::File(_) => Kind::File,
+        Ok(match self.state.nodes.get(ino)?.kind {
+            NodeKind::Directory(_) => Kind::Directory,
+            NodeKind::File(_) => Kind::File,
         })
     }
 }

@@ -9,12 +9,12 @@ use quipu_core::engine::{MemoryUpdate, Precondition, Survivor, Written};
 use quipu_core::model::{Content, MemoryId, MemoryPath, VersionId};
 use quipu_core::{Error, ErrorKind};
 
-use super::places::Kind;
-use super::problems::Trouble;
-use super::{Notice, Tree, Turn, valid_name};
+use super::lookup::Kind;
+use super::problems::ProblemKind;
+use super::{Invalidation, Tree, TreeGuard, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{BufferState, Extent, Ino, Maker};
+use crate::nodes::{BufferState, Extent, Ino, ProcessId};
 use crate::process::are_relatives;
 
 /// What a rename does with what is at its target.
@@ -44,16 +44,16 @@ impl Tree {
         from: (Ino, &OsStr),
         to: (Ino, &OsStr),
         overwrite: Overwrite,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(to.1)?;
         let from_name = from.1.to_str().ok_or(TreeError::NotFound)?;
-        turn.wait_until_stored_at(&[(from.0, from_name), (to.0, name)]);
-        let ino = turn.find(from.0, from_name)?;
-        let path = turn.state.nodes.child_path(to.0, name)?;
-        let node = match turn.find(to.0, name) {
+        guard.wait_until_stored_at(&[(from.0, from_name), (to.0, name)]);
+        let ino = guard.find(from.0, from_name)?;
+        let path = guard.state.nodes.child_path(to.0, name)?;
+        let node = match guard.find(to.0, name) {
             Ok(node) => Some(node),
             Err(TreeError::NotFound) => None,
             Err(error) => return Err(error),
@@ -64,24 +64,24 @@ impl Tree {
         if node.is_some() && overwrite == Overwrite::No {
             return Err(TreeError::Exists);
         }
-        turn.refuse_report(Some(ino))?;
-        turn.refuse_report(node)?;
-        match (turn.kind(ino)?, node.map(|node| turn.kind(node)).transpose()?) {
+        guard.refuse_report(Some(ino))?;
+        guard.refuse_report(node)?;
+        match (guard.kind(ino)?, node.map(|node| guard.kind(node)).transpose()?) {
             (Kind::Directory, Some(Kind::File)) => return Err(TreeError::NotDirectory),
             (Kind::File, Some(Kind::Directory)) => return Err(TreeError::IsDirectory),
-            (Kind::Directory, _) => turn.move_directory(ino, (to.0, name, &path), node)?,
+            (Kind::Directory, _) => guard.move_directory(ino, (to.0, name, &path), node)?,
             (Kind::File, _) => {
-                let memory = turn.memory_at(node, &path);
+                let memory = guard.memory_at(node, &path);
                 let to = Destination { parent: to.0, name, path, node, memory };
-                turn.move_file_unlocked(ino, &to, maker)?;
+                guard.move_file_unlocked(ino, &to, process)?;
             }
         }
-        turn.entries_changed(to.0);
-        turn.keep_if_empty(from.0)
+        guard.entries_changed(to.0);
+        guard.keep_if_empty(from.0)
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     fn memory_at(&self, node: Option<Ino>, path: &MemoryPath) -> Option<MemoryId> {
         let memory = node.and_then(|node| self.state.nodes.file(node).ok()?.memory);
         memory.or_else(|| self.parked_memory(path))
@@ -94,18 +94,23 @@ impl Turn<'_> {
         &mut self,
         ino: Ino,
         to: &Destination<'_>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         let is_backup = |node: Ino| self.is_backup_of_parked(node);
         if self.is_parked(&to.path) || is_backup(ino) || to.node.is_some_and(is_backup) {
-            return self.move_file(ino, to, maker);
+            return self.move_file(ino, to, process);
         }
         let (memory, from) = (self.state.nodes.file(ino)?.memory, self.state.nodes.path(ino)?);
         let claims = [(Some(ino), memory, from), (to.node, to.memory, Some(to.path.clone()))];
-        self.claiming(&claims, |turn| turn.move_file(ino, to, maker))
+        self.claiming(&claims, |guard| guard.move_file(ino, to, process))
     }
 
-    fn move_file(&mut self, ino: Ino, to: &Destination<'_>, maker: Maker) -> Result<(), TreeError> {
+    fn move_file(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
         if self.returns_to_its_place(ino, to)? {
             return Ok(());
         }
@@ -114,15 +119,15 @@ impl Turn<'_> {
             self.keep_readable(node);
         }
         match self.state.nodes.file(ino)?.memory {
-            None => self.move_new_file(ino, to, maker)?,
-            Some(memory) => self.move_memory(ino, memory, to, maker)?,
+            None => self.move_new_file(ino, to, process)?,
+            Some(memory) => self.move_memory(ino, memory, to, process)?,
         }
         if let Some(node) = to.node {
             self.overwrite(node)?;
         }
         self.state.nodes.relocate(ino, to.parent, to.name)?;
         self.unpark(&to.path);
-        self.tell(Notice::Attributes(ino));
+        self.invalidate(Invalidation::Attributes(ino));
         self.store_rest(ino)
     }
 
@@ -142,7 +147,7 @@ impl Turn<'_> {
         &mut self,
         ino: Ino,
         to: &Destination<'_>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         let is_scratch = self.names().is_scratch(to.name, Making::Openly);
         if is_scratch && to.memory.is_none() {
@@ -161,12 +166,12 @@ impl Turn<'_> {
         let former = file.former.take();
         let written = match former.and_then(|former| self.bring_back(former, to, &content)) {
             Some(written) => written,
-            None => self.put_text(to, &content, maker)?,
+            None => self.put_text(to, &content, process)?,
         };
         let file = self.state.nodes.file_mut(ino)?;
         file.is_scratch = false;
         self.adopt(ino, &content, &written)?;
-        self.note_written_by(maker, &content, &written);
+        self.note_written_by(process, &content, &written);
         if !is_being_written {
             self.state.nodes.file_mut(ino)?.buffer = None;
         }
@@ -201,17 +206,17 @@ impl Turn<'_> {
         &mut self,
         to: &Destination<'_>,
         content: &Content,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<Written, Error> {
         if let Some(memory) = to.memory {
-            let base = self.base_at(to, memory, maker);
+            let base = self.base_at(to, memory, process);
             match self.durably(|tree| tree.replace_text(memory, base.as_ref(), content)) {
                 // Another door deleted it just now.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 result => {
                     let (written, overridden) = result?;
                     if let Some(version) = overridden {
-                        self.report_at(to.path.as_str(), Trouble::Overridden(version));
+                        self.report_at(to.path.as_str(), ProblemKind::Overridden(version));
                     }
                     return Ok(written);
                 }
@@ -232,9 +237,14 @@ impl Turn<'_> {
 
     /// Returns the text that a process knew of the memory that it replaces, if it is another one by
     /// now.
-    fn base_at(&self, to: &Destination<'_>, memory: MemoryId, maker: Maker) -> Option<Content> {
+    fn base_at(
+        &self,
+        to: &Destination<'_>,
+        memory: MemoryId,
+        process: ProcessId,
+    ) -> Option<Content> {
         let newest = to.node.and_then(|node| self.state.nodes.file(node).ok()?.version);
-        self.base_shown_of(maker, memory, newest)
+        self.base_known_of(process, memory, newest)
     }
 
     /// Moves a file that is a memory.
@@ -243,17 +253,20 @@ impl Turn<'_> {
         ino: Ino,
         memory: MemoryId,
         to: &Destination<'_>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         if to.memory == Some(memory) {
             // It was parked, and its place is still its own.
             return Ok(());
         }
         if let Some(target) = to.memory {
-            let survivor =
-                if self.is_just_made(ino, maker)? { Survivor::Target } else { Survivor::Moved };
+            let survivor = if self.is_just_created(ino, process)? {
+                Survivor::Target
+            } else {
+                Survivor::Moved
+            };
             let ours = match survivor {
-                Survivor::Target => self.merge_into(memory, to, target, maker)?,
+                Survivor::Target => self.merge_into(memory, to, target, process)?,
                 Survivor::Moved => None,
             };
             let pair = (memory, target);
@@ -264,13 +277,13 @@ impl Turn<'_> {
             self.state.own.insert(replaced.deleted.id);
             self.note_own(&replaced.written);
             if let Some(ours) = ours.as_ref().or(replaced.written.memory.content.as_ref()) {
-                self.note_written_by(maker, ours, &replaced.written);
+                self.note_written_by(process, ours, &replaced.written);
             }
             self.state.nodes.set_memory(ino, Some(replaced.written.memory.id))?;
             let file = self.state.nodes.file_mut(ino)?;
             file.version = Some(replaced.written.memory.version);
             file.text = None;
-            self.outdate(ino);
+            self.mark_outdated(ino);
             return Ok(());
         }
         let (_, old_name) = self.state.nodes.get(ino)?.place.clone().ok_or(TreeError::Stale)?;
@@ -294,9 +307,9 @@ impl Turn<'_> {
         new: MemoryId,
         to: &Destination<'_>,
         old: MemoryId,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<Option<Content>, TreeError> {
-        let Some(base) = self.base_at(to, old, maker) else { return Ok(None) };
+        let Some(base) = self.base_at(to, old, process) else { return Ok(None) };
         let (ours, theirs) = (self.content(new)?, self.content(old)?);
         let merged = self.tree.merged((&base, &ours, &theirs), Extent::Rewritten);
         let Some(merged) = merged.filter(|merged| *merged != ours) else { return Ok(None) };
@@ -306,10 +319,10 @@ impl Turn<'_> {
         Ok(Some(ours))
     }
 
-    fn is_just_made(&self, ino: Ino, maker: Maker) -> Result<bool, TreeError> {
+    fn is_just_created(&self, ino: Ino, process: ProcessId) -> Result<bool, TreeError> {
         let now = self.now();
-        let made = self.state.nodes.file(ino)?.maker;
-        Ok(made.is_some_and(|(by, until)| until > now && are_relatives(by, maker)))
+        let made = self.state.nodes.file(ino)?.creator;
+        Ok(made.is_some_and(|(by, until)| until > now && are_relatives(by, process)))
     }
 
     fn move_directory(

@@ -15,43 +15,43 @@ use std::time::Duration;
 use quipu_core::engine::Written;
 use quipu_core::model::{Content, MemoryId, Timestamp, VersionId, View};
 
-use super::Turn;
+use super::TreeGuard;
 use crate::error::TreeError;
-use crate::nodes::{Ino, Maker};
+use crate::nodes::{Ino, ProcessId};
 use crate::process::{are_one_process, are_relatives};
 
 /// How long it matters what a process was shown.
-const SHOWN_FOR: Duration = Duration::from_hours(1);
+const KNOWN_FOR: Duration = Duration::from_hours(1);
 /// How much is remembered; the oldest is forgotten.
-const SHOWINGS_MAX: usize = 8192;
+const ENTRIES_MAX: usize = 8192;
 const TEXTS_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// How many processes are compared with one that writes.
 const COMPARED_MAX: usize = 16;
 
 /// What was shown lately, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
-    showings: VecDeque<Showing>,
+pub(super) struct KnownTexts {
+    entries: VecDeque<Entry>,
     texts_size_bytes: u64,
 }
 
 #[derive(Debug)]
-struct Showing {
-    to: Maker,
+struct Entry {
+    to: ProcessId,
     memory: MemoryId,
-    text: ShownText,
+    text: KnownText,
     until: Timestamp,
 }
 
 #[derive(Clone, Debug)]
-enum ShownText {
+enum KnownText {
     /// The history has it.
     Version(VersionId),
     /// What a process has written itself, which was merged with the changes of others.
     Written(Content),
 }
 
-impl ShownText {
+impl KnownText {
     fn size_bytes(&self) -> u64 {
         match self {
             Self::Version(_) => 0,
@@ -60,35 +60,34 @@ impl ShownText {
     }
 }
 
-impl Shown {
-    fn add(&mut self, showing: Showing) {
-        self.texts_size_bytes += showing.text.size_bytes();
-        self.showings.push_back(showing);
-        while self.showings.len() > SHOWINGS_MAX || self.texts_size_bytes > TEXTS_SIZE_BYTES_MAX {
-            let Some(oldest) = self.showings.pop_front() else { return };
+impl KnownTexts {
+    fn add(&mut self, entry: Entry) {
+        self.texts_size_bytes += entry.text.size_bytes();
+        self.entries.push_back(entry);
+        while self.entries.len() > ENTRIES_MAX || self.texts_size_bytes > TEXTS_SIZE_BYTES_MAX {
+            let Some(oldest) = self.entries.pop_front() else { return };
             self.texts_size_bytes -= oldest.text.size_bytes();
         }
     }
 
     /// Returns what a process, or else one that belongs to it, was last shown of a memory.
-    fn to(&self, maker: Maker, memory: MemoryId, now: Timestamp) -> Option<&ShownText> {
-        let newest_first = self.showings.iter().rev();
-        let of_memory = || {
-            newest_first.clone().filter(|showing| showing.memory == memory && showing.until > now)
-        };
-        let mut found = of_memory().find(|showing| showing.to == maker);
+    fn to(&self, process: ProcessId, memory: MemoryId, now: Timestamp) -> Option<&KnownText> {
+        let newest_first = self.entries.iter().rev();
+        let of_memory =
+            || newest_first.clone().filter(|entry| entry.memory == memory && entry.until > now);
+        let mut found = of_memory().find(|entry| entry.to == process);
         for is_meant in [are_one_process, are_relatives] {
             found = found.or_else(|| {
-                of_memory().take(COMPARED_MAX).find(|showing| is_meant(showing.to, maker))
+                of_memory().take(COMPARED_MAX).find(|entry| is_meant(entry.to, process))
             });
         }
-        found.map(|showing| &showing.text)
+        found.map(|entry| &entry.text)
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Notes that a process is shown the stored text of a file.
-    pub(super) fn note_shown_to(&mut self, maker: Maker, ino: Ino) -> Result<(), TreeError> {
+    pub(super) fn note_read_by(&mut self, process: ProcessId, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         let Some(memory) = file.memory.filter(|_| file.buffer.is_none()) else { return Ok(()) };
         let version = match file.version {
@@ -96,46 +95,51 @@ impl Turn<'_> {
             None => self.engine().memory(self.store(), memory, View::Basic)?.version,
         };
         self.state.nodes.file_mut(ino)?.version = Some(version);
-        self.note_shown(maker, memory, ShownText::Version(version));
+        self.remember(process, memory, KnownText::Version(version));
         Ok(())
     }
 
     /// Notes which text a process knows after it was stored.
-    pub(super) fn note_written_by(&mut self, maker: Maker, ours: &Content, written: &Written) {
+    pub(super) fn note_written_by(
+        &mut self,
+        process: ProcessId,
+        ours: &Content,
+        written: &Written,
+    ) {
         let is_ours = written.memory.content.as_ref() == Some(ours);
         let text = if is_ours {
-            ShownText::Version(written.memory.version)
+            KnownText::Version(written.memory.version)
         } else {
-            ShownText::Written(ours.clone())
+            KnownText::Written(ours.clone())
         };
-        self.note_shown(maker, written.memory.id, text);
+        self.remember(process, written.memory.id, text);
     }
 
-    fn note_shown(&mut self, to: Maker, memory: MemoryId, text: ShownText) {
-        if to != Maker::UNKNOWN {
-            let until = self.now().plus(SHOWN_FOR);
-            self.state.shown.add(Showing { to, memory, text, until });
+    fn remember(&mut self, to: ProcessId, memory: MemoryId, text: KnownText) {
+        if to != ProcessId::UNKNOWN {
+            let until = self.now().plus(KNOWN_FOR);
+            self.state.known_texts.add(Entry { to, memory, text, until });
         }
     }
 
     /// Returns the text of a file that a process was last shown, unless it is the stored one.
-    pub(super) fn base_shown_to(&self, maker: Maker, ino: Ino) -> Option<Content> {
+    pub(super) fn base_known_to(&self, process: ProcessId, ino: Ino) -> Option<Content> {
         let file = self.state.nodes.file(ino).ok()?;
-        self.base_shown_of(maker, file.memory?, file.version)
+        self.base_known_of(process, file.memory?, file.version)
     }
 
     /// Returns the text of a memory that a process was last shown, unless it is that version.
-    pub(super) fn base_shown_of(
+    pub(super) fn base_known_of(
         &self,
-        maker: Maker,
+        process: ProcessId,
         memory: MemoryId,
         newest: Option<VersionId>,
     ) -> Option<Content> {
-        match self.state.shown.to(maker, memory, self.now())? {
-            ShownText::Written(content) => Some(content.clone()),
-            ShownText::Version(version) if Some(*version) == newest => None,
+        match self.state.known_texts.to(process, memory, self.now())? {
+            KnownText::Written(content) => Some(content.clone()),
+            KnownText::Version(version) if Some(*version) == newest => None,
             // It may have been redacted or given up; then nothing can be merged.
-            ShownText::Version(version) => {
+            KnownText::Version(version) => {
                 self.engine().version(self.store(), *version, View::Full).ok()?.content
             }
         }

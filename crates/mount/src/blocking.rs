@@ -16,7 +16,7 @@ const THREADS_MAX: usize = 16;
 type Call = Box<dyn FnOnce() + Send>;
 
 /// Threads that are started when they are needed, and end with this value.
-pub(crate) struct Storers {
+pub(crate) struct BlockingPool {
     calls: Sender<Call>,
     waiting: Arc<Mutex<Receiver<Call>>>,
     threads_count: AtomicUsize,
@@ -24,16 +24,16 @@ pub(crate) struct Storers {
     busy_count: Arc<AtomicUsize>,
 }
 
-impl fmt::Debug for Storers {
+impl fmt::Debug for BlockingPool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Storers")
+            .debug_struct("BlockingPool")
             .field("busy_count", &self.busy_count)
             .finish_non_exhaustive()
     }
 }
 
-impl Default for Storers {
+impl Default for BlockingPool {
     fn default() -> Self {
         let (calls, waiting) = channel();
         Self {
@@ -45,7 +45,7 @@ impl Default for Storers {
     }
 }
 
-impl Storers {
+impl BlockingPool {
     /// Runs a call in another thread.
     pub(crate) fn run(&self, call: impl FnOnce() + Send + 'static) {
         let busy_count = self.busy_count.fetch_add(1, Ordering::SeqCst) + 1;

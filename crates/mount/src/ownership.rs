@@ -7,7 +7,7 @@ use quipu_core::model::Access;
 
 /// Whom files seem to belong to, and who may use them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Ownership {
     pub(crate) user: u32,
     pub(crate) group: u32,
     pub(crate) sharing: Sharing,
@@ -24,7 +24,7 @@ pub enum Sharing {
 
 pub(crate) const BLOCK_SIZE_BYTES: u32 = 4096;
 
-impl Look {
+impl Ownership {
     pub(crate) fn directory(self, ino: u64, changed_at: SystemTime, access: Access) -> FileAttr {
         let attributes = self.attributes(ino, FileType::Directory, changed_at);
         FileAttr { perm: self.mode(access) | 0o111, nlink: 2, ..attributes }
