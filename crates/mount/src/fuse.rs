@@ -29,19 +29,19 @@ use crate::tree::{Attributes, Kind, NewFile, OpenMode, Overwrite, Tree};
 pub(crate) struct Adapter {
     pub(crate) tree: Arc<Tree>,
     pub(crate) ownership: Ownership,
-    /// Whom to tell that the tree is not mounted any more.
+    /// Signals that the tree is no longer mounted.
     pub(crate) ended: Sender<()>,
-    /// How to tell the kernel something; it is there before the first request is.
+    /// Sends invalidations to the kernel; set before the first request arrives.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
     pub(crate) blocking: BlockingPool,
 }
 
-/// The kernel keeps what it knows until it is told otherwise.
+/// The kernel caches names and attributes until they are invalidated.
 const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
-/// A directory begins with these, which the tree does not list, at the positions 1 and 2.
+/// The first entries of every directory, at positions 1 and 2; the tree does not list them.
 const DOTS: [&str; 2] = [".", ".."];
-/// A memory is smaller than this, so one request is enough.
+/// A memory is smaller than this, so one request writes it.
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
 impl Adapter {
@@ -63,7 +63,7 @@ impl Adapter {
     fn reply_entry(&self, found: Result<Attributes, TreeError>, reply: ReplyEntry) {
         match found {
             Ok(attributes) => {
-                reply.entry(&KEPT_FOR, &self.file_attributes(&attributes), Generation(0))
+                reply.entry(&KEPT_FOR, &self.file_attributes(&attributes), Generation(0));
             }
             Err(error) => reply.error(errno(error)),
         }
@@ -85,12 +85,12 @@ impl Adapter {
 }
 
 impl Adapter {
-    /// Makes a call that ends or syncs a write, in another thread if it has to wait for the disk.
+    /// Runs a close or sync, on the blocking pool if it has to wait for the disk.
     fn end_write(&self, handle: FileHandle, call: impl FnOnce() + Send + 'static) {
         if self.tree.has_to_store(handle.0) { self.blocking.run(call) } else { call() }
     }
 
-    /// Makes a call that changes a file, in another thread if it has to wait for a write of that file.
+    /// Runs a call that changes a file, on the blocking pool if it has to wait for a write in flight.
     fn change(&self, ino: INodeNo, call: impl FnOnce() + Send + 'static) {
         if self.tree.is_busy(ino.0) { self.blocking.run(call) } else { call() }
     }
@@ -109,32 +109,32 @@ fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // The mode that a program asks for tells temporary files from others; with a umask of 077
-        // laid over it, all files would look temporary.
+        // The requested mode distinguishes temporary files from others. With a umask of 077 applied
+        // to it by the kernel, all files would look temporary.
         let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_ASYNC_DIO;
         if self.tree.is_frozen() {
-            // An open that empties the file would not be told, and not be refused.
+            // Without a message at the open, nobody could refuse one that truncates.
             wanted.remove(InitFlags::FUSE_ATOMIC_O_TRUNC);
         }
         let available = wanted & config.capabilities();
-        // Only capabilities that the kernel offers are asked for, so none can be refused.
+        // Only capabilities that the kernel offers are requested, so none can be refused.
         config.add_capabilities(available).unwrap_or_default();
         config.set_max_write(WRITE_SIZE_BYTES_MAX).map(drop).unwrap_or_default();
         Ok(())
     }
 
     fn destroy(&mut self) {
-        // Nobody may be interested.
+        // There may be no receiver.
         self.ended.send(()).unwrap_or_default();
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        // The kernel must not remember that nothing is there: it would not ask again before it is
-        // told, and another door may just have made a memory of that name.
+        // Negative entries must not be cached: the kernel would not ask again before the name is
+        // invalidated, and another door may just have created a memory there.
         self.reply_entry(self.tree.lookup(parent.0, name), reply);
     }
 
@@ -253,7 +253,7 @@ impl Filesystem for Adapter {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if self.tree.is_frozen() {
-            // From now on the kernel opens files by itself and relies on the text that it keeps.
+            // From now on the kernel opens files without a message and relies on its page cache.
             return reply.error(Errno::ENOSYS);
         }
         let mode = open_mode(o_flags(flags.0));
@@ -325,7 +325,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         if self.tree.is_frozen() {
-            // No close stores anything, so the kernel need not tell.
+            // No close stores anything, so none needs a message.
             return reply.error(Errno::ENOSYS);
         }
         let (tree, closer) = (Arc::clone(&self.tree), ProcessId(request.pid()));
@@ -366,9 +366,9 @@ impl Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        // The kernel must not keep listings (FOPEN_CACHE_DIR). It looks for the place where somebody
-        // left off in whatever listing it has by then, and if the name that stood there is gone, it
-        // answers that the directory ends.
+        // The kernel must not cache listings (FOPEN_CACHE_DIR). It resumes a listing by searching its
+        // current cache for the last position, and if the name at that position is gone, it reports
+        // the end of the directory: a silently truncated listing.
         match self.tree.open_directory(ino.0) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
             Err(error) => reply.error(errno(error)),
@@ -386,7 +386,7 @@ impl Filesystem for Adapter {
         let dot = self.ownership.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
         for (name, position) in DOTS.iter().zip(1..) {
             if position > offset {
-                // They always fit, and the kernel does not count them as looked up.
+                // They always fit, and the kernel does not count them as lookups.
                 reply.add(ino, position, name, &Duration::ZERO, &dot, Generation(0));
             }
         }

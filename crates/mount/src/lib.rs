@@ -1,8 +1,8 @@
 //! Memories as files.
 //!
-//! [`Tree`] is a store as a tree of files; it knows no kernel and is tested without one. [`Mounts`]
-//! puts trees where programs find them. Both exist on Linux only. [`sync`] keeps a folder and a store
-//! equal. All of them know by [`names`] which files are not meant to stay.
+//! [`Tree`] is the file system of a store as an ordinary type: it does not know the kernel and is
+//! tested without one. [`Mounts`] mounts trees with FUSE. Both exist on Linux only. [`sync`] keeps a
+//! folder and a store in step. [`names`] has the rules for scratch and backup files that all share.
 
 #[cfg(target_os = "linux")]
 mod linux {

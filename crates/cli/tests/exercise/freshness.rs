@@ -1,4 +1,4 @@
-//! Whoever opens a file after a change was acknowledged reads that change, whichever door made it.
+//! Freshness: an open after an acknowledged change reads that change, whichever door made it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -98,7 +98,7 @@ fn replace(path: &Path, text: &str) {
 }
 
 #[test]
-fn whoever_opens_a_file_after_a_change_reads_it() {
+fn an_open_after_a_change_reads_it() {
     if !can_mount() {
         return;
     }
@@ -148,11 +148,11 @@ fn whoever_opens_a_file_after_a_change_reads_it() {
         }
     }
     assert!(stale.is_empty(), "{} of {tries_count} were stale: {stale:?}", stale.len());
-    eprintln!("{tries_count} changes were read at once by whoever opened the file after them");
+    eprintln!("{tries_count} changes, each read by the next open of two mounts");
 }
 
 #[test]
-fn no_update_is_lost_between_two_mounts_that_take_turns() {
+fn alternating_updates_through_two_mounts_are_not_lost() {
     if !can_mount() {
         return;
     }
@@ -167,11 +167,11 @@ fn no_update_is_lost_between_two_mounts_that_take_turns() {
     }
     let count: usize = fs::read_to_string(mount.at("count.md")).unwrap().parse().unwrap();
     assert_eq!(count, rounds_count, "updates were lost");
-    eprintln!("{rounds_count} updates by turns at two mounts, none lost");
+    eprintln!("{rounds_count} alternating updates through two mounts, none lost");
 }
 
 #[test]
-fn an_archived_store_is_read_without_asking_the_mount() {
+fn opens_of_an_archived_store_need_no_message() {
     if !can_mount() {
         return;
     }
@@ -202,7 +202,7 @@ fn an_archived_store_is_read_without_asking_the_mount() {
     assert_eq!(
         String::from_utf8(read.stdout).unwrap(),
         "/kept.md",
-        "an open was told to the mount"
+        "an open was sent to the mount"
     );
 
     let deleted = MemoryPath::parse("/deleted.md").unwrap();

@@ -1,4 +1,4 @@
-//! The flags of opens, both ways: what a program asks for, and what the kernel is answered.
+//! Flags of opens: those that a program passes, and those that the kernel gets back.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use rustix::fs::OFlags;
 
 use crate::tree::{OpenMode, Opened, Position, Start, Writing};
 
-/// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
+/// Returns the flags of an opened file, and invalidates the attributes that the kernel may have cached.
 pub(super) fn open_flags(
     notifier: &OnceLock<Notifier>,
     ino: u64,
@@ -24,7 +24,7 @@ pub(super) fn open_flags(
     let mut flags = FopenFlags::empty();
     flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
     flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
-    // The close of a reader stores nothing, so the kernel need not tell.
+    // The close of a reader stores nothing, so it needs no message.
     flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
     flags
 }

@@ -1,4 +1,4 @@
-//! New files and directories, and removing them.
+//! Creating and removing files and directories.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use crate::error::TreeError;
 use crate::names::Making;
 use crate::nodes::{Buffer, FileNode, Ino, NodeKind, ProcessId};
 
-/// How a file is made.
+/// How a file is created.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile {
     /// What it is opened for.
     pub mode: OpenMode,
-    /// Whether it must not exist yet, and for whom it is.
+    /// Whether it is created as temporary files are.
     pub making: Making,
-    /// Whether one that exists already is an error.
+    /// Whether an existing file is an error (`O_EXCL`).
     pub is_exclusive: bool,
-    /// Which process makes it.
+    /// Which process creates it.
     pub creator: ProcessId,
 }
 
-/// How long a file counts as made just now.
+/// How long a file counts as just created.
 const JUST_CREATED: Duration = Duration::from_secs(10);
 
 impl Tree {
-    /// Makes a file and opens it. It becomes a memory when it is closed.
+    /// Creates and opens a file. It becomes a memory when it is closed.
     pub fn create(
         &self,
         parent: Ino,
@@ -45,7 +45,7 @@ impl Tree {
             Ok(_) if new.is_exclusive => return Err(TreeError::Exists),
             Ok(ino) => (ino, new.mode),
             Err(TreeError::NotFound) => {
-                // Closing the handle makes the memory, even if nothing can be written through it.
+                // Closing the handle creates the memory, even if it is read-only.
                 let mode = match new.mode {
                     OpenMode::Read => OpenMode::Write(Writing {
                         start: Start::Kept,
@@ -65,7 +65,7 @@ impl Tree {
         Ok((guard.attributes(ino)?, opened))
     }
 
-    /// Makes an empty file that is a memory at once, without opening it.
+    /// Creates an empty memory without opening it (`mknod`).
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
@@ -80,7 +80,7 @@ impl Tree {
         guard.attributes(ino)
     }
 
-    /// Makes a directory. It lives in the mount until something is put in it.
+    /// Creates a directory. It exists in the mount only until it holds a memory.
     pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
@@ -95,14 +95,14 @@ impl Tree {
         guard.attributes(ino)
     }
 
-    /// Accepts a change of mode, owner or times, which memories do not have.
+    /// Accepts a change of mode, owner or times without effect: memories have none of them.
     pub fn accept_attributes(&self, ino: Ino) -> Result<(), TreeError> {
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         guard.state.nodes.get(ino).map(|_| ())
     }
 
-    /// Removes a file. Whoever has it open can go on, but nothing of that is stored.
+    /// Removes a file. Open handles stay usable, but nothing written through them is stored.
     pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
@@ -110,7 +110,7 @@ impl Tree {
         guard.wait_until_stored_at(&[(parent, name)]);
         let ino = guard.find(parent, name)?;
         if guard.state.nodes.file(ino)?.is_report {
-            // Whoever removes it has read it.
+            // Removing the report acknowledges it.
             guard.state.problems.clear();
         }
         if guard.is_backup_of_parked(ino) {
@@ -169,7 +169,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Notes that what a directory holds has changed.
+    /// Notes that the entries of a directory have changed.
     pub(super) fn entries_changed(&mut self, directory: Ino) {
         self.state.changes_count += 1;
         let now = self.now();
@@ -178,7 +178,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Takes a file out of the store and out of the tree.
+    /// Deletes the memory of a file, and detaches the file.
     pub(super) fn remove(&mut self, ino: Ino) -> Result<(), TreeError> {
         if let Some(id) = self.state.nodes.file(ino)?.memory {
             self.keep_readable(ino);
@@ -198,22 +198,23 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Takes a file that is no memory any more out of the tree.
+    /// Detaches a file that is no longer a memory.
     pub(super) fn orphan(&mut self, ino: Ino) {
-        // A directory is no memory in the first place.
+        // Fails for directories, which have no memory.
         self.state.nodes.set_memory(ino, None).unwrap_or_default();
         self.state.nodes.detach(ino);
     }
 
-    /// Makes sure that whoever has a file open can read on after it is removed.
+    /// Loads the text of a file that is open, so that it stays readable after its removal.
     pub(super) fn keep_readable(&mut self, ino: Ino) {
         if self.state.nodes.get(ino).is_ok_and(|node| node.handles > 0) {
-            // Another door may have removed the text already; then there is nothing to keep.
+            // Another door may have deleted it already; then there is nothing to keep.
             self.load_buffer(ino).unwrap_or_default();
         }
     }
 
-    /// Keeps a directory that this mount has emptied, as a file system does.
+    /// Keeps a directory that has become empty, as any file system does. The store has no empty
+    /// directories.
     pub(super) fn keep_if_empty(&mut self, directory: Ino) -> Result<(), TreeError> {
         self.entries_changed(directory);
         if let Ok(Some(path)) = self.state.nodes.path(directory)
@@ -224,7 +225,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Fails if a directory holds anything.
+    /// Fails unless a directory is empty.
     pub(super) fn require_empty(&mut self, ino: Ino) -> Result<(), TreeError> {
         let path = self.state.nodes.path(ino)?.ok_or(TreeError::NotPermitted)?;
         self.settle_below(&path)?;
@@ -243,7 +244,7 @@ impl TreeGuard<'_> {
         Ok(self.stored(path)?.is_some())
     }
 
-    /// Returns what a node is.
+    /// Returns the kind of a node.
     pub(super) fn kind(&self, ino: Ino) -> Result<Kind, TreeError> {
         Ok(match self.state.nodes.get(ino)?.kind {
             NodeKind::Directory(_) => Kind::Directory,

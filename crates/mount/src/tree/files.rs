@@ -13,20 +13,20 @@ pub(super) struct Handle {
     pub(super) ino: Ino,
     mode: OpenMode,
     pub(super) opener: ProcessId,
-    /// The stored text that a program which may write through this handle could have read last: what it
-    /// writes is a change of this one, whatever other doors have stored since. `None` for readers and
-    /// if there was no stored text.
+    /// The merge base: the newest stored text that a program which may write through this handle can
+    /// have read. Its writes are a change of this text, whatever other doors have stored since.
+    /// `None` for readers and if there was no stored text.
     pub(super) base: Option<Content>,
-    /// Whether the kernel was given a part of `base` that is not what is stored.
+    /// Whether the kernel has cached a part of `base` that differs from what is stored.
     pub(super) is_behind: bool,
 }
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Only for reading.
+    /// Read-only.
     Read,
-    /// For writing, perhaps for reading too.
+    /// For writing, possibly for reading too.
     Write(Writing),
 }
 
@@ -39,37 +39,37 @@ pub struct Writing {
     pub position: Position,
 }
 
-/// What opening a file does to its text.
+/// What opening does to the text of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Nothing.
     Kept,
-    /// It is emptied.
+    /// Truncates it.
     Emptied,
 }
 
 /// Where writes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// To the place that each write names.
+    /// To the offset of each write.
     Anywhere,
-    /// To the end, wherever that is by then.
+    /// To the current end (`O_APPEND`).
     AtEnd,
 }
 
 /// An opened file.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
-    /// What to name it by.
+    /// Its handle.
     pub handle: u64,
-    /// Whether the text is what the kernel may have kept of it.
+    /// Whether the kernel may keep its cached text.
     pub is_unchanged: bool,
-    /// Whether the kernel must not keep what is read through this handle, because the kernel's copy
-    /// belongs to a program that is about to write and has not seen the stored text.
+    /// Whether reads must bypass the kernel's cache, because its pages belong to a writer that has
+    /// not seen the stored text yet.
     pub is_apart: bool,
 }
 
-/// How much a scratch file may hold, and all of them together.
+/// Size limits of one scratch file and of all together.
 const SCRATCH_FILE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -107,7 +107,7 @@ impl Tree {
         }
         let buffer = guard.state.nodes.buffer_mut(open.ino)?;
         if let Err(error) = possible {
-            // A text without this part must not be stored as if it were whole.
+            // A text that lacks this part must not be stored as if it were complete.
             buffer.touched(now, writer);
             buffer.refused = Some(error);
             return Err(error);
@@ -122,14 +122,14 @@ impl Tree {
         if writing.position != Position::AtEnd {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {
-            // The kernel has put the bytes where it believed the end to be.
+            // The kernel has cached the bytes at the offset that it took for the end.
             guard.mark_outdated(open.ino);
         }
         Ok(())
     }
 
-    /// Makes a file so long, perhaps through an open handle. If nobody has it open for writing, this
-    /// is durable at once.
+    /// Sets the size of a file, possibly through an open handle. Without writers, this is durable when
+    /// it returns.
     pub fn truncate(
         &self,
         (ino, handle): (Ino, Option<u64>),
@@ -172,13 +172,12 @@ impl Tree {
         fit.and(stored)
     }
 
-    /// Returns whether calls that change a file have to wait until a write of it is durable.
+    /// Returns whether calls that change a file have to wait for a write in flight.
     pub fn is_busy(&self, ino: Ino) -> bool {
         self.lock_any().is_claimed(ino)
     }
 
-    /// Returns whether closing a descriptor of this handle has to store something, which takes its
-    /// time.
+    /// Returns whether closing a descriptor of this handle stores something, which blocks.
     pub fn has_to_store(&self, handle: u64) -> bool {
         let guard = self.lock_any();
         let state =
@@ -188,10 +187,10 @@ impl Tree {
         })
     }
 
-    /// Closes one descriptor of a handle: what was written is durable when this returns.
+    /// Closes one descriptor of a handle; what was written is durable when this returns.
     ///
-    /// The first close of a file that was only emptied stores nothing yet, because a shell empties
-    /// a file, closes a second descriptor and only then writes. The close of a process that only
+    /// The first close of a file that was only truncated stores nothing, because a shell truncates a
+    /// file, closes a duplicate descriptor and only then writes. The close of a process that only
     /// inherited the descriptor stores nothing either.
     pub fn flush(&self, handle: u64, closer: ProcessId) -> Result<(), TreeError> {
         let mut guard = self.lock()?;
@@ -222,7 +221,7 @@ impl Tree {
         guard.store_buffer_unlocked(open.ino, open.opener)
     }
 
-    /// Ends a handle.
+    /// Releases a handle after its last descriptor was closed.
     pub fn release(&self, handle: u64) {
         let mut guard = self.lock_any();
         let Some(open) = guard.state.handles.remove(&handle) else { return };
@@ -241,14 +240,14 @@ impl Tree {
         guard.release_node(open.ino);
     }
 
-    /// Stores what open files hold and ends what is parked, before the tree goes away.
+    /// Stores open files and settles parked memories before the tree goes away.
     pub fn close(&self) {
         let mut guard = self.lock_any();
         guard.wait_until_all_is_stored();
         guard.settle_all();
         for ino in guard.state.nodes.inos() {
             if guard.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
-                // Nobody has been told yet that this is stored, and nobody can be told now.
+                // Nobody has been promised that this is stored, and no error can be returned now.
                 guard.store_buffer(ino, ProcessId::UNKNOWN).unwrap_or_default();
             }
         }
@@ -279,13 +278,13 @@ impl TreeGuard<'_> {
         process: ProcessId,
     ) -> Result<Opened, TreeError> {
         match mode {
-            // It may be about to be removed or replaced, and whoever has it open reads on.
+            // It may be gone a moment later, and a file that is open stays readable.
             OpenMode::Read if self.is_claimed(ino) => self.load_text(ino)?,
             OpenMode::Read => {}
             OpenMode::Write(_) => self.wait_until_stored(ino),
         }
         self.state.nodes.file(ino)?;
-        // The kernel may not know yet that a file is gone; it asks again when it is told so.
+        // The kernel may not know yet that the file is gone; on ESTALE it looks the name up again.
         self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
         if mode != OpenMode::Read && self.state.nodes.file(ino)?.is_report {
             return Err(TreeError::NotPermitted);
@@ -300,7 +299,7 @@ impl TreeGuard<'_> {
             let now = self.now();
             let buffer = self.state.nodes.buffer_mut(ino)?;
             if writing.start == Start::Emptied {
-                // Whoever empties a file and writes it again has usually read it before.
+                // A program that truncates and rewrites a file has usually read it before.
                 if let (BufferState::Clean, Some(known)) = (buffer.state, known) {
                     buffer.base = Some(known);
                 }
@@ -316,7 +315,7 @@ impl TreeGuard<'_> {
         let file = self.state.nodes.file(ino)?;
         let is_unchanged = file.outdated.is_none();
         if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
-            // The kernel may have kept the text and never ask for it again.
+            // The kernel may have the text cached and never send a read.
             self.engine().note_reading(self.store(), memory);
             self.note_read_by(process, ino)?;
         }
@@ -327,7 +326,7 @@ impl TreeGuard<'_> {
         Ok(Opened { handle, is_unchanged, is_apart })
     }
 
-    /// Returns whether somebody who may write to a file has not seen the text that is stored.
+    /// Returns whether a writer of the file has not seen the text that is stored.
     fn is_somebody_behind(&mut self, ino: Ino) -> Result<bool, TreeError> {
         let file = self.state.nodes.file(ino)?;
         if file.writers == 0 || file.is_dirty() || file.memory.is_none() {
@@ -349,7 +348,7 @@ impl TreeGuard<'_> {
         if file.buffer.is_some() {
             return Ok(());
         }
-        // A text that was read before may be old by now, and would be written back.
+        // A text that was read earlier may be outdated, and would be written back.
         let id = file.memory.ok_or(TreeError::Stale)?;
         let memory = self.engine().memory(self.store(), id, View::Full).map_err(gone)?;
         let content = memory.content.ok_or(TreeError::Storage)?;
@@ -357,11 +356,12 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Makes sure that there is a buffer for what is written through a handle: of the text that its
-    /// program could have read, unless it can only add to the end.
+    /// Makes sure that there is a buffer for writes through a handle, filled with the text that its
+    /// program can have read, unless it can only append.
     ///
-    /// Taking what is stored by now is the tempting way, and it loses the changes of others: a program
-    /// that has read the old text writes all of it back, or writes to places that are elsewhere now.
+    /// Filling it with what is stored now is the tempting way, and it loses the changes of others: a
+    /// program that has read the old text writes all of it back, or writes to offsets that mean
+    /// something else now.
     fn load_buffer_of(&mut self, open: &Handle, position: Position) -> Result<(), TreeError> {
         let file = self.state.nodes.file(open.ino)?;
         let (Some(base), Position::Anywhere) = (&open.base, position) else {
@@ -379,7 +379,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Fails if a file may not be so long.
+    /// Fails if a file may not have this size.
     fn require_fit(&self, ino: Ino, size_bytes: usize) -> Result<(), TreeError> {
         let limit = self.engine().limits().content_size_bytes_max;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -398,19 +398,19 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Ends the writing of a file that nobody writes to any more.
+    /// Stores and drops the buffer of a file whose last writer is gone.
     fn end_writing(&mut self, ino: Ino, process: ProcessId) {
         let state = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
         if state == Ok(BufferState::Dirty)
             && let Err(error) = self.store_buffer_unlocked(ino, process)
         {
-            // A mapped file was changed after its last close, so nobody can be told.
-            tracing::error!(?error, "what was written after a file's last close is lost");
+            // A mapping was changed after the last close, so no call can return the error.
+            tracing::error!(?error, "a write through a mapping after the last close was lost");
         }
         self.finish_writing(ino);
     }
 
-    /// Gives up the buffer of a file that nobody writes to; what could not be stored goes with it.
+    /// Drops the buffer of a file without writers, and with it what could not be stored.
     fn finish_writing(&mut self, ino: Ino) {
         let is_backup = self.is_backup_of_parked(ino);
         let Ok(file) = self.state.nodes.file_mut(ino) else { return };

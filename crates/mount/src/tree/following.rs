@@ -1,4 +1,12 @@
-//! Changes by other doors, and what a kernel that caches must be told about them.
+//! Following the change feed: changes of other doors, and the invalidations that they need.
+//!
+//! A thread of the mount follows the feed continuously, but it may be a moment behind. So calls that
+//! a program can order after a change (lookups, opens, attributes) first catch up themselves, which
+//! is one comparison of sequence numbers while nobody writes. The thread alone would leave a window
+//! in which an open returns a text that was replaced before it.
+//!
+//! The tree's own versions are in the feed too. They are recognized by their ids and skipped:
+//! invalidating for them would make every write drop the cache that it has just filled.
 
 use quipu_core::Error;
 use quipu_core::backend::{Event, Sequence};
@@ -8,23 +16,24 @@ use super::{Invalidation, StoreStatus, Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{BufferState, Ino, ROOT};
 
-/// How many changes are read at a time.
+/// How many changes are read from the feed at a time.
 const CHANGES_MAX: usize = 1000;
 
 impl Tree {
-    /// Takes note of everything that other doors have changed so far, and returns up to where.
+    /// Applies all changes of other doors so far, and returns the position in the feed.
     pub fn follow(&self) -> Result<Sequence, Error> {
         let mut guard = self.lock_any();
         guard.catch_up()?;
         Ok(guard.state.seen)
     }
 
-    /// Returns which time it is that the kernel's copy of a file's text may be outdated.
+    /// Returns the number of the pending invalidation of a file's cached text, if there is one.
     pub fn outdated(&self, ino: Ino) -> Option<u64> {
         self.lock_any().state.nodes.file(ino).ok()?.outdated
     }
 
-    /// Takes note that the kernel has dropped its copy of a file's text, at that time.
+    /// Notes that the kernel has dropped its cached text for this invalidation. A newer one stays
+    /// pending.
     pub fn dropped(&self, ino: Ino, outdated: Option<u64>) {
         if let Ok(file) = self.lock_any().state.nodes.file_mut(ino)
             && file.outdated == outdated
@@ -35,16 +44,12 @@ impl Tree {
 }
 
 impl TreeGuard<'_> {
-    /// Takes note of what other doors have changed so far.
-    ///
-    /// The thread that follows the feed does this all the time, but it may be a moment behind, and
-    /// whoever opens a file must not read what was replaced before. So a call that a program can
-    /// order after a change looks for itself. As long as nobody writes, that is one number to compare.
+    /// Applies the changes of other doors that were acknowledged so far.
     pub(super) fn catch_up(&mut self) -> Result<(), Error> {
         while self.engine().newest_sequence()? > self.state.seen {
             let changes = self.engine().changes(self.state.seen, CHANGES_MAX)?;
             if changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1) {
-                // The feed does not reach back so far any more.
+                // The feed has been pruned beyond our position.
                 self.distrust_everything();
             }
             for change in &changes {
@@ -70,14 +75,14 @@ impl TreeGuard<'_> {
                         self.state.deferred.push(version);
                     }
                     Ok(version) => self.observe_version(&version),
-                    // It was given up already; a later change tells the rest.
+                    // The version was pruned already, so what it changed is unknown.
                     Err(TreeError::NotFound) => self.distrust_everything(),
                     Err(error) => return Err(error),
                 }
             }
             Event::StoreArchived => {
                 self.state.status = StoreStatus::Archived;
-                // Only modes look different now.
+                // Only the modes have changed.
                 for ino in self.state.nodes.inos() {
                     self.invalidate(Invalidation::Attributes(ino));
                 }
@@ -91,7 +96,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Distrusts everything that is known of the store.
+    /// Invalidates everything, when the changes are not known in detail.
     fn distrust_everything(&mut self) {
         self.state.changes_count += 1;
         for ino in self.state.nodes.inos() {
@@ -99,10 +104,11 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Notes that the kernel's copy of a file's text may not be what we hold, and has it dropped.
+    /// Marks the kernel's cached text of a file as outdated, and has it dropped.
     ///
-    /// Until that is done, no open may rely on the copy. One that is told so drops the copy itself,
-    /// but another one may be answered at the same time.
+    /// Until the kernel has confirmed that, every open must refuse to keep the cache. Clearing the mark
+    /// at the first such open is the tempting way, and it is wrong: another open may be answered
+    /// concurrently, before the pages are gone.
     pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
         let count = self.state.outdated_count;
@@ -112,9 +118,9 @@ impl TreeGuard<'_> {
         self.invalidate(Invalidation::Content(ino));
     }
 
-    /// Distrusts what is known of a node's text and place; its newest version may be known.
+    /// Invalidates the text and the name of a node; its newest version may be known.
     fn distrust(&mut self, ino: Ino, version: Option<VersionId>) {
-        // The place first: this waits for a lookup on its way, which may bring old attributes.
+        // The name first: the kernel orders this after lookups in flight, which may carry old attributes.
         self.invalidate_entry(ino);
         if let Ok(file) = self.state.nodes.file_mut(ino)
             && file.memory.is_some()
@@ -145,7 +151,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Follows a memory that is no longer where a node shows it.
+    /// Detaches a node whose memory was moved or deleted by another door.
     fn moved_away(&mut self, ino: Ino, version: &Version) {
         let is_deleted = version.operation == Operation::Deleted;
         let parents = self.parents(ino);
@@ -154,7 +160,7 @@ impl TreeGuard<'_> {
         let is_written = file.writers > 0;
         let memory = (!is_deleted).then_some(version.memory);
         if self.state.nodes.set_memory(ino, memory).is_err() || (is_deleted && is_written) {
-            // Whoever writes to it will make it again by closing it.
+            // Its writer will store it again on close.
             return;
         }
         self.state.nodes.detach(ino);
@@ -164,7 +170,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Returns the directories above a node, the nearest first, without the root.
+    /// Returns the ancestors of a node, the nearest first, without the root.
     fn parents(&self, ino: Ino) -> Vec<Ino> {
         let parent = |ino: Ino| self.state.nodes.get(ino).ok()?.place.as_ref().map(|place| place.0);
         std::iter::successors(parent(ino), |&above| parent(above))
@@ -188,7 +194,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Tells the kernel about the names that lead to a memory.
+    /// Invalidates the first unknown name on the path of a new memory.
     fn appeared(&mut self, path: &MemoryPath) {
         let mut parent = ROOT;
         let mut names = path.as_str().split('/').skip(1).peekable();
@@ -201,7 +207,7 @@ impl TreeGuard<'_> {
             }
             match child {
                 Some(child) if is_directory && !should_be_directory => {
-                    // A memory took the place of a directory that lived here only.
+                    // A memory took the place of a directory that existed in the mount only.
                     self.state.nodes.detach(child);
                     return;
                 }

@@ -1,13 +1,11 @@
-//! Who was shown which text of which memory.
+//! Which process has read which text of a memory: the merge base for saves without an open handle.
 //!
-//! Many programs read a file, close it, and later put a new text in its place: by emptying it and
-//! writing it again, or by renaming a new file over it. What they write is a change of the text that
-//! they have read. If another door has changed the memory since, both changes are merged, and for
-//! that the text in between must be known.
+//! Many programs read a file, close it, and later replace its text: they truncate and rewrite it, or
+//! rename a new file over it. What they write is a change of the text that they have read. If another
+//! door has changed the memory since, both changes are merged, and a three-way merge needs that text.
 //!
-//! If it is not clear which text a process knew, the older one is the safer guess: changes that both
-//! sides have are merged to one, while a base that is too new makes the changes of others look as if
-//! they had been taken back.
+//! In doubt, the older text is the safer base. Changes that both sides contain are merged into one,
+//! while a base that is too new makes the changes of others look as if they had been reverted.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,15 +18,15 @@ use crate::error::TreeError;
 use crate::nodes::{Ino, ProcessId};
 use crate::process::{are_one_process, are_relatives};
 
-/// How long it matters what a process was shown.
+/// How long a text that was read can be a merge base.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
-/// How much is remembered; the oldest is forgotten.
+/// Limits of what is remembered; the oldest entries are dropped.
 const ENTRIES_MAX: usize = 8192;
 const TEXTS_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// How many processes are compared with one that writes.
+/// How many entries are compared with a process that writes: each takes a read of `/proc`.
 const COMPARED_MAX: usize = 16;
 
-/// What was shown lately, the oldest first.
+/// Texts that were read recently, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct KnownTexts {
     entries: VecDeque<Entry>,
@@ -45,9 +43,9 @@ struct Entry {
 
 #[derive(Clone, Debug)]
 enum KnownText {
-    /// The history has it.
+    /// A version in the history.
     Version(VersionId),
-    /// What a process has written itself, which was merged with the changes of others.
+    /// What a process has written itself, before it was merged with the changes of others.
     Written(Content),
 }
 
@@ -70,7 +68,7 @@ impl KnownTexts {
         }
     }
 
-    /// Returns what a process, or else one that belongs to it, was last shown of a memory.
+    /// Returns the last text of a memory that a process, or else a related one, has read.
     fn to(&self, process: ProcessId, memory: MemoryId, now: Timestamp) -> Option<&KnownText> {
         let newest_first = self.entries.iter().rev();
         let of_memory =
@@ -86,7 +84,7 @@ impl KnownTexts {
 }
 
 impl TreeGuard<'_> {
-    /// Notes that a process is shown the stored text of a file.
+    /// Notes that a process has opened the stored text of a file.
     pub(super) fn note_read_by(&mut self, process: ProcessId, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         let Some(memory) = file.memory.filter(|_| file.buffer.is_none()) else { return Ok(()) };
@@ -99,7 +97,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Notes which text a process knows after it was stored.
+    /// Notes which text a process knows after it has stored one.
     pub(super) fn note_written_by(
         &mut self,
         process: ProcessId,
@@ -122,13 +120,13 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Returns the text of a file that a process was last shown, unless it is the stored one.
+    /// Returns the last text of a file that a process has read, unless it is the newest.
     pub(super) fn base_known_to(&self, process: ProcessId, ino: Ino) -> Option<Content> {
         let file = self.state.nodes.file(ino).ok()?;
         self.base_known_of(process, file.memory?, file.version)
     }
 
-    /// Returns the text of a memory that a process was last shown, unless it is that version.
+    /// Returns the last text of a memory that a process has read, unless it is version `newest`.
     pub(super) fn base_known_of(
         &self,
         process: ProcessId,
@@ -138,7 +136,7 @@ impl TreeGuard<'_> {
         match self.state.known_texts.to(process, memory, self.now())? {
             KnownText::Written(content) => Some(content.clone()),
             KnownText::Version(version) if Some(*version) == newest => None,
-            // It may have been redacted or given up; then nothing can be merged.
+            // It may have been redacted or pruned; then nothing can be merged.
             KnownText::Version(version) => {
                 self.engine().version(self.store(), *version, View::Full).ok()?.content
             }

@@ -1,4 +1,4 @@
-//! Finding things: lookups and attributes.
+//! Lookups and attributes.
 
 use std::ffi::OsStr;
 
@@ -8,24 +8,24 @@ use super::{StoreStatus, Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::{DirectoryNode, FileNode, Ino, NodeKind, ROOT};
 
-/// What a file or directory looks like from outside.
+/// The attributes of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its number.
+    /// Its inode number.
     pub ino: Ino,
-    /// What it is.
+    /// Whether it is a file or a directory.
     pub kind: Kind,
-    /// How long the text is.
+    /// The size of its text.
     pub size_bytes: u64,
     /// When it last changed.
     pub changed_at: Timestamp,
-    /// What may be done with it.
+    /// Whether it can be written.
     pub access: Access,
-    /// Whether it is gone, and only those who have it open still see it.
+    /// Whether it was removed and is only visible through open handles.
     pub is_removed: bool,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -34,21 +34,21 @@ pub enum Kind {
     Directory,
 }
 
-/// How full the store is.
+/// How full the store is, for `statfs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// How many bytes fit.
+    /// Its capacity in bytes.
     pub size_bytes_max: u64,
-    /// How many more bytes fit.
+    /// Free bytes.
     pub size_bytes_free: u64,
-    /// How many memories fit.
+    /// Its capacity in memories.
     pub memories_max: u64,
-    /// How many more memories fit.
+    /// Free memories.
     pub memories_free: u64,
 }
 
 impl Tree {
-    /// Finds a name in a directory, for the kernel, which must forget it one day.
+    /// Looks up a name in a directory and takes a reference, which [`Tree::forget`] returns.
     pub fn lookup(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
         let mut guard = self.lock_fresh()?;
         let ino = guard.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
@@ -57,14 +57,14 @@ impl Tree {
         Ok(attributes)
     }
 
-    /// Notes that the kernel was told about a node in a listing.
+    /// Takes a reference for a node that the kernel got with a listing.
     pub fn count_lookup(&self, ino: Ino) {
         if let Ok(node) = self.lock_any().state.nodes.get_mut(ino) {
             node.lookups += 1;
         }
     }
 
-    /// Notes that the kernel forgot about so many lookups of a node.
+    /// Returns `lookups` references of a node.
     pub fn forget(&self, ino: Ino, lookups: u64) {
         let mut guard = self.lock_any();
         if let Ok(node) = guard.state.nodes.get_mut(ino) {
@@ -73,7 +73,7 @@ impl Tree {
         guard.state.nodes.drop_unused(ino);
     }
 
-    /// Returns what a node looks like.
+    /// Returns the attributes of a node.
     pub fn attributes(&self, ino: Ino) -> Result<Attributes, TreeError> {
         self.lock_fresh()?.attributes(ino)
     }
@@ -109,14 +109,14 @@ impl TreeGuard<'_> {
         self.state.nodes.drop_unused(ino);
     }
 
-    /// Returns the node at a name, made if it is a memory or directory that nobody asked for yet.
+    /// Returns the node at a name, created if the kernel has not looked it up before.
     pub(super) fn find(&mut self, parent: Ino, name: &str) -> Result<Ino, TreeError> {
         self.state.nodes.directory(parent)?;
         let known = self.state.nodes.child(parent, name);
         if let Some(ino) = known.filter(|&ino| self.lives_in_mount_only(ino)) {
             return Ok(ino);
         }
-        // Nothing is at a path that breaks a rule.
+        // No memory has an invalid path.
         let missing = |error: TreeError| error.instead_of(TreeError::Invalid, TreeError::NotFound);
         let path = self.state.nodes.child_path(parent, name).map_err(missing)?;
         let found = if self.is_parked(&path) { None } else { self.stored(&path)? };
@@ -125,7 +125,7 @@ impl TreeGuard<'_> {
             Some(Listing::Directory(_)) => self.directory_node(parent, name),
             None => match known {
                 Some(ino) if self.state.nodes.directory(ino).is_ok_and(|node| node.kept) => Ok(ino),
-                // Whoever removes or moves it takes it out of the tree.
+                // The call in flight that removes or moves it detaches it.
                 Some(ino) if self.is_claimed(ino) => Err(TreeError::NotFound),
                 Some(ino) => {
                     self.state.nodes.detach(ino);
@@ -140,7 +140,7 @@ impl TreeGuard<'_> {
         self.state.nodes.file(ino).is_ok_and(|file| file.memory.is_none())
     }
 
-    /// Returns what the store has at a path.
+    /// Returns the memory or directory at a path of the store.
     pub(super) fn stored(&self, path: &MemoryPath) -> Result<Option<Listing>, TreeError> {
         self.engine().entry(self.store(), path).map_err(gone)
     }

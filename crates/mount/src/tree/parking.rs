@@ -1,9 +1,14 @@
-//! Memories that were moved to a backup name moments ago.
+//! Parked memories: those that have just been moved to a backup name.
 //!
-//! Some editors move the old file away before they write the new one. A memory that is moved to a
-//! backup name is therefore *parked* for a moment: the mount shows the move, the store still has the
-//! memory in its place, and the next file at that place continues it. If none comes, or if somebody
-//! syncs the directory, the move is stored as it was meant.
+//! Some editors move the old file away before they write the new one. Storing that move at once
+//! would leave the history at the backup and start the new file as an unrelated memory. So a memory
+//! that is moved to a backup or scratch name is *parked* for a moment: the mount shows the move, the
+//! store still has the memory at its old path, and the next file there continues it. If none comes,
+//! or the directory is synced, the move is *settled*: stored as a rename, or as a deletion for a
+//! scratch name.
+//!
+//! While a memory is parked, mount and store disagree on purpose, in two names at once. Every call
+//! that touches either name has to settle, resume or respect the parking first, under the lock.
 
 use std::time::Duration;
 
@@ -17,11 +22,11 @@ use crate::error::TreeError;
 use crate::names::Making;
 use crate::nodes::{BufferState, Extent, Ino, ProcessId, ROOT};
 
-/// A memory that was moved to a backup name moments ago.
+/// A memory that has just been moved to a backup name.
 #[derive(Debug)]
 pub(super) struct Parked {
     memory: MemoryId,
-    /// Where the store has it.
+    /// Its path in the store.
     path: MemoryPath,
     /// The file that shows its text.
     backup: Ino,
@@ -34,7 +39,7 @@ impl Parked {
     }
 }
 
-/// How long a memory stays parked; editors take some milliseconds.
+/// How long a memory stays parked; editors need a few milliseconds.
 pub(crate) const PARKED_FOR: Duration = Duration::from_secs(2);
 
 impl Tree {
@@ -57,7 +62,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Ends what was parked long enough ago, and returns when to come back, if ever.
+    /// Settles what has been parked long enough, and returns when the next deadline is, if any.
     pub fn settle_due(&self) -> Option<Duration> {
         let mut guard = self.lock_any();
         let now = guard.now();
@@ -84,7 +89,7 @@ impl TreeGuard<'_> {
         self.state.parked.iter().find(|parked| parked.path == *path).map(|parked| parked.memory)
     }
 
-    /// Lets a file show the text of a memory, which may come back in a moment.
+    /// Parks a memory; the file keeps its text as the backup.
     pub(super) fn park(
         &mut self,
         ino: Ino,
@@ -104,7 +109,8 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Ends the parking of a path whose memory goes on with a new text; the backup stays behind.
+    /// Ends the parking at a path whose memory continues with a new text; the backup becomes a file of
+    /// its own.
     pub(super) fn unpark(&mut self, path: &MemoryPath) {
         let Some(index) = self.state.parked.iter().position(|parked| parked.path == *path) else {
             return;
@@ -113,7 +119,7 @@ impl TreeGuard<'_> {
         if self.state.nodes.file(parked.backup).is_ok_and(|file| !file.is_scratch)
             && let Err(error) = self.store_as_new(parked.backup)
         {
-            tracing::warn!(?error, "a backup could not be stored");
+            tracing::warn!(?error, "a backup file could not be stored");
         }
     }
 
@@ -126,7 +132,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Moves a parked file back to where it came from, and tells whether it was that.
+    /// Resumes a parked file that is moved back to its old path. Returns whether that was the case.
     pub(super) fn returns_to_its_place(
         &mut self,
         ino: Ino,
@@ -144,7 +150,7 @@ impl TreeGuard<'_> {
         Ok(true)
     }
 
-    /// Makes a parked file the memory that it was.
+    /// Assigns the memory to its file again.
     fn resume(&mut self, ino: Ino, memory: MemoryId) -> Result<(), TreeError> {
         self.state.nodes.set_memory(ino, Some(memory))?;
         let file = self.state.nodes.file_mut(ino)?;
@@ -162,7 +168,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Stores what was written to a file while it was parked and nobody writes to any more.
+    /// Stores what was written to a file while it was parked, unless it still has writers.
     pub(super) fn store_rest(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         if file.memory.is_some() && file.writers == 0 && file.is_dirty() {
@@ -171,7 +177,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Ends the parking of a file that somebody is about to write to.
+    /// Settles the parking of a file that is about to be written.
     pub(super) fn settle_backup(&mut self, ino: Ino) -> Result<(), TreeError> {
         let is_it = |parked: &Parked| parked.backup == ino;
         match self.state.parked.iter().position(is_it) {
@@ -183,7 +189,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Makes a parked file the memory that it was, before something else happens to it.
+    /// Resumes a parked file before it is removed or moved on.
     pub(super) fn take_over_parked(&mut self, ino: Ino) -> Result<(), TreeError> {
         let is_it = |parked: &Parked| parked.backup == ino;
         if let Some(index) = self.state.parked.iter().position(is_it) {
@@ -193,7 +199,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Ends all parking in a directory, or where one is about to be.
+    /// Settles everything that is parked at or below a path.
     pub(super) fn settle_below(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
         let directory = path.as_directory();
         let concerns = |guard: &Self, parked: &Parked| {
@@ -209,18 +215,18 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Ends all parking.
+    /// Settles everything that is parked.
     pub(super) fn settle_all(&mut self) {
         while let Some(parked) = self.state.parked.pop() {
             self.settle_or_show(parked);
         }
     }
 
-    /// Ends the parking; if that fails, the memory is shown again where it is.
-    #[expect(clippy::needless_pass_by_value, reason = "what was parked is not parked any more")]
+    /// Settles a parking; if that fails, the memory is shown at its old path again.
+    #[expect(clippy::needless_pass_by_value, reason = "the parking ends here")]
     fn settle_or_show(&mut self, parked: Parked) {
         if let Err(error) = self.settle(&parked) {
-            tracing::warn!(?error, "a memory that was moved to a backup name stays where it was");
+            tracing::warn!(?error, "a move to a backup name could not be stored");
         }
         let mut parent = ROOT;
         for name in parked.path.as_str().split('/').skip(1) {
@@ -230,11 +236,11 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Does to a parked memory what its move meant: no new file took its place.
+    /// Stores the move of a parked memory that no new file has continued.
     fn settle(&mut self, parked: &Parked) -> Result<(), TreeError> {
         let file = self.state.nodes.file(parked.backup)?;
         if file.is_scratch {
-            // If it is moved back one day, it is this memory again.
+            // If the file is moved back later, the memory is restored from this version.
             let newest = self.engine().memory(self.store(), parked.memory, View::Basic);
             let former = newest.ok().map(|memory| memory.version);
             self.state.nodes.file_mut(parked.backup)?.former = former;
@@ -255,7 +261,7 @@ impl TreeGuard<'_> {
         self.keep_emptied(&parked.path)
     }
 
-    /// Keeps the directory that a memory has left if it was the last one.
+    /// Keeps the directory that a memory has left, if it is empty now.
     fn keep_emptied(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
         let mut directory = ROOT;
         for name in path.ancestors().filter_map(|above| above.rsplit('/').next()) {

@@ -7,7 +7,7 @@ use crate::error::TreeError;
 use crate::nodes::Ino;
 
 impl Tree {
-    /// Returns a part of a file's text, as whoever writes it left it.
+    /// Returns a part of a file's text, including writes that are not stored yet.
     pub fn read(&self, ino: Ino, offset: u64, size_bytes: usize) -> Result<Vec<u8>, TreeError> {
         let mut guard = self.lock()?;
         guard.load_text(ino)?;
@@ -19,7 +19,7 @@ impl Tree {
         }
     }
 
-    /// Returns a part of the text of a file that the kernel has opened by itself.
+    /// Returns a part of the text of a file that the kernel has opened without a message.
     pub fn read_unopened(
         &self,
         ino: Ino,
@@ -27,7 +27,7 @@ impl Tree {
         size_bytes: usize,
     ) -> Result<Vec<u8>, TreeError> {
         let read = self.read(ino, offset, size_bytes);
-        // No release will come to drop the text.
+        // No release follows that would drop the text.
         if let Ok(file) = self.lock_any().state.nodes.file_mut(ino) {
             file.text = None;
         }
@@ -36,8 +36,9 @@ impl Tree {
 
     /// Returns a part of an open file's text.
     ///
-    /// A program that may write and reads from the beginning gets what is stored, and what it writes
-    /// then is a change of that. One that goes on in the middle gets the rest of what it has begun.
+    /// A program that may write and reads from the beginning gets what is stored, which becomes the
+    /// base of its writes. One that continues in the middle gets the rest of the text that it has
+    /// begun: a mixture of two versions would be written back as one.
     pub fn read_open(
         &self,
         handle: u64,
@@ -68,7 +69,7 @@ impl Tree {
 }
 
 impl TreeGuard<'_> {
-    /// Makes sure that the stored text is at hand, unless there is a buffer.
+    /// Loads the stored text, unless there is a buffer.
     pub(super) fn load_text(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         if file.buffer.is_some() || file.text.is_some() {

@@ -1,7 +1,8 @@
-//! Renames, and what editors do with them.
+//! Renames, and saving by rename.
 //!
 //! Editors save by writing a new file and renaming it over the old one, or by moving the old one
-//! away first. In both cases the memory goes on: the new text is its next version.
+//! away first. In both cases the memory continues: the new text is its next version. Treating
+//! such a rename as a deletion and a creation would cut the history of the memory at every save.
 
 use std::ffi::OsStr;
 
@@ -17,28 +18,28 @@ use crate::names::Making;
 use crate::nodes::{BufferState, Extent, Ino, ProcessId};
 use crate::process::are_relatives;
 
-/// What a rename does with what is at its target.
+/// What a rename does to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
-    /// It takes its place.
+    /// Replaces it.
     Yes,
-    /// It fails.
+    /// Fails if it exists (`RENAME_NOREPLACE`).
     No,
 }
 
-/// Where a rename goes.
+/// The target of a rename.
 pub(super) struct Destination<'n> {
     pub(super) parent: Ino,
     pub(super) name: &'n str,
     pub(super) path: MemoryPath,
-    /// What is there now.
+    /// The node that is there now.
     pub(super) node: Option<Ino>,
-    /// The memory that is there, or was until moments ago.
+    /// The memory that is there, or is parked from there.
     memory: Option<MemoryId>,
 }
 
 impl Tree {
-    /// Moves a file or directory, on behalf of a process.
+    /// Renames a file or directory on behalf of a process.
     pub fn rename(
         &self,
         from: (Ino, &OsStr),
@@ -89,7 +90,8 @@ impl TreeGuard<'_> {
 
     /// Moves a file with the lock released over its durable writes.
     ///
-    /// What is parked changes several files at once, so only the lock keeps it together.
+    /// Parking involves two files and a timer that may settle it at any moment. Claims do not cover
+    /// that, so such renames keep the lock.
     fn move_file_unlocked(
         &mut self,
         ino: Ino,
@@ -131,10 +133,10 @@ impl TreeGuard<'_> {
         self.store_rest(ino)
     }
 
-    /// Takes away what was at the target of a rename; its memory, if it had one, goes on.
+    /// Detaches the file that was at the target of a rename; its memory, if it had one, continues.
     fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
-            // Nothing else is left of the memory that this file was.
+            // This backup is all that is left of its memory.
             self.take_over_parked(node)?;
             return self.remove(node);
         }
@@ -142,7 +144,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Moves a file that lives in the mount only.
+    /// Moves a file that exists in the mount only.
     fn move_new_file(
         &mut self,
         ino: Ino,
@@ -158,7 +160,7 @@ impl TreeGuard<'_> {
         let is_being_written = file.writers > 0;
         let buffer = file.buffer.as_ref().ok_or(TreeError::Stale)?;
         if is_being_written && buffer.state == BufferState::Dirty && to.memory.is_none() {
-            // It becomes a memory when it is closed, as any new file.
+            // It becomes a memory when it is closed, like any new file.
             file.is_scratch = false;
             return Ok(());
         }
@@ -178,8 +180,7 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Makes a file the memory again that it was before it was moved to a scratch name, if that can
-    /// be done.
+    /// Restores the memory that a file was before it moved to a scratch name, if possible.
     fn bring_back(
         &mut self,
         former: VersionId,
@@ -211,7 +212,7 @@ impl TreeGuard<'_> {
         if let Some(memory) = to.memory {
             let base = self.base_at(to, memory, process);
             match self.durably(|tree| tree.replace_text(memory, base.as_ref(), content)) {
-                // Another door deleted it just now.
+                // Another door has just deleted it.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 result => {
                     let (written, overridden) = result?;
@@ -235,8 +236,8 @@ impl TreeGuard<'_> {
         })
     }
 
-    /// Returns the text that a process knew of the memory that it replaces, if it is another one by
-    /// now.
+    /// Returns the text that a process has read of the memory that it replaces, unless that is still the
+    /// newest.
     fn base_at(
         &self,
         to: &Destination<'_>,
@@ -256,7 +257,7 @@ impl TreeGuard<'_> {
         process: ProcessId,
     ) -> Result<(), TreeError> {
         if to.memory == Some(memory) {
-            // It was parked, and its place is still its own.
+            // It was parked, and the store still has it at this path.
             return Ok(());
         }
         if let Some(target) = to.memory {
@@ -294,14 +295,15 @@ impl TreeGuard<'_> {
         let update = MemoryUpdate { path: Some(to.path.clone()), ..MemoryUpdate::default() };
         let written = self.update(memory, &update)?;
         self.note_own(&written);
-        // A lookup may have given the file to whatever another door has put in its old place.
+        // While the lock was released, a lookup may have assigned the file to a memory that another
+        // door has just created at the old path.
         self.state.nodes.set_memory(ino, Some(memory))?;
         self.state.nodes.file_mut(ino)?.version = Some(written.memory.version);
         Ok(())
     }
 
-    /// Merges what others have changed in a memory into the new one that is about to replace it, and
-    /// returns the text that was merged with theirs, if any was.
+    /// Merges the changes of others to a memory into the one that is about to replace it. Returns our
+    /// text before the merge, if there was one.
     fn merge_into(
         &mut self,
         new: MemoryId,

@@ -1,10 +1,18 @@
-//! Storing what was written: by which call, as a change of which text, and outside of the tree's lock.
+//! Durable writes: what to store, as a change of which text, and outside of the tree's lock.
 //!
-//! A durable write takes milliseconds, and most of them are spent waiting for the disk. Closes and
-//! syncs therefore let go of the lock meanwhile, so that others can read, and so that several writes
-//! share one commit. The file is *being stored* until the lock is held again: calls that would change
-//! it wait for that, and what the feed says about it is put off, because its own version may be in
-//! the feed before the tree knows that it is its own.
+//! A durable write takes milliseconds, nearly all of them waiting for the disk. With the lock held,
+//! every open would wait for somebody else's fsync, and no two writes could join one group commit. So
+//! closes, syncs, removals and renames release the lock over the write, in three steps:
+//!
+//! 1. with the lock: decide what to write, and *claim* the nodes, memories and paths concerned;
+//! 2. without it: write;
+//! 3. with the lock again: apply the result to the nodes, note the own versions, end the claims.
+//!
+//! The claims are what makes step 2 safe. Calls that would change a claimed node wait. A claimed node
+//! stays in the table even if a lookup finds in the store that it is gone already. And a version in
+//! the change feed that may be our own is deferred until step 3: the feed can deliver it before
+//! this call has returned from the engine, and taking it for a foreign one would invalidate the
+//! kernel's cache and drop the buffer of an open file.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -18,38 +26,35 @@ use super::{Claims, Invalidation, Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{Blank, BufferState, Extent, Ino, ProcessId};
 
-/// A text that is to be stored.
+/// A text to be stored.
 struct Job {
     content: Content,
     target: Target,
-    /// Where it goes if there is no memory yet, or no longer.
+    /// Its path, for a new memory or one that was deleted meanwhile.
     path: Option<MemoryPath>,
 }
 
 enum Target {
-    /// A memory, and what was changed: the text that the writer knew, and how.
+    /// A memory, the merge base, and how the text differs from it.
     Change(MemoryId, Content, Extent),
-    /// A memory that was moved away moments ago, whose next text this is.
+    /// A parked memory that this text continues, and the merge base if it is known.
     Parked(MemoryId, Option<Content>),
     /// A new memory.
     New,
 }
 
-/// What storing a text left behind.
+/// The result of storing a text.
 struct Stored {
     written: Written,
     is_new: bool,
-    /// The version of another door whose text could not be merged and was replaced.
+    /// A version of another door that could not be merged and was replaced.
     overridden: Option<VersionId>,
 }
 
-/// What a durable write is about while it runs without the lock.
-///
-/// A claimed node stays in the table, calls that would change it wait, and versions of the claimed
-/// memory or path that come out of the feed are deferred.
+/// What a durable write in flight is about.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Which call it belongs to.
+    /// The call that it belongs to.
     owner: u64,
     ino: Option<Ino>,
     memory: Option<MemoryId>,
@@ -70,16 +75,16 @@ impl TreeGuard<'_> {
         self.note_stored(ino, stored)
     }
 
-    /// Stores what a file's buffer holds while others may use the tree.
+    /// Stores what a file's buffer holds, with the lock released over the write.
     ///
-    /// Only for calls that do nothing else: everything that was known before may be different after.
+    /// Only for calls that do nothing else: anything read from the state before may be outdated.
     pub(super) fn store_buffer_unlocked(
         &mut self,
         ino: Ino,
         process: ProcessId,
     ) -> Result<(), TreeError> {
         let job = match self.job(ino, process) {
-            // Settling what is parked there changes several files, which only the lock keeps together.
+            // Continuing a parked memory changes two files, which only the lock keeps consistent.
             Ok(Some(job)) if !matches!(job.target, Target::Parked(..)) => job,
             Ok(_) | Err(_) => return self.store_buffer(ino, process),
         };
@@ -94,10 +99,10 @@ impl TreeGuard<'_> {
         })
     }
 
-    /// Makes a call whose durable writes run without the lock, after claiming what they are about.
+    /// Runs a call whose durable writes release the lock, after claiming what they are about.
     ///
-    /// The claims end when the call returns. By then it has to have noted its own versions: those
-    /// that the feed showed meanwhile are looked at again.
+    /// The claims end when the call returns. By then it has to have noted its own versions, because
+    /// deferred versions are examined again.
     pub(super) fn claiming<T>(
         &mut self,
         claims: &[(Option<Ino>, Option<MemoryId>, Option<MemoryPath>)],
@@ -125,7 +130,7 @@ impl TreeGuard<'_> {
         done
     }
 
-    /// Runs a durable write, without the lock if everything that it is about is claimed.
+    /// Runs a durable write, with the lock released if its subjects are claimed.
     pub(super) fn durably<T>(
         &mut self,
         write: impl FnOnce(&Tree) -> Result<T, Error>,
@@ -133,14 +138,14 @@ impl TreeGuard<'_> {
         if self.claims == Claims::None {
             return write(self.tree);
         }
-        // Whoever waits for the claims must not wait forever, whatever happens.
+        // A panic must end the claims as well, or others would wait for them forever.
         let write = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| write(tree)));
         self.without_lock(write).unwrap_or_else(|_panic| {
             Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
         })
     }
 
-    /// Waits while a file is claimed by a write that runs without the lock.
+    /// Waits while a file is claimed.
     pub(super) fn wait_until_stored(&mut self, ino: Ino) {
         while self.is_claimed(ino) {
             self.wait_for_storing();
@@ -172,12 +177,12 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Returns whether a node is claimed by a write that runs without the lock.
+    /// Returns whether a node is claimed by a write in flight.
     pub(super) fn is_claimed(&self, ino: Ino) -> bool {
         self.state.claims.iter().any(|claim| claim.ino == Some(ino))
     }
 
-    /// Returns whether a version may have been made by a write that runs without the lock.
+    /// Returns whether a version may have been made by a write in flight.
     pub(super) fn may_be_own(&self, version: &Version) -> bool {
         self.state.claims.iter().any(|claim| {
             claim.memory == Some(version.memory)
@@ -196,7 +201,7 @@ impl TreeGuard<'_> {
         }
     }
 
-    /// Returns what to store for a file; `None` if nobody wants it stored.
+    /// Returns what to store for a file; `None` if it is not to be stored.
     fn job(&mut self, ino: Ino, process: ProcessId) -> Result<Option<Job>, TreeError> {
         let is_placed = self.state.nodes.get(ino)?.place.is_some();
         let file = self.state.nodes.file(ino)?;
@@ -223,7 +228,7 @@ impl TreeGuard<'_> {
         Ok(Some(Job { content, target, path }))
     }
 
-    /// Makes a file what was stored for it.
+    /// Applies a finished write to its file.
     fn take_over(
         &mut self,
         ino: Ino,
@@ -268,7 +273,7 @@ impl TreeGuard<'_> {
         stored
     }
 
-    /// Makes a file what was stored for it.
+    /// Makes a file show what was stored for it.
     pub(super) fn adopt(
         &mut self,
         ino: Ino,
@@ -281,7 +286,8 @@ impl TreeGuard<'_> {
         let stored = written.memory.content.clone().ok_or(TreeError::Storage)?;
         let is_other = stored != *ours;
         for open in self.state.handles.values_mut().filter(|open| open.ino == ino) {
-            // A writer knows what it has written, not what that was merged with.
+            // A writer knows what it has written, not what that was merged with. With the merged text
+            // as its base, its next write would look like a removal of the changes of others.
             open.base = open.base.is_some().then(|| ours.clone());
         }
         let file = self.state.nodes.file_mut(ino)?;
@@ -304,7 +310,7 @@ impl TreeGuard<'_> {
 }
 
 impl Tree {
-    /// Stores a text. This needs no lock.
+    /// Stores a text. Needs no lock.
     fn perform(&self, job: &Job) -> Result<Stored, Error> {
         let saved = match &job.target {
             Target::Change(memory, base, extent) => {
@@ -317,7 +323,7 @@ impl Tree {
             Target::New => None,
         };
         let path = match (saved, &job.path) {
-            // Another door has deleted it; what was written is not lost with it.
+            // Another door has deleted the memory; what was written is stored as a new one.
             (Some(Err(error)), Some(path)) if *error.kind() == ErrorKind::NotFound => path,
             (None, Some(path)) => path,
             (Some(saved), _) => return saved,
@@ -329,7 +335,7 @@ impl Tree {
         Ok(Stored { written, is_new: true, overridden: None })
     }
 
-    /// Replaces the text of a memory, whatever it is.
+    /// Replaces the text of a memory unconditionally.
     fn overwrite(&self, memory: MemoryId, content: &Content) -> Result<Stored, Error> {
         let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
         let (actor, store) = (&self.settings.actor, self.settings.store);
@@ -337,8 +343,8 @@ impl Tree {
         Ok(Stored { written, is_new: false, overridden: None })
     }
 
-    /// Writes a text to a memory. What others wrote since `base` is merged with it if that is
-    /// possible; otherwise the text wins, and theirs stays in the history.
+    /// Writes a text to a memory by compare-and-swap. If others have changed it since `base`, both
+    /// changes are merged; if they conflict, this text wins, and theirs stays in the history.
     fn save(
         &self,
         memory: MemoryId,
@@ -368,7 +374,7 @@ impl Tree {
         }
     }
 
-    /// Returns both changes of a text in one, if that is possible.
+    /// Merges two changes of a text; `None` if they conflict or the result is too large.
     pub(super) fn merged(
         &self,
         (base, ours, theirs): (&Content, &Content, &Content),
@@ -387,9 +393,9 @@ impl Tree {
         merged.filter(|text| text.size_bytes() <= limit)
     }
 
-    /// Gives a memory the text of a new file that takes its place, as a change of the text that the
-    /// process knew, if that is known. Returns the version of another door that was replaced because
-    /// it could not be merged, too.
+    /// Gives a memory the text of a file that was renamed over it, merged from the text that the process
+    /// had read, if that is known. Also returns a version of another door that could not be merged
+    /// and was replaced.
     pub(super) fn replace_text(
         &self,
         memory: MemoryId,

@@ -32,14 +32,14 @@ fn assert_kept(fixture: &Fixture) {
 }
 
 #[test]
-fn a_file_that_is_read_does_not_expire() {
+fn reading_a_file_keeps_it_from_expiring() {
     let fixture = expiring();
     assert_eq!(fixture.text("/read.md").as_deref(), Some("green"));
     assert_kept(&fixture);
 }
 
 #[test]
-fn a_file_that_the_kernel_has_kept_does_not_expire_when_it_is_opened() {
+fn opening_a_cached_file_keeps_it_from_expiring() {
     let fixture = expiring();
     let found = fixture.lookup("/read.md").unwrap();
     let opened = fixture.tree.open(found.ino, READ, ME).unwrap();

@@ -1,4 +1,4 @@
-//! A storage that fails at every step in guard.
+//! Storage that fails at each step of a call in turn.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What other doors do, and what the kernel is invalidated.
+//! Changes of other doors, and the invalidations for the kernel.
 
 use quipu_mount::{Invalidation, ROOT, TreeError};
 
@@ -8,7 +8,7 @@ fn entry(parent: u64, name: &str) -> Invalidation {
     Invalidation::Entry { parent, name: name.to_owned() }
 }
 
-/// Follows, and returns what was invalidated.
+/// Follows the feed, and returns the invalidations.
 fn invalidations(fixture: &Fixture) -> Vec<Invalidation> {
     fixture.invalidations();
     fixture.follow();
@@ -16,7 +16,7 @@ fn invalidations(fixture: &Fixture) -> Vec<Invalidation> {
 }
 
 #[test]
-fn own_changes_need_no_telling() {
+fn own_changes_invalidate_nothing() {
     let fixture = fixture();
     fixture.write("/a", b"1").unwrap();
     fixture.make_directory("/d").unwrap();
@@ -27,7 +27,7 @@ fn own_changes_need_no_telling() {
 }
 
 #[test]
-fn a_new_memory_is_told_by_the_first_name_that_is_not_known() {
+fn a_new_memory_invalidates_the_first_unknown_name() {
     let fixture = fixture();
     fixture.put("/a", "1");
     assert_eq!(invalidations(&fixture), [entry(ROOT, "a")]);
@@ -39,7 +39,7 @@ fn a_new_memory_is_told_by_the_first_name_that_is_not_known() {
 }
 
 #[test]
-fn a_changed_text_is_told_and_read_anew() {
+fn a_changed_text_is_invalidated_and_read_again() {
     let fixture = fixture();
     fixture.put("/a", "1");
     fixture.follow();
@@ -54,7 +54,7 @@ fn a_changed_text_is_told_and_read_anew() {
 }
 
 #[test]
-fn what_went_away_is_told_with_the_directories_that_went_with_it() {
+fn a_deletion_invalidates_the_directories_that_vanish_with_it() {
     let fixture = fixture();
     fixture.put("/d/e/a", "1");
     fixture.follow();
@@ -69,7 +69,7 @@ fn what_went_away_is_told_with_the_directories_that_went_with_it() {
 }
 
 #[test]
-fn a_moved_memory_is_told_at_both_places() {
+fn a_moved_memory_is_invalidated_at_both_paths() {
     let fixture = fixture();
     fixture.put("/a", "1");
     fixture.follow();
@@ -101,7 +101,7 @@ fn both_changes_of_an_open_file_are_kept() {
 }
 
 #[test]
-fn of_contradicting_changes_the_last_close_wins() {
+fn the_last_close_wins_a_conflict() {
     let fixture = fixture();
     fixture.write("/a", b"one\n").unwrap();
     let handle = fixture.open("/a", EMPTY).unwrap();
@@ -161,7 +161,7 @@ fn whoever_reads_again_from_the_beginning_changes_the_new_text() {
 }
 
 #[test]
-fn others_read_what_is_stored_while_a_writer_knows_an_old_text() {
+fn readers_get_the_stored_text_while_a_writer_has_an_old_base() {
     let fixture = fixture();
     fixture.put("/a", "one");
     let writer = fixture.open("/a", WRITE).unwrap();
@@ -221,7 +221,7 @@ fn replacing_a_file_that_was_read_is_a_change_of_what_was_read() {
 }
 
 #[test]
-fn what_was_shown_long_ago_does_not_matter() {
+fn a_text_that_was_read_long_ago_is_no_base() {
     let fixture = fixture();
     fixture.put("/a", &lines("1", "5"));
     assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
@@ -290,7 +290,7 @@ fn a_moved_file_that_is_written_is_stored_where_it_is() {
 }
 
 #[test]
-fn a_memory_takes_the_place_of_a_directory_that_lives_here_only() {
+fn a_memory_replaces_a_directory_of_the_mount_only() {
     let fixture = fixture();
     fixture.make_directory("/d").unwrap();
     fixture.write("/d/x.tmp", b"scratch").unwrap();

@@ -14,7 +14,7 @@ fn part(fixture: &Fixture, handle: u64, from: u64, count: usize) -> Vec<(String,
 }
 
 #[test]
-fn a_listing_that_is_read_in_parts_does_not_show_what_went_away() {
+fn a_listing_in_parts_omits_deleted_names() {
     let fixture = fixture();
     for number in 0..600 {
         fixture.put(&format!("/{number:03}"), "1");
@@ -40,7 +40,7 @@ fn a_listing_that_is_read_in_parts_does_not_show_what_went_away() {
 }
 
 #[test]
-fn a_listing_goes_on_with_a_handle_that_has_never_seen_its_beginning() {
+fn a_listing_continues_on_another_handle() {
     let fixture = fixture();
     for number in 0..600 {
         fixture.put(&format!("/{number:03}"), "1");
@@ -98,7 +98,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn a_name_that_stays_is_listed_once_whatever_happens_meanwhile() {
+fn a_name_that_exists_throughout_is_listed_exactly_once() {
     for seed in 0..crate::random::cases_count() {
         run(seed);
     }

@@ -161,14 +161,14 @@ pub(crate) fn cases_count() -> u64 {
 }
 
 #[test]
-fn random_calls_do_what_they_do_to_plain_files() {
+fn random_calls_match_plain_files() {
     for seed in 0..cases_count() {
         run(seed, 200);
     }
 }
 
 #[test]
-fn a_handle_that_does_not_exist_is_refused() {
+fn an_unknown_handle_is_refused() {
     let fixture = fixture();
     assert_eq!(fixture.tree.write(99, 0, b"x", ME), Err(TreeError::BadHandle));
     assert_eq!(fixture.tree.flush(99, ME), Err(TreeError::BadHandle));

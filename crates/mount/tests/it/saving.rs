@@ -62,7 +62,7 @@ fn a_backup_is_stored_when_the_memory_is_continued() {
 }
 
 #[test]
-fn a_memory_that_comes_back_to_its_place_was_never_away() {
+fn moving_a_parked_memory_back_changes_nothing() {
     let fixture = with_memory();
     fixture.rename("/a", "/a~").unwrap();
     fixture.rename("/a~", "/a").unwrap();
@@ -77,7 +77,7 @@ fn a_memory_that_comes_back_to_its_place_was_never_away() {
 }
 
 #[test]
-fn after_a_while_a_move_to_a_scratch_name_is_a_deletion() {
+fn a_move_to_a_scratch_name_settles_as_a_deletion() {
     let fixture = with_memory();
     fixture.put("/d/b", "in a directory");
     fixture.rename("/a", "/a~").unwrap();
@@ -93,7 +93,7 @@ fn after_a_while_a_move_to_a_scratch_name_is_a_deletion() {
 }
 
 #[test]
-fn after_a_while_a_move_to_a_backup_name_is_a_move() {
+fn a_move_to_a_backup_name_settles_as_a_rename() {
     let fixture = with_memory();
     fixture.rename("/a", "/a.bak").unwrap();
     fixture.clock.advance(Duration::from_secs(3));
@@ -137,7 +137,7 @@ fn what_is_written_to_a_parked_file_is_kept() {
 }
 
 #[test]
-fn closing_the_tree_settles_what_is_parked() {
+fn closing_the_tree_settles_parked_memories() {
     let fixture = with_memory();
     fixture.rename("/a", "/a.bak").unwrap();
     let handle = fixture.open("/open", EMPTY).unwrap();
@@ -163,7 +163,7 @@ fn a_directory_with_parked_memories_can_be_moved_and_removed() {
 }
 
 #[test]
-fn a_new_file_hands_its_text_over_and_an_old_one_its_identity() {
+fn a_new_file_passes_on_its_text_and_an_old_one_its_identity() {
     let fixture = with_memory();
     fixture.write("/b", b"new").unwrap();
     fixture.rename("/b", "/a").unwrap();
@@ -179,7 +179,7 @@ fn a_new_file_hands_its_text_over_and_an_old_one_its_identity() {
 }
 
 #[test]
-fn a_scratch_file_that_is_no_text_cannot_take_a_place() {
+fn a_binary_scratch_file_cannot_replace_a_memory() {
     let fixture = with_memory();
     fixture.write("/a.tmp", b"\xff").unwrap();
     assert_eq!(fixture.rename("/a.tmp", "/a"), Err(TreeError::NotText));
@@ -191,7 +191,7 @@ fn a_scratch_file_that_is_no_text_cannot_take_a_place() {
 }
 
 #[test]
-fn directories_move_with_all_they_hold() {
+fn directories_move_with_their_contents() {
     let fixture = fixture();
     fixture.put("/d/a", "1");
     fixture.make_directory("/d/empty").unwrap();

@@ -1,4 +1,4 @@
-//! A tree over a store in memory, used the way a kernel uses it.
+//! A tree over an in-memory store, called the way a kernel calls it.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Fixture {
         self.tree.lookup(parent, name)
     }
 
-    /// Opens a file as a kernel does, making it if it does not exist.
+    /// Opens a file as a kernel does, creating it if it does not exist.
     pub(crate) fn open(&self, at: &str, mode: OpenMode) -> Result<u64, TreeError> {
         self.open_as(at, mode, Making::Openly)
     }
@@ -171,12 +171,12 @@ impl Fixture {
         names
     }
 
-    /// Lets the tree follow what happened.
+    /// Makes the tree follow the feed.
     pub(crate) fn follow(&self) {
         self.tree.follow().unwrap();
     }
 
-    /// Returns what the tree has invalidated since the last time.
+    /// Returns the invalidations since the last call.
     pub(crate) fn invalidations(&self) -> Vec<Invalidation> {
         self.invalidations.try_iter().collect()
     }
@@ -217,7 +217,7 @@ impl Fixture {
         self.versions().iter().map(line).collect()
     }
 
-    /// Returns how many memories the history is about.
+    /// Returns how many memories occur in the history.
     pub(crate) fn memories_count(&self) -> usize {
         let ids = self.versions().into_iter().map(|version| version.memory);
         ids.collect::<std::collections::HashSet<_>>().len()

@@ -21,7 +21,7 @@ fn one_close_is_one_version() {
 }
 
 #[test]
-fn the_first_close_of_an_emptied_file_stores_nothing() {
+fn the_first_close_of_a_truncated_file_stores_nothing() {
     let fixture = fixture();
     fixture.write("/a", b"old").unwrap();
     let handle = fixture.open("/a", EMPTY).unwrap();
@@ -33,7 +33,7 @@ fn the_first_close_of_an_emptied_file_stores_nothing() {
 }
 
 #[test]
-fn an_emptied_file_is_stored_by_the_second_close_or_the_release() {
+fn a_truncated_file_is_stored_by_the_second_close_or_the_release() {
     let fixture = fixture();
     let handle = fixture.open("/twice", EMPTY).unwrap();
     fixture.tree.flush(handle, ME).unwrap();
@@ -50,7 +50,7 @@ fn an_emptied_file_is_stored_by_the_second_close_or_the_release() {
 }
 
 #[test]
-fn a_close_by_somebody_who_did_not_write_stores_nothing() {
+fn the_close_of_an_inherited_descriptor_stores_nothing() {
     let fixture = fixture();
     let handle = fixture.open("/a", EMPTY).unwrap();
     let writer = ProcessId(std::process::id());
@@ -76,7 +76,7 @@ fn readers_see_what_is_written_and_store_nothing() {
 }
 
 #[test]
-fn appends_go_to_the_end_whatever_place_they_name() {
+fn appends_ignore_their_offset() {
     let fixture = fixture();
     fixture.write("/a", b"one\n").unwrap();
     let handle = fixture.open("/a", APPEND).unwrap();
@@ -87,7 +87,7 @@ fn appends_go_to_the_end_whatever_place_they_name() {
 }
 
 #[test]
-fn a_file_that_is_emptied_for_appending_is_written_at_its_end() {
+fn a_file_truncated_for_appending_is_written_at_its_end() {
     let fixture = fixture();
     fixture.write("/a", b"old\n").unwrap();
     let handle = fixture.open("/a", EMPTY_APPEND).unwrap();
@@ -98,7 +98,7 @@ fn a_file_that_is_emptied_for_appending_is_written_at_its_end() {
 }
 
 #[test]
-fn a_text_that_cannot_be_stored_is_given_up_with_the_last_handle() {
+fn a_refused_text_is_dropped_with_the_last_handle() {
     let fixture = fixture();
     fixture.write("/a", b"old").unwrap();
     for bytes in [&b"cut \xc3"[..], b"\xe8\x8c"] {
@@ -115,7 +115,7 @@ fn a_text_that_cannot_be_stored_is_given_up_with_the_last_handle() {
 }
 
 #[test]
-fn a_character_that_is_cut_by_a_close_can_be_completed() {
+fn a_character_split_by_a_close_can_be_completed() {
     let fixture = fixture();
     let handle = fixture.open("/a", EMPTY).unwrap();
     fixture.tree.write(handle, 0, b"caf\xc3", ME).unwrap();
@@ -126,7 +126,7 @@ fn a_character_that_is_cut_by_a_close_can_be_completed() {
 }
 
 #[test]
-fn what_did_not_fit_is_not_stored_in_part() {
+fn a_text_that_does_not_fit_is_not_stored_in_part() {
     let limits = Limits { content_size_bytes_max: 10, ..Limits::default() };
     let fixture = fixture_over(Arc::new(InMemoryBackend::default()), Access::ReadWrite, limits);
     fixture.write("/a", b"0123456789").unwrap();
@@ -180,7 +180,7 @@ fn a_removed_file_stays_readable_and_is_never_stored() {
 }
 
 #[test]
-fn directories_live_until_they_are_removed() {
+fn empty_directories_stay_until_they_are_removed() {
     let fixture = fixture();
     fixture.make_directory("/d").unwrap();
     fixture.make_directory("/d/e").unwrap();
@@ -196,7 +196,7 @@ fn directories_live_until_they_are_removed() {
 }
 
 #[test]
-fn names_that_break_the_rules_are_refused_when_something_is_made() {
+fn invalid_names_are_refused_on_creation() {
     let fixture = fixture();
     let make = |name: &str| fixture.open(name, EMPTY).unwrap_err();
     assert_eq!(make("/a\nb"), TreeError::Invalid);
@@ -228,7 +228,7 @@ fn a_read_only_tree_refuses_everything() {
 }
 
 #[test]
-fn nodes_are_forgotten_with_the_kernel() {
+fn nodes_are_dropped_when_the_kernel_forgets_them() {
     let fixture = fixture();
     fixture.put("/d/a", "1");
     let (directory, file) =
