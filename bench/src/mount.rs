@@ -121,7 +121,7 @@ impl Sides {
         self.bindfs.is_some().then(|| self.roots.path().join("bindfs"))
     }
 
-    /// Measures in turns, after one turn that does not count. What does nothing takes part if it
+    /// Measures in turns, after one guard that does not count. What does nothing takes part if it
     /// is given.
     fn in_turns(
         &self,
@@ -130,20 +130,20 @@ impl Sides {
         mut measure: impl FnMut(&Path, Durable) -> f64,
     ) -> Figures {
         let (quipu, bindfs) = (self.quipu_path(), self.bindfs_path());
-        let mut turn = || {
+        let mut guard = || {
             let mut synced = |path: &Path| measure(path, Durable::AfterSync);
             let plain = synced(self.plain.path());
             let (bound, nothing) = (bindfs.as_deref().map(&mut synced), nothing.map(&mut synced));
             (plain, bound, nothing, measure(&quipu, Durable::AfterClose))
         };
-        turn();
-        let turns: Vec<_> = (0..rounds).map(|_| turn()).collect();
+        guard();
+        let turns: Vec<_> = (0..rounds).map(|_| guard()).collect();
         let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(values));
         Figures {
-            plain: median(turns.iter().map(|turn| turn.0).collect()),
-            bindfs: middle(turns.iter().filter_map(|turn| turn.1).collect()),
-            nothing: middle(turns.iter().filter_map(|turn| turn.2).collect()),
-            quipu: median(turns.iter().map(|turn| turn.3).collect()),
+            plain: median(turns.iter().map(|guard| guard.0).collect()),
+            bindfs: middle(turns.iter().filter_map(|guard| guard.1).collect()),
+            nothing: middle(turns.iter().filter_map(|guard| guard.2).collect()),
+            quipu: median(turns.iter().map(|guard| guard.3).collect()),
         }
     }
 }
@@ -228,10 +228,10 @@ enum Writing {
 }
 
 impl Writing {
-    /// Returns the number of the memory to write in a turn: another one each time, or an old one.
-    fn memory(self, turn: u64, file: u32) -> u64 {
+    /// Returns the number of the memory to write in a guard: another one each time, or an old one.
+    fn memory(self, guard: u64, file: u32) -> u64 {
         match self {
-            Self::Create => turn * 1_000_000 + u64::from(file),
+            Self::Create => guard * 1_000_000 + u64::from(file),
             Self::Overwrite | Self::Append => file.into(),
         }
     }
@@ -251,9 +251,9 @@ impl Writing {
     }
 }
 
-/// Returns a text that no other turn writes.
-fn text_of(turn: u64, file: u32) -> String {
-    text(turn * 1_000_000 + u64::from(file))
+/// Returns a text that no other guard writes.
+fn text_of(guard: u64, file: u32) -> String {
+    text(guard * 1_000_000 + u64::from(file))
 }
 
 fn writes(arguments: &Arguments, sides: &Sides) {
@@ -275,22 +275,22 @@ fn writes(arguments: &Arguments, sides: &Sides) {
         ("overwrite 2 KB, µs", Writing::Overwrite),
         ("append a line to 2 KB, µs", Writing::Append),
     ] {
-        let mut turn = 0;
+        let mut guard = 0;
         let figures = sides.in_turns(arguments.rounds, None, |root, durable| {
-            turn += 1;
+            guard += 1;
             micros_each(arguments.writes, |file| {
-                let path = note(root, writing.memory(turn, file));
-                writing.write(&path, &text_of(turn, file), durable);
+                let path = note(root, writing.memory(guard, file));
+                writing.write(&path, &text_of(guard, file), durable);
             })
         });
-        assert_stored(sides, writing.memory(turn, 0));
+        assert_stored(sides, writing.memory(guard, 0));
         let versions = |write: &dyn Fn(u64, String)| {
-            let round = |turn| {
+            let round = |guard| {
                 micros_each(arguments.writes, |file| {
-                    write(writing.memory(turn, file), text_of(turn, file));
+                    write(writing.memory(guard, file), text_of(guard, file));
                 })
             };
-            median((0..arguments.rounds).zip(1..).map(|(_, turn)| round(turn)).collect())
+            median((0..arguments.rounds).zip(1..).map(|(_, guard)| round(guard)).collect())
         };
         let bare = versions(&|memory, text| bare.write(memory, &text));
         let engine = versions(&|memory, text| {
@@ -357,14 +357,14 @@ enum Seen {
 
 /// Measures from when a change is durable until a file in a mount, known to the kernel, shows it.
 fn delays(arguments: &Arguments, opened: &Opened, mount: &Path, seen: Seen) -> Delays {
-    let delay = |turn: u64| {
-        let (memory, path) = (turn % CHANGED, note(mount, turn % CHANGED));
+    let delay = |guard: u64| {
+        let (memory, path) = (guard % CHANGED, note(mount, guard % CHANGED));
         fs::read(&path).expect("it is there");
         // Pauses of many lengths, so that no rhythm of the mount is met by chance.
-        sleep(Duration::from_millis(turn * 7 % 40));
+        sleep(Duration::from_millis(guard * 7 % 40));
         let length = fs::metadata(&path).expect("it is there").len();
         let length = usize::try_from(length).expect("it is short") % 2000 + 1;
-        let mut written = text(turn);
+        let mut written = text(guard);
         written.truncate(length);
         opened.put(memory, written.clone());
         let start = Instant::now();
@@ -394,9 +394,9 @@ impl MountedHere {
             access: Access::ReadWrite,
             names: NameRules::default(),
         };
-        let (tree, notices) =
+        let (tree, invalidations) =
             Tree::new(opened.engine.engine().clone(), settings).expect("the storage works");
-        let store = StoreMount { name: "bench".to_owned(), tree, notices };
+        let store = StoreMount { name: "bench".to_owned(), tree, invalidations };
         let mounts = Mounts::new(&root.path().join("memory"), vec![store], Sharing::Owner);
         Self { mounts: Some(mounts.expect("it can be mounted")), opened, root }
     }

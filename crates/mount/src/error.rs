@@ -1,10 +1,10 @@
-//! Why a call on the tree failed, in the words of a file system.
+//! Errors of calls on the tree, and their errnos.
 
 use fuser::Errno;
 use quipu_core::model::{ContentError, PathError};
 use quipu_core::{Error, ErrorKind};
 
-/// What a caller is told; each is one errno.
+/// An error of a file system call; each variant is one errno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeError {
     /// `ENOENT`: nothing is there.
@@ -67,7 +67,7 @@ pub(crate) fn errno(error: TreeError) -> Errno {
 }
 
 impl TreeError {
-    /// Returns another error in the place of this one, which means something else here.
+    /// Replaces `this` by `other`, where the error means something else to the caller.
     pub(crate) fn instead_of(self, this: Self, other: Self) -> Self {
         if self == this { other } else { self }
     }

@@ -1,5 +1,7 @@
 //! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
 
+mod flags;
+
 use std::ffi::OsStr;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -14,44 +16,45 @@ use fuser::{
 use quipu_core::model::{Access, Timestamp};
 use rustix::fs::{FileType as ModeType, OFlags};
 
+use self::flags::{o_flags, open_flags, open_mode};
+use crate::blocking::BlockingPool;
 use crate::error::{TreeError, errno};
-use crate::look::{BLOCK_SIZE_BYTES, Look};
 use crate::names::Making;
-use crate::nodes::Maker;
-use crate::storers::Storers;
-use crate::tree::{
-    Attributes, Kind, NewFile, OpenMode, Opened, Overwrite, Position, Start, Tree, Writing,
-};
+use crate::nodes::ProcessId;
+use crate::ownership::{BLOCK_SIZE_BYTES, Ownership};
+use crate::tree::{Attributes, Kind, NewFile, OpenMode, Overwrite, Tree};
 
 /// A tree as the kernel sees it.
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pub(crate) tree: Arc<Tree>,
-    pub(crate) look: Look,
-    /// Whom to tell that the tree is not mounted any more.
+    pub(crate) ownership: Ownership,
+    /// Signals that the tree is no longer mounted.
     pub(crate) ended: Sender<()>,
-    /// How to tell the kernel something; it is there before the first request is.
+    /// Sends invalidations to the kernel; set before the first request arrives.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
-    pub(crate) storers: Storers,
+    pub(crate) blocking: BlockingPool,
 }
 
-/// The kernel keeps what it knows until it is told otherwise.
+/// The kernel caches names and attributes until they are invalidated.
 const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
-/// A directory begins with these, which the tree does not list, at the positions 1 and 2.
+/// The first entries of every directory, at positions 1 and 2; the tree does not list them.
 const DOTS: [&str; 2] = [".", ".."];
-/// A memory is smaller than this, so one request is enough.
+/// A memory is smaller than this, so one request writes it.
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
 impl Adapter {
-    fn shown(&self, attributes: &Attributes) -> FileAttr {
+    fn file_attributes(&self, attributes: &Attributes) -> FileAttr {
         let changed_at = system_time(attributes.changed_at);
         let shown = match attributes.kind {
-            Kind::Directory => self.look.directory(attributes.ino, changed_at, attributes.access),
+            Kind::Directory => {
+                self.ownership.directory(attributes.ino, changed_at, attributes.access)
+            }
             Kind::File => FileAttr {
                 size: attributes.size_bytes,
                 blocks: attributes.size_bytes.div_ceil(512),
-                ..self.look.file(attributes.ino, changed_at, attributes.access)
+                ..self.ownership.file(attributes.ino, changed_at, attributes.access)
             },
         };
         FileAttr { nlink: if attributes.is_removed { 0 } else { shown.nlink }, ..shown }
@@ -59,7 +62,9 @@ impl Adapter {
 
     fn reply_entry(&self, found: Result<Attributes, TreeError>, reply: ReplyEntry) {
         match found {
-            Ok(attributes) => reply.entry(&KEPT_FOR, &self.shown(&attributes), Generation(0)),
+            Ok(attributes) => {
+                reply.entry(&KEPT_FOR, &self.file_attributes(&attributes), Generation(0));
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -68,7 +73,7 @@ impl Adapter {
         &self,
         (ino, handle): (u64, Option<FileHandle>),
         size: Option<u64>,
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<Attributes, TreeError> {
         let file = (ino, handle.map(|handle| handle.0));
         match size {
@@ -80,45 +85,19 @@ impl Adapter {
 }
 
 impl Adapter {
-    /// Makes a call that ends or syncs a write, in another thread if it has to wait for the disk.
+    /// Runs a close or sync, on the blocking pool if it has to wait for the disk.
     fn end_write(&self, handle: FileHandle, call: impl FnOnce() + Send + 'static) {
-        if self.tree.has_to_store(handle.0) { self.storers.run(call) } else { call() }
+        if self.tree.has_to_store(handle.0) { self.blocking.run(call) } else { call() }
     }
 
-    /// Returns the flags of an opened file, and makes the kernel forget what is wrong by now.
-    fn open_flags(&self, ino: u64, opened: Opened, mode: OpenMode) -> FopenFlags {
-        if !opened.is_unchanged
-            && let Some(notifier) = self.notifier.get()
-        {
-            // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
-            // are dropped here: dropping pages could wait for a request that waits for this one.
-            notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
-        }
-        let mut flags = FopenFlags::empty();
-        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.is_unchanged);
-        flags.set(FopenFlags::FOPEN_DIRECT_IO, opened.is_apart);
-        // The close of a reader stores nothing, so the kernel need not tell.
-        flags.set(FopenFlags::FOPEN_NOFLUSH, mode == OpenMode::Read);
-        flags
+    /// Runs a call that changes a file, on the blocking pool if it has to wait for a write in flight.
+    fn change(&self, ino: INodeNo, call: impl FnOnce() + Send + 'static) {
+        if self.tree.is_busy(ino.0) { self.blocking.run(call) } else { call() }
     }
 }
 
 fn system_time(at: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))
-}
-
-fn open_mode(flags: OFlags) -> OpenMode {
-    if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) && !flags.contains(OFlags::TRUNC) {
-        return OpenMode::Read;
-    }
-    let start = if flags.contains(OFlags::TRUNC) { Start::Emptied } else { Start::Kept };
-    let position =
-        if flags.contains(OFlags::APPEND) { Position::AtEnd } else { Position::Anywhere };
-    OpenMode::Write(Writing { start, position })
-}
-
-fn o_flags(flags: i32) -> OFlags {
-    OFlags::from_bits_retain(flags.cast_unsigned())
 }
 
 fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
@@ -130,28 +109,32 @@ fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // The mode that a program asks for tells temporary files from others; with a umask of 077
-        // laid over it, all files would look temporary.
-        let wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
+        // The requested mode distinguishes temporary files from others. With a umask of 077 applied
+        // to it by the kernel, all files would look temporary.
+        let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_ASYNC_DIO;
+        if self.tree.is_frozen() {
+            // Without a message at the open, nobody could refuse one that truncates.
+            wanted.remove(InitFlags::FUSE_ATOMIC_O_TRUNC);
+        }
         let available = wanted & config.capabilities();
-        // Only capabilities that the kernel offers are asked for, so none can be refused.
+        // Only capabilities that the kernel offers are requested, so none can be refused.
         config.add_capabilities(available).unwrap_or_default();
         config.set_max_write(WRITE_SIZE_BYTES_MAX).map(drop).unwrap_or_default();
         Ok(())
     }
 
     fn destroy(&mut self) {
-        // Nobody may be interested.
+        // There may be no receiver.
         self.ended.send(()).unwrap_or_default();
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        // The kernel must not remember that nothing is there: it would not ask again before it is
-        // told, and another door may just have made a memory of that name.
+        // Negative entries must not be cached: the kernel would not ask again before the name is
+        // invalidated, and another door may just have created a memory there.
         self.reply_entry(self.tree.lookup(parent.0, name), reply);
     }
 
@@ -161,7 +144,7 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.tree.attributes(ino.0) {
-            Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
+            Ok(attributes) => reply.attr(&KEPT_FOR, &self.file_attributes(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -184,8 +167,8 @@ impl Filesystem for Adapter {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set((ino.0, handle), size, Maker(request.pid())) {
-            Ok(attributes) => reply.attr(&KEPT_FOR, &self.shown(&attributes)),
+        match self.set((ino.0, handle), size, ProcessId(request.pid())) {
+            Ok(attributes) => reply.attr(&KEPT_FOR, &self.file_attributes(&attributes)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -220,7 +203,8 @@ impl Filesystem for Adapter {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        reply_empty(self.tree.remove_file(parent.0, name), reply);
+        let (tree, name) = (Arc::clone(&self.tree), name.to_owned());
+        self.blocking.run(move || reply_empty(tree.remove_file(parent.0, &name), reply));
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -259,24 +243,39 @@ impl Filesystem for Adapter {
         } else {
             return reply.error(Errno::EINVAL);
         };
-        let (from, to) = ((parent.0, name), (new_parent.0, new_name));
-        reply_empty(self.tree.rename(from, to, overwrite, Maker(request.pid())), reply);
+        let (tree, process) = (Arc::clone(&self.tree), ProcessId(request.pid()));
+        let (name, new_name) = (name.to_owned(), new_name.to_owned());
+        self.blocking.run(move || {
+            let (from, to) = ((parent.0, name.as_os_str()), (new_parent.0, new_name.as_os_str()));
+            reply_empty(tree.rename(from, to, overwrite, process), reply);
+        });
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if self.tree.is_frozen() {
+            // From now on the kernel opens files without a message and relies on its page cache.
+            return reply.error(Errno::ENOSYS);
+        }
         let mode = open_mode(o_flags(flags.0));
-        match self.tree.open(ino.0, mode, Maker(request.pid())) {
+        let (tree, notifier) = (Arc::clone(&self.tree), Arc::clone(&self.notifier));
+        let process = ProcessId(request.pid());
+        let call = move || match tree.open(ino.0, mode, process) {
             Ok(opened) => {
-                reply.opened(FileHandle(opened.handle), self.open_flags(ino.0, opened, mode));
+                let flags = open_flags(&notifier, ino.0, opened, mode);
+                reply.opened(FileHandle(opened.handle), flags);
             }
             Err(error) => reply.error(errno(error)),
+        };
+        match mode {
+            OpenMode::Read => call(),
+            OpenMode::Write(_) => self.change(ino, call),
         }
     }
 
     fn read(
         &self,
         _: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -284,7 +283,13 @@ impl Filesystem for Adapter {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.tree.read_open(handle.0, offset, usize::try_from(size).unwrap_or(usize::MAX)) {
+        let size_bytes = usize::try_from(size).unwrap_or(usize::MAX);
+        let read = if self.tree.is_frozen() {
+            self.tree.read_unopened(ino.0, offset, size_bytes)
+        } else {
+            self.tree.read_open(handle.0, offset, size_bytes)
+        };
+        match read {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(errno(error)),
         }
@@ -293,7 +298,7 @@ impl Filesystem for Adapter {
     fn write(
         &self,
         request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         bytes: &[u8],
@@ -303,11 +308,12 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let writer = if is_mapped { Maker::UNKNOWN } else { Maker(request.pid()) };
-        match self.tree.write(handle.0, offset, bytes, writer) {
+        let writer = if is_mapped { ProcessId::UNKNOWN } else { ProcessId(request.pid()) };
+        let (tree, bytes) = (Arc::clone(&self.tree), bytes.to_vec());
+        self.change(ino, move || match tree.write(handle.0, offset, &bytes, writer) {
             Ok(()) => reply.written(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
             Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn flush(
@@ -318,7 +324,11 @@ impl Filesystem for Adapter {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let (tree, closer) = (Arc::clone(&self.tree), Maker(request.pid()));
+        if self.tree.is_frozen() {
+            // No close stores anything, so none needs a message.
+            return reply.error(Errno::ENOSYS);
+        }
+        let (tree, closer) = (Arc::clone(&self.tree), ProcessId(request.pid()));
         self.end_write(handle, move || {
             reply_empty(tree.flush(handle.0, closer), reply);
         });
@@ -356,9 +366,9 @@ impl Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        // The kernel must not keep listings (FOPEN_CACHE_DIR). It looks for the place where somebody
-        // left off in whatever listing it has by then, and if the name that stood there is gone, it
-        // answers that the directory ends.
+        // The kernel must not cache listings (FOPEN_CACHE_DIR). It resumes a listing by searching its
+        // current cache for the last position, and if the name at that position is gone, it reports
+        // the end of the directory: a silently truncated listing.
         match self.tree.open_directory(ino.0) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
             Err(error) => reply.error(errno(error)),
@@ -373,10 +383,10 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let dot = self.look.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
+        let dot = self.ownership.directory(ino.0, UNIX_EPOCH, Access::ReadOnly);
         for (name, position) in DOTS.iter().zip(1..) {
             if position > offset {
-                // They always fit, and the kernel does not count them as looked up.
+                // They always fit, and the kernel does not count them as lookups.
                 reply.add(ino, position, name, &Duration::ZERO, &dot, Generation(0));
             }
         }
@@ -387,12 +397,12 @@ impl Filesystem for Adapter {
                 Err(error) => return reply.error(errno(error)),
             };
         for entry in entries {
-            let shown = self.shown(&entry.attributes);
+            let shown = self.file_attributes(&entry.attributes);
             let ino = INodeNo(entry.attributes.ino);
             if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
                 break;
             }
-            self.tree.told(ino.0);
+            self.tree.count_lookup(ino.0);
         }
         reply.ok();
     }
@@ -457,15 +467,15 @@ impl Filesystem for Adapter {
             mode: open_mode(flags),
             making: if is_private { Making::Privately } else { Making::Openly },
             is_exclusive,
-            maker: Maker(request.pid()),
+            creator: ProcessId(request.pid()),
         };
         match self.tree.create(parent.0, name, new) {
             Ok((attributes, opened)) => reply.created(
                 &KEPT_FOR,
-                &self.shown(&attributes),
+                &self.file_attributes(&attributes),
                 Generation(0),
                 FileHandle(opened.handle),
-                self.open_flags(attributes.ino, opened, new.mode),
+                open_flags(&self.notifier, attributes.ino, opened, new.mode),
             ),
             Err(error) => reply.error(errno(error)),
         }

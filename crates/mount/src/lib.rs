@@ -1,43 +1,43 @@
 //! Memories as files.
 //!
-//! [`Tree`] is a store as a tree of files; it knows no kernel and is tested without one. [`Mounts`]
-//! puts trees where programs find them. Both exist on Linux only. [`sync`] keeps a folder and a store
-//! equal. All of them know by [`names`] which files are not meant to stay.
+//! [`Tree`] is the file system of a store as an ordinary type: it does not know the kernel and is
+//! tested without one. [`Mounts`] mounts trees with FUSE. Both exist on Linux only. [`sync`] keeps a
+//! folder and a store in step. [`names`] has the rules for scratch and backup files that all share.
 
 #[cfg(target_os = "linux")]
 mod linux {
     pub use crate::error::TreeError;
-    pub use crate::look::Sharing;
     pub use crate::mount::{MountError, Mounts, StoreMount};
-    pub use crate::nodes::{Ino, Maker, ROOT};
-    pub use crate::places::{clear_stale, mounted_below, unmount_below};
+    pub use crate::mount_table::{clear_stale, mounted_below, unmount_below};
+    pub use crate::nodes::{Ino, ProcessId, ROOT};
+    pub use crate::ownership::Sharing;
     pub use crate::tree::{
-        Attributes, DirectoryEntry, Kind, NewFile, Notice, OpenMode, Opened, Overwrite, Position,
-        Start, Tree, TreeSettings, Usage, Writing,
+        Attributes, DirectoryEntry, Invalidation, Kind, NewFile, OpenMode, Opened, Overwrite,
+        Position, Start, Tree, TreeSettings, Usage, Writing,
     };
 }
 
+#[cfg(target_os = "linux")]
+mod blocking;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
 mod fuse;
 #[cfg(target_os = "linux")]
-mod look;
-#[cfg(target_os = "linux")]
 mod mount;
+#[cfg(target_os = "linux")]
+mod mount_points;
+#[cfg(target_os = "linux")]
+mod mount_table;
 pub mod names;
 #[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
-mod places;
-#[cfg(target_os = "linux")]
-mod points;
+mod ownership;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
 mod root;
-#[cfg(target_os = "linux")]
-mod storers;
 pub mod sync;
 #[cfg(target_os = "linux")]
 mod tree;

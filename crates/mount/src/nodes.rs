@@ -1,7 +1,7 @@
-//! The files and directories that the kernel knows or that live in the mount only.
+//! The inode table: files and directories that the kernel references or that exist in the mount only.
 //!
 //! A node stands for a place in the tree, not for a memory: when an editor renames a new file over
-//! an old one, the new node takes over the memory. This table decides nothing; it keeps parents
+//! an old one, the new node takes over the memory. This table makes no decisions; it keeps parents
 //! and children consistent.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,32 +10,35 @@ use quipu_core::model::{Content, Memory, MemoryId, MemoryPath, Timestamp, Versio
 
 use crate::error::TreeError;
 
-/// The number of a node; never used twice.
+/// An inode number, never reused while mounted. Reuse would need generations, and a number that the
+/// kernel still references would name another file.
 pub type Ino = u64;
 
-/// The node of the whole store.
+/// The root directory of the store.
 pub const ROOT: Ino = 1;
 
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Where it is; `None` for the root and for what was removed while somebody had it open.
+    /// Parent and name; `None` for the root and for files that were removed while open.
     pub(crate) place: Option<(Ino, String)>,
-    pub(crate) what: What,
-    /// How often the kernel was told about it, minus how often it forgot.
+    pub(crate) kind: NodeKind,
+    /// The kernel's reference count: lookups that it has not forgotten yet.
     pub(crate) lookups: u64,
     /// How many handles are open.
     pub(crate) handles: u64,
+    /// How many durable writes in flight claim it.
+    pub(crate) claims: u64,
 }
 
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum NodeKind {
     Directory(DirectoryNode),
     File(FileNode),
 }
 
 #[derive(Debug)]
 pub(crate) struct DirectoryNode {
-    /// Whether it stays although no memory lies in it.
+    /// Whether it stays although it holds no memory.
     pub(crate) kept: bool,
     pub(crate) changed_at: Timestamp,
     pub(crate) children: BTreeMap<String, Ino>,
@@ -43,10 +46,10 @@ pub(crate) struct DirectoryNode {
 
 #[derive(Debug)]
 pub(crate) struct FileNode {
-    /// The memory that this is; `None` if the file lives in the mount only. Only
-    /// [`Nodes::set_memory`] changes it.
+    /// Its memory; `None` if the file exists in the mount only. Only [`Nodes::set_memory`] changes
+    /// it, which keeps the index by memory in step.
     pub(crate) memory: Option<MemoryId>,
-    /// The version of the memory that the tree has last heard of.
+    /// The newest version of the memory that the tree knows.
     pub(crate) version: Option<VersionId>,
     /// The stored text, while somebody has the file open.
     pub(crate) text: Option<Content>,
@@ -56,22 +59,24 @@ pub(crate) struct FileNode {
     pub(crate) is_scratch: bool,
     /// Whether it is the mount's own report, which nobody else may write.
     pub(crate) is_report: bool,
-    /// The last version of the memory that this was, if it was deleted by moving it to a scratch name.
+    /// The last version of the memory that this file was before it moved to a scratch name, which
+    /// deleted it.
     pub(crate) former: Option<VersionId>,
-    /// Which process made the memory, and until when that matters.
-    pub(crate) maker: Option<(Maker, Timestamp)>,
+    /// Which process created the memory, and until when that matters.
+    pub(crate) creator: Option<(ProcessId, Timestamp)>,
     /// How many of the handles may write.
     pub(crate) writers: u64,
-    /// Set while the kernel's copy of the text may differ from ours; which time this is.
+    /// Set while the kernel's cached text may differ from ours. The number distinguishes this from
+    /// later invalidations, so that an old acknowledgement does not clear a newer one.
     pub(crate) outdated: Option<u64>,
 }
 
-/// A process, as the kernel names it.
+/// A process or thread id as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Maker(pub u32);
+pub struct ProcessId(pub u32);
 
-impl Maker {
-    /// Somebody whom the kernel does not name.
+impl ProcessId {
+    /// No process in particular: writeback of mapped pages, or the mount itself.
     pub const UNKNOWN: Self = Self(0);
 }
 
@@ -84,29 +89,29 @@ pub(crate) struct Buffer {
     pub(crate) state: BufferState,
     pub(crate) blank: Blank,
     pub(crate) extent: Extent,
-    /// Why a write was refused: without it, the text is not what its writer meant.
+    /// Why a write was refused. The text is incomplete without it and must not be stored.
     pub(crate) refused: Option<TreeError>,
-    /// Whether an empty file does not become a memory, because its maker could not go on.
+    /// Whether an empty file does not become a memory, because its creator failed elsewhere.
     pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
-    /// Who changed it since it was last stored.
-    pub(crate) writers: Vec<Maker>,
+    /// Which processes wrote to it since it was last stored.
+    pub(crate) writers: Vec<ProcessId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BufferState {
-    /// It is what is stored, or nobody wants it stored.
+    /// Equal to what is stored, or not to be stored.
     Clean,
     /// It must be stored.
     Dirty,
-    /// It could not be stored, and nothing was written since.
+    /// Storing it failed, and nothing was written since.
     Failed(TreeError),
 }
 
-/// Whether a file was emptied by being opened, and nothing was written since.
+/// Whether a file was truncated by its open and nothing has been written since.
 ///
-/// A shell does this, closes one descriptor of two, and only then writes, so the first close of a
-/// blank file stores nothing.
+/// For `> file` a shell opens and truncates, duplicates the descriptor, closes the first one and only
+/// then writes. If that close stored the empty text, each redirection would make two versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blank {
     No,
@@ -117,7 +122,7 @@ pub(crate) enum Blank {
 /// How the text differs from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Something was added to its end by writers that can do nothing else, if at all.
+    /// Only appended to, by `O_APPEND` writers, if changed at all.
     Appended,
     /// In any way.
     Rewritten,
@@ -163,7 +168,7 @@ impl FileNode {
             is_scratch: false,
             is_report: false,
             former: None,
-            maker: None,
+            creator: None,
             writers: 0,
             outdated: None,
         }
@@ -178,7 +183,7 @@ impl FileNode {
             is_scratch: false,
             is_report: false,
             former: None,
-            maker: None,
+            creator: None,
             writers: 0,
             outdated: None,
         }
@@ -192,7 +197,8 @@ impl FileNode {
 #[derive(Debug)]
 pub(crate) struct Nodes {
     all: HashMap<Ino, Node>,
-    /// The files of each memory: every change by another door asks for them.
+    /// The files of each memory. Every change in the feed looks them up; scanning all nodes for each
+    /// change made following the feed quadratic.
     of_memory: HashMap<MemoryId, Vec<Ino>>,
     next: Ino,
 }
@@ -201,17 +207,17 @@ impl Nodes {
     pub(crate) fn new(now: Timestamp) -> Self {
         let mut nodes = Self { all: HashMap::new(), of_memory: HashMap::new(), next: ROOT };
         let root = DirectoryNode { kept: true, changed_at: now, children: BTreeMap::new() };
-        nodes.insert(None, What::Directory(root));
+        nodes.insert(None, NodeKind::Directory(root));
         nodes
     }
 
-    fn insert(&mut self, place: Option<(Ino, String)>, what: What) -> Ino {
+    fn insert(&mut self, place: Option<(Ino, String)>, kind: NodeKind) -> Ino {
         let ino = self.next;
         self.next += 1;
-        if let What::File(FileNode { memory: Some(memory), .. }) = &what {
+        if let NodeKind::File(FileNode { memory: Some(memory), .. }) = &kind {
             self.of_memory.entry(*memory).or_default().push(ino);
         }
-        self.all.insert(ino, Node { place, what, lookups: 0, handles: 0 });
+        self.all.insert(ino, Node { place, kind, lookups: 0, handles: 0, claims: 0 });
         ino
     }
 
@@ -224,30 +230,30 @@ impl Nodes {
     }
 
     pub(crate) fn directory(&self, ino: Ino) -> Result<&DirectoryNode, TreeError> {
-        match &self.get(ino)?.what {
-            What::Directory(directory) => Ok(directory),
-            What::File(_) => Err(TreeError::NotDirectory),
+        match &self.get(ino)?.kind {
+            NodeKind::Directory(directory) => Ok(directory),
+            NodeKind::File(_) => Err(TreeError::NotDirectory),
         }
     }
 
     pub(crate) fn directory_mut(&mut self, ino: Ino) -> Result<&mut DirectoryNode, TreeError> {
-        match &mut self.get_mut(ino)?.what {
-            What::Directory(directory) => Ok(directory),
-            What::File(_) => Err(TreeError::NotDirectory),
+        match &mut self.get_mut(ino)?.kind {
+            NodeKind::Directory(directory) => Ok(directory),
+            NodeKind::File(_) => Err(TreeError::NotDirectory),
         }
     }
 
     pub(crate) fn file(&self, ino: Ino) -> Result<&FileNode, TreeError> {
-        match &self.get(ino)?.what {
-            What::File(file) => Ok(file),
-            What::Directory(_) => Err(TreeError::IsDirectory),
+        match &self.get(ino)?.kind {
+            NodeKind::File(file) => Ok(file),
+            NodeKind::Directory(_) => Err(TreeError::IsDirectory),
         }
     }
 
     pub(crate) fn file_mut(&mut self, ino: Ino) -> Result<&mut FileNode, TreeError> {
-        match &mut self.get_mut(ino)?.what {
-            What::File(file) => Ok(file),
-            What::Directory(_) => Err(TreeError::IsDirectory),
+        match &mut self.get_mut(ino)?.kind {
+            NodeKind::File(file) => Ok(file),
+            NodeKind::Directory(_) => Err(TreeError::IsDirectory),
         }
     }
 
@@ -260,17 +266,22 @@ impl Nodes {
         self.directory(parent).ok()?.children.get(name).copied()
     }
 
-    /// Puts a new node at a place, in the stead of the one that may be there.
-    pub(crate) fn put(&mut self, parent: Ino, name: &str, what: What) -> Result<Ino, TreeError> {
+    /// Inserts a node at a place, replacing the one that may be there.
+    pub(crate) fn put(
+        &mut self,
+        parent: Ino,
+        name: &str,
+        kind: NodeKind,
+    ) -> Result<Ino, TreeError> {
         if let Some(old) = self.child(parent, name) {
             self.detach(old);
         }
-        let ino = self.insert(Some((parent, name.to_owned())), what);
+        let ino = self.insert(Some((parent, name.to_owned())), kind);
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         Ok(ino)
     }
 
-    /// Moves a node to another place, in the stead of the one that may be there.
+    /// Moves a node to another place, replacing the one that may be there.
     pub(crate) fn relocate(&mut self, ino: Ino, parent: Ino, name: &str) -> Result<(), TreeError> {
         if let Some(old) = self.child(parent, name).filter(|&old| old != ino) {
             self.detach(old);
@@ -281,7 +292,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Takes a node out of the tree. Whoever has it open keeps it.
+    /// Removes a node from the tree. Open handles keep it in the table.
     pub(crate) fn detach(&mut self, ino: Ino) {
         let parent = self.unlink(ino);
         if let Ok(directory) = self.directory_mut(ino) {
@@ -309,15 +320,16 @@ impl Nodes {
         Some(parent)
     }
 
-    /// Forgets a node that nobody knows and that holds nothing of its own, and then perhaps the
-    /// directories above it.
+    /// Drops a node that nothing references and that has no state of its own, then its parents if they
+    /// are unused as well.
     pub(crate) fn drop_unused(&mut self, ino: Ino) {
         let Some(node) = self.all.get(&ino) else { return };
-        let is_needed = match &node.what {
-            What::Directory(directory) => directory.kept || !directory.children.is_empty(),
-            What::File(file) => file.memory.is_none() && node.place.is_some(),
+        let is_needed = match &node.kind {
+            NodeKind::Directory(directory) => directory.kept || !directory.children.is_empty(),
+            NodeKind::File(file) => file.memory.is_none() && node.place.is_some(),
         };
-        if ino == ROOT || is_needed || node.lookups > 0 || node.handles > 0 {
+        let is_known = node.lookups > 0 || node.handles > 0 || node.claims > 0;
+        if ino == ROOT || is_needed || is_known {
             return;
         }
         let parent = self.unlink(ino);
@@ -353,7 +365,7 @@ impl Nodes {
         Ok(MemoryPath::parse(&format!("{}/{name}", self.prefix(parent)?))?)
     }
 
-    /// Makes a file the file of another memory, or of none.
+    /// Assigns a memory to a file, or none.
     pub(crate) fn set_memory(
         &mut self,
         ino: Ino,
@@ -379,7 +391,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Returns the files that are a memory.
+    /// Returns the files of a memory.
     pub(crate) fn files_of(&self, memory: MemoryId) -> Vec<Ino> {
         self.of_memory.get(&memory).cloned().unwrap_or_default()
     }
@@ -388,13 +400,13 @@ impl Nodes {
         self.all.keys().copied().collect()
     }
 
-    /// Returns how many bytes live in the mount only.
+    /// Returns the total size of files that exist in the mount only.
     pub(crate) fn scratch_size_bytes(&self) -> usize {
-        let size = |node: &Node| match &node.what {
-            What::File(file) if file.memory.is_none() => {
+        let size = |node: &Node| match &node.kind {
+            NodeKind::File(file) if file.memory.is_none() => {
                 file.buffer.as_ref().map_or(0, |buffer| buffer.bytes.len())
             }
-            What::File(_) | What::Directory(_) => 0,
+            NodeKind::File(_) | NodeKind::Directory(_) => 0,
         };
         self.all.values().map(size).sum()
     }

@@ -1,13 +1,13 @@
-//! Which processes belong together.
+//! Relations between processes, read from `/proc`.
 
-use crate::nodes::Maker;
+use crate::nodes::ProcessId;
 
-/// Tells whether one process started the other or both were started by the same one, as a shell
-/// script and the tools that it runs are.
+/// Returns whether one process is the parent of the other, or both have the same parent, as a shell
+/// script and its tools do.
 ///
-/// A process that has ended already is taken for a relative: a tool that made a file is usually
-/// gone when the next one moves it.
-pub(crate) fn are_relatives(one: Maker, other: Maker) -> bool {
+/// A process that has exited counts as related: the tool that created a file has usually exited when
+/// the next one renames it.
+pub(crate) fn are_relatives(one: ProcessId, other: ProcessId) -> bool {
     if one == other {
         return true;
     }
@@ -16,17 +16,20 @@ pub(crate) fn are_relatives(one: Maker, other: Maker) -> bool {
 }
 
 /// Returns whether two threads belong to one process that still runs.
-pub(crate) fn are_one_process(one: Maker, other: Maker) -> bool {
+pub(crate) fn are_one_process(one: ProcessId, other: ProcessId) -> bool {
     let process = status(one, "Tgid:");
     process.is_some() && process == status(other, "Tgid:")
 }
 
-/// Tells whether a process that closes a file has nothing to do with what was written to it.
+/// Returns whether a process that closes a file only inherited the descriptor.
 ///
-/// A program that starts another one hands it copies of its descriptors, which are closed there
-/// at once or when it ends. That says nothing about the text, as long as one of its writers runs.
-pub(crate) fn is_bystander(closer: Maker, writers: &[Maker]) -> bool {
-    if closer == Maker::UNKNOWN || writers.contains(&closer) || writers.contains(&Maker::UNKNOWN) {
+/// A child closes inherited descriptors on exec or exit. Such a close does not mean that the text is
+/// complete, as long as one of its writers is running.
+pub(crate) fn is_bystander(closer: ProcessId, writers: &[ProcessId]) -> bool {
+    if closer == ProcessId::UNKNOWN
+        || writers.contains(&closer)
+        || writers.contains(&ProcessId::UNKNOWN)
+    {
         return false;
     }
     let Some(closer) = status(closer, "Tgid:") else { return false };
@@ -35,12 +38,12 @@ pub(crate) fn is_bystander(closer: Maker, writers: &[Maker]) -> bool {
 }
 
 /// Returns the parent of a process that still runs.
-fn parent(process: Maker) -> Option<u32> {
+fn parent(process: ProcessId) -> Option<u32> {
     status(process, "PPid:")
 }
 
 /// Returns a number out of the status of a process or thread that still runs.
-fn status(process: Maker, key: &str) -> Option<u32> {
+fn status(process: ProcessId, key: &str) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.0)).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().parse().ok()
@@ -52,19 +55,19 @@ mod tests {
 
     use super::*;
 
-    fn me() -> Maker {
-        Maker(std::process::id())
+    fn me() -> ProcessId {
+        ProcessId(std::process::id())
     }
 
     #[test]
     fn a_child_that_wrote_nothing_is_a_bystander_while_its_parent_runs() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let other = Maker(child.id());
+        let other = ProcessId(child.id());
         assert!(is_bystander(other, &[me()]));
         assert!(!is_bystander(me(), &[me(), other]));
         assert!(!is_bystander(other, &[me(), other]));
-        assert!(!is_bystander(other, &[me(), Maker::UNKNOWN]));
-        assert!(!is_bystander(Maker::UNKNOWN, &[me()]));
+        assert!(!is_bystander(other, &[me(), ProcessId::UNKNOWN]));
+        assert!(!is_bystander(ProcessId::UNKNOWN, &[me()]));
         assert!(are_relatives(other, me()));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -77,7 +80,7 @@ mod tests {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         for task in tasks {
             let number = task.unwrap().file_name().into_string().unwrap().parse().unwrap();
-            assert!(!is_bystander(Maker(number), &[me()]));
+            assert!(!is_bystander(ProcessId(number), &[me()]));
         }
     }
 }

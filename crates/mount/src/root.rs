@@ -1,4 +1,5 @@
-//! The directory that holds the mounted stores: nothing can be put in it, not even by root.
+//! The read-only directory that holds the mounted stores. Nothing can be created in it, not even by
+//! root.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,14 +12,14 @@ use fuser::{
 };
 use quipu_core::model::Access;
 
-use crate::look::Look;
 use crate::nodes::ROOT;
+use crate::ownership::Ownership;
 
 /// A directory of directories.
 #[derive(Debug)]
 pub(crate) struct RootDirectory {
     pub(crate) names: Vec<String>,
-    pub(crate) look: Look,
+    pub(crate) ownership: Ownership,
 }
 
 /// It never changes.
@@ -26,7 +27,7 @@ const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 
 impl RootDirectory {
     fn attributes(&self, ino: u64) -> FileAttr {
-        self.look.directory(ino, UNIX_EPOCH, Access::ReadOnly)
+        self.ownership.directory(ino, UNIX_EPOCH, Access::ReadOnly)
     }
 
     /// Returns the number of the directory of this name.
@@ -47,8 +48,8 @@ impl Filesystem for RootDirectory {
         reply.attr(&KEPT_FOR, &self.attributes(ino.0));
     }
 
-    // Everything that would change it is refused here as well: root can remount a file system that
-    // is mounted read-only as writable, and the kernel then asks.
+    // Changes are refused here as well: root can remount a read-only file system as writable, and
+    // then the kernel forwards them.
 
     fn setattr(
         &self,

@@ -1,32 +1,39 @@
-//! A store as a tree of files and directories, for whoever translates file system calls.
+//! The file system of a store, independent of the kernel.
 //!
-//! Every call takes the tree's lock for as long as it runs, so a caller never sees half of another
-//! call. Only the durable write of a close or sync happens without it, see `storing`. Stored things are asked of the engine each
-//! time; only what lives in the mount alone is kept here.
+//! One lock protects the whole tree. A call holds it from beginning to end, so no caller ever sees
+//! half of another call. Locks per file or directory are the tempting way; renames, parked memories
+//! and changes of other doors touch several of each, and the lock order that they would need has no
+//! natural definition. Reads mostly come out of the kernel's cache, so the lock is rarely contended,
+//! except by durable writes, which therefore run without it (see `storing`).
 //!
-//! - `places`: finding things, attributes.
-//! - `listing`: what a directory holds.
-//! - `files`: opening, reading, writing, closing.
-//! - `making`: new files and directories, removing them.
-//! - `moving`: renames, and what editors do with them.
+//! Stored memories are read from the engine each time. The tree keeps only what exists in the mount
+//! alone: buffers, scratch files, empty directories, and what the kernel has been told.
+//!
+//! - `lookup`: names and attributes.
+//! - `listing`: the entries of a directory.
+//! - `files`: opening, writing, closing.
+//! - `reading`: reading open files.
+//! - `creating`: creating and removing files and directories.
+//! - `renaming`: renames, and saving by rename.
 //! - `parking`: memories that were moved to a backup name moments ago.
-//! - `storing`: making what was written durable.
-//! - `refusing`: what cannot be stored, as early as it can be known.
+//! - `storing`: durable writes, outside of the lock.
+//! - `validating`: refusing writes as early as possible.
 //! - `problems`: the report of what was not stored.
-//! - `shown`: which text a process knew.
-//! - `following`: changes by other doors.
+//! - `known_texts`: which text a process has read, the base of a merge.
+//! - `following`: changes of other doors, from the change feed.
 
+mod creating;
 mod files;
 mod following;
+mod known_texts;
 mod listing;
-mod making;
-mod moving;
+mod lookup;
 mod parking;
-mod places;
 mod problems;
-mod refusing;
-mod shown;
+mod reading;
+mod renaming;
 mod storing;
+mod validating;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -43,11 +50,11 @@ use crate::error::TreeError;
 use crate::names::NameRules;
 use crate::nodes::{Ino, Nodes};
 
+pub use creating::NewFile;
 pub use files::{OpenMode, Opened, Position, Start, Writing};
 pub use listing::DirectoryEntry;
-pub use making::NewFile;
-pub use moving::Overwrite;
-pub use places::{Attributes, Kind, Usage};
+pub use lookup::{Attributes, Kind, Usage};
+pub use renaming::Overwrite;
 
 use parking::Parked;
 
@@ -56,14 +63,15 @@ use parking::Parked;
 pub struct Tree {
     engine: Engine,
     settings: TreeSettings,
+    is_frozen: bool,
     state: Mutex<State>,
-    /// Rings when a file that was being stored without the lock is stored.
+    /// Notified when claims end.
     stored: Condvar,
-    notices: Sender<Notice>,
+    invalidations: Sender<Invalidation>,
     recorder: problems::Recorder,
 }
 
-/// What a tree shows, and on whose behalf.
+/// Which store a tree shows, and on whose behalf.
 #[derive(Clone, Debug)]
 pub struct TreeSettings {
     /// The store.
@@ -72,26 +80,26 @@ pub struct TreeSettings {
     pub actor: Actor,
     /// What may be done.
     pub access: Access,
-    /// Which names are special.
+    /// Names of scratch and backup files.
     pub names: NameRules,
 }
 
-/// What a kernel that caches must be told.
+/// Something that a caching kernel has to drop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// What it knows about a name in a directory may be wrong.
+pub enum Invalidation {
+    /// A directory entry, positive or negative.
     Entry {
         /// The directory.
         parent: Ino,
         /// The name.
         name: String,
     },
-    /// What it knows about a file may be wrong, the text too.
+    /// A file's attributes and cached text.
     Content(Ino),
-    /// What it knows about a file's size and time may be wrong.
+    /// A file's attributes.
     Attributes(Ino),
-    /// Something must be done later: see [`Tree::settle_due`].
-    Later,
+    /// Nothing; wakes the receiver, because [`Tree::settle_due`] has a new deadline.
+    Wake,
 }
 
 #[derive(Debug)]
@@ -99,41 +107,44 @@ struct State {
     nodes: Nodes,
     handles: HashMap<u64, files::Handle>,
     listings: HashMap<u64, listing::OpenDirectory>,
-    /// What makes the positions in listings differ from those of other mounts.
+    /// Keys the hash of listing positions, so that nobody can construct collisions.
     listing_key: u128,
     handle_next: u64,
     parked: Vec<Parked>,
-    /// Versions that this tree made and that the feed has not shown yet.
+    /// Versions that this tree has made and that the feed has not delivered yet.
     own: HashSet<VersionId>,
-    /// How often something changed, by whomever.
+    /// Counts changes by any door; a listing snapshot of an older count is checked again.
     changes_count: u64,
-    /// How often the kernel's copy of a text was outdated.
+    /// Counts invalidations of cached texts.
     outdated_count: u64,
-    /// Up to where in the feed the changes of other doors are known.
+    /// The position in the change feed up to which changes have been applied.
     seen: Sequence,
-    standing: Standing,
-    /// Which texts processes were shown lately.
-    shown: shown::Shown,
-    /// What could not be stored lately.
+    status: StoreStatus,
+    /// Which texts processes have read recently.
+    known_texts: known_texts::KnownTexts,
+    /// What could not be stored recently.
     problems: problems::Problems,
-    /// The files that are being stored without the lock.
-    being_stored: Vec<storing::BeingStored>,
-    /// Versions that may be of one of these.
-    put_off: Vec<Version>,
+    /// What the durable writes in flight are about.
+    claims: Vec<storing::Claim>,
+    /// Versions that may have been made by one of these.
+    deferred: Vec<Version>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum StoreStatus {
     Open,
     Archived,
     Deleted,
 }
 
 impl Tree {
-    /// Returns the tree of a store, and what it will have to say to a kernel that caches.
-    pub fn new(engine: Engine, settings: TreeSettings) -> Result<(Self, Receiver<Notice>), Error> {
-        let (notices, told) = channel();
-        // Before the kernel knows anything, so that no change is missed.
+    /// Returns the tree of a store, and the invalidations for a kernel that caches.
+    pub fn new(
+        engine: Engine,
+        settings: TreeSettings,
+    ) -> Result<(Self, Receiver<Invalidation>), Error> {
+        let (invalidations, receiver) = channel();
+        // Read before the kernel caches anything, so that no change is missed.
         let seen = engine.newest_sequence()?;
         let state = State {
             nodes: Nodes::new(engine.now()),
@@ -146,15 +157,16 @@ impl Tree {
             changes_count: 0,
             outdated_count: 0,
             seen,
-            standing: Standing::Open,
-            shown: shown::Shown::default(),
+            status: StoreStatus::Open,
+            known_texts: known_texts::KnownTexts::default(),
             problems: problems::Problems::default(),
-            being_stored: Vec::new(),
-            put_off: Vec::new(),
+            claims: Vec::new(),
+            deferred: Vec::new(),
         };
+        let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
-        Ok((Self { engine, settings, state, stored, notices, recorder }, told))
+        Ok((Self { engine, settings, is_frozen, state, stored, invalidations, recorder }, receiver))
     }
 
     /// Returns the engine.
@@ -167,28 +179,36 @@ impl Tree {
         &self.settings
     }
 
-    fn turn(&self) -> Result<Turn<'_>, TreeError> {
-        let turn = self.any_turn();
-        match turn.state.standing {
-            Standing::Deleted => Err(TreeError::Stale),
-            Standing::Open | Standing::Archived => Ok(turn),
+    /// Returns whether no text of the store can change any more.
+    ///
+    /// A kernel may then open files without asking: whatever text it has cached is current. Memories
+    /// can still be deleted, which invalidates them as soon as the feed delivers it.
+    pub fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+
+    fn lock(&self) -> Result<TreeGuard<'_>, TreeError> {
+        let guard = self.lock_any();
+        match guard.state.status {
+            StoreStatus::Deleted => Err(TreeError::Stale),
+            StoreStatus::Open | StoreStatus::Archived => Ok(guard),
         }
     }
 
-    /// Returns a turn that knows every change that was acknowledged before it began.
-    fn fresh_turn(&self) -> Result<Turn<'_>, TreeError> {
-        let mut turn = self.any_turn();
-        turn.catch_up()?;
-        match turn.state.standing {
-            Standing::Deleted => Err(TreeError::Stale),
-            Standing::Open | Standing::Archived => Ok(turn),
+    /// Locks the tree after applying every change that was acknowledged before the call.
+    fn lock_fresh(&self) -> Result<TreeGuard<'_>, TreeError> {
+        let mut guard = self.lock_any();
+        guard.catch_up()?;
+        match guard.state.status {
+            StoreStatus::Deleted => Err(TreeError::Stale),
+            StoreStatus::Open | StoreStatus::Archived => Ok(guard),
         }
     }
 
-    fn any_turn(&self) -> Turn<'_> {
-        // A call that panics leaves whole nodes behind, so the lock is still usable.
+    fn lock_any(&self) -> TreeGuard<'_> {
+        // A call that panics leaves the table consistent, so a poisoned lock is still usable.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Turn { tree: self, state: Held(Some(state)) }
+        TreeGuard { tree: self, state: Held(Some(state)), claims: Claims::None }
     }
 }
 
@@ -199,32 +219,41 @@ impl Deref for Held<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        self.0.as_deref().expect("the lock is held, except while a turn waits")
+        self.0.as_deref().expect("the lock is held, except while a guard waits or writes")
     }
 }
 
 impl DerefMut for Held<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        self.0.as_deref_mut().expect("the lock is held, except while a turn waits")
+        self.0.as_deref_mut().expect("the lock is held, except while a guard waits or writes")
     }
 }
 
-/// One call's turn at the tree.
-struct Turn<'a> {
+/// The locked tree, for the duration of one call.
+struct TreeGuard<'a> {
     tree: &'a Tree,
     state: Held<'a>,
+    claims: Claims,
 }
 
-impl<'a> Turn<'a> {
-    /// Runs something without the lock. Whatever was known of the tree may be different afterwards.
+/// Whether a guard has claimed what it writes, so that it may release the lock meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claims {
+    None,
+    Held,
+}
+
+impl<'a> TreeGuard<'a> {
+    /// Releases the lock, runs `work` and locks again. Anything read from the state before may be
+    /// outdated afterwards.
     fn without_lock<T>(&mut self, work: impl FnOnce(&'a Tree) -> T) -> T {
         drop(self.state.0.take());
         let done = work(self.tree);
-        self.state = self.tree.any_turn().state;
+        self.state = self.tree.lock_any().state;
         done
     }
 
-    /// Lets go of the lock until something that was being stored is stored.
+    /// Waits, with the lock released, until claims end.
     fn wait_for_storing(&mut self) {
         if let Some(state) = self.state.0.take() {
             let state = self.tree.stored.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -233,7 +262,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     fn engine(&self) -> &Engine {
         &self.tree.engine
     }
@@ -254,17 +283,17 @@ impl Turn<'_> {
         self.tree.engine.now()
     }
 
-    fn tell(&self, notice: Notice) {
-        // Without a kernel nobody listens, which is fine.
-        self.tree.notices.send(notice).unwrap_or_default();
+    fn invalidate(&self, invalidation: Invalidation) {
+        // Without a kernel there is no receiver.
+        self.tree.invalidations.send(invalidation).unwrap_or_default();
     }
 
-    /// Tells the kernel to look up a node's place again.
-    fn tell_entry(&self, ino: Ino) {
+    /// Makes the kernel look up the name of a node again.
+    fn invalidate_entry(&self, ino: Ino) {
         if let Some((parent, name)) =
             self.state.nodes.get(ino).ok().and_then(|node| node.place.clone())
         {
-            self.tell(Notice::Entry { parent, name });
+            self.invalidate(Invalidation::Entry { parent, name });
         }
     }
 
@@ -274,14 +303,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Fails unless this tree may change its store now.
+    /// Fails unless the store can be changed through this tree now.
     fn require_writable(&mut self) -> Result<(), TreeError> {
-        if self.tree.settings.access == Access::ReadOnly || self.state.standing != Standing::Open {
+        if self.tree.settings.access == Access::ReadOnly || self.state.status != StoreStatus::Open {
             return Err(TreeError::ReadOnly);
         }
         match self.engine().store(self.store()) {
             Ok(store) if store.archived_at.is_some() => {
-                self.state.standing = Standing::Archived;
+                self.state.status = StoreStatus::Archived;
                 Err(TreeError::ReadOnly)
             }
             Ok(_) => Ok(()),
@@ -290,12 +319,21 @@ impl Turn<'_> {
     }
 }
 
-/// Says that a store that must be there is not.
+/// Returns whether the texts of a store stay as they are.
+///
+/// Archiving cannot be undone. A store whose memories expire is not frozen although it is archived:
+/// that a memory is read keeps it from expiring, so every open has to be known.
+fn is_frozen(engine: &Engine, store: StoreId) -> Result<bool, Error> {
+    let store = engine.store(store)?;
+    Ok(store.archived_at.is_some() && store.policy.expire_after().is_none())
+}
+
+/// Maps the error for a store that is gone to `ESTALE`.
 fn gone(error: Error) -> TreeError {
     TreeError::from(error).instead_of(TreeError::NotFound, TreeError::Stale)
 }
 
-/// Returns a name that can be part of a path, or what to answer to whoever wants to use it.
+/// Returns a name as UTF-8, or the error for creating one that is not.
 fn valid_name(name: &OsStr) -> Result<&str, TreeError> {
     name.to_str().ok_or(TreeError::NotText)
 }

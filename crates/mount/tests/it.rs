@@ -17,5 +17,7 @@ mod random;
 mod saving;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/waiting.rs"]
+mod waiting;
 #[path = "it/writing.rs"]
 mod writing;

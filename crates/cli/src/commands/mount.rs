@@ -28,7 +28,7 @@ use crate::log::{self, LogForm};
 use crate::print::{Form, answer};
 use crate::uses;
 
-/// What is said when everything is mounted.
+/// The announcement that everything is mounted.
 #[derive(Serialize)]
 struct Ready {
     session: String,
@@ -43,20 +43,20 @@ struct ReadyStore {
     access: &'static str,
 }
 
-/// Who must live for the mounts to live.
+/// How long the mounts stay.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tie {
-    Parent,
-    Nobody,
+enum Lifetime {
+    OfParent,
+    Detached,
 }
 
 pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), Failure> {
     if arguments.detach {
         return detach();
     }
-    let tie = if arguments.detached { Tie::Nobody } else { Tie::Parent };
-    if tie == Tie::Nobody {
-        // A process that leads a session already needs no other one.
+    let lifetime = if arguments.detached { Lifetime::Detached } else { Lifetime::OfParent };
+    if lifetime == Lifetime::Detached {
+        // Fails for a process that leads a session already, which is as good.
         setsid().map(drop).unwrap_or_default();
     }
     let _log = log::start(Level::WARN, LogForm::Plain);
@@ -70,31 +70,32 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     let sharing = if arguments.allow_other { Sharing::Everyone } else { Sharing::Owner };
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    // Signals are caught before anything is mounted, so that none can leave a mount behind.
-    let ending = {
+    // Signal handlers are installed before anything is mounted, so that no signal leaves a mount
+    // behind.
+    let shutdown = {
         let _entered = runtime.enter();
-        Ending::new(tie)?
+        Shutdown::new(lifetime)?
     };
-    let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explained(&error))?;
+    let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explain(&error))?;
     uses::flush_in_background(&data.engine);
-    let told = announce(context.form, &session, &root, &data);
-    if told.is_ok() {
-        if tie == Tie::Nobody {
-            silence()?;
+    let announced = announce(context.form, &session, &root, &data);
+    if announced.is_ok() {
+        if lifetime == Lifetime::Detached {
+            detach_stdio()?;
         }
         let gone = mounts.waiter();
-        runtime.block_on(ending.wait(gone));
+        runtime.block_on(shutdown.wait(gone));
     }
     mounts.unmount();
     runtime.shutdown_background();
-    told
+    announced
 }
 
 fn root(context: &Context, wanted: Option<&Path>) -> PathBuf {
     wanted.map_or_else(|| PathBuf::from(&context.settings.mount_root), Path::to_owned)
 }
 
-/// Returns the session that is named, or a new one with the stores that are named.
+/// Returns the given session, or a new one with the given stores.
 fn session(data: &Data, arguments: &MountArguments) -> Result<Session, Failure> {
     if let Some(id) = arguments.session {
         let session = data.engine.session(id)?;
@@ -123,7 +124,7 @@ fn store_mount(
     attachment: &Attachment,
     names: NameRules,
 ) -> Result<StoreMount, Failure> {
-    let (tree, notices) = Tree::new(
+    let (tree, invalidations) = Tree::new(
         data.engine.engine().clone(),
         TreeSettings {
             store: attachment.store,
@@ -132,7 +133,7 @@ fn store_mount(
             names,
         },
     )?;
-    Ok(StoreMount { name: attachment.slug.clone(), tree, notices })
+    Ok(StoreMount { name: attachment.slug.clone(), tree, invalidations })
 }
 
 fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
@@ -140,7 +141,7 @@ fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
     Ok(if is_archived { Access::ReadOnly } else { attachment.access })
 }
 
-/// Says in one line that everything is mounted.
+/// Prints one line when everything is mounted; supervisors wait for it.
 fn announce(form: Form, session: &Session, root: &Path, data: &Data) -> Result<(), Failure> {
     let mut stores = Vec::new();
     for attachment in &session.attachments {
@@ -162,17 +163,17 @@ fn announce(form: Form, session: &Session, root: &Path, data: &Data) -> Result<(
     answer(form, &ready, |out| writeln!(out, "mounted {} as {}", places.join(", "), ready.session))
 }
 
-/// What ends a mount.
-struct Ending {
+/// Waits for whatever ends a mount.
+struct Shutdown {
     interrupted: tokio::signal::unix::Signal,
     terminated: tokio::signal::unix::Signal,
     hung_up: tokio::signal::unix::Signal,
     parent: Option<OwnedFd>,
 }
 
-impl Ending {
-    fn new(tie: Tie) -> Result<Self, Failure> {
-        let parent = getppid().filter(|_| tie == Tie::Parent);
+impl Shutdown {
+    fn new(lifetime: Lifetime) -> Result<Self, Failure> {
+        let parent = getppid().filter(|_| lifetime == Lifetime::OfParent);
         Ok(Self {
             interrupted: signal(SignalKind::interrupt())?,
             terminated: signal(SignalKind::terminate())?,
@@ -181,7 +182,7 @@ impl Ending {
         })
     }
 
-    /// Waits for a signal, for the end of the parent, or until `gone` returns.
+    /// Waits for a signal, for the exit of the parent, or until `gone` returns.
     async fn wait(mut self, gone: impl FnOnce() + Send + 'static) {
         let parent_ended = async {
             match self.parent {
@@ -199,12 +200,12 @@ impl Ending {
     }
 }
 
-/// Waits until a process has ended.
+/// Waits until a process has exited.
 fn ended(process: &OwnedFd) {
     while poll(&mut [PollFd::new(process, PollFlags::IN)], None) == Err(Errno::INTR) {}
 }
 
-/// Starts this command again in the background, and returns when it is ready.
+/// Restarts this command in the background, and returns when it is ready.
 fn detach() -> Result<(), Failure> {
     let arguments = std::env::args_os().skip(1);
     let arguments =
@@ -225,38 +226,41 @@ fn detach() -> Result<(), Failure> {
     Err(Failure::reported(code.unwrap_or(1)))
 }
 
-/// Lets go of the terminal.
-fn silence() -> Result<(), Failure> {
+/// Redirects standard output and error, so that the terminal can be closed.
+fn detach_stdio() -> Result<(), Failure> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nothing).map_err(io::Error::from)?;
     rustix::stdio::dup2_stderr(&nothing).map_err(io::Error::from)?;
     Ok(())
 }
 
-fn explained(error: &MountError) -> Failure {
-    const SYNC: &str = "`quipu sync` keeps a plain directory and a store equal, without mounting";
+fn explain(error: &MountError) -> Failure {
+    const SYNC: &str = "`quipu sync` keeps a plain directory and a store in sync without mounting";
     match error {
-        MountError::NoFuse => {
-            Failure::other("this host has no /dev/fuse, so nothing can be mounted")
-                .with_hint(format!("load the kernel's `fuse` module or pass the device on; {SYNC}"))
-        }
+        MountError::NoFuse => Failure::other(
+            "this host has no /dev/fuse, so nothing can be mounted",
+        )
+        .with_hint(format!(
+            "load the kernel's `fuse` module, or pass the device into the container; {SYNC}"
+        )),
         MountError::DeviceRefused(error) => {
-            Failure::other(format!("/dev/fuse cannot be opened: {}", plain(error)))
-                .with_hint(format!("be root, or have its owner run `chmod 666 /dev/fuse`; {SYNC}"))
+            Failure::other(format!("/dev/fuse cannot be opened: {}", plain(error))).with_hint(
+                format!("run as root, or have an administrator run `chmod 666 /dev/fuse`; {SYNC}"),
+            )
         }
         MountError::NoHelper => Failure::other("you may not mount file systems on this host")
-            .with_hint(format!("be root, or install `fusermount3` (package fuse3); {SYNC}")),
+            .with_hint(format!("run as root, or install `fusermount3` (package fuse3); {SYNC}")),
         MountError::HelperRefused(said) => {
             Failure::other(format!("you may not mount file systems on this host: {said}"))
-                .with_hint(format!("be root (with CAP_SYS_ADMIN, in a container); {SYNC}"))
+                .with_hint(format!("run as root (in a container, with CAP_SYS_ADMIN); {SYNC}"))
         }
         MountError::InUse(point) => {
-            Failure::other(format!("{} is mounted already", point.display()))
+            Failure::other(format!("{} is already mounted", point.display()))
                 .with_hint("unmount it with `quipu unmount`, or choose another `--root`")
         }
         MountError::NotEmpty(point) => {
-            Failure::other(format!("{} holds files that a mount would hide", point.display()))
-                .with_hint("move them away, or choose another `--root`")
+            Failure::other(format!("{} contains files that a mount would hide", point.display()))
+                .with_hint("move them elsewhere, or choose another `--root`")
         }
         MountError::Other(point, error) => {
             Failure::other(format!("{} cannot be mounted: {error}", point.display()))
@@ -265,7 +269,7 @@ fn explained(error: &MountError) -> Failure {
     }
 }
 
-/// Returns what is wrong without the number of the error.
+/// Returns the message of an error without its number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
@@ -274,8 +278,9 @@ fn plain(error: &io::Error) -> String {
 pub(super) fn unmount(context: &Context, arguments: &UnmountArguments) -> Result<(), Failure> {
     let root = root(context, arguments.root.as_deref());
     let points = unmount_below(&root).map_err(|error| {
-        Failure::other(format!("{} cannot be unmounted: {error}", root.display()))
-            .with_hint("end the programs that use it, among them shells that stand in it")
+        Failure::other(format!("{} cannot be unmounted: {error}", root.display())).with_hint(
+            "stop the programs that use it, including shells whose working directory is inside",
+        )
     })?;
     let points: Vec<_> = points.iter().map(|point| point.display().to_string()).collect();
     answer(context.form, &serde_json::json!({ "unmounted": points }), |out| match points.len() {

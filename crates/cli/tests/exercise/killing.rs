@@ -43,7 +43,7 @@ for t in threads: t.join()
 
 /// Which text of a file is certain to be there, and which may be.
 #[derive(Clone, Copy, Default)]
-struct Fate {
+struct Outcome {
     begun: u64,
     kept: u64,
 }
@@ -55,7 +55,7 @@ fn what_was_closed_or_synced_survives_a_kill() {
     }
     let kills_count = setting("QUIPU_MOUNT_KILLS", 5);
     let mut mount = Mount::new("notes");
-    let mut fates: HashMap<String, Fate> = HashMap::new();
+    let mut outcomes: HashMap<String, Outcome> = HashMap::new();
     let mut numbers = Numbers(7);
     let mut kept_count = 0_u64;
     for kill in 0..kills_count {
@@ -75,24 +75,28 @@ fn what_was_closed_or_synced_survives_a_kill() {
         for line in reader.join().unwrap() {
             let words: Vec<_> = line.split(' ').collect();
             let number = words[2].parse().unwrap();
-            let fate = fates.entry(words[1].to_owned()).or_default();
+            let outcome = outcomes.entry(words[1].to_owned()).or_default();
             if words[0] == "kept" {
-                fate.kept = number;
+                outcome.kept = number;
                 kept_count += 1;
             } else {
-                fate.begun = number;
+                outcome.begun = number;
             }
         }
         mount.start("notes");
-        for (name, fate) in &mut fates {
+        for (name, outcome) in &mut outcomes {
             let text = fs::read_to_string(mount.at(name)).unwrap_or_default();
             let number: u64 = text.split(' ').next().unwrap().parse().unwrap_or(0);
             let is_whole = text.is_empty() || text == format!("{number} ").repeat(500);
-            let is_known = number == fate.kept || number == fate.begun;
+            let is_known = number == outcome.kept || number == outcome.begun;
             // An emptied file is what a program that was about to write may have left.
-            let is_emptied = text.is_empty() && fate.begun > fate.kept;
-            assert!(is_whole && (is_known || is_emptied), "{name}: {number}, kept {}", fate.kept);
-            *fate = Fate { begun: number, kept: number };
+            let is_emptied = text.is_empty() && outcome.begun > outcome.kept;
+            assert!(
+                is_whole && (is_known || is_emptied),
+                "{name}: {number}, kept {}",
+                outcome.kept
+            );
+            *outcome = Outcome { begun: number, kept: number };
         }
     }
     let problems = mount.engine.check().unwrap().problems;

@@ -63,7 +63,7 @@ fn drop_caches() {
 }
 
 #[test]
-fn a_listing_shows_every_name_once_whatever_happens_meanwhile() {
+fn a_listing_shows_every_name_exactly_once() {
     if !can_mount() {
         return;
     }

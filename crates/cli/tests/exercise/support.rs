@@ -70,7 +70,13 @@ impl Mount {
 
     /// Mounts the store; what a killed process has left is cleared.
     pub(crate) fn start(&mut self, source: &str) {
-        let mut command = self.quipu(&["mount", "--store", source]);
+        self.start_with(&["--store", source]);
+    }
+
+    /// Mounts what these arguments say.
+    pub(crate) fn start_with(&mut self, arguments: &[&str]) {
+        let mut command = self.quipu(&["mount"]);
+        command.args(arguments);
         let mut process = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
@@ -94,15 +100,20 @@ impl Mount {
 
     /// Ends the mount as its user would.
     pub(crate) fn stop(&mut self) {
-        self.signal(Signal::TERM);
+        self.end(Signal::TERM);
     }
 
     /// Ends the mount as nobody should.
     pub(crate) fn kill(&mut self) {
-        self.signal(Signal::KILL);
+        self.end(Signal::KILL);
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Sends a signal that does not end the mount.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.process.as_ref().unwrap()), signal).unwrap();
+    }
+
+    fn end(&mut self, signal: Signal) {
         if let Some(mut process) = self.process.take() {
             kill_process(Pid::from_child(&process), signal).unwrap();
             process.wait().unwrap();

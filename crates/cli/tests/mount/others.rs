@@ -285,7 +285,7 @@ fn a_mount_works_beside_other_doors() {
     assert_eq!(check.code, 0, "{check:?}");
 }
 
-/// A clock that is wrong by so many days.
+/// A clock that is wrong by `days`.
 #[derive(Debug)]
 struct WrongClock {
     days: i32,

@@ -175,7 +175,7 @@ fn what_is_in_use_is_not_unmounted() {
     let open = fs::File::open(mount.at("tea.md")).unwrap();
     let ran = run(quipu(mount.home.path(), &["unmount"]), b"");
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("end the programs that use it"), "{ran:?}");
+    assert!(ran.err.contains("stop the programs that use it"), "{ran:?}");
     assert_eq!(mount.read("tea.md"), "green");
     drop(open);
 }
@@ -244,7 +244,7 @@ fn a_root_that_is_in_use_is_refused() {
     let mount = mounted!();
     let ran = run(quipu(mount.home.path(), &["mount", "--store", "team"]), b"");
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("is mounted already"), "{ran:?}");
+    assert!(ran.err.contains("is already mounted"), "{ran:?}");
     fs::write(mount.at("tea.md"), "green").unwrap();
 }
 
@@ -259,7 +259,7 @@ fn a_directory_that_holds_files_is_not_covered() {
     fs::write(root.join("mine.txt"), "mine").unwrap();
     let ran = run(quipu(home.path(), &["mount", "--store", "notes"]), b"");
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("holds files that a mount would hide"), "{ran:?}");
+    assert!(ran.err.contains("contains files that a mount would hide"), "{ran:?}");
     fs::remove_file(root.join("mine.txt")).unwrap();
     let mount = Mount::start(home, &["--store", "notes"]);
     fs::write(mount.at("tea.md"), "green").unwrap();

@@ -287,7 +287,7 @@ impl Mount {
         assert_eq!(ids.len(), 1, "{ids:?}");
     }
 
-    /// Waits until there are so many versions.
+    /// Waits until there are `count` versions.
     #[track_caller]
     pub(crate) fn wait_for_versions(&self, count: usize) {
         eventually("the versions are made", || self.versions().len() >= count);

@@ -1,10 +1,10 @@
-//! Files: opening, reading, writing, closing.
+//! Files: opening, writing, closing.
 
-use quipu_core::model::{Content, MemoryId, Timestamp, View};
+use quipu_core::model::{Content, Timestamp, View};
 
-use super::{Tree, Turn, gone};
+use super::{Tree, TreeGuard, gone};
 use crate::error::TreeError;
-use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, Maker};
+use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, ProcessId};
 use crate::process::is_bystander;
 
 /// An open file.
@@ -12,21 +12,21 @@ use crate::process::is_bystander;
 pub(super) struct Handle {
     pub(super) ino: Ino,
     mode: OpenMode,
-    pub(super) maker: Maker,
-    /// The stored text that a program which may write through this handle could have read last: what it
-    /// writes is a change of this one, whatever other doors have stored since. `None` for readers and
-    /// if there was no stored text.
+    pub(super) opener: ProcessId,
+    /// The merge base: the newest stored text that a program which may write through this handle can
+    /// have read. Its writes are a change of this text, whatever other doors have stored since.
+    /// `None` for readers and if there was no stored text.
     pub(super) base: Option<Content>,
-    /// Whether the kernel was given a part of `base` that is not what is stored.
-    is_behind: bool,
+    /// Whether the kernel has cached a part of `base` that differs from what is stored.
+    pub(super) is_behind: bool,
 }
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Only for reading.
+    /// Read-only.
     Read,
-    /// For writing, perhaps for reading too.
+    /// For writing, possibly for reading too.
     Write(Writing),
 }
 
@@ -39,88 +39,44 @@ pub struct Writing {
     pub position: Position,
 }
 
-/// What opening a file does to its text.
+/// What opening does to the text of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Nothing.
     Kept,
-    /// It is emptied.
+    /// Truncates it.
     Emptied,
 }
 
 /// Where writes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// To the place that each write names.
+    /// To the offset of each write.
     Anywhere,
-    /// To the end, wherever that is by then.
+    /// To the current end (`O_APPEND`).
     AtEnd,
 }
 
 /// An opened file.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
-    /// What to name it by.
+    /// Its handle.
     pub handle: u64,
-    /// Whether the text is what the kernel may have kept of it.
+    /// Whether the kernel may keep its cached text.
     pub is_unchanged: bool,
-    /// Whether the kernel must not keep what is read through this handle, because the kernel's copy
-    /// belongs to a program that is about to write and has not seen the stored text.
+    /// Whether reads must bypass the kernel's cache, because its pages belong to a writer that has
+    /// not seen the stored text yet.
     pub is_apart: bool,
 }
 
-/// How much a scratch file may hold, and all of them together.
+/// Size limits of one scratch file and of all together.
 const SCRATCH_FILE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Tree {
     /// Opens a file.
-    pub fn open(&self, ino: Ino, mode: OpenMode, maker: Maker) -> Result<Opened, TreeError> {
-        self.fresh_turn()?.open(ino, mode, maker)
-    }
-
-    /// Returns a part of a file's text, as whoever writes it left it.
-    pub fn read(&self, ino: Ino, offset: u64, size_bytes: usize) -> Result<Vec<u8>, TreeError> {
-        let mut turn = self.turn()?;
-        turn.load_text(ino)?;
-        let file = turn.state.nodes.file(ino)?;
-        match (&file.buffer, &file.text) {
-            (Some(buffer), _) => Ok(part(&buffer.bytes, offset, size_bytes)),
-            (None, Some(text)) => Ok(part(text.as_str().as_bytes(), offset, size_bytes)),
-            (None, None) => Err(TreeError::Stale),
-        }
-    }
-
-    /// Returns a part of an open file's text.
-    ///
-    /// A program that may write and reads from the beginning gets what is stored, and what it writes
-    /// then is a change of that. One that goes on in the middle gets the rest of what it has begun.
-    pub fn read_open(
-        &self,
-        handle: u64,
-        offset: u64,
-        size_bytes: usize,
-    ) -> Result<Vec<u8>, TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
-        let file = turn.state.nodes.file(open.ino)?;
-        let is_stored = file.memory.is_some() && !file.is_dirty();
-        if let (Some(base), true) = (open.base, is_stored) {
-            turn.load_text(open.ino)?;
-            let file = turn.state.nodes.file(open.ino)?;
-            let buffered = file.buffer.as_ref().and_then(|buffer| buffer.base.clone());
-            let stored = buffered.or_else(|| file.text.clone()).ok_or(TreeError::Stale)?;
-            if stored != base {
-                let open = turn.state.handles.get_mut(&handle).ok_or(TreeError::BadHandle)?;
-                if offset > 0 {
-                    open.is_behind = true;
-                    return Ok(part(base.as_str().as_bytes(), offset, size_bytes));
-                }
-                open.base = Some(stored);
-            }
-        }
-        drop(turn);
-        self.read(open.ino, offset, size_bytes)
+    pub fn open(&self, ino: Ino, mode: OpenMode, process: ProcessId) -> Result<Opened, TreeError> {
+        self.lock_fresh()?.open(ino, mode, process)
     }
 
     /// Writes to an open file's buffer.
@@ -129,29 +85,29 @@ impl Tree {
         handle: u64,
         offset: u64,
         bytes: &[u8],
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
         let OpenMode::Write(writing) = open.mode else { return Err(TreeError::BadHandle) };
-        turn.wait_until_stored(open.ino);
-        turn.load_buffer_of(&open, writing.position)?;
-        let length = turn.state.nodes.buffer_mut(open.ino)?.bytes.len();
+        guard.wait_until_stored(open.ino);
+        guard.load_buffer_of(&open, writing.position)?;
+        let length = guard.state.nodes.buffer_mut(open.ino)?.bytes.len();
         let start = match writing.position {
             Position::AtEnd => length,
             Position::Anywhere => usize::try_from(offset).unwrap_or(usize::MAX),
         };
         let end = start.saturating_add(bytes.len());
-        let possible = turn
+        let possible = guard
             .require_fit(open.ino, end)
-            .and_then(|()| turn.require_acceptable(open.ino, (start, bytes), writer));
-        let now = turn.now();
+            .and_then(|()| guard.require_acceptable(open.ino, (start, bytes), writer));
+        let now = guard.now();
         if possible == Err(TreeError::NotText) {
-            turn.give_up_blank_files(writer);
+            guard.give_up_blank_files(writer);
         }
-        let buffer = turn.state.nodes.buffer_mut(open.ino)?;
+        let buffer = guard.state.nodes.buffer_mut(open.ino)?;
         if let Err(error) = possible {
-            // A text without this part must not be stored as if it were whole.
+            // A text that lacks this part must not be stored as if it were complete.
             buffer.touched(now, writer);
             buffer.refused = Some(error);
             return Err(error);
@@ -166,38 +122,38 @@ impl Tree {
         if writing.position != Position::AtEnd {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {
-            // The kernel has put the bytes where it believed the end to be.
-            turn.outdate(open.ino);
+            // The kernel has cached the bytes at the offset that it took for the end.
+            guard.mark_outdated(open.ino);
         }
         Ok(())
     }
 
-    /// Makes a file so long, perhaps through an open handle. If nobody has it open for writing, this
-    /// is durable at once.
+    /// Sets the size of a file, possibly through an open handle. Without writers, this is durable when
+    /// it returns.
     pub fn truncate(
         &self,
         (ino, handle): (Ino, Option<u64>),
         size_bytes: u64,
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
-        if turn.state.nodes.file(ino)?.is_report {
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
+        if guard.state.nodes.file(ino)?.is_report {
             return Err(TreeError::NotPermitted);
         }
-        turn.wait_until_stored(ino);
-        if turn.state.nodes.file(ino)?.writers == 0 {
-            turn.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
-            turn.settle_backup(ino)?;
+        guard.wait_until_stored(ino);
+        if guard.state.nodes.file(ino)?.writers == 0 {
+            guard.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
+            guard.settle_backup(ino)?;
         }
-        match handle.and_then(|handle| turn.handle(handle).ok()) {
-            Some(open) => turn.load_buffer_of(&open, Position::Anywhere)?,
-            None => turn.load_buffer(ino)?,
+        match handle.and_then(|handle| guard.handle(handle).ok()) {
+            Some(open) => guard.load_buffer_of(&open, Position::Anywhere)?,
+            None => guard.load_buffer(ino)?,
         }
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
-        let fit = turn.require_fit(ino, size_bytes);
-        let now = turn.now();
-        let buffer = turn.state.nodes.buffer_mut(ino)?;
+        let fit = guard.require_fit(ino, size_bytes);
+        let now = guard.now();
+        let buffer = guard.state.nodes.buffer_mut(ino)?;
         if fit.is_ok() && buffer.bytes.len() != size_bytes {
             buffer.bytes.resize(size_bytes, 0);
             buffer.touched(now, writer);
@@ -206,39 +162,44 @@ impl Tree {
         if fit.is_ok() && (size_bytes == 0 || buffer.refused == Some(TreeError::TooLarge)) {
             buffer.refused = None;
         }
-        let file = turn.state.nodes.file(ino)?;
+        let file = guard.state.nodes.file(ino)?;
         if file.writers > 0 {
             return fit;
         }
-        let stored = if file.is_dirty() { turn.store_buffer(ino, Maker::UNKNOWN) } else { Ok(()) };
-        turn.finish_writing(ino);
+        let stored =
+            if file.is_dirty() { guard.store_buffer(ino, ProcessId::UNKNOWN) } else { Ok(()) };
+        guard.finish_writing(ino);
         fit.and(stored)
     }
 
-    /// Returns whether closing a descriptor of this handle has to store something, which takes its
-    /// time.
+    /// Returns whether calls that change a file have to wait for a write in flight.
+    pub fn is_busy(&self, ino: Ino) -> bool {
+        self.lock_any().is_claimed(ino)
+    }
+
+    /// Returns whether closing a descriptor of this handle stores something, which blocks.
     pub fn has_to_store(&self, handle: u64) -> bool {
-        let turn = self.any_turn();
+        let guard = self.lock_any();
         let state =
-            |open: &Handle| Some(turn.state.nodes.file(open.ino).ok()?.buffer.as_ref()?.state);
-        turn.handle(handle).is_ok_and(|open| {
+            |open: &Handle| Some(guard.state.nodes.file(open.ino).ok()?.buffer.as_ref()?.state);
+        guard.handle(handle).is_ok_and(|open| {
             open.mode != OpenMode::Read && state(&open) == Some(BufferState::Dirty)
         })
     }
 
-    /// Closes one descriptor of a handle: what was written is durable when this returns.
+    /// Closes one descriptor of a handle; what was written is durable when this returns.
     ///
-    /// The first close of a file that was only emptied stores nothing yet, because a shell empties
-    /// a file, closes a second descriptor and only then writes. The close of a process that only
+    /// The first close of a file that was only truncated stores nothing, because a shell truncates a
+    /// file, closes a duplicate descriptor and only then writes. The close of a process that only
     /// inherited the descriptor stores nothing either.
-    pub fn flush(&self, handle: u64, closer: Maker) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
-        turn.wait_until_stored(open.ino);
-        if open.mode == OpenMode::Read || !turn.state.nodes.file(open.ino)?.is_dirty() {
+    pub fn flush(&self, handle: u64, closer: ProcessId) -> Result<(), TreeError> {
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
+        guard.wait_until_stored(open.ino);
+        if open.mode == OpenMode::Read || !guard.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
-        let buffer = turn.state.nodes.buffer_mut(open.ino)?;
+        let buffer = guard.state.nodes.buffer_mut(open.ino)?;
         if is_bystander(closer, &buffer.writers) {
             return Ok(());
         }
@@ -246,66 +207,55 @@ impl Tree {
             buffer.blank = Blank::ClosedOnce;
             return Ok(());
         }
-        turn.store_buffer_aside(open.ino, closer)
+        guard.store_buffer_unlocked(open.ino, closer)
     }
 
     /// Makes what was written durable.
     pub fn sync(&self, handle: u64) -> Result<(), TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.handle(handle)?;
-        turn.wait_until_stored(open.ino);
-        if !turn.state.nodes.file(open.ino)?.is_dirty() {
+        let mut guard = self.lock()?;
+        let open = guard.handle(handle)?;
+        guard.wait_until_stored(open.ino);
+        if !guard.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
-        turn.store_buffer_aside(open.ino, open.maker)
+        guard.store_buffer_unlocked(open.ino, open.opener)
     }
 
-    /// Ends a handle.
+    /// Releases a handle after its last descriptor was closed.
     pub fn release(&self, handle: u64) {
-        let mut turn = self.any_turn();
-        let Some(open) = turn.state.handles.remove(&handle) else { return };
-        turn.wait_until_stored(open.ino);
-        if open.is_behind {
-            turn.outdate(open.ino);
+        let mut guard = self.lock_any();
+        let Some(open) = guard.state.handles.remove(&handle) else { return };
+        if open.mode != OpenMode::Read {
+            guard.wait_until_stored(open.ino);
         }
-        if let (OpenMode::Write(_), Ok(file)) = (open.mode, turn.state.nodes.file_mut(open.ino)) {
+        if open.is_behind {
+            guard.mark_outdated(open.ino);
+        }
+        if let (OpenMode::Write(_), Ok(file)) = (open.mode, guard.state.nodes.file_mut(open.ino)) {
             file.writers = file.writers.saturating_sub(1);
             if file.writers == 0 {
-                turn.end_writing(open.ino, open.maker);
+                guard.end_writing(open.ino, open.opener);
             }
         }
-        turn.release_node(open.ino);
-        if let Ok(node) = turn.state.nodes.get(open.ino)
-            && node.handles == 0
-            && let Ok(file) = turn.state.nodes.file_mut(open.ino)
-        {
-            file.text = None;
-        }
+        guard.release_node(open.ino);
     }
 
-    /// Stores what open files hold and ends what is parked, before the tree goes away.
+    /// Stores open files and settles parked memories before the tree goes away.
     pub fn close(&self) {
-        let mut turn = self.any_turn();
-        turn.wait_until_all_is_stored();
-        turn.settle_all();
-        for ino in turn.state.nodes.inos() {
-            if turn.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
-                // Nobody has been told yet that this is stored, and nobody can be told now.
-                turn.store_buffer(ino, Maker::UNKNOWN).unwrap_or_default();
+        let mut guard = self.lock_any();
+        guard.wait_until_all_is_stored();
+        guard.settle_all();
+        for ino in guard.state.nodes.inos() {
+            if guard.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && file.is_dirty()) {
+                // Nobody has been promised that this is stored, and no error can be returned now.
+                guard.store_buffer(ino, ProcessId::UNKNOWN).unwrap_or_default();
             }
         }
     }
-}
-
-/// Returns a part of a text.
-fn part(bytes: &[u8], offset: u64, size_bytes: usize) -> Vec<u8> {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let end = start.saturating_add(size_bytes).min(bytes.len());
-    bytes.get(start..end).unwrap_or_default().to_vec()
 }
 
 impl Buffer {
-    fn touched(&mut self, now: Timestamp, writer: Maker) {
+    fn touched(&mut self, now: Timestamp, writer: ProcessId) {
         if !self.writers.contains(&writer) {
             self.writers.push(writer);
         }
@@ -316,8 +266,8 @@ impl Buffer {
     }
 }
 
-impl Turn<'_> {
-    fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
+impl TreeGuard<'_> {
+    pub(super) fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
         self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
     }
 
@@ -325,10 +275,16 @@ impl Turn<'_> {
         &mut self,
         ino: Ino,
         mode: OpenMode,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<Opened, TreeError> {
+        match mode {
+            // It may be gone a moment later, and a file that is open stays readable.
+            OpenMode::Read if self.is_claimed(ino) => self.load_text(ino)?,
+            OpenMode::Read => {}
+            OpenMode::Write(_) => self.wait_until_stored(ino),
+        }
         self.state.nodes.file(ino)?;
-        // The kernel may not know yet that a file is gone; it asks again when it is told so.
+        // The kernel may not know yet that the file is gone; on ESTALE it looks the name up again.
         self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
         if mode != OpenMode::Read && self.state.nodes.file(ino)?.is_report {
             return Err(TreeError::NotPermitted);
@@ -337,19 +293,18 @@ impl Turn<'_> {
         let is_apart = self.is_somebody_behind(ino)?;
         if let OpenMode::Write(writing) = mode {
             self.require_writable()?;
-            self.wait_until_stored(ino);
             self.settle_backup(ino)?;
             self.load_buffer(ino)?;
-            let known = self.base_shown_to(maker, ino);
+            let known = self.base_known_to(process, ino);
             let now = self.now();
             let buffer = self.state.nodes.buffer_mut(ino)?;
             if writing.start == Start::Emptied {
-                // Whoever empties a file and writes it again has usually read it before.
+                // A program that truncates and rewrites a file has usually read it before.
                 if let (BufferState::Clean, Some(known)) = (buffer.state, known) {
                     buffer.base = Some(known);
                 }
                 buffer.bytes.clear();
-                buffer.touched(now, maker);
+                buffer.touched(now, process);
                 buffer.blank = Blank::Yes;
                 buffer.extent = Extent::Rewritten;
                 buffer.refused = None;
@@ -360,18 +315,18 @@ impl Turn<'_> {
         let file = self.state.nodes.file(ino)?;
         let is_unchanged = file.outdated.is_none();
         if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
-            // The kernel may have kept the text and never ask for it again.
+            // The kernel may have the text cached and never send a read.
             self.engine().note_reading(self.store(), memory);
-            self.note_shown_to(maker, ino)?;
+            self.note_read_by(process, ino)?;
         }
         self.state.nodes.get_mut(ino)?.handles += 1;
         let handle = self.new_handle();
-        let open = Handle { ino, mode, maker, base, is_behind: false };
+        let open = Handle { ino, mode, opener: process, base, is_behind: false };
         self.state.handles.insert(handle, open);
         Ok(Opened { handle, is_unchanged, is_apart })
     }
 
-    /// Returns whether somebody who may write to a file has not seen the text that is stored.
+    /// Returns whether a writer of the file has not seen the text that is stored.
     fn is_somebody_behind(&mut self, ino: Ino) -> Result<bool, TreeError> {
         let file = self.state.nodes.file(ino)?;
         if file.writers == 0 || file.is_dirty() || file.memory.is_none() {
@@ -387,25 +342,13 @@ impl Turn<'_> {
         Ok(self.state.handles.values().any(is_behind))
     }
 
-    /// Makes sure that the stored text is at hand, unless there is a buffer.
-    pub(super) fn load_text(&mut self, ino: Ino) -> Result<(), TreeError> {
-        let file = self.state.nodes.file(ino)?;
-        if file.buffer.is_some() || file.text.is_some() {
-            return Ok(());
-        }
-        let id = file.memory.ok_or(TreeError::Stale)?;
-        let content = self.content(id)?;
-        self.state.nodes.file_mut(ino)?.text = Some(content);
-        Ok(())
-    }
-
     /// Makes sure that there is a buffer.
     pub(super) fn load_buffer(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         if file.buffer.is_some() {
             return Ok(());
         }
-        // A text that was read before may be old by now, and would be written back.
+        // A text that was read earlier may be outdated, and would be written back.
         let id = file.memory.ok_or(TreeError::Stale)?;
         let memory = self.engine().memory(self.store(), id, View::Full).map_err(gone)?;
         let content = memory.content.ok_or(TreeError::Storage)?;
@@ -413,11 +356,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Makes sure that there is a buffer for what is written through a handle: of the text that its
-    /// program could have read, unless it can only add to the end.
+    /// Makes sure that there is a buffer for writes through a handle, filled with the text that its
+    /// program can have read, unless it can only append.
     ///
-    /// Taking what is stored by now is the tempting way, and it loses the changes of others: a program
-    /// that has read the old text writes all of it back, or writes to places that are elsewhere now.
+    /// Filling it with what is stored now is the tempting way, and it loses the changes of others: a
+    /// program that has read the old text writes all of it back, or writes to offsets that mean
+    /// something else now.
     fn load_buffer_of(&mut self, open: &Handle, position: Position) -> Result<(), TreeError> {
         let file = self.state.nodes.file(open.ino)?;
         let (Some(base), Position::Anywhere) = (&open.base, position) else {
@@ -430,17 +374,12 @@ impl Turn<'_> {
         if !file.buffer.as_ref().is_some_and(is_there) {
             let buffer = Buffer::stored(base, self.now());
             self.state.nodes.file_mut(open.ino)?.buffer = Some(buffer);
-            self.outdate(open.ino);
+            self.mark_outdated(open.ino);
         }
         Ok(())
     }
 
-    pub(super) fn content(&self, id: MemoryId) -> Result<Content, TreeError> {
-        let memory = self.engine().memory(self.store(), id, View::Full).map_err(gone)?;
-        memory.content.ok_or(TreeError::Storage)
-    }
-
-    /// Fails if a file may not be so long.
+    /// Fails if a file may not have this size.
     fn require_fit(&self, ino: Ino, size_bytes: usize) -> Result<(), TreeError> {
         let limit = self.engine().limits().content_size_bytes_max;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -459,19 +398,19 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends the writing of a file that nobody writes to any more.
-    fn end_writing(&mut self, ino: Ino, maker: Maker) {
+    /// Stores and drops the buffer of a file whose last writer is gone.
+    fn end_writing(&mut self, ino: Ino, process: ProcessId) {
         let state = self.state.nodes.buffer_mut(ino).map(|buffer| buffer.state);
         if state == Ok(BufferState::Dirty)
-            && let Err(error) = self.store_buffer_aside(ino, maker)
+            && let Err(error) = self.store_buffer_unlocked(ino, process)
         {
-            // A mapped file was changed after its last close, so nobody can be told.
-            tracing::error!(?error, "what was written after a file's last close is lost");
+            // A mapping was changed after the last close, so no call can return the error.
+            tracing::error!(?error, "a write through a mapping after the last close was lost");
         }
         self.finish_writing(ino);
     }
 
-    /// Gives up the buffer of a file that nobody writes to; what could not be stored goes with it.
+    /// Drops the buffer of a file without writers, and with it what could not be stored.
     fn finish_writing(&mut self, ino: Ino) {
         let is_backup = self.is_backup_of_parked(ino);
         let Ok(file) = self.state.nodes.file_mut(ino) else { return };
@@ -480,11 +419,11 @@ impl Turn<'_> {
         if file.memory.is_some() {
             file.buffer = None;
             if failed {
-                self.outdate(ino);
+                self.mark_outdated(ino);
             }
         } else if !file.is_scratch && !is_backup {
             // It could not be stored, or another door has deleted it.
-            self.tell_entry(ino);
+            self.invalidate_entry(ino);
             self.state.nodes.detach(ino);
         }
     }

@@ -1,32 +1,41 @@
-//! Changes by other doors, and what a kernel that caches must be told about them.
+//! Following the change feed: changes of other doors, and the invalidations that they need.
+//!
+//! A thread of the mount follows the feed continuously, but it may be a moment behind. So calls that
+//! a program can order after a change (lookups, opens, attributes) first catch up themselves, which
+//! is one comparison of sequence numbers while nobody writes. The thread alone would leave a window
+//! in which an open returns a text that was replaced before it.
+//!
+//! The tree's own versions are in the feed too. They are recognized by their ids and skipped:
+//! invalidating for them would make every write drop the cache that it has just filled.
 
 use quipu_core::Error;
 use quipu_core::backend::{Event, Sequence};
 use quipu_core::model::{MemoryPath, Operation, Version, VersionId, View};
 
-use super::{Notice, Standing, Tree, Turn};
+use super::{Invalidation, StoreStatus, Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{BufferState, Ino, ROOT};
 
-/// How many changes are read at a time.
+/// How many changes are read from the feed at a time.
 const CHANGES_MAX: usize = 1000;
 
 impl Tree {
-    /// Takes note of everything that other doors have changed so far, and returns up to where.
+    /// Applies all changes of other doors so far, and returns the position in the feed.
     pub fn follow(&self) -> Result<Sequence, Error> {
-        let mut turn = self.any_turn();
-        turn.catch_up()?;
-        Ok(turn.state.seen)
+        let mut guard = self.lock_any();
+        guard.catch_up()?;
+        Ok(guard.state.seen)
     }
 
-    /// Returns which time it is that the kernel's copy of a file's text may be outdated.
+    /// Returns the number of the pending invalidation of a file's cached text, if there is one.
     pub fn outdated(&self, ino: Ino) -> Option<u64> {
-        self.any_turn().state.nodes.file(ino).ok()?.outdated
+        self.lock_any().state.nodes.file(ino).ok()?.outdated
     }
 
-    /// Takes note that the kernel has dropped its copy of a file's text, at that time.
+    /// Notes that the kernel has dropped its cached text for this invalidation. A newer one stays
+    /// pending.
     pub fn dropped(&self, ino: Ino, outdated: Option<u64>) {
-        if let Ok(file) = self.any_turn().state.nodes.file_mut(ino)
+        if let Ok(file) = self.lock_any().state.nodes.file_mut(ino)
             && file.outdated == outdated
         {
             file.outdated = None;
@@ -34,22 +43,18 @@ impl Tree {
     }
 }
 
-impl Turn<'_> {
-    /// Takes note of what other doors have changed so far.
-    ///
-    /// The thread that follows the feed does this all the time, but it may be a moment behind, and
-    /// whoever opens a file must not read what was replaced before. So a call that a program can
-    /// order after a change looks for itself. As long as nobody writes, that is one number to compare.
+impl TreeGuard<'_> {
+    /// Applies the changes of other doors that were acknowledged so far.
     pub(super) fn catch_up(&mut self) -> Result<(), Error> {
         while self.engine().newest_sequence()? > self.state.seen {
             let changes = self.engine().changes(self.state.seen, CHANGES_MAX)?;
             if changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1) {
-                // The feed does not reach back so far any more.
-                self.look_again();
+                // The feed has been pruned beyond our position.
+                self.distrust_everything();
             }
             for change in &changes {
                 if change.store == self.store() && self.observe(change.event).is_err() {
-                    self.look_again();
+                    self.distrust_everything();
                 }
                 self.state.seen = change.sequence;
             }
@@ -66,56 +71,57 @@ impl Turn<'_> {
                 self.state.changes_count += 1;
                 let version = self.engine().version(self.store(), id, View::Basic);
                 match version.map_err(TreeError::from) {
-                    Ok(version) if self.is_being_stored(&version) => {
-                        self.state.put_off.push(version);
+                    Ok(version) if self.may_be_own(&version) => {
+                        self.state.deferred.push(version);
                     }
                     Ok(version) => self.observe_version(&version),
-                    // It was given up already; a later change tells the rest.
-                    Err(TreeError::NotFound) => self.look_again(),
+                    // The version was pruned already, so what it changed is unknown.
+                    Err(TreeError::NotFound) => self.distrust_everything(),
                     Err(error) => return Err(error),
                 }
             }
             Event::StoreArchived => {
-                self.state.standing = Standing::Archived;
-                // Only modes look different now.
+                self.state.status = StoreStatus::Archived;
+                // Only the modes have changed.
                 for ino in self.state.nodes.inos() {
-                    self.tell(Notice::Attributes(ino));
+                    self.invalidate(Invalidation::Attributes(ino));
                 }
             }
             Event::StoreDeleted => {
-                self.state.standing = Standing::Deleted;
-                self.look_again();
+                self.state.status = StoreStatus::Deleted;
+                self.distrust_everything();
             }
             Event::Redacted(_) | Event::StoreCreated | Event::StoreUpdated => {}
         }
         Ok(())
     }
 
-    /// Distrusts everything that is known of the store.
-    fn look_again(&mut self) {
+    /// Invalidates everything, when the changes are not known in detail.
+    fn distrust_everything(&mut self) {
         self.state.changes_count += 1;
         for ino in self.state.nodes.inos() {
             self.distrust(ino, None);
         }
     }
 
-    /// Notes that the kernel's copy of a file's text may not be what we hold, and has it dropped.
+    /// Marks the kernel's cached text of a file as outdated, and has it dropped.
     ///
-    /// Until that is done, no open may rely on the copy. One that is told so drops the copy itself,
-    /// but another one may be answered at the same time.
-    pub(super) fn outdate(&mut self, ino: Ino) {
+    /// Until the kernel has confirmed that, every open must refuse to keep the cache. Clearing the mark
+    /// at the first such open is the tempting way, and it is wrong: another open may be answered
+    /// concurrently, before the pages are gone.
+    pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
         let count = self.state.outdated_count;
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
         }
-        self.tell(Notice::Content(ino));
+        self.invalidate(Invalidation::Content(ino));
     }
 
-    /// Distrusts what is known of a node's text and place; its newest version may be known.
+    /// Invalidates the text and the name of a node; its newest version may be known.
     fn distrust(&mut self, ino: Ino, version: Option<VersionId>) {
-        // The place first: this waits for a lookup on its way, which may bring old attributes.
-        self.tell_entry(ino);
+        // The name first: the kernel orders this after lookups in flight, which may carry old attributes.
+        self.invalidate_entry(ino);
         if let Ok(file) = self.state.nodes.file_mut(ino)
             && file.memory.is_some()
         {
@@ -125,7 +131,7 @@ impl Turn<'_> {
                 file.buffer = None;
             }
         }
-        self.outdate(ino);
+        self.mark_outdated(ino);
     }
 
     pub(super) fn observe_version(&mut self, version: &Version) {
@@ -145,26 +151,26 @@ impl Turn<'_> {
         }
     }
 
-    /// Follows a memory that is no longer where a node shows it.
+    /// Detaches a node whose memory was moved or deleted by another door.
     fn moved_away(&mut self, ino: Ino, version: &Version) {
         let is_deleted = version.operation == Operation::Deleted;
         let parents = self.parents(ino);
-        self.tell_entry(ino);
+        self.invalidate_entry(ino);
         let Ok(file) = self.state.nodes.file(ino) else { return };
         let is_written = file.writers > 0;
         let memory = (!is_deleted).then_some(version.memory);
         if self.state.nodes.set_memory(ino, memory).is_err() || (is_deleted && is_written) {
-            // Whoever writes to it will make it again by closing it.
+            // Its writer will store it again on close.
             return;
         }
         self.state.nodes.detach(ino);
-        self.tell(Notice::Attributes(ino));
+        self.invalidate(Invalidation::Attributes(ino));
         for directory in parents {
             self.vanish_if_empty(directory);
         }
     }
 
-    /// Returns the directories above a node, the nearest first, without the root.
+    /// Returns the ancestors of a node, the nearest first, without the root.
     fn parents(&self, ino: Ino) -> Vec<Ino> {
         let parent = |ino: Ino| self.state.nodes.get(ino).ok()?.place.as_ref().map(|place| place.0);
         std::iter::successors(parent(ino), |&above| parent(above))
@@ -183,12 +189,12 @@ impl Turn<'_> {
             return;
         }
         if let Ok(None) = self.stored(&path) {
-            self.tell_entry(ino);
+            self.invalidate_entry(ino);
             self.state.nodes.detach(ino);
         }
     }
 
-    /// Tells the kernel about the names that lead to a memory.
+    /// Invalidates the first unknown name on the path of a new memory.
     fn appeared(&mut self, path: &MemoryPath) {
         let mut parent = ROOT;
         let mut names = path.as_str().split('/').skip(1).peekable();
@@ -197,11 +203,11 @@ impl Turn<'_> {
             let is_directory = child.is_some_and(|child| self.state.nodes.directory(child).is_ok());
             let should_be_directory = names.peek().is_some();
             if !(is_directory && should_be_directory) {
-                self.tell(Notice::Entry { parent, name: name.to_owned() });
+                self.invalidate(Invalidation::Entry { parent, name: name.to_owned() });
             }
             match child {
                 Some(child) if is_directory && !should_be_directory => {
-                    // A memory took the place of a directory that lived here only.
+                    // A memory took the place of a directory that existed in the mount only.
                     self.state.nodes.detach(child);
                     return;
                 }

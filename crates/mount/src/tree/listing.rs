@@ -1,15 +1,15 @@
 //! Listing directories.
 //!
-//! A program reads a long directory in parts and says each time where it left off. Between two parts
-//! anything may happen: another door adds and removes memories, the kernel drops what it keeps, even
-//! the part before may have come out of the kernel's cache without any call to the tree. POSIX asks
-//! that a name that is there all the time is listed exactly once all the same; a backup tool that
+//! A program reads a long directory in parts and passes a cookie to say where to continue. Between two
+//! parts anything may happen: other doors add and remove memories, the kernel drops its cache, or the
+//! first part came out of that cache without any call to the tree. POSIX requires that a name which
+//! exists throughout is listed exactly once all the same, and for good reason: a backup tool that
 //! misses names deletes them elsewhere.
 //!
-//! So a position must mean the same at any time, without any state to go with it. Numbering the
-//! entries of a snapshot is the tempting way, and it is wrong: the snapshot may be gone, and in the
-//! next one the numbers are those of other names. Here the position of a name is a hash of it, and
-//! names are listed in the order of their positions, as ext4 does.
+//! So a cookie must mean the same at any time, without server state. Numbering the entries of a
+//! snapshot is the tempting way, and it is wrong: the snapshot may be gone, and in the next one the
+//! numbers belong to other names. Here the cookie of a name is a keyed hash of it, and names are
+//! listed in hash order, as ext4 does.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,37 +18,37 @@ use std::num::NonZero;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Memory, MemoryPath, View};
 
-use super::places::Attributes;
-use super::{Tree, Turn};
+use super::lookup::Attributes;
+use super::{Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{Ino, ROOT};
 
-/// One line of a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug)]
 pub struct DirectoryEntry {
     /// Its name.
     pub name: String,
-    /// The position from which to go on behind it.
+    /// The position to continue from after it.
     pub next: u64,
-    /// What it looks like.
+    /// Its attributes.
     pub attributes: Attributes,
 }
 
-/// A directory that somebody is reading.
+/// An open directory.
 #[derive(Debug)]
 pub(super) struct OpenDirectory {
     ino: Ino,
-    /// What it held when the reading began; `None` before and after.
+    /// The entries when reading began; `None` before and after.
     snapshot: Option<Snapshot>,
 }
 
-/// What a directory held at some moment. It saves looking again for every part of a listing; what it
-/// says is checked if anything has changed since.
+/// The entries of a directory at some moment, so that not every part of a listing reads all of them.
+/// If anything has changed since, each entry is checked before it is listed.
 #[derive(Debug)]
 struct Snapshot {
     /// In the order of their positions.
     lines: Vec<Line>,
-    /// How many changes the tree had seen then.
+    /// The tree's count of changes at that moment.
     changes_count: u64,
 }
 
@@ -56,64 +56,63 @@ struct Snapshot {
 struct Line {
     position: u64,
     name: String,
-    what: Listed,
+    kind: Listed,
 }
 
 #[derive(Clone, Debug)]
 enum Listed {
-    /// Something that lives in the mount only, or a directory that is known already.
+    /// A file or directory that exists in the mount only.
     Node(Ino),
     Memory(Box<Memory>),
     Directory,
 }
 
-/// How many lines are made ready at a time; more than a kernel takes at once.
+/// How many entries are returned at a time; more than fit into one reply to the kernel.
 const LINES_MAX: usize = 256;
 
-/// Positions are positive when the kernel shows them as signed numbers, and leave the smallest ones
-/// to the caller.
+/// Positions fit into a signed 64-bit integer, as `telldir` needs it. The smallest ones are left to
+/// the caller.
 const POSITION_MIN: u64 = 1 << 16;
 const POSITION_MAX: u64 = i64::MAX.cast_unsigned();
 
 impl Tree {
-    /// Begins to read a directory.
+    /// Opens a directory.
     pub fn open_directory(&self, ino: Ino) -> Result<u64, TreeError> {
-        let mut turn = self.turn()?;
-        turn.state.nodes.directory(ino)?;
-        let handle = turn.new_handle();
-        turn.state.listings.insert(handle, OpenDirectory { ino, snapshot: None });
-        turn.state.nodes.get_mut(ino)?.handles += 1;
+        let mut guard = self.lock()?;
+        guard.state.nodes.directory(ino)?;
+        let handle = guard.new_handle();
+        guard.state.listings.insert(handle, OpenDirectory { ino, snapshot: None });
+        guard.state.nodes.get_mut(ino)?.handles += 1;
         Ok(handle)
     }
 
-    /// Returns lines of a directory that lie behind a position; none at the end. Position 0 is the
-    /// beginning, and any other is one that a [`DirectoryEntry`] of this directory had, whichever
-    /// handle it was read with.
+    /// Returns the entries after a position, none at the end. Position 0 is the beginning; any other is
+    /// the `next` of a [`DirectoryEntry`] of this directory, read with any handle.
     ///
-    /// Whatever happens between two calls, a name that is there all the time is listed once.
+    /// Whatever happens between two calls, a name that exists throughout is listed exactly once.
     pub fn read_directory(&self, handle: u64, from: u64) -> Result<Vec<DirectoryEntry>, TreeError> {
-        let mut turn = self.turn()?;
-        let open = turn.state.listings.get_mut(&handle).ok_or(TreeError::BadHandle)?;
+        let mut guard = self.lock()?;
+        let open = guard.state.listings.get_mut(&handle).ok_or(TreeError::BadHandle)?;
         let ino = open.ino;
         let snapshot = match open.snapshot.take().filter(|_| from > 0) {
             Some(snapshot) => snapshot,
-            None => turn.snapshot(ino)?,
+            None => guard.snapshot(ino)?,
         };
-        let entries = turn.entries(ino, &snapshot, from)?;
-        // What was listed to its end is not needed any more.
+        let entries = guard.entries(ino, &snapshot, from)?;
+        // A listing that has reached its end needs no snapshot.
         if !entries.is_empty()
-            && let Some(open) = turn.state.listings.get_mut(&handle)
+            && let Some(open) = guard.state.listings.get_mut(&handle)
         {
             open.snapshot = Some(snapshot);
         }
         Ok(entries)
     }
 
-    /// Ends the reading of a directory.
+    /// Releases an open directory.
     pub fn release_directory(&self, handle: u64) {
-        let mut turn = self.any_turn();
-        if let Some(open) = turn.state.listings.remove(&handle) {
-            turn.release_node(open.ino);
+        let mut guard = self.lock_any();
+        if let Some(open) = guard.state.listings.remove(&handle) {
+            guard.release_node(open.ino);
         }
     }
 }
@@ -126,16 +125,16 @@ fn present(found: Result<Attributes, TreeError>) -> Result<Option<Attributes>, T
     }
 }
 
-impl Turn<'_> {
-    /// Returns the position of a name. The key makes it differ from mount to mount, so that nobody
-    /// can make up names that fall together.
+impl TreeGuard<'_> {
+    /// Returns the position of a name. The hash is keyed per mount, so that nobody can construct
+    /// names that collide.
     fn position(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.state.listing_key, name).hash(&mut hasher);
         POSITION_MIN + hasher.finish() % (POSITION_MAX - POSITION_MIN)
     }
 
-    /// Returns the first lines behind a position that are still there.
+    /// Returns the first entries after a position that still exist.
     fn entries(
         &mut self,
         ino: Ino,
@@ -155,10 +154,10 @@ impl Turn<'_> {
             } else {
                 self.find(ino, &line.name).and_then(|ino| self.attributes(ino))
             };
-            // Of 20,000 names, two fall together once in 10¹¹ directories. Whoever stops between
-            // them gets both again: a name that is listed twice does less harm than one that is not.
-            let falls_together = rest.peek().is_some_and(|next| next.position == line.position);
-            let next = line.position - u64::from(falls_together);
+            // Among 20,000 names, two collide in one of 10¹¹ directories. A reader that stops between
+            // them gets both again: listing a name twice does less harm than missing it.
+            let collides = rest.peek().is_some_and(|next| next.position == line.position);
+            let next = line.position - u64::from(collides);
             if let Some(attributes) = present(found)? {
                 entries.push(DirectoryEntry { name: line.name.clone(), next, attributes });
             }
@@ -166,7 +165,7 @@ impl Turn<'_> {
         Ok(entries)
     }
 
-    /// Looks at a directory.
+    /// Reads all entries of a directory.
     fn snapshot(&self, ino: Ino) -> Result<Snapshot, TreeError> {
         let path = if ino == ROOT { None } else { self.state.nodes.path(ino)? };
         let query = ListQuery {
@@ -180,7 +179,7 @@ impl Turn<'_> {
         let is_in_mount =
             |name: &str| children.get(name).is_some_and(|&child| self.lives_in_mount_only(child));
         let line =
-            |name: &str, what| Line { position: self.position(name), name: name.to_owned(), what };
+            |name: &str, kind| Line { position: self.position(name), name: name.to_owned(), kind };
         let mut lines = Vec::new();
         let mut directories = HashSet::new();
         for item in self.engine().list(self.store(), &query)?.items {
@@ -211,7 +210,7 @@ impl Turn<'_> {
     }
 
     fn line_attributes(&mut self, parent: Ino, line: &Line) -> Result<Attributes, TreeError> {
-        let ino = match &line.what {
+        let ino = match &line.kind {
             Listed::Node(ino) => *ino,
             Listed::Directory => self.directory_node(parent, &line.name)?,
             Listed::Memory(memory) => {

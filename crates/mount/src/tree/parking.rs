@@ -1,9 +1,14 @@
-//! Memories that were moved to a backup name moments ago.
+//! Parked memories: those that have just been moved to a backup name.
 //!
-//! Some editors move the old file away before they write the new one. A memory that is moved to a
-//! backup name is therefore *parked* for a moment: the mount shows the move, the store still has the
-//! memory in its place, and the next file at that place continues it. If none comes, or if somebody
-//! syncs the directory, the move is stored as it was meant.
+//! Some editors move the old file away before they write the new one. Storing that move at once
+//! would leave the history at the backup and start the new file as an unrelated memory. So a memory
+//! that is moved to a backup or scratch name is *parked* for a moment: the mount shows the move, the
+//! store still has the memory at its old path, and the next file there continues it. If none comes,
+//! or the directory is synced, the move is *settled*: stored as a rename, or as a deletion for a
+//! scratch name.
+//!
+//! While a memory is parked, mount and store disagree on purpose, in two names at once. Every call
+//! that touches either name has to settle, resume or respect the parking first, under the lock.
 
 use std::time::Duration;
 
@@ -11,17 +16,17 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::MemoryUpdate;
 use quipu_core::model::{MemoryId, MemoryPath, Timestamp, View};
 
-use super::moving::Destination;
-use super::{Notice, Tree, Turn};
+use super::renaming::Destination;
+use super::{Invalidation, Tree, TreeGuard};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{BufferState, Extent, Ino, Maker, ROOT};
+use crate::nodes::{BufferState, Extent, Ino, ProcessId, ROOT};
 
-/// A memory that was moved to a backup name moments ago.
+/// A memory that has just been moved to a backup name.
 #[derive(Debug)]
 pub(super) struct Parked {
     memory: MemoryId,
-    /// Where the store has it.
+    /// Its path in the store.
     path: MemoryPath,
     /// The file that shows its text.
     backup: Ino,
@@ -34,43 +39,44 @@ impl Parked {
     }
 }
 
-/// How long a memory stays parked; editors take some milliseconds.
+/// How long a memory stays parked; editors need a few milliseconds.
 pub(crate) const PARKED_FOR: Duration = Duration::from_secs(2);
 
 impl Tree {
     /// Makes the renames in a directory durable.
     pub fn sync_directory(&self, ino: Ino) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        let concerns = |turn: &Turn<'_>, parked: &Parked| {
+        let mut guard = self.lock_fresh()?;
+        let concerns = |guard: &TreeGuard<'_>, parked: &Parked| {
             let place =
-                turn.state.nodes.get(parked.backup).ok().and_then(|node| node.place.as_ref());
-            let is_left = turn.state.nodes.child_path(ino, parked.path.file_name());
+                guard.state.nodes.get(parked.backup).ok().and_then(|node| node.place.as_ref());
+            let is_left = guard.state.nodes.child_path(ino, parked.path.file_name());
             place.is_some_and(|(parent, _)| *parent == ino) || is_left == Ok(parked.path.clone())
         };
-        let is_concerned =
-            |turn: &Turn<'_>| turn.state.parked.iter().position(|parked| concerns(turn, parked));
-        while let Some(index) = is_concerned(&turn) {
-            let parked = turn.state.parked.swap_remove(index);
-            turn.settle(&parked)?;
+        let is_concerned = |guard: &TreeGuard<'_>| {
+            guard.state.parked.iter().position(|parked| concerns(guard, parked))
+        };
+        while let Some(index) = is_concerned(&guard) {
+            let parked = guard.state.parked.swap_remove(index);
+            guard.settle(&parked)?;
         }
         Ok(())
     }
 
-    /// Ends what was parked long enough ago, and returns when to come back, if ever.
+    /// Settles what has been parked long enough, and returns when the next deadline is, if any.
     pub fn settle_due(&self) -> Option<Duration> {
-        let mut turn = self.any_turn();
-        let now = turn.now();
-        while let Some(index) = turn.state.parked.iter().position(|parked| parked.until <= now) {
-            let parked = turn.state.parked.swap_remove(index);
-            turn.settle_or_show(parked);
+        let mut guard = self.lock_any();
+        let now = guard.now();
+        while let Some(index) = guard.state.parked.iter().position(|parked| parked.until <= now) {
+            let parked = guard.state.parked.swap_remove(index);
+            guard.settle_or_show(parked);
         }
-        let next = turn.state.parked.iter().map(|parked| parked.until).min()?;
+        let next = guard.state.parked.iter().map(|parked| parked.until).min()?;
         let micros = next.as_micros().saturating_sub(now.as_micros());
         Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     pub(super) fn is_parked(&self, path: &MemoryPath) -> bool {
         self.state.parked.iter().any(|parked| parked.path == *path)
     }
@@ -83,7 +89,7 @@ impl Turn<'_> {
         self.state.parked.iter().find(|parked| parked.path == *path).map(|parked| parked.memory)
     }
 
-    /// Lets a file show the text of a memory, which may come back in a moment.
+    /// Parks a memory; the file keeps its text as the backup.
     pub(super) fn park(
         &mut self,
         ino: Ino,
@@ -97,13 +103,14 @@ impl Turn<'_> {
         self.state.nodes.set_memory(ino, None)?;
         let file = self.state.nodes.file_mut(ino)?;
         file.is_scratch = is_scratch;
-        file.maker = None;
+        file.creator = None;
         self.state.parked.push(Parked { memory, path, backup: ino, until });
-        self.tell(Notice::Later);
+        self.invalidate(Invalidation::Wake);
         Ok(())
     }
 
-    /// Ends the parking of a path whose memory goes on with a new text; the backup stays behind.
+    /// Ends the parking at a path whose memory continues with a new text; the backup becomes a file of
+    /// its own.
     pub(super) fn unpark(&mut self, path: &MemoryPath) {
         let Some(index) = self.state.parked.iter().position(|parked| parked.path == *path) else {
             return;
@@ -112,12 +119,12 @@ impl Turn<'_> {
         if self.state.nodes.file(parked.backup).is_ok_and(|file| !file.is_scratch)
             && let Err(error) = self.store_as_new(parked.backup)
         {
-            tracing::warn!(?error, "a backup could not be stored");
+            tracing::warn!(?error, "a backup file could not be stored");
         }
     }
 
     pub(super) fn store_as_new(&mut self, ino: Ino) -> Result<(), TreeError> {
-        self.store_buffer(ino, Maker::UNKNOWN)?;
+        self.store_buffer(ino, ProcessId::UNKNOWN)?;
         let file = self.state.nodes.file_mut(ino)?;
         if file.writers == 0 {
             file.buffer = None;
@@ -125,7 +132,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Moves a parked file back to where it came from, and tells whether it was that.
+    /// Resumes a parked file that is moved back to its old path. Returns whether that was the case.
     pub(super) fn returns_to_its_place(
         &mut self,
         ino: Ino,
@@ -143,7 +150,7 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    /// Makes a parked file the memory that it was.
+    /// Assigns the memory to its file again.
     fn resume(&mut self, ino: Ino, memory: MemoryId) -> Result<(), TreeError> {
         self.state.nodes.set_memory(ino, Some(memory))?;
         let file = self.state.nodes.file_mut(ino)?;
@@ -161,7 +168,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Stores what was written to a file while it was parked and nobody writes to any more.
+    /// Stores what was written to a file while it was parked, unless it still has writers.
     pub(super) fn store_rest(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
         if file.memory.is_some() && file.writers == 0 && file.is_dirty() {
@@ -170,7 +177,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends the parking of a file that somebody is about to write to.
+    /// Settles the parking of a file that is about to be written.
     pub(super) fn settle_backup(&mut self, ino: Ino) -> Result<(), TreeError> {
         let is_it = |parked: &Parked| parked.backup == ino;
         match self.state.parked.iter().position(is_it) {
@@ -182,7 +189,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Makes a parked file the memory that it was, before something else happens to it.
+    /// Resumes a parked file before it is removed or moved on.
     pub(super) fn take_over_parked(&mut self, ino: Ino) -> Result<(), TreeError> {
         let is_it = |parked: &Parked| parked.backup == ino;
         if let Some(index) = self.state.parked.iter().position(is_it) {
@@ -192,11 +199,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends all parking in a directory, or where one is about to be.
+    /// Settles everything that is parked at or below a path.
     pub(super) fn settle_below(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
         let directory = path.as_directory();
-        let concerns = |turn: &Self, parked: &Parked| {
-            let backup = turn.state.nodes.path(parked.backup).ok().flatten();
+        let concerns = |guard: &Self, parked: &Parked| {
+            let backup = guard.state.nodes.path(parked.backup).ok().flatten();
             parked.path == *path
                 || directory.contains(&parked.path)
                 || backup.is_some_and(|backup| directory.contains(&backup))
@@ -208,32 +215,32 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends all parking.
+    /// Settles everything that is parked.
     pub(super) fn settle_all(&mut self) {
         while let Some(parked) = self.state.parked.pop() {
             self.settle_or_show(parked);
         }
     }
 
-    /// Ends the parking; if that fails, the memory is shown again where it is.
-    #[expect(clippy::needless_pass_by_value, reason = "what was parked is not parked any more")]
+    /// Settles a parking; if that fails, the memory is shown at its old path again.
+    #[expect(clippy::needless_pass_by_value, reason = "the parking ends here")]
     fn settle_or_show(&mut self, parked: Parked) {
         if let Err(error) = self.settle(&parked) {
-            tracing::warn!(?error, "a memory that was moved to a backup name stays where it was");
+            tracing::warn!(?error, "a move to a backup name could not be stored");
         }
         let mut parent = ROOT;
         for name in parked.path.as_str().split('/').skip(1) {
-            self.tell(Notice::Entry { parent, name: name.to_owned() });
+            self.invalidate(Invalidation::Entry { parent, name: name.to_owned() });
             let Some(child) = self.state.nodes.child(parent, name) else { break };
             parent = child;
         }
     }
 
-    /// Does to a parked memory what its move meant: no new file took its place.
+    /// Stores the move of a parked memory that no new file has continued.
     fn settle(&mut self, parked: &Parked) -> Result<(), TreeError> {
         let file = self.state.nodes.file(parked.backup)?;
         if file.is_scratch {
-            // If it is moved back one day, it is this memory again.
+            // If the file is moved back later, the memory is restored from this version.
             let newest = self.engine().memory(self.store(), parked.memory, View::Basic);
             let former = newest.ok().map(|memory| memory.version);
             self.state.nodes.file_mut(parked.backup)?.former = former;
@@ -254,7 +261,7 @@ impl Turn<'_> {
         self.keep_emptied(&parked.path)
     }
 
-    /// Keeps the directory that a memory has left if it was the last one.
+    /// Keeps the directory that a memory has left, if it is empty now.
     fn keep_emptied(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
         let mut directory = ROOT;
         for name in path.ancestors().filter_map(|above| above.rsplit('/').next()) {

@@ -1,9 +1,9 @@
-//! The report of what was not stored, or stored in the place of another text.
+//! The report of texts that were refused, or that have overridden another one.
 //!
-//! Programs that ignore what `close` answers lose their text without a word. So the mount keeps a list
-//! of what it has refused or overridden lately, as a file in the mount itself, where an agent or its
-//! owner can see it. The file is there only when there is something to say. Texts are not in it: a
-//! text that was refused because of a credential must not be kept anywhere.
+//! Programs that ignore the result of `close` lose their text silently. So the mount lists recent
+//! problems in a file of its own, where an agent or its owner can see them. The file exists only
+//! while there are problems. It holds no texts: one that was refused because of a credential must not
+//! be kept anywhere.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -13,17 +13,17 @@ use std::thread;
 use quipu_core::Engine;
 use quipu_core::model::{Refusal, Timestamp, VersionId};
 
-use super::{Notice, Turn};
+use super::{Invalidation, TreeGuard};
 use crate::error::TreeError;
-use crate::nodes::{Buffer, BufferState, FileNode, Ino, ROOT, What};
+use crate::nodes::{Buffer, BufferState, FileNode, Ino, NodeKind, ROOT};
 
-/// Where the report is.
+/// The path of the report.
 const DIRECTORY: &str = ".quipu";
 const NAME: &str = "problems.md";
-/// How many problems are listed; the oldest are forgotten.
+/// How many problems are listed; older ones are dropped.
 const PROBLEMS_MAX: usize = 100;
 
-/// What went wrong lately, the oldest first.
+/// Recent problems, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Problems(VecDeque<Problem>);
 
@@ -31,15 +31,15 @@ pub(super) struct Problems(VecDeque<Problem>);
 struct Problem {
     at: Timestamp,
     path: String,
-    trouble: Trouble,
+    kind: ProblemKind,
 }
 
-/// What became of a text.
+/// What happened to a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Trouble {
+pub(super) enum ProblemKind {
     /// It was not stored.
     Refused(TreeError),
-    /// It was stored in the place of this version of another door, which it could not be merged with.
+    /// It was stored, replacing this version of another door, which it conflicts with.
     Overridden(VersionId),
 }
 
@@ -50,34 +50,34 @@ impl Problems {
 
     fn render(&self) -> String {
         let mut text = "# Problems\n\n\
-            What this mount has not stored, or stored in the place of another text; the newest comes first.\n\
-            Remove this file when you have read it.\n\n"
+            Texts that this mount has refused, or that have replaced a conflicting one, newest first.\n\
+            Delete this file once you have read it.\n\n"
             .to_owned();
-        for Problem { at, path, trouble } in self.0.iter().rev() {
+        for Problem { at, path, kind } in self.0.iter().rev() {
             // Writing to a string does not fail.
-            writeln!(text, "- {at} `{path}` {}", trouble.told()).unwrap_or_default();
+            writeln!(text, "- {at} `{path}` {}", kind.describe()).unwrap_or_default();
         }
         text
     }
 }
 
-impl Trouble {
-    fn told(self) -> String {
+impl ProblemKind {
+    fn describe(self) -> String {
         match self {
             Self::Refused(error) => format!("was not stored: {}", reason(error)),
             Self::Overridden(version) => format!(
-                "was stored, but another door had changed it meanwhile and both changes could not be \
-                 merged: the other text is version `{version}`"
+                "was stored, but conflicts with a change made elsewhere meanwhile; the other text is \
+                 version `{version}`"
             ),
         }
     }
 }
 
-/// Keeps problems in the store's data too, where `quipu log --refused` finds them after the mount has
+/// Records problems in the data directory, where `quipu log --refused` finds them after the mount has
 /// ended.
 ///
-/// A thread of its own does that, because whoever reports a problem holds the tree's lock. If it falls
-/// behind, problems are only in the report.
+/// This takes a thread of its own, because problems are reported with the tree's lock held, and
+/// recording one is a durable write. If the queue is full, a problem is only in the report.
 #[derive(Debug)]
 pub(super) struct Recorder(SyncSender<Refusal>);
 
@@ -87,7 +87,7 @@ impl Recorder {
         thread::spawn(move || {
             for refusal in refusals {
                 if let Err(error) = engine.note_refusal(&refusal) {
-                    tracing::warn!(%error, "a problem cannot be recorded");
+                    tracing::warn!(%error, "a problem could not be recorded");
                 }
             }
         });
@@ -96,12 +96,12 @@ impl Recorder {
 
     fn record(&self, refusal: Refusal) {
         if let Err(error) = self.0.try_send(refusal) {
-            tracing::warn!(%error, "a problem cannot be recorded");
+            tracing::warn!(%error, "a problem could not be recorded");
         }
     }
 }
 
-/// Says why a text was not stored, and what to do.
+/// Returns why a text was not stored, and what to do about it.
 fn reason(error: TreeError) -> &'static str {
     match error {
         TreeError::NotText => "it is not UTF-8 or holds a NUL byte (EILSEQ); write text",
@@ -119,24 +119,24 @@ fn reason(error: TreeError) -> &'static str {
         | TreeError::IsDirectory
         | TreeError::NotEmpty
         | TreeError::Invalid
-        | TreeError::NameTooLong => "something else is at its place, or the path breaks a rule",
+        | TreeError::NameTooLong => "its path is taken or invalid",
         TreeError::NotPermitted | TreeError::BadHandle | TreeError::Storage => {
-            "the storage does not work (EIO); the standard error of `quipu mount` says why"
+            "the storage failed (EIO); see the standard error of `quipu mount`"
         }
     }
 }
 
-impl Turn<'_> {
-    /// Adds what became of a file's text to the report.
-    pub(super) fn report(&mut self, ino: Ino, trouble: Trouble) {
+impl TreeGuard<'_> {
+    /// Reports a problem with a file.
+    pub(super) fn report(&mut self, ino: Ino, kind: ProblemKind) {
         if let Ok(Some(path)) = self.state.nodes.path(ino) {
-            self.report_at(path.as_str(), trouble);
+            self.report_at(path.as_str(), kind);
         }
     }
 
-    /// Adds what became of the text for a path to the report.
-    pub(super) fn report_at(&mut self, path: &str, trouble: Trouble) {
-        tracing::warn!(path, ?trouble, "a text was refused or overridden");
+    /// Reports a problem with a path.
+    pub(super) fn report_at(&mut self, path: &str, kind: ProblemKind) {
+        tracing::warn!(path, ?kind, "a text was refused or overridden");
         let at = self.now();
         let settings = &self.tree.settings;
         self.tree.recorder.record(Refusal {
@@ -144,25 +144,25 @@ impl Turn<'_> {
             at,
             path: path.to_owned(),
             actor: settings.actor.clone(),
-            reason: trouble.told(),
+            reason: kind.describe(),
         });
         let problems = &mut self.state.problems.0;
-        problems.push_back(Problem { at, path: path.to_owned(), trouble });
+        problems.push_back(Problem { at, path: path.to_owned(), kind });
         if problems.len() > PROBLEMS_MAX {
             problems.pop_front();
         }
         if let Err(error) = self.show_report() {
-            tracing::warn!(?error, "the report of problems cannot be shown");
+            tracing::warn!(?error, "the report of problems could not be updated");
         }
     }
 
-    /// Fails for the report, which is the mount's own.
+    /// Fails for the report, which only the mount writes.
     pub(super) fn refuse_report(&self, ino: Option<Ino>) -> Result<(), TreeError> {
         let file = ino.and_then(|ino| self.state.nodes.file(ino).ok());
         if file.is_some_and(|file| file.is_report) { Err(TreeError::NotPermitted) } else { Ok(()) }
     }
 
-    /// Puts the report where it can be read, unless a memory is there.
+    /// Updates the report file, unless a memory has its path.
     fn show_report(&mut self) -> Result<(), TreeError> {
         let directory = match self.find(ROOT, DIRECTORY) {
             Ok(directory) => directory,
@@ -186,15 +186,15 @@ impl Turn<'_> {
             Ok(_) => return Err(TreeError::Exists),
             Err(TreeError::NotFound) => {
                 let file = FileNode { is_scratch: true, is_report: true, ..FileNode::new(buffer) };
-                self.state.nodes.put(directory, NAME, What::File(file))?
+                self.state.nodes.put(directory, NAME, NodeKind::File(file))?
             }
             Err(error) => return Err(error),
         };
         self.entries_changed(directory);
         self.entries_changed(ROOT);
-        self.tell(Notice::Entry { parent: ROOT, name: DIRECTORY.to_owned() });
-        self.tell(Notice::Entry { parent: directory, name: NAME.to_owned() });
-        self.outdate(report);
+        self.invalidate(Invalidation::Entry { parent: ROOT, name: DIRECTORY.to_owned() });
+        self.invalidate(Invalidation::Entry { parent: directory, name: NAME.to_owned() });
+        self.mark_outdated(report);
         Ok(())
     }
 }

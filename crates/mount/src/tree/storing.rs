@@ -1,10 +1,18 @@
-//! Storing what was written: by which call, as a change of which text, and outside of the tree's lock.
+//! Durable writes: what to store, as a change of which text, and outside of the tree's lock.
 //!
-//! A durable write takes milliseconds, and most of them are spent waiting for the disk. Closes and
-//! syncs therefore let go of the lock meanwhile, so that others can read, and so that several writes
-//! share one commit. The file is *being stored* until the lock is held again: calls that would change
-//! it wait for that, and what the feed says about it is put off, because its own version may be in
-//! the feed before the tree knows that it is its own.
+//! A durable write takes milliseconds, nearly all of them waiting for the disk. With the lock held,
+//! every open would wait for somebody else's fsync, and no two writes could join one group commit. So
+//! closes, syncs, removals and renames release the lock over the write, in three steps:
+//!
+//! 1. with the lock: decide what to write, and *claim* the nodes, memories and paths concerned;
+//! 2. without it: write;
+//! 3. with the lock again: apply the result to the nodes, note the own versions, end the claims.
+//!
+//! The claims are what makes step 2 safe. Calls that would change a claimed node wait. A claimed node
+//! stays in the table even if a lookup finds in the store that it is gone already. And a version in
+//! the change feed that may be our own is deferred until step 3: the feed can deliver it before
+//! this call has returned from the engine, and taking it for a foreign one would invalidate the
+//! kernel's cache and drop the buffer of an open file.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -13,51 +21,53 @@ use quipu_core::merge::{Merged, merge};
 use quipu_core::model::{Content, MemoryId, MemoryPath, Version, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
-use super::problems::Trouble;
-use super::{Notice, Tree, Turn};
+use super::problems::ProblemKind;
+use super::{Claims, Invalidation, Tree, TreeGuard};
 use crate::error::TreeError;
-use crate::nodes::{Blank, BufferState, Extent, Ino, Maker};
+use crate::nodes::{Blank, BufferState, Extent, Ino, ProcessId};
 
-/// A text that is to be stored.
+/// A text to be stored.
 struct Job {
     content: Content,
     target: Target,
-    /// Where it goes if there is no memory yet, or no longer.
+    /// Its path, for a new memory or one that was deleted meanwhile.
     path: Option<MemoryPath>,
 }
 
 enum Target {
-    /// A memory, and what was changed: the text that the writer knew, and how.
+    /// A memory, the merge base, and how the text differs from it.
     Change(MemoryId, Content, Extent),
-    /// A memory that was moved away moments ago, whose next text this is.
+    /// A parked memory that this text continues, and the merge base if it is known.
     Parked(MemoryId, Option<Content>),
     /// A new memory.
     New,
 }
 
-/// What storing a text left behind.
+/// The result of storing a text.
 struct Stored {
     written: Written,
     is_new: bool,
-    /// The version of another door whose text could not be merged and was replaced.
+    /// A version of another door that could not be merged and was replaced.
     overridden: Option<VersionId>,
 }
 
-/// A file that is being stored without the lock.
+/// What a durable write in flight is about.
 #[derive(Debug)]
-pub(super) struct BeingStored {
-    ino: Ino,
+pub(super) struct Claim {
+    /// The call that it belongs to.
+    owner: u64,
+    ino: Option<Ino>,
     memory: Option<MemoryId>,
     path: Option<MemoryPath>,
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     /// Stores what a file's buffer holds, as at most one version.
-    pub(super) fn store_buffer(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let stored = match self.job(ino, maker) {
+    pub(super) fn store_buffer(&mut self, ino: Ino, process: ProcessId) -> Result<(), TreeError> {
+        let stored = match self.job(ino, process) {
             Ok(Some(job)) => {
-                let stored = self.tree.perform(&job);
-                self.take_over(ino, &job, stored, maker)
+                let stored = self.durably(|tree| tree.perform(&job));
+                self.take_over(ino, &job, stored, process)
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
@@ -65,47 +75,93 @@ impl Turn<'_> {
         self.note_stored(ino, stored)
     }
 
-    /// Stores what a file's buffer holds while others may use the tree.
+    /// Stores what a file's buffer holds, with the lock released over the write.
     ///
-    /// Only for calls that do nothing else: everything that was known before may be different after.
-    pub(super) fn store_buffer_aside(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let job = match self.job(ino, maker) {
+    /// Only for calls that do nothing else: anything read from the state before may be outdated.
+    pub(super) fn store_buffer_unlocked(
+        &mut self,
+        ino: Ino,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
+        let job = match self.job(ino, process) {
+            // Continuing a parked memory changes two files, which only the lock keeps consistent.
             Ok(Some(job)) if !matches!(job.target, Target::Parked(..)) => job,
-            Ok(_) | Err(_) => return self.store_buffer(ino, maker),
+            Ok(_) | Err(_) => return self.store_buffer(ino, process),
         };
         let memory = match job.target {
             Target::Change(memory, ..) => Some(memory),
             Target::Parked(..) | Target::New => None,
         };
-        self.state.being_stored.push(BeingStored { ino, memory, path: job.path.clone() });
-        // Whoever waits for the file must not wait forever, whatever happens.
-        let perform = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| tree.perform(&job)));
-        let stored = self.without_lock(perform).unwrap_or_else(|_panic| {
-            Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
-        });
-        self.state.being_stored.retain(|other| other.ino != ino);
-        let stored = self.take_over(ino, &job, stored, maker);
-        let stored = self.note_stored(ino, stored);
-        self.observe_put_off();
-        self.tree.stored.notify_all();
-        stored
+        self.claiming(&[(Some(ino), memory, job.path.clone())], |guard| {
+            let stored = guard.durably(|tree| tree.perform(&job));
+            let stored = guard.take_over(ino, &job, stored, process);
+            guard.note_stored(ino, stored)
+        })
     }
 
-    /// Waits while a file is being stored without the lock.
+    /// Runs a call whose durable writes release the lock, after claiming what they are about.
+    ///
+    /// The claims end when the call returns. By then it has to have noted its own versions, because
+    /// deferred versions are examined again.
+    pub(super) fn claiming<T>(
+        &mut self,
+        claims: &[(Option<Ino>, Option<MemoryId>, Option<MemoryPath>)],
+        call: impl FnOnce(&mut Self) -> Result<T, TreeError>,
+    ) -> Result<T, TreeError> {
+        let owner = self.new_handle();
+        for (ino, memory, path) in claims.iter().cloned() {
+            if let Some(node) = ino.and_then(|ino| self.state.nodes.get_mut(ino).ok()) {
+                node.claims += 1;
+            }
+            self.state.claims.push(Claim { owner, ino, memory, path });
+        }
+        self.claims = Claims::Held;
+        let done = call(self);
+        self.claims = Claims::None;
+        self.state.claims.retain(|claim| claim.owner != owner);
+        for ino in claims.iter().filter_map(|claim| claim.0) {
+            if let Ok(node) = self.state.nodes.get_mut(ino) {
+                node.claims = node.claims.saturating_sub(1);
+            }
+            self.state.nodes.drop_unused(ino);
+        }
+        self.observe_deferred();
+        self.tree.stored.notify_all();
+        done
+    }
+
+    /// Runs a durable write, with the lock released if its subjects are claimed.
+    pub(super) fn durably<T>(
+        &mut self,
+        write: impl FnOnce(&Tree) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.claims == Claims::None {
+            return write(self.tree);
+        }
+        // A panic must end the claims as well, or others would wait for them forever.
+        let write = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| write(tree)));
+        self.without_lock(write).unwrap_or_else(|_panic| {
+            Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
+        })
+    }
+
+    /// Waits while a file is claimed.
     pub(super) fn wait_until_stored(&mut self, ino: Ino) {
-        while self.state.being_stored.iter().any(|other| other.ino == ino) {
+        while self.is_claimed(ino) {
             self.wait_for_storing();
         }
     }
 
-    /// Waits while what is at these names, or below them, is being stored without the lock.
+    /// Waits while what is at these names, or below them, is claimed.
     pub(super) fn wait_until_stored_at(&mut self, names: &[(Ino, &str)]) {
-        let parent = |turn: &Self, ino| Some(turn.state.nodes.get(ino).ok()?.place.as_ref()?.0);
-        let is_busy = |turn: &Self| {
-            let at: Vec<_> =
-                names.iter().filter_map(|(ino, name)| turn.state.nodes.child(*ino, name)).collect();
-            turn.state.being_stored.iter().any(|stored| {
-                std::iter::successors(Some(stored.ino), |&ino| parent(turn, ino))
+        let parent = |guard: &Self, ino| Some(guard.state.nodes.get(ino).ok()?.place.as_ref()?.0);
+        let is_busy = |guard: &Self| {
+            let at: Vec<_> = names
+                .iter()
+                .filter_map(|(ino, name)| guard.state.nodes.child(*ino, name))
+                .collect();
+            guard.state.claims.iter().any(|claim| {
+                std::iter::successors(claim.ino, |&ino| parent(guard, ino))
                     .any(|ino| at.contains(&ino))
             })
         };
@@ -114,34 +170,39 @@ impl Turn<'_> {
         }
     }
 
-    /// Waits while anything is being stored without the lock.
+    /// Waits while anything is claimed.
     pub(super) fn wait_until_all_is_stored(&mut self) {
-        while !self.state.being_stored.is_empty() {
+        while !self.state.claims.is_empty() {
             self.wait_for_storing();
         }
     }
 
-    /// Returns whether a version may be of a file that is being stored without the lock.
-    pub(super) fn is_being_stored(&self, version: &Version) -> bool {
-        self.state.being_stored.iter().any(|stored| {
-            stored.memory == Some(version.memory)
-                || (stored.path.is_some() && stored.path == version.path)
+    /// Returns whether a node is claimed by a write in flight.
+    pub(super) fn is_claimed(&self, ino: Ino) -> bool {
+        self.state.claims.iter().any(|claim| claim.ino == Some(ino))
+    }
+
+    /// Returns whether a version may have been made by a write in flight.
+    pub(super) fn may_be_own(&self, version: &Version) -> bool {
+        self.state.claims.iter().any(|claim| {
+            claim.memory == Some(version.memory)
+                || (claim.path.is_some() && claim.path == version.path)
         })
     }
 
-    fn observe_put_off(&mut self) {
-        let put_off = std::mem::take(&mut self.state.put_off);
-        for version in put_off {
-            if self.is_being_stored(&version) {
-                self.state.put_off.push(version);
+    fn observe_deferred(&mut self) {
+        let deferred = std::mem::take(&mut self.state.deferred);
+        for version in deferred {
+            if self.may_be_own(&version) {
+                self.state.deferred.push(version);
             } else if !self.state.own.remove(&version.id) {
                 self.observe_version(&version);
             }
         }
     }
 
-    /// Returns what to store for a file; `None` if nobody wants it stored.
-    fn job(&mut self, ino: Ino, maker: Maker) -> Result<Option<Job>, TreeError> {
+    /// Returns what to store for a file; `None` if it is not to be stored.
+    fn job(&mut self, ino: Ino, process: ProcessId) -> Result<Option<Job>, TreeError> {
         let is_placed = self.state.nodes.get(ino)?.place.is_some();
         let file = self.state.nodes.file(ino)?;
         let (memory, is_scratch) = (file.memory, file.is_scratch);
@@ -159,33 +220,35 @@ impl Turn<'_> {
         let parked = path.as_ref().and_then(|path| self.parked_memory(path));
         let target = match (memory, base, parked) {
             (Some(memory), Some(base), _) => Target::Change(memory, base, extent),
-            (_, _, Some(parked)) => Target::Parked(parked, self.base_shown_of(maker, parked, None)),
+            (_, _, Some(parked)) => {
+                Target::Parked(parked, self.base_known_of(process, parked, None))
+            }
             (None, _, None) | (_, None, None) => Target::New,
         };
         Ok(Some(Job { content, target, path }))
     }
 
-    /// Makes a file what was stored for it.
+    /// Applies a finished write to its file.
     fn take_over(
         &mut self,
         ino: Ino,
         job: &Job,
         stored: Result<Stored, Error>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         let stored = stored?;
         if let Some(version) = stored.overridden {
-            self.report(ino, Trouble::Overridden(version));
+            self.report(ino, ProblemKind::Overridden(version));
         }
         if let (Target::Parked(..), Some(path)) = (&job.target, &job.path) {
             self.note_own(&stored.written);
             self.unpark(path);
         }
         if stored.is_new && stored.written.effect.has_changed() {
-            self.note_maker(ino, maker)?;
+            self.note_creator(ino, process)?;
         }
         self.adopt(ino, &job.content, &stored.written)?;
-        self.note_written_by(maker, &job.content, &stored.written);
+        self.note_written_by(process, &job.content, &stored.written);
         Ok(())
     }
 
@@ -198,7 +261,7 @@ impl Turn<'_> {
         if let Err(error) = stored
             && before != Ok(state)
         {
-            self.report(ino, Trouble::Refused(error));
+            self.report(ino, ProblemKind::Refused(error));
         }
         if let Ok(buffer) = self.state.nodes.buffer_mut(ino) {
             buffer.state = state;
@@ -210,7 +273,7 @@ impl Turn<'_> {
         stored
     }
 
-    /// Makes a file what was stored for it.
+    /// Makes a file show what was stored for it.
     pub(super) fn adopt(
         &mut self,
         ino: Ino,
@@ -223,7 +286,8 @@ impl Turn<'_> {
         let stored = written.memory.content.clone().ok_or(TreeError::Storage)?;
         let is_other = stored != *ours;
         for open in self.state.handles.values_mut().filter(|open| open.ino == ino) {
-            // A writer knows what it has written, not what that was merged with.
+            // A writer knows what it has written, not what that was merged with. With the merged text
+            // as its base, its next write would look like a removal of the changes of others.
             open.base = open.base.is_some().then(|| ours.clone());
         }
         let file = self.state.nodes.file_mut(ino)?;
@@ -231,7 +295,7 @@ impl Turn<'_> {
         file.text = None;
         if is_other {
             file.buffer = None;
-            self.outdate(ino);
+            self.mark_outdated(ino);
             return Ok(());
         }
         if let Some(buffer) = &mut file.buffer {
@@ -240,13 +304,13 @@ impl Turn<'_> {
             buffer.state = BufferState::Clean;
             buffer.extent = Extent::Appended;
         }
-        self.tell(Notice::Attributes(ino));
+        self.invalidate(Invalidation::Attributes(ino));
         Ok(())
     }
 }
 
 impl Tree {
-    /// Stores a text. This needs no lock.
+    /// Stores a text. Needs no lock.
     fn perform(&self, job: &Job) -> Result<Stored, Error> {
         let saved = match &job.target {
             Target::Change(memory, base, extent) => {
@@ -259,7 +323,7 @@ impl Tree {
             Target::New => None,
         };
         let path = match (saved, &job.path) {
-            // Another door has deleted it; what was written is not lost with it.
+            // Another door has deleted the memory; what was written is stored as a new one.
             (Some(Err(error)), Some(path)) if *error.kind() == ErrorKind::NotFound => path,
             (None, Some(path)) => path,
             (Some(saved), _) => return saved,
@@ -271,7 +335,7 @@ impl Tree {
         Ok(Stored { written, is_new: true, overridden: None })
     }
 
-    /// Replaces the text of a memory, whatever it is.
+    /// Replaces the text of a memory unconditionally.
     fn overwrite(&self, memory: MemoryId, content: &Content) -> Result<Stored, Error> {
         let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
         let (actor, store) = (&self.settings.actor, self.settings.store);
@@ -279,8 +343,8 @@ impl Tree {
         Ok(Stored { written, is_new: false, overridden: None })
     }
 
-    /// Writes a text to a memory. What others wrote since `base` is merged with it if that is
-    /// possible; otherwise the text wins, and theirs stays in the history.
+    /// Writes a text to a memory by compare-and-swap. If others have changed it since `base`, both
+    /// changes are merged; if they conflict, this text wins, and theirs stays in the history.
     fn save(
         &self,
         memory: MemoryId,
@@ -310,7 +374,7 @@ impl Tree {
         }
     }
 
-    /// Returns both changes of a text in one, if that is possible.
+    /// Merges two changes of a text; `None` if they conflict or the result is too large.
     pub(super) fn merged(
         &self,
         (base, ours, theirs): (&Content, &Content, &Content),
@@ -329,9 +393,9 @@ impl Tree {
         merged.filter(|text| text.size_bytes() <= limit)
     }
 
-    /// Gives a memory the text of a new file that takes its place, as a change of the text that the
-    /// process knew, if that is known. Returns the version of another door that was replaced because
-    /// it could not be merged, too.
+    /// Gives a memory the text of a file that was renamed over it, merged from the text that the process
+    /// had read, if that is known. Also returns a version of another door that could not be merged
+    /// and was replaced.
     pub(super) fn replace_text(
         &self,
         memory: MemoryId,

@@ -1,123 +1,126 @@
-//! What other doors do, and what the kernel is told.
+//! Changes of other doors, and the invalidations for the kernel.
 
-use quipu_mount::{Notice, ROOT, TreeError};
+use quipu_mount::{Invalidation, ROOT, TreeError};
 
-use crate::support::{APPEND, Bench, EMPTY, ME, WRITE, bench, path};
+use crate::support::{APPEND, EMPTY, Fixture, ME, WRITE, fixture, path};
 
-fn entry(parent: u64, name: &str) -> Notice {
-    Notice::Entry { parent, name: name.to_owned() }
+fn entry(parent: u64, name: &str) -> Invalidation {
+    Invalidation::Entry { parent, name: name.to_owned() }
 }
 
-/// Follows, and returns what was told.
-fn told(bench: &Bench) -> Vec<Notice> {
-    bench.told();
-    bench.follow();
-    bench.told()
-}
-
-#[test]
-fn own_changes_need_no_telling() {
-    let bench = bench();
-    bench.write("/a", b"1").unwrap();
-    bench.make_directory("/d").unwrap();
-    bench.rename("/a", "/d/a").unwrap();
-    bench.rename("/d", "/e").unwrap();
-    bench.remove("/e/a").unwrap();
-    assert_eq!(told(&bench), []);
+/// Follows the feed, and returns the invalidations.
+fn invalidations(fixture: &Fixture) -> Vec<Invalidation> {
+    fixture.invalidations();
+    fixture.follow();
+    fixture.invalidations()
 }
 
 #[test]
-fn a_new_memory_is_told_by_the_first_name_that_is_not_known() {
-    let bench = bench();
-    bench.put("/a", "1");
-    assert_eq!(told(&bench), [entry(ROOT, "a")]);
-    bench.put("/d/e/f", "1");
-    assert_eq!(told(&bench), [entry(ROOT, "d")]);
-    let d = bench.lookup("/d").unwrap().ino;
-    bench.put("/d/g", "1");
-    assert_eq!(told(&bench), [entry(d, "g")]);
+fn own_changes_invalidate_nothing() {
+    let fixture = fixture();
+    fixture.write("/a", b"1").unwrap();
+    fixture.make_directory("/d").unwrap();
+    fixture.rename("/a", "/d/a").unwrap();
+    fixture.rename("/d", "/e").unwrap();
+    fixture.remove("/e/a").unwrap();
+    assert_eq!(invalidations(&fixture), []);
 }
 
 #[test]
-fn a_changed_text_is_told_and_read_anew() {
-    let bench = bench();
-    bench.put("/a", "1");
-    bench.follow();
-    let ino = bench.lookup("/a").unwrap().ino;
-    let open = bench.tree.open(ino, crate::support::READ, ME).unwrap();
-    assert_eq!(bench.tree.read(ino, 0, 10).unwrap(), b"1");
-    bench.put("/a", "two");
-    assert!(told(&bench).contains(&Notice::Content(ino)));
-    assert_eq!(bench.tree.read(ino, 0, 10).unwrap(), b"two");
-    let again = bench.tree.open(ino, crate::support::READ, ME).unwrap();
+fn a_new_memory_invalidates_the_first_unknown_name() {
+    let fixture = fixture();
+    fixture.put("/a", "1");
+    assert_eq!(invalidations(&fixture), [entry(ROOT, "a")]);
+    fixture.put("/d/e/f", "1");
+    assert_eq!(invalidations(&fixture), [entry(ROOT, "d")]);
+    let d = fixture.lookup("/d").unwrap().ino;
+    fixture.put("/d/g", "1");
+    assert_eq!(invalidations(&fixture), [entry(d, "g")]);
+}
+
+#[test]
+fn a_changed_text_is_invalidated_and_read_again() {
+    let fixture = fixture();
+    fixture.put("/a", "1");
+    fixture.follow();
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let open = fixture.tree.open(ino, crate::support::READ, ME).unwrap();
+    assert_eq!(fixture.tree.read(ino, 0, 10).unwrap(), b"1");
+    fixture.put("/a", "two");
+    assert!(invalidations(&fixture).contains(&Invalidation::Content(ino)));
+    assert_eq!(fixture.tree.read(ino, 0, 10).unwrap(), b"two");
+    let again = fixture.tree.open(ino, crate::support::READ, ME).unwrap();
     assert!(open.is_unchanged && !again.is_unchanged);
 }
 
 #[test]
-fn what_went_away_is_told_with_the_directories_that_went_with_it() {
-    let bench = bench();
-    bench.put("/d/e/a", "1");
-    bench.follow();
-    let (d, e) = (bench.lookup("/d").unwrap().ino, bench.lookup("/d/e").unwrap().ino);
-    bench.lookup("/d/e/a").unwrap();
-    bench.delete("/d/e/a");
-    let told = told(&bench);
-    for notice in [entry(e, "a"), entry(d, "e"), entry(ROOT, "d")] {
-        assert!(told.contains(&notice), "{told:?}");
+fn a_deletion_invalidates_the_directories_that_vanish_with_it() {
+    let fixture = fixture();
+    fixture.put("/d/e/a", "1");
+    fixture.follow();
+    let (d, e) = (fixture.lookup("/d").unwrap().ino, fixture.lookup("/d/e").unwrap().ino);
+    fixture.lookup("/d/e/a").unwrap();
+    fixture.delete("/d/e/a");
+    let invalidated = invalidations(&fixture);
+    for invalidation in [entry(e, "a"), entry(d, "e"), entry(ROOT, "d")] {
+        assert!(invalidated.contains(&invalidation), "{invalidated:?}");
     }
-    assert_eq!(bench.lookup("/d"), Err(TreeError::NotFound));
+    assert_eq!(fixture.lookup("/d"), Err(TreeError::NotFound));
 }
 
 #[test]
-fn a_moved_memory_is_told_at_both_places() {
-    let bench = bench();
-    bench.put("/a", "1");
-    bench.follow();
-    bench.lookup("/a").unwrap();
-    bench.move_elsewhere("/a", "/b");
-    let told = told(&bench);
-    assert!(told.contains(&entry(ROOT, "a")) && told.contains(&entry(ROOT, "b")), "{told:?}");
-    assert_eq!((bench.text("/a"), bench.text("/b").as_deref()), (None, Some("1")));
+fn a_moved_memory_is_invalidated_at_both_paths() {
+    let fixture = fixture();
+    fixture.put("/a", "1");
+    fixture.follow();
+    fixture.lookup("/a").unwrap();
+    fixture.move_elsewhere("/a", "/b");
+    let invalidated = invalidations(&fixture);
+    assert!(
+        invalidated.contains(&entry(ROOT, "a")) && invalidated.contains(&entry(ROOT, "b")),
+        "{invalidated:?}"
+    );
+    assert_eq!((fixture.text("/a"), fixture.text("/b").as_deref()), (None, Some("1")));
 }
 
 #[test]
 fn both_changes_of_an_open_file_are_kept() {
-    let bench = bench();
-    bench.write("/a", b"1\n2\n3\n4\n5\n").unwrap();
-    let handle = bench.open("/a", WRITE).unwrap();
-    bench.tree.write(handle, 0, b"I", ME).unwrap();
-    bench.put("/a", "1\n2\n3\n4\nV\n");
-    bench.follow();
-    bench.told();
-    bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/a").as_deref(), Some("I\n2\n3\n4\nV\n"));
-    assert_eq!(bench.text("/a").as_deref(), Some("I\n2\n3\n4\nV\n"));
-    let ino = bench.lookup("/a").unwrap().ino;
-    assert!(bench.told().contains(&Notice::Content(ino)));
-    assert_eq!(bench.history(), ["created /a", "modified /a", "modified /a"]);
+    let fixture = fixture();
+    fixture.write("/a", b"1\n2\n3\n4\n5\n").unwrap();
+    let handle = fixture.open("/a", WRITE).unwrap();
+    fixture.tree.write(handle, 0, b"I", ME).unwrap();
+    fixture.put("/a", "1\n2\n3\n4\nV\n");
+    fixture.follow();
+    fixture.invalidations();
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/a").as_deref(), Some("I\n2\n3\n4\nV\n"));
+    assert_eq!(fixture.text("/a").as_deref(), Some("I\n2\n3\n4\nV\n"));
+    let ino = fixture.lookup("/a").unwrap().ino;
+    assert!(fixture.invalidations().contains(&Invalidation::Content(ino)));
+    assert_eq!(fixture.history(), ["created /a", "modified /a", "modified /a"]);
 }
 
 #[test]
-fn of_contradicting_changes_the_last_close_wins() {
-    let bench = bench();
-    bench.write("/a", b"one\n").unwrap();
-    let handle = bench.open("/a", EMPTY).unwrap();
-    bench.tree.write(handle, 0, b"mine\n", ME).unwrap();
-    bench.put("/a", "theirs\n");
-    bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/a").as_deref(), Some("mine\n"));
-    assert_eq!(bench.history().len(), 3);
+fn the_last_close_wins_a_conflict() {
+    let fixture = fixture();
+    fixture.write("/a", b"one\n").unwrap();
+    let handle = fixture.open("/a", EMPTY).unwrap();
+    fixture.tree.write(handle, 0, b"mine\n", ME).unwrap();
+    fixture.put("/a", "theirs\n");
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/a").as_deref(), Some("mine\n"));
+    assert_eq!(fixture.history().len(), 3);
 }
 
 #[test]
 fn appended_lines_follow_those_of_others() {
-    let bench = bench();
-    bench.write("/a", b"one\n").unwrap();
-    let handle = bench.open("/a", APPEND).unwrap();
-    bench.tree.write(handle, 0, b"three\n", ME).unwrap();
-    bench.put("/a", "one\ntwo\n");
-    bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/a").as_deref(), Some("one\ntwo\nthree\n"));
+    let fixture = fixture();
+    fixture.write("/a", b"one\n").unwrap();
+    let handle = fixture.open("/a", APPEND).unwrap();
+    fixture.tree.write(handle, 0, b"three\n", ME).unwrap();
+    fixture.put("/a", "one\ntwo\n");
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/a").as_deref(), Some("one\ntwo\nthree\n"));
 }
 
 /// Five lines, of which the first and the last may be others.
@@ -128,188 +131,188 @@ fn lines(first: &str, last: &str) -> String {
 #[test]
 fn what_is_written_is_a_change_of_what_could_be_read() {
     for theirs in ["V", "a longer last line"] {
-        let bench = bench();
-        bench.put("/a", &lines("1", "5"));
-        let handle = bench.open("/a", WRITE).unwrap();
-        assert_eq!(bench.tree.read_open(handle, 0, 100).unwrap(), lines("1", "5").as_bytes());
-        bench.put("/a", &lines("1", theirs));
-        bench.follow();
-        bench.tree.write(handle, 0, lines("I", "5").as_bytes(), ME).unwrap();
-        bench.close(handle).unwrap();
-        assert_eq!(bench.stored("/a"), Some(lines("I", theirs)));
-        assert_eq!(bench.text("/a"), Some(lines("I", theirs)));
+        let fixture = fixture();
+        fixture.put("/a", &lines("1", "5"));
+        let handle = fixture.open("/a", WRITE).unwrap();
+        assert_eq!(fixture.tree.read_open(handle, 0, 100).unwrap(), lines("1", "5").as_bytes());
+        fixture.put("/a", &lines("1", theirs));
+        fixture.follow();
+        fixture.tree.write(handle, 0, lines("I", "5").as_bytes(), ME).unwrap();
+        fixture.close(handle).unwrap();
+        assert_eq!(fixture.stored("/a"), Some(lines("I", theirs)));
+        assert_eq!(fixture.text("/a"), Some(lines("I", theirs)));
     }
 }
 
 #[test]
 fn whoever_reads_again_from_the_beginning_changes_the_new_text() {
-    let bench = bench();
-    bench.write("/a", b"one").unwrap();
-    let handle = bench.open("/a", WRITE).unwrap();
-    bench.put("/a", "two and more");
-    bench.follow();
+    let fixture = fixture();
+    fixture.write("/a", b"one").unwrap();
+    let handle = fixture.open("/a", WRITE).unwrap();
+    fixture.put("/a", "two and more");
+    fixture.follow();
     // The rest of what was begun belongs to its beginning.
-    assert_eq!(bench.tree.read_open(handle, 1, 100).unwrap(), b"ne");
-    assert_eq!(bench.tree.read_open(handle, 0, 100).unwrap(), b"two and more");
-    assert_eq!(bench.tree.read_open(handle, 1, 100).unwrap(), b"wo and more");
-    bench.tree.write(handle, 12, b"!", ME).unwrap();
-    bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/a").as_deref(), Some("two and more!"));
+    assert_eq!(fixture.tree.read_open(handle, 1, 100).unwrap(), b"ne");
+    assert_eq!(fixture.tree.read_open(handle, 0, 100).unwrap(), b"two and more");
+    assert_eq!(fixture.tree.read_open(handle, 1, 100).unwrap(), b"wo and more");
+    fixture.tree.write(handle, 12, b"!", ME).unwrap();
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/a").as_deref(), Some("two and more!"));
 }
 
 #[test]
-fn others_read_what_is_stored_while_a_writer_knows_an_old_text() {
-    let bench = bench();
-    bench.put("/a", "one");
-    let writer = bench.open("/a", WRITE).unwrap();
-    bench.put("/a", "two");
-    let ino = bench.lookup("/a").unwrap().ino;
-    let reader = bench.tree.open(ino, crate::support::READ, ME).unwrap();
+fn readers_get_the_stored_text_while_a_writer_has_an_old_base() {
+    let fixture = fixture();
+    fixture.put("/a", "one");
+    let writer = fixture.open("/a", WRITE).unwrap();
+    fixture.put("/a", "two");
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let reader = fixture.tree.open(ino, crate::support::READ, ME).unwrap();
     assert!(reader.is_apart);
-    assert_eq!(bench.tree.read_open(reader.handle, 0, 100).unwrap(), b"two");
-    bench.tree.release(reader.handle);
-    bench.close(writer).unwrap();
-    assert!(!bench.tree.open(ino, crate::support::READ, ME).unwrap().is_apart);
+    assert_eq!(fixture.tree.read_open(reader.handle, 0, 100).unwrap(), b"two");
+    fixture.tree.release(reader.handle);
+    fixture.close(writer).unwrap();
+    assert!(!fixture.tree.open(ino, crate::support::READ, ME).unwrap().is_apart);
 }
 
 #[test]
 fn a_second_write_of_an_open_file_is_a_change_of_the_first() {
-    let bench = bench();
-    bench.put("/a", &lines("1", "5"));
-    let handle = bench.open("/a", WRITE).unwrap();
-    bench.put("/a", &lines("1", "a longer last line"));
-    bench.tree.write(handle, 0, lines("I", "5").as_bytes(), ME).unwrap();
-    bench.tree.sync(handle).unwrap();
-    assert_eq!(bench.stored("/a"), Some(lines("I", "a longer last line")));
-    bench.tree.write(handle, 2, b"Z", ME).unwrap();
-    bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/a").as_deref(), Some("I\nZ\n3\n4\na longer last line\n"));
+    let fixture = fixture();
+    fixture.put("/a", &lines("1", "5"));
+    let handle = fixture.open("/a", WRITE).unwrap();
+    fixture.put("/a", &lines("1", "a longer last line"));
+    fixture.tree.write(handle, 0, lines("I", "5").as_bytes(), ME).unwrap();
+    fixture.tree.sync(handle).unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("I", "a longer last line")));
+    fixture.tree.write(handle, 2, b"Z", ME).unwrap();
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/a").as_deref(), Some("I\nZ\n3\n4\na longer last line\n"));
 }
 
 #[test]
 fn replacing_a_file_that_was_read_is_a_change_of_what_was_read() {
-    type Save = fn(&Bench, &str);
-    let in_place: Save = |bench, text| bench.write("/a", text.as_bytes()).unwrap();
-    let renaming: Save = |bench, text| {
-        bench.write("/a.tmp", text.as_bytes()).unwrap();
-        bench.rename("/a.tmp", "/a").unwrap();
+    type Save = fn(&Fixture, &str);
+    let in_place: Save = |fixture, text| fixture.write("/a", text.as_bytes()).unwrap();
+    let renaming: Save = |fixture, text| {
+        fixture.write("/a.tmp", text.as_bytes()).unwrap();
+        fixture.rename("/a.tmp", "/a").unwrap();
     };
-    let ordinary: Save = |bench, text| {
-        bench.write("/b", text.as_bytes()).unwrap();
-        bench.rename("/b", "/a").unwrap();
+    let ordinary: Save = |fixture, text| {
+        fixture.write("/b", text.as_bytes()).unwrap();
+        fixture.rename("/b", "/a").unwrap();
     };
-    let backup: Save = |bench, text| {
-        bench.rename("/a", "/a~").unwrap();
-        bench.write("/a", text.as_bytes()).unwrap();
+    let backup: Save = |fixture, text| {
+        fixture.rename("/a", "/a~").unwrap();
+        fixture.write("/a", text.as_bytes()).unwrap();
     };
     for save in [in_place, renaming, ordinary, backup] {
-        let bench = bench();
-        let id = bench.put("/a", &lines("1", "5")).id;
-        assert_eq!(bench.text("/a"), Some(lines("1", "5")));
-        bench.put("/a", &lines("1", "V"));
-        save(&bench, &lines("I", "5"));
-        assert_eq!(bench.stored("/a"), Some(lines("I", "V")));
+        let fixture = fixture();
+        let id = fixture.put("/a", &lines("1", "5")).id;
+        assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
+        fixture.put("/a", &lines("1", "V"));
+        save(&fixture, &lines("I", "5"));
+        assert_eq!(fixture.stored("/a"), Some(lines("I", "V")));
         // The process that has written knows its own text, not the merged one, until it reads again.
-        bench.put("/a", &lines("I", "fünf"));
-        save(&bench, &lines("i", "5"));
-        assert_eq!(bench.stored("/a"), Some(lines("i", "fünf")));
-        assert_eq!(bench.versions().last().unwrap().memory, id);
+        fixture.put("/a", &lines("I", "fünf"));
+        save(&fixture, &lines("i", "5"));
+        assert_eq!(fixture.stored("/a"), Some(lines("i", "fünf")));
+        assert_eq!(fixture.versions().last().unwrap().memory, id);
     }
 }
 
 #[test]
-fn what_was_shown_long_ago_does_not_matter() {
-    let bench = bench();
-    bench.put("/a", &lines("1", "5"));
-    assert_eq!(bench.text("/a"), Some(lines("1", "5")));
-    bench.put("/a", &lines("1", "V"));
-    bench.clock.advance(std::time::Duration::from_hours(2));
-    bench.write("/a", lines("I", "5").as_bytes()).unwrap();
-    assert_eq!(bench.stored("/a"), Some(lines("I", "5")));
+fn a_text_that_was_read_long_ago_is_no_base() {
+    let fixture = fixture();
+    fixture.put("/a", &lines("1", "5"));
+    assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
+    fixture.put("/a", &lines("1", "V"));
+    fixture.clock.advance(std::time::Duration::from_hours(2));
+    fixture.write("/a", lines("I", "5").as_bytes()).unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("I", "5")));
 }
 
 #[test]
 fn a_deleted_file_that_is_written_comes_back() {
     for is_followed in [true, false] {
-        let bench = bench();
-        bench.write("/d/a", b"x").unwrap_err();
-        bench.make_directory("/d").unwrap();
-        bench.write("/d/a", b"one").unwrap();
-        let handle = bench.open("/d/a", EMPTY).unwrap();
-        bench.tree.write(handle, 0, b"two", ME).unwrap();
-        bench.delete("/d/a");
+        let fixture = fixture();
+        fixture.write("/d/a", b"x").unwrap_err();
+        fixture.make_directory("/d").unwrap();
+        fixture.write("/d/a", b"one").unwrap();
+        let handle = fixture.open("/d/a", EMPTY).unwrap();
+        fixture.tree.write(handle, 0, b"two", ME).unwrap();
+        fixture.delete("/d/a");
         if is_followed {
-            bench.follow();
+            fixture.follow();
         }
-        bench.close(handle).unwrap();
-        assert_eq!(bench.stored("/d/a").as_deref(), Some("two"));
-        bench.follow();
-        assert_eq!(bench.text("/d/a").as_deref(), Some("two"));
+        fixture.close(handle).unwrap();
+        assert_eq!(fixture.stored("/d/a").as_deref(), Some("two"));
+        fixture.follow();
+        assert_eq!(fixture.text("/d/a").as_deref(), Some("two"));
     }
 }
 
 #[test]
 fn a_deleted_file_that_is_open_for_writing_is_there_until_it_is_closed() {
-    let bench = bench();
-    bench.write("/a", b"one").unwrap();
-    let handle = bench.open("/a", WRITE).unwrap();
-    bench.delete("/a");
-    bench.follow();
-    assert_eq!(bench.text("/a").as_deref(), Some("one"));
-    bench.close(handle).unwrap();
-    assert_eq!(bench.text("/a"), None);
+    let fixture = fixture();
+    fixture.write("/a", b"one").unwrap();
+    let handle = fixture.open("/a", WRITE).unwrap();
+    fixture.delete("/a");
+    fixture.follow();
+    assert_eq!(fixture.text("/a").as_deref(), Some("one"));
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.text("/a"), None);
 
-    bench.write("/b", b"one").unwrap();
-    let handle = bench.open("/b", WRITE).unwrap();
-    bench.delete("/b");
-    bench.follow();
-    bench.tree.write(handle, 0, b"two", ME).unwrap();
-    bench.close(handle).unwrap();
-    assert_eq!(bench.stored("/b").as_deref(), Some("two"));
+    fixture.write("/b", b"one").unwrap();
+    let handle = fixture.open("/b", WRITE).unwrap();
+    fixture.delete("/b");
+    fixture.follow();
+    fixture.tree.write(handle, 0, b"two", ME).unwrap();
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/b").as_deref(), Some("two"));
 }
 
 #[test]
 fn a_moved_file_that_is_written_is_stored_where_it_is() {
     for is_followed in [true, false] {
-        let bench = bench();
-        bench.write("/a", b"one").unwrap();
-        let handle = bench.open("/a", EMPTY).unwrap();
-        bench.tree.write(handle, 0, b"two", ME).unwrap();
-        bench.move_elsewhere("/a", "/b");
+        let fixture = fixture();
+        fixture.write("/a", b"one").unwrap();
+        let handle = fixture.open("/a", EMPTY).unwrap();
+        fixture.tree.write(handle, 0, b"two", ME).unwrap();
+        fixture.move_elsewhere("/a", "/b");
         if is_followed {
-            bench.follow();
+            fixture.follow();
         }
-        bench.close(handle).unwrap();
-        bench.follow();
-        assert_eq!((bench.text("/a"), bench.text("/b").as_deref()), (None, Some("two")));
-        assert_eq!(bench.memories_count(), 1);
+        fixture.close(handle).unwrap();
+        fixture.follow();
+        assert_eq!((fixture.text("/a"), fixture.text("/b").as_deref()), (None, Some("two")));
+        assert_eq!(fixture.memories_count(), 1);
     }
 }
 
 #[test]
-fn a_memory_takes_the_place_of_a_directory_that_lives_here_only() {
-    let bench = bench();
-    bench.make_directory("/d").unwrap();
-    bench.write("/d/x.tmp", b"scratch").unwrap();
-    bench.put("/d", "a memory");
-    assert_eq!(told(&bench), [entry(ROOT, "d")]);
-    assert_eq!(bench.text("/d").as_deref(), Some("a memory"));
+fn a_memory_replaces_a_directory_of_the_mount_only() {
+    let fixture = fixture();
+    fixture.make_directory("/d").unwrap();
+    fixture.write("/d/x.tmp", b"scratch").unwrap();
+    fixture.put("/d", "a memory");
+    assert_eq!(invalidations(&fixture), [entry(ROOT, "d")]);
+    assert_eq!(fixture.text("/d").as_deref(), Some("a memory"));
 }
 
 #[test]
 fn an_archived_store_is_read_only_and_a_deleted_one_gone() {
-    let bench = bench();
-    bench.write("/a", b"one").unwrap();
-    let handle = bench.open("/a", APPEND).unwrap();
-    bench.tree.write(handle, 0, b" more", ME).unwrap();
-    bench.engine.archive_store(bench.store).unwrap();
-    assert_eq!(bench.remove("/a"), Err(TreeError::ReadOnly));
-    assert_eq!(bench.close(handle), Err(TreeError::ReadOnly));
-    bench.follow();
-    assert_eq!(bench.text("/a").as_deref(), Some("one"));
-    bench.engine.delete_store(bench.store).unwrap();
-    assert_eq!(bench.lookup("/b"), Err(TreeError::Stale));
-    bench.follow();
-    assert_eq!(bench.lookup("/a"), Err(TreeError::Stale));
-    assert!(bench.engine.entry(bench.store, &path("/a")).is_err());
+    let fixture = fixture();
+    fixture.write("/a", b"one").unwrap();
+    let handle = fixture.open("/a", APPEND).unwrap();
+    fixture.tree.write(handle, 0, b" more", ME).unwrap();
+    fixture.engine.archive_store(fixture.store).unwrap();
+    assert_eq!(fixture.remove("/a"), Err(TreeError::ReadOnly));
+    assert_eq!(fixture.close(handle), Err(TreeError::ReadOnly));
+    fixture.follow();
+    assert_eq!(fixture.text("/a").as_deref(), Some("one"));
+    fixture.engine.delete_store(fixture.store).unwrap();
+    assert_eq!(fixture.lookup("/b"), Err(TreeError::Stale));
+    fixture.follow();
+    assert_eq!(fixture.lookup("/a"), Err(TreeError::Stale));
+    assert!(fixture.engine.entry(fixture.store, &path("/a")).is_err());
 }

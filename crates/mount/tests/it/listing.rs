@@ -5,31 +5,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use quipu_mount::ROOT;
 
 use crate::random::Dice;
-use crate::support::{Bench, bench};
+use crate::support::{Fixture, fixture};
 
 /// Reads lines behind a position, perhaps fewer than there are, as a kernel with a small buffer.
-fn part(bench: &Bench, handle: u64, from: u64, count: usize) -> Vec<(String, u64)> {
-    let entries = bench.tree.read_directory(handle, from).unwrap();
+fn part(fixture: &Fixture, handle: u64, from: u64, count: usize) -> Vec<(String, u64)> {
+    let entries = fixture.tree.read_directory(handle, from).unwrap();
     entries.into_iter().take(count).map(|entry| (entry.name, entry.next)).collect()
 }
 
 #[test]
-fn a_listing_that_is_read_in_parts_does_not_show_what_went_away() {
-    let bench = bench();
+fn a_listing_in_parts_omits_deleted_names() {
+    let fixture = fixture();
     for number in 0..600 {
-        bench.put(&format!("/{number:03}"), "1");
+        fixture.put(&format!("/{number:03}"), "1");
     }
-    let handle = bench.tree.open_directory(ROOT).unwrap();
-    let first = part(&bench, handle, 0, 256);
+    let handle = fixture.tree.open_directory(ROOT).unwrap();
+    let first = part(&fixture, handle, 0, 256);
     let is_first = |name: &str| first.iter().any(|(other, _)| other == name);
     let mut later = (0..600).map(|number| format!("{number:03}")).filter(|name| !is_first(name));
     let (one, other) = (later.next().unwrap(), later.next().unwrap());
-    bench.delete(&format!("/{one}"));
-    bench.remove(&format!("/{other}")).unwrap();
-    bench.follow();
+    fixture.delete(&format!("/{one}"));
+    fixture.remove(&format!("/{other}")).unwrap();
+    fixture.follow();
     let mut names = first.clone();
     loop {
-        let entries = part(&bench, handle, names.last().unwrap().1, 256);
+        let entries = part(&fixture, handle, names.last().unwrap().1, 256);
         if entries.is_empty() {
             break;
         }
@@ -40,15 +40,15 @@ fn a_listing_that_is_read_in_parts_does_not_show_what_went_away() {
 }
 
 #[test]
-fn a_listing_goes_on_with_a_handle_that_has_never_seen_its_beginning() {
-    let bench = bench();
+fn a_listing_continues_on_another_handle() {
+    let fixture = fixture();
     for number in 0..600 {
-        bench.put(&format!("/{number:03}"), "1");
+        fixture.put(&format!("/{number:03}"), "1");
     }
-    let handle = bench.tree.open_directory(ROOT).unwrap();
-    let first = part(&bench, handle, 0, 100);
-    let other = bench.tree.open_directory(ROOT).unwrap();
-    let rest = part(&bench, other, first.last().unwrap().1, 256);
+    let handle = fixture.tree.open_directory(ROOT).unwrap();
+    let first = part(&fixture, handle, 0, 100);
+    let other = fixture.tree.open_directory(ROOT).unwrap();
+    let rest = part(&fixture, other, first.last().unwrap().1, 256);
     assert_eq!(rest.len(), 256);
     assert!(rest.iter().all(|line| !first.contains(line)));
 }
@@ -56,17 +56,17 @@ fn a_listing_goes_on_with_a_handle_that_has_never_seen_its_beginning() {
 /// Reads a directory in parts of random length while others add, remove, rename and look at names
 /// in it, and handles come and go.
 fn run(seed: u64) {
-    let (bench, mut dice) = (bench(), Dice(seed));
+    let (fixture, mut dice) = (fixture(), Dice(seed));
     let names_count = 1 + dice.roll(700);
     let mut stable: BTreeSet<String> = (0..names_count).map(|n| format!("n{n}")).collect();
     for name in &stable {
-        bench.put(&format!("/d/{name}"), "1");
+        fixture.put(&format!("/d/{name}"), "1");
     }
-    let directory = bench.lookup("/d").unwrap().ino;
-    let mut handle = bench.tree.open_directory(directory).unwrap();
+    let directory = fixture.lookup("/d").unwrap().ino;
+    let mut handle = fixture.tree.open_directory(directory).unwrap();
     let (mut from, mut seen) = (0, BTreeMap::<String, usize>::new());
     loop {
-        let lines = part(&bench, handle, from, 1 + dice.roll(80));
+        let lines = part(&fixture, handle, from, 1 + dice.roll(80));
         let Some((_, next)) = lines.last() else { break };
         from = *next;
         for (name, _) in lines {
@@ -77,15 +77,15 @@ fn run(seed: u64) {
             let (path, other) = (format!("/d/{name}"), format!("/d/x{}", dice.roll(9)));
             // What fails would have changed nothing.
             match dice.roll(7) {
-                0 => drop(bench.put(&path, "2")),
-                1 if bench.stored(&path).is_some() => bench.delete(&path),
-                2 => drop(bench.write(&path, b"3")),
-                3 => drop(bench.remove(&path)),
-                4 => drop(bench.rename(&path, &other)),
-                5 => bench.follow(),
+                0 => drop(fixture.put(&path, "2")),
+                1 if fixture.stored(&path).is_some() => fixture.delete(&path),
+                2 => drop(fixture.write(&path, b"3")),
+                3 => drop(fixture.remove(&path)),
+                4 => drop(fixture.rename(&path, &other)),
+                5 => fixture.follow(),
                 _ => {
-                    bench.tree.release_directory(handle);
-                    handle = bench.tree.open_directory(directory).unwrap();
+                    fixture.tree.release_directory(handle);
+                    handle = fixture.tree.open_directory(directory).unwrap();
                     continue;
                 }
             }
@@ -98,7 +98,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn a_name_that_stays_is_listed_once_whatever_happens_meanwhile() {
+fn a_name_that_exists_throughout_is_listed_exactly_once() {
     for seed in 0..crate::random::cases_count() {
         run(seed);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quipu_mount::TreeError;
 
-use crate::support::{Bench, EMPTY, ME, READ, bench};
+use crate::support::{EMPTY, Fixture, ME, READ, fixture};
 
 /// A generator that needs no crate: the same numbers for the same seed.
 pub(crate) struct Dice(pub(crate) u64);
@@ -43,16 +43,16 @@ fn has_children(model: &Model, path: &str) -> bool {
     model.keys().any(|other| parent(other) == Some(path))
 }
 
-fn write(bench: &Bench, model: &mut Model, path: &str, text: &str) {
+fn write(fixture: &Fixture, model: &mut Model, path: &str, text: &str) {
     let is_allowed = has_parent(model, path) && model.get(path) != Some(&None);
-    let written = bench.write(path, text.as_bytes());
+    let written = fixture.write(path, text.as_bytes());
     assert_eq!(written.is_ok(), is_allowed, "write {path}: {written:?}");
     if is_allowed {
         model.insert(path.to_owned(), Some(text.to_owned()));
     }
 }
 
-fn rename(bench: &Bench, model: &mut Model, from: &str, to: &str) {
+fn rename(fixture: &Fixture, model: &mut Model, from: &str, to: &str) {
     let fits = match (model.get(from), model.get(to)) {
         (Some(_), _) if from == to => true,
         (Some(None), Some(None)) => !has_children(model, to),
@@ -60,7 +60,7 @@ fn rename(bench: &Bench, model: &mut Model, from: &str, to: &str) {
         (None, _) | (Some(None), Some(Some(_))) | (Some(Some(_)), Some(None)) => false,
     };
     let allowed = fits && !to.starts_with(&format!("{from}/"));
-    let renamed = bench.rename(from, to);
+    let renamed = fixture.rename(from, to);
     assert_eq!(renamed.is_ok(), allowed, "rename {from} {to}: {renamed:?}");
     if !allowed || from == to {
         return;
@@ -76,11 +76,11 @@ fn rename(bench: &Bench, model: &mut Model, from: &str, to: &str) {
     }
 }
 
-fn remove(bench: &Bench, model: &mut Model, path: &str) {
+fn remove(fixture: &Fixture, model: &mut Model, path: &str) {
     let done = match model.get(path) {
-        Some(None) => (bench.remove_directory(path), !has_children(model, path)),
-        Some(Some(_)) => (bench.remove(path), true),
-        None => (bench.remove(path), false),
+        Some(None) => (fixture.remove_directory(path), !has_children(model, path)),
+        Some(Some(_)) => (fixture.remove(path), true),
+        None => (fixture.remove(path), false),
     };
     assert_eq!(done.0.is_ok(), done.1, "remove {path}: {:?}", done.0);
     if done.1 {
@@ -88,55 +88,55 @@ fn remove(bench: &Bench, model: &mut Model, path: &str) {
     }
 }
 
-fn assert_equal(bench: &Bench, model: &Model, when: &str) {
+fn assert_equal(fixture: &Fixture, model: &Model, when: &str) {
     let names = |directory: &str| {
         let here = |path: &&String| parent(path).unwrap_or_default() == directory;
         let name = |path: &String| path.rsplit('/').next().unwrap().to_owned();
         model.keys().filter(here).map(name).collect::<Vec<_>>()
     };
-    assert_eq!(bench.list("/"), names(""), "{when}");
+    assert_eq!(fixture.list("/"), names(""), "{when}");
     for (path, value) in model {
         match value {
-            None => assert_eq!(bench.list(path), names(path), "{path} {when}"),
+            None => assert_eq!(fixture.list(path), names(path), "{path} {when}"),
             Some(text) => {
-                assert_eq!(bench.text(path).as_deref(), Some(text.as_str()), "{path} {when}");
+                assert_eq!(fixture.text(path).as_deref(), Some(text.as_str()), "{path} {when}");
             }
         }
     }
 }
 
 fn run(seed: u64, steps_count: usize) {
-    let (bench, mut model, mut dice) = (bench(), Model::new(), Dice(seed));
+    let (fixture, mut model, mut dice) = (fixture(), Model::new(), Dice(seed));
     for step in 0..steps_count {
         let (path, other) = (some_path(&mut dice), some_path(&mut dice));
         let call = dice.roll(8);
         match call {
-            0..=2 => write(&bench, &mut model, &path, &format!("text {step}")),
+            0..=2 => write(&fixture, &mut model, &path, &format!("text {step}")),
             3 => {
                 let is_allowed = has_parent(&model, &path) && !model.contains_key(&path);
-                let made = bench.make_directory(&path);
+                let made = fixture.make_directory(&path);
                 assert_eq!(made.is_ok(), is_allowed, "mkdir {path}: {made:?}");
                 if is_allowed {
                     model.insert(path, None);
                 }
             }
-            4 | 5 => rename(&bench, &mut model, &path, &other),
-            6 => remove(&bench, &mut model, &path),
+            4 | 5 => rename(&fixture, &mut model, &path, &other),
+            6 => remove(&fixture, &mut model, &path),
             _ => {
-                bench.clock.advance(std::time::Duration::from_millis(700));
-                bench.tree.settle_due();
-                bench.follow();
+                fixture.clock.advance(std::time::Duration::from_millis(700));
+                fixture.tree.settle_due();
+                fixture.follow();
             }
         }
-        assert_equal(&bench, &model, &format!("seed {seed}, step {step}"));
+        assert_equal(&fixture, &model, &format!("seed {seed}, step {step}"));
     }
-    bench.tree.close();
-    assert_equal(&bench, &model, &format!("seed {seed}, at the end"));
-    assert_stored(&bench, &model);
+    fixture.tree.close();
+    assert_equal(&fixture, &model, &format!("seed {seed}, at the end"));
+    assert_stored(&fixture, &model);
 }
 
 /// What has an ordinary name is stored as it is shown, and nothing else is.
-fn assert_stored(bench: &Bench, model: &Model) {
+fn assert_stored(fixture: &Fixture, model: &Model) {
     let is_scratch = |path: &str| ["/a~", "/a.tmp"].iter().any(|name| path.ends_with(name));
     let expected: BTreeMap<_, _> = model
         .iter()
@@ -144,7 +144,7 @@ fn assert_stored(bench: &Bench, model: &Model) {
         .filter_map(|(path, text)| Some((path.clone(), text.clone()?)))
         .collect();
     let mut stored = BTreeMap::new();
-    for version in bench.versions() {
+    for version in fixture.versions() {
         stored.retain(|_, (memory, _)| *memory != version.memory);
         if let (Some(path), Some(content)) = (version.path, version.content) {
             stored.insert(path.to_string(), (version.memory, content.as_str().to_owned()));
@@ -161,19 +161,19 @@ pub(crate) fn cases_count() -> u64 {
 }
 
 #[test]
-fn random_calls_do_what_they_do_to_plain_files() {
+fn random_calls_match_plain_files() {
     for seed in 0..cases_count() {
         run(seed, 200);
     }
 }
 
 #[test]
-fn a_handle_that_does_not_exist_is_refused() {
-    let bench = bench();
-    assert_eq!(bench.tree.write(99, 0, b"x", ME), Err(TreeError::BadHandle));
-    assert_eq!(bench.tree.flush(99, ME), Err(TreeError::BadHandle));
-    let handle = bench.open("/a", EMPTY).unwrap();
-    bench.close(handle).unwrap();
-    let reader = bench.open("/a", READ).unwrap();
-    assert_eq!(bench.tree.write(reader, 0, b"x", ME), Err(TreeError::BadHandle));
+fn an_unknown_handle_is_refused() {
+    let fixture = fixture();
+    assert_eq!(fixture.tree.write(99, 0, b"x", ME), Err(TreeError::BadHandle));
+    assert_eq!(fixture.tree.flush(99, ME), Err(TreeError::BadHandle));
+    let handle = fixture.open("/a", EMPTY).unwrap();
+    fixture.close(handle).unwrap();
+    let reader = fixture.open("/a", READ).unwrap();
+    assert_eq!(fixture.tree.write(reader, 0, b"x", ME), Err(TreeError::BadHandle));
 }

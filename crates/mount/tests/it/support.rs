@@ -1,4 +1,4 @@
-//! A tree over a store in memory, used the way a kernel uses it.
+//! A tree over an in-memory store, called the way a kernel calls it.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use quipu_core::model::{
 use quipu_core::settings::Limits;
 use quipu_core::{Backend, Engine};
 use quipu_mount::{
-    Attributes, Ino, Maker, Making, NameRules, NewFile, Notice, OpenMode, Overwrite, Position,
-    ROOT, Start, Tree, TreeError, TreeSettings, Writing,
+    Attributes, Ino, Invalidation, Making, NameRules, NewFile, OpenMode, Overwrite, Position,
+    ProcessId, ROOT, Start, Tree, TreeError, TreeSettings, Writing,
 };
 use quipu_testkit::{InMemoryBackend, ManualClock};
 
 /// The process that all calls come from.
-pub(crate) const ME: Maker = Maker(1);
+pub(crate) const ME: ProcessId = ProcessId(1);
 
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: StoreId,
     pub(crate) tree: Tree,
-    pub(crate) notices: Receiver<Notice>,
+    pub(crate) invalidations: Receiver<Invalidation>,
 }
 
-pub(crate) fn bench() -> Bench {
-    bench_over(Arc::new(InMemoryBackend::default()), Access::ReadWrite, Limits::default())
+pub(crate) fn fixture() -> Fixture {
+    fixture_over(Arc::new(InMemoryBackend::default()), Access::ReadWrite, Limits::default())
 }
 
-pub(crate) fn bench_over(backend: Arc<dyn Backend>, access: Access, limits: Limits) -> Bench {
+pub(crate) fn fixture_over(backend: Arc<dyn Backend>, access: Access, limits: Limits) -> Fixture {
     let clock = Arc::new(ManualClock::default());
     let engine = Engine::new(backend, Arc::clone(&clock) as _, limits);
     let workspace = engine.default_workspace().unwrap().id;
@@ -41,8 +41,8 @@ pub(crate) fn bench_over(backend: Arc<dyn Backend>, access: Access, limits: Limi
     let store = engine.create_store(workspace, &new).unwrap().id;
     let actor = Actor::Session(SessionId::from_bits(7));
     let settings = TreeSettings { store, actor, access, names: NameRules::default() };
-    let (tree, notices) = Tree::new(engine.clone(), settings).unwrap();
-    Bench { engine, clock, store, tree, notices }
+    let (tree, invalidations) = Tree::new(engine.clone(), settings).unwrap();
+    Fixture { engine, clock, store, tree, invalidations }
 }
 
 pub(crate) fn path(text: &str) -> MemoryPath {
@@ -64,7 +64,7 @@ const fn writing(start: Start, position: Position) -> OpenMode {
     OpenMode::Write(Writing { start, position })
 }
 
-impl Bench {
+impl Fixture {
     /// Returns the directory of a path, and the name in it.
     fn split<'p>(&self, at: &'p str) -> Result<(Ino, &'p OsStr), TreeError> {
         let mut parent = ROOT;
@@ -83,7 +83,7 @@ impl Bench {
         self.tree.lookup(parent, name)
     }
 
-    /// Opens a file as a kernel does, making it if it does not exist.
+    /// Opens a file as a kernel does, creating it if it does not exist.
     pub(crate) fn open(&self, at: &str, mode: OpenMode) -> Result<u64, TreeError> {
         self.open_as(at, mode, Making::Openly)
     }
@@ -99,7 +99,7 @@ impl Bench {
             Err(TreeError::NotFound) if mode != READ => {
                 let (parent, name) = self.split(at)?;
                 let is_exclusive = making == Making::Privately;
-                let new = NewFile { mode, making, is_exclusive, maker: ME };
+                let new = NewFile { mode, making, is_exclusive, creator: ME };
                 Ok(self.tree.create(parent, name, new)?.1.handle)
             }
             Err(error) => Err(error),
@@ -171,14 +171,14 @@ impl Bench {
         names
     }
 
-    /// Lets the tree follow what happened.
+    /// Makes the tree follow the feed.
     pub(crate) fn follow(&self) {
         self.tree.follow().unwrap();
     }
 
-    /// Returns what the tree has told since the last time.
-    pub(crate) fn told(&self) -> Vec<Notice> {
-        self.notices.try_iter().collect()
+    /// Returns the invalidations since the last call.
+    pub(crate) fn invalidations(&self) -> Vec<Invalidation> {
+        self.invalidations.try_iter().collect()
     }
 
     /// Writes a memory through another door.
@@ -217,7 +217,7 @@ impl Bench {
         self.versions().iter().map(line).collect()
     }
 
-    /// Returns how many memories the history is about.
+    /// Returns how many memories occur in the history.
     pub(crate) fn memories_count(&self) -> usize {
         let ids = self.versions().into_iter().map(|version| version.memory);
         ids.collect::<std::collections::HashSet<_>>().len()

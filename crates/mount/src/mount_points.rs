@@ -1,14 +1,14 @@
-//! The directories to mount on, and what becomes of them afterwards.
+//! Creates the directories to mount on and removes them afterwards.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Directories that were made to mount on, to be removed when nothing is mounted there any more.
+/// Directories that were created as mount points, to be removed after unmounting.
 ///
-/// A directory that stays behind is dangerous: a program that goes on writing to `/mnt/memory/notes`
-/// after the mount is gone would believe that its notes are kept.
+/// A directory that stays behind is dangerous: a program that keeps writing to `/mnt/memory/notes`
+/// after the unmount would believe that its notes are stored.
 #[derive(Debug, Default)]
 pub(crate) struct MountPoints {
     /// The outermost first.
@@ -18,13 +18,13 @@ pub(crate) struct MountPoints {
 }
 
 impl MountPoints {
-    /// Makes a directory and those above it, as far as they are missing.
+    /// Creates a directory and its missing parents.
     pub(crate) fn make(&mut self, directory: &Path) -> io::Result<()> {
         let missing: Vec<_> = directory.ancestors().take_while(|above| !above.exists()).collect();
         for above in missing.into_iter().rev() {
             match fs::create_dir(above) {
                 Ok(()) => self.made.push(above.to_owned()),
-                // Somebody else was faster, and it is theirs.
+                // Another process created it first, so it is not ours to remove.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -32,10 +32,11 @@ impl MountPoints {
         Ok(())
     }
 
-    /// Makes directories below `root`, beside which nobody can put anything from then on.
+    /// Creates directories below `root` and makes `root` read-only, so that nothing can be created
+    /// beside them.
     pub(crate) fn make_below(&mut self, root: &Path, names: &[String]) -> io::Result<()> {
         let mode = fs::metadata(root)?.permissions().mode() & 0o7777;
-        // Whoever may make directories here without owning the place must live with its mode.
+        // Without owning `root`, its mode cannot be changed; then it stays as it is.
         if set_mode(root, mode | 0o700).is_ok() {
             self.closed = Some((root.to_owned(), mode));
         }
@@ -45,13 +46,13 @@ impl MountPoints {
         set_mode(root, 0o555).or(Ok(()))
     }
 
-    /// Removes what was made and is empty, and opens what was closed.
+    /// Removes created directories that are empty, and restores the mode of `root`.
     pub(crate) fn remove(self) {
         if let Some((directory, mode)) = &self.closed {
             set_mode(directory, mode | 0o700).unwrap_or_default();
         }
         for directory in self.made.iter().rev() {
-            // Somebody may have put something there, or be about to mount there again.
+            // It may not be empty, or be a mount point again already.
             fs::remove_dir(directory).unwrap_or_default();
         }
         if let Some((directory, mode)) = self.closed {

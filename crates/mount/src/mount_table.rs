@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! Finds, unmounts and cleans up Quipu's mounts by the kernel's mount table.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
-/// How long a mount has to say that it is alive.
+/// How long a mount has to answer before it counts as alive but unresponsive.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the mount points of Quipu's at or below a directory, in the order of mounting.
+/// Returns Quipu's mount points at or below a directory, in mount order.
 pub fn mounted_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     let root = absolute(root)?;
     let table = fs::read_to_string("/proc/self/mountinfo")?;
@@ -23,7 +23,7 @@ pub fn mounted_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(points.filter(|point| point.starts_with(&root)).collect())
 }
 
-/// Takes away mounts of Quipu's whose process is gone, and returns where they were.
+/// Detaches mounts of Quipu whose process is gone, and returns their mount points.
 pub fn clear_stale(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut points = mounted_below(root)?;
     points.retain(|point| is_stale(point));
@@ -34,9 +34,9 @@ pub fn clear_stale(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(points)
 }
 
-/// Unmounts what Quipu has mounted at or below a directory, and returns where that was.
+/// Unmounts what Quipu has mounted at or below a directory, and returns the mount points.
 ///
-/// What is in use makes this fail, unless nobody answers for it any more.
+/// A mount that is in use makes this fail, unless its process is gone.
 pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut cleared = clear_stale(root)?;
     let mut points = mounted_below(root)?;
@@ -44,7 +44,7 @@ pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     for point in &points {
         match unmount(point, UnmountFlags::empty()) {
             Err(Errno::PERM) => helper(point, "-u")?,
-            // It went away with its process, which saw the first of its mounts go.
+            // Its process exited after the first of its mounts was removed.
             Err(Errno::INVAL | Errno::NOENT) => {}
             done => done?,
         }
@@ -53,17 +53,17 @@ pub fn unmount_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(cleared)
 }
 
-/// Takes a mount out of the tree at once; whoever uses it keeps what it has open.
+/// Detaches a mount lazily: it disappears at once, and open files stay usable.
 pub(crate) fn detach(point: &Path) -> io::Result<()> {
     match unmount(point, UnmountFlags::DETACH) {
         Err(Errno::PERM) => helper(point, "-uz"),
-        // A mount above it was taken away, and this one with it.
+        // A mount above it was detached, and this one with it.
         Err(Errno::INVAL | Errno::NOENT) => Ok(()),
         done => Ok(done?),
     }
 }
 
-/// Unmounts for a user who may not do it alone.
+/// Unmounts with `fusermount3`, for unprivileged users.
 fn helper(point: &Path, how: &str) -> io::Result<()> {
     let mut command = Command::new("fusermount3");
     let status = command.arg(how).arg("--").arg(point).stderr(Stdio::null()).status()?;
@@ -72,9 +72,9 @@ fn helper(point: &Path, how: &str) -> io::Result<()> {
 
 /// Returns whether the process behind a mount is gone.
 ///
-/// `stat` will not do: the kernel answers it from its cache long after the process has died. It
-/// never caches `statfs`, but a process that is stopped does not answer that at all, so the wait is
-/// bounded, and whoever says nothing counts as alive.
+/// `stat` is not enough: the kernel answers it from its cache long after the process has died. It
+/// never caches `statfs`, but a stopped process does not answer that at all, so the wait is bounded
+/// and a mount that does not answer counts as alive.
 fn is_stale(point: &Path) -> bool {
     let (answer, answered) = channel();
     let point = point.to_owned();
@@ -82,7 +82,8 @@ fn is_stale(point: &Path) -> bool {
     answered.recv_timeout(ANSWER_TIMEOUT) == Ok(Some(Errno::NOTCONN))
 }
 
-/// Returns the path without links, as far as it exists and answers.
+/// Returns the absolute path with the links of its parent resolved. The last component is left alone:
+/// it may be a dead mount, where every call fails.
 fn absolute(root: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(root)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
@@ -101,7 +102,7 @@ fn quipu_point(line: &str) -> Option<PathBuf> {
     Some(unescaped(mount.split(' ').nth(4)?))
 }
 
-/// Undoes the table's escapes, such as `\040` for a space.
+/// Decodes octal escapes, such as `\040` for a space.
 fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -1,30 +1,30 @@
-//! What cannot be stored, said as early as it can be known.
+//! Refuses what cannot be stored as early as possible.
 //!
-//! Many programs look at what `write` answers and few at what `close` does: a shell that writes
-//! `echo x > f` and Python's `open(f, "w").write(x)` both ignore it. So whatever is certain at the
-//! write is refused there. What only the whole text can show is left to the close: a character whose
-//! bytes come in two writes, a credential of several lines, and gaps that were never filled.
+//! Many programs check the result of `write`, and few that of `close`: a shell's `echo x > f` and
+//! Python's `open(f, "w").write(x)` both ignore it. So whatever is certain at the write is refused
+//! there. Only the close can judge what needs the whole text: a character whose bytes come in two
+//! writes, a credential of several lines, and gaps that were never filled.
 
 use quipu_core::model::SecretPolicy;
 
-use super::Turn;
+use super::TreeGuard;
 use crate::error::TreeError;
-use crate::nodes::{Blank, Ino, Maker};
+use crate::nodes::{Blank, Ino, ProcessId};
 
-/// A character takes at most this many bytes beside its first one.
+/// UTF-8 has at most this many continuation bytes per character.
 const CONTINUATION_MAX: usize = 3;
 
-impl Turn<'_> {
-    /// Fails if a file cannot be stored with these bytes at this place, whatever else is written.
+impl TreeGuard<'_> {
+    /// Fails if no file with these bytes at this offset can be stored, whatever else is written.
     pub(super) fn require_acceptable(
         &mut self,
         ino: Ino,
         (start, bytes): (usize, &[u8]),
-        writer: Maker,
+        writer: ProcessId,
     ) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
-        // A page that was changed through a mapping comes with the bytes around the change.
-        if file.is_scratch || writer == Maker::UNKNOWN {
+        // Writeback of a mapped page carries the bytes around the change as well.
+        if file.is_scratch || writer == ProcessId::UNKNOWN {
             return Ok(());
         }
         let buffer = file.buffer.as_ref().ok_or(TreeError::Stale)?;
@@ -40,11 +40,11 @@ impl Turn<'_> {
         self.require_room(base_size, start + bytes.len())
     }
 
-    /// Gives up the empty files that a process has made and not written to yet, because what it
-    /// writes cannot be stored: a database makes an empty file and fails at its first page, which it
-    /// writes to another one. Files that it makes later are none of them.
-    pub(super) fn give_up_blank_files(&mut self, writer: Maker) {
-        let opened = self.state.handles.values().filter(|open| open.maker == writer);
+    /// Gives up the empty files of a process that has just failed to write elsewhere. A database
+    /// creates an empty file, fails to write the first page of its journal, and would leave the empty
+    /// file behind as a memory. Files that it creates later are not affected.
+    pub(super) fn give_up_blank_files(&mut self, writer: ProcessId) {
+        let opened = self.state.handles.values().filter(|open| open.opener == writer);
         for ino in opened.map(|open| open.ino).collect::<Vec<_>>() {
             if let Ok(file) = self.state.nodes.file_mut(ino)
                 && file.memory.is_none()
@@ -56,7 +56,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Fails if a store that refuses credentials is about to get one.
+    /// Fails if the store rejects credentials and the bytes hold one.
     fn require_no_credential(&self, bytes: &[u8]) -> Result<(), TreeError> {
         let store = self.engine().store(self.store()).map_err(super::gone)?;
         if store.policy.secrets == SecretPolicy::Reject
@@ -68,7 +68,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Fails if a text that grows does not fit into the store.
+    /// Fails if a growing text does not fit into the store.
     fn require_room(&self, before: usize, after: usize) -> Result<(), TreeError> {
         let growth = u64::try_from(after.saturating_sub(before)).unwrap_or(u64::MAX);
         if growth == 0 {
@@ -80,15 +80,15 @@ impl Turn<'_> {
     }
 }
 
-/// Returns whether bytes can be a part of a text, after what comes before them: only a character at
-/// either end may be incomplete. Nothing but NULs is a gap that is yet to be filled, as
-/// `posix_fallocate` makes them; a NUL among other bytes is no text.
+/// Returns whether bytes can be part of a text after `before`: only the characters at either end may
+/// be incomplete. NULs alone are a gap that may still be filled, as `posix_fallocate` makes them; a
+/// NUL among other bytes is not text.
 fn can_be_text(before: &[u8], bytes: &[u8]) -> bool {
     if bytes.contains(&0) {
         return bytes.iter().all(|&byte| byte == 0);
     }
     let is_continuation = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
-    // The beginning of a character whose end these bytes may have; a gap may be filled by one.
+    // The incomplete character at the end of `before`, which these bytes may complete.
     let begun = before.iter().rev().take(CONTINUATION_MAX).take_while(|byte| is_continuation(byte));
     let begun = (begun.count() + 1).min(before.len());
     let begun = before.get(before.len() - begun..).unwrap_or_default();
@@ -103,7 +103,7 @@ fn can_be_text(before: &[u8], bytes: &[u8]) -> bool {
     };
     match str::from_utf8(&tail) {
         Ok(_) => true,
-        // Only its end is missing, and may come with the next write.
+        // The last character is incomplete, and the next write may complete it.
         Err(error) => error.error_len().is_none(),
     }
 }

@@ -1,31 +1,31 @@
-//! Finding things: lookups and attributes.
+//! Lookups and attributes.
 
 use std::ffi::OsStr;
 
 use quipu_core::model::{Access, Listing, Memory, MemoryPath, Timestamp};
 
-use super::{Standing, Tree, Turn, gone};
+use super::{StoreStatus, Tree, TreeGuard, gone};
 use crate::error::TreeError;
-use crate::nodes::{DirectoryNode, FileNode, Ino, ROOT, What};
+use crate::nodes::{DirectoryNode, FileNode, Ino, NodeKind, ROOT};
 
-/// What a file or directory looks like from outside.
+/// The attributes of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its number.
+    /// Its inode number.
     pub ino: Ino,
-    /// What it is.
+    /// Whether it is a file or a directory.
     pub kind: Kind,
-    /// How long the text is.
+    /// The size of its text.
     pub size_bytes: u64,
     /// When it last changed.
     pub changed_at: Timestamp,
-    /// What may be done with it.
+    /// Whether it can be written.
     pub access: Access,
-    /// Whether it is gone, and only those who have it open still see it.
+    /// Whether it was removed and is only visible through open handles.
     pub is_removed: bool,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -34,55 +34,55 @@ pub enum Kind {
     Directory,
 }
 
-/// How full the store is.
+/// How full the store is, for `statfs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// How many bytes fit.
+    /// Its capacity in bytes.
     pub size_bytes_max: u64,
-    /// How many more bytes fit.
+    /// Free bytes.
     pub size_bytes_free: u64,
-    /// How many memories fit.
+    /// Its capacity in memories.
     pub memories_max: u64,
-    /// How many more memories fit.
+    /// Free memories.
     pub memories_free: u64,
 }
 
 impl Tree {
-    /// Finds a name in a directory, for the kernel, which must forget it one day.
+    /// Looks up a name in a directory and takes a reference, which [`Tree::forget`] returns.
     pub fn lookup(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.fresh_turn()?;
-        let ino = turn.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
-        let attributes = turn.attributes(ino)?;
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
+        let mut guard = self.lock_fresh()?;
+        let ino = guard.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
+        let attributes = guard.attributes(ino)?;
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
         Ok(attributes)
     }
 
-    /// Notes that the kernel was told about a node in a listing.
-    pub fn told(&self, ino: Ino) {
-        if let Ok(node) = self.any_turn().state.nodes.get_mut(ino) {
+    /// Takes a reference for a node that the kernel got with a listing.
+    pub fn count_lookup(&self, ino: Ino) {
+        if let Ok(node) = self.lock_any().state.nodes.get_mut(ino) {
             node.lookups += 1;
         }
     }
 
-    /// Notes that the kernel forgot about so many lookups of a node.
+    /// Returns `lookups` references of a node.
     pub fn forget(&self, ino: Ino, lookups: u64) {
-        let mut turn = self.any_turn();
-        if let Ok(node) = turn.state.nodes.get_mut(ino) {
+        let mut guard = self.lock_any();
+        if let Ok(node) = guard.state.nodes.get_mut(ino) {
             node.lookups = node.lookups.saturating_sub(lookups);
         }
-        turn.state.nodes.drop_unused(ino);
+        guard.state.nodes.drop_unused(ino);
     }
 
-    /// Returns what a node looks like.
+    /// Returns the attributes of a node.
     pub fn attributes(&self, ino: Ino) -> Result<Attributes, TreeError> {
-        self.fresh_turn()?.attributes(ino)
+        self.lock_fresh()?.attributes(ino)
     }
 
     /// Returns how full the store is.
     pub fn usage(&self) -> Result<Usage, TreeError> {
-        let turn = self.turn()?;
-        let usage = turn.engine().usage(turn.store())?;
-        let limits = turn.engine().limits();
+        let guard = self.lock()?;
+        let usage = guard.engine().usage(guard.store())?;
+        let limits = guard.engine().limits();
         Ok(Usage {
             size_bytes_max: limits.store_size_bytes_max,
             size_bytes_free: limits.store_size_bytes_max.saturating_sub(usage.size_bytes),
@@ -92,7 +92,7 @@ impl Tree {
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     pub(super) fn new_handle(&mut self) -> u64 {
         let handle = self.state.handle_next;
         self.state.handle_next += 1;
@@ -102,18 +102,21 @@ impl Turn<'_> {
     pub(super) fn release_node(&mut self, ino: Ino) {
         if let Ok(node) = self.state.nodes.get_mut(ino) {
             node.handles = node.handles.saturating_sub(1);
+            if let (0, NodeKind::File(file)) = (node.handles, &mut node.kind) {
+                file.text = None;
+            }
         }
         self.state.nodes.drop_unused(ino);
     }
 
-    /// Returns the node at a name, made if it is a memory or directory that nobody asked for yet.
+    /// Returns the node at a name, created if the kernel has not looked it up before.
     pub(super) fn find(&mut self, parent: Ino, name: &str) -> Result<Ino, TreeError> {
         self.state.nodes.directory(parent)?;
         let known = self.state.nodes.child(parent, name);
         if let Some(ino) = known.filter(|&ino| self.lives_in_mount_only(ino)) {
             return Ok(ino);
         }
-        // Nothing is at a path that breaks a rule.
+        // No memory has an invalid path.
         let missing = |error: TreeError| error.instead_of(TreeError::Invalid, TreeError::NotFound);
         let path = self.state.nodes.child_path(parent, name).map_err(missing)?;
         let found = if self.is_parked(&path) { None } else { self.stored(&path)? };
@@ -122,6 +125,8 @@ impl Turn<'_> {
             Some(Listing::Directory(_)) => self.directory_node(parent, name),
             None => match known {
                 Some(ino) if self.state.nodes.directory(ino).is_ok_and(|node| node.kept) => Ok(ino),
+                // The call in flight that removes or moves it detaches it.
+                Some(ino) if self.is_claimed(ino) => Err(TreeError::NotFound),
                 Some(ino) => {
                     self.state.nodes.detach(ino);
                     Err(TreeError::NotFound)
@@ -135,7 +140,7 @@ impl Turn<'_> {
         self.state.nodes.file(ino).is_ok_and(|file| file.memory.is_none())
     }
 
-    /// Returns what the store has at a path.
+    /// Returns the memory or directory at a path of the store.
     pub(super) fn stored(&self, path: &MemoryPath) -> Result<Option<Listing>, TreeError> {
         self.engine().entry(self.store(), path).map_err(gone)
     }
@@ -148,14 +153,14 @@ impl Turn<'_> {
     ) -> Result<Ino, TreeError> {
         let known = self.state.nodes.child(parent, name);
         let Some(ino) = known.filter(|&ino| self.state.nodes.file(ino).is_ok()) else {
-            return self.state.nodes.put(parent, name, What::File(FileNode::of(memory)));
+            return self.state.nodes.put(parent, name, NodeKind::File(FileNode::of(memory)));
         };
         if self.state.nodes.file(ino)?.memory != Some(memory.id) {
             self.state.nodes.set_memory(ino, Some(memory.id))?;
             let file = self.state.nodes.file_mut(ino)?;
             file.text = None;
             file.version = Some(memory.version);
-            self.outdate(ino);
+            self.mark_outdated(ino);
         }
         Ok(ino)
     }
@@ -170,17 +175,17 @@ impl Turn<'_> {
                     changed_at: self.now(),
                     children: std::collections::BTreeMap::new(),
                 };
-                self.state.nodes.put(parent, name, What::Directory(directory))
+                self.state.nodes.put(parent, name, NodeKind::Directory(directory))
             }
         }
     }
 
     pub(super) fn attributes(&self, ino: Ino) -> Result<Attributes, TreeError> {
-        let file = match &self.state.nodes.get(ino)?.what {
-            What::Directory(directory) => {
+        let file = match &self.state.nodes.get(ino)?.kind {
+            NodeKind::Directory(directory) => {
                 return Ok(self.shape(ino, Kind::Directory, 0, directory.changed_at));
             }
-            What::File(file) => file,
+            NodeKind::File(file) => file,
         };
         if let Some(buffer) = &file.buffer {
             let size_bytes = u64::try_from(buffer.bytes.len()).unwrap_or(u64::MAX);
@@ -202,9 +207,9 @@ impl Turn<'_> {
 
     fn shape(&self, ino: Ino, kind: Kind, size_bytes: u64, changed_at: Timestamp) -> Attributes {
         let is_report = self.state.nodes.file(ino).is_ok_and(|file| file.is_report);
-        let access = match self.state.standing {
-            Standing::Open if !is_report => self.tree.settings.access,
-            Standing::Open | Standing::Archived | Standing::Deleted => Access::ReadOnly,
+        let access = match self.state.status {
+            StoreStatus::Open if !is_report => self.tree.settings.access,
+            StoreStatus::Open | StoreStatus::Archived | StoreStatus::Deleted => Access::ReadOnly,
         };
         let node = self.state.nodes.get(ino);
         let is_removed = ino != ROOT && node.is_ok_and(|node| node.place.is_none());

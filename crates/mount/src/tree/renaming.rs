@@ -1,59 +1,60 @@
-//! Renames, and what editors do with them.
+//! Renames, and saving by rename.
 //!
 //! Editors save by writing a new file and renaming it over the old one, or by moving the old one
-//! away first. In both cases the memory goes on: the new text is its next version.
+//! away first. In both cases the memory continues: the new text is its next version. Treating
+//! such a rename as a deletion and a creation would cut the history of the memory at every save.
 
 use std::ffi::OsStr;
 
-use quipu_core::engine::{MemoryUpdate, Survivor, Written};
+use quipu_core::engine::{MemoryUpdate, Precondition, Survivor, Written};
 use quipu_core::model::{Content, MemoryId, MemoryPath, VersionId};
 use quipu_core::{Error, ErrorKind};
 
-use super::places::Kind;
-use super::problems::Trouble;
-use super::{Notice, Tree, Turn, valid_name};
+use super::lookup::Kind;
+use super::problems::ProblemKind;
+use super::{Invalidation, Tree, TreeGuard, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{BufferState, Extent, Ino, Maker};
+use crate::nodes::{BufferState, Extent, Ino, ProcessId};
 use crate::process::are_relatives;
 
-/// What a rename does with what is at its target.
+/// What a rename does to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
-    /// It takes its place.
+    /// Replaces it.
     Yes,
-    /// It fails.
+    /// Fails if it exists (`RENAME_NOREPLACE`).
     No,
 }
 
-/// Where a rename goes.
+/// The target of a rename.
 pub(super) struct Destination<'n> {
     pub(super) parent: Ino,
     pub(super) name: &'n str,
     pub(super) path: MemoryPath,
-    /// What is there now.
+    /// The node that is there now.
     pub(super) node: Option<Ino>,
-    /// The memory that is there, or was until moments ago.
+    /// The memory that is there, or is parked from there.
     memory: Option<MemoryId>,
 }
 
 impl Tree {
-    /// Moves a file or directory, on behalf of a process.
+    /// Renames a file or directory on behalf of a process.
     pub fn rename(
         &self,
         from: (Ino, &OsStr),
         to: (Ino, &OsStr),
         overwrite: Overwrite,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(to.1)?;
         let from_name = from.1.to_str().ok_or(TreeError::NotFound)?;
-        turn.wait_until_stored_at(&[(from.0, from_name), (to.0, name)]);
-        let ino = turn.find(from.0, from_name)?;
-        let path = turn.state.nodes.child_path(to.0, name)?;
-        let node = match turn.find(to.0, name) {
+        guard.wait_until_stored_at(&[(from.0, from_name), (to.0, name)]);
+        let ino = guard.find(from.0, from_name)?;
+        let path = guard.state.nodes.child_path(to.0, name)?;
+        let node = match guard.find(to.0, name) {
             Ok(node) => Some(node),
             Err(TreeError::NotFound) => None,
             Err(error) => return Err(error),
@@ -64,30 +65,54 @@ impl Tree {
         if node.is_some() && overwrite == Overwrite::No {
             return Err(TreeError::Exists);
         }
-        turn.refuse_report(Some(ino))?;
-        turn.refuse_report(node)?;
-        match (turn.kind(ino)?, node.map(|node| turn.kind(node)).transpose()?) {
+        guard.refuse_report(Some(ino))?;
+        guard.refuse_report(node)?;
+        match (guard.kind(ino)?, node.map(|node| guard.kind(node)).transpose()?) {
             (Kind::Directory, Some(Kind::File)) => return Err(TreeError::NotDirectory),
             (Kind::File, Some(Kind::Directory)) => return Err(TreeError::IsDirectory),
-            (Kind::Directory, _) => turn.move_directory(ino, (to.0, name, &path), node)?,
+            (Kind::Directory, _) => guard.move_directory(ino, (to.0, name, &path), node)?,
             (Kind::File, _) => {
-                let memory = turn.memory_at(node, &path);
+                let memory = guard.memory_at(node, &path);
                 let to = Destination { parent: to.0, name, path, node, memory };
-                turn.move_file(ino, &to, maker)?;
+                guard.move_file_unlocked(ino, &to, process)?;
             }
         }
-        turn.entries_changed(to.0);
-        turn.keep_if_empty(from.0)
+        guard.entries_changed(to.0);
+        guard.keep_if_empty(from.0)
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     fn memory_at(&self, node: Option<Ino>, path: &MemoryPath) -> Option<MemoryId> {
         let memory = node.and_then(|node| self.state.nodes.file(node).ok()?.memory);
         memory.or_else(|| self.parked_memory(path))
     }
 
-    fn move_file(&mut self, ino: Ino, to: &Destination<'_>, maker: Maker) -> Result<(), TreeError> {
+    /// Moves a file with the lock released over its durable writes.
+    ///
+    /// Parking involves two files and a timer that may settle it at any moment. Claims do not cover
+    /// that, so such renames keep the lock.
+    fn move_file_unlocked(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
+        let is_backup = |node: Ino| self.is_backup_of_parked(node);
+        if self.is_parked(&to.path) || is_backup(ino) || to.node.is_some_and(is_backup) {
+            return self.move_file(ino, to, process);
+        }
+        let (memory, from) = (self.state.nodes.file(ino)?.memory, self.state.nodes.path(ino)?);
+        let claims = [(Some(ino), memory, from), (to.node, to.memory, Some(to.path.clone()))];
+        self.claiming(&claims, |guard| guard.move_file(ino, to, process))
+    }
+
+    fn move_file(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
         if self.returns_to_its_place(ino, to)? {
             return Ok(());
         }
@@ -96,22 +121,22 @@ impl Turn<'_> {
             self.keep_readable(node);
         }
         match self.state.nodes.file(ino)?.memory {
-            None => self.move_new_file(ino, to, maker)?,
-            Some(memory) => self.move_memory(ino, memory, to, maker)?,
+            None => self.move_new_file(ino, to, process)?,
+            Some(memory) => self.move_memory(ino, memory, to, process)?,
         }
         if let Some(node) = to.node {
             self.overwrite(node)?;
         }
         self.state.nodes.relocate(ino, to.parent, to.name)?;
         self.unpark(&to.path);
-        self.tell(Notice::Attributes(ino));
+        self.invalidate(Invalidation::Attributes(ino));
         self.store_rest(ino)
     }
 
-    /// Takes away what was at the target of a rename; its memory, if it had one, goes on.
+    /// Detaches the file that was at the target of a rename; its memory, if it had one, continues.
     fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
-            // Nothing else is left of the memory that this file was.
+            // This backup is all that is left of its memory.
             self.take_over_parked(node)?;
             return self.remove(node);
         }
@@ -119,12 +144,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Moves a file that lives in the mount only.
+    /// Moves a file that exists in the mount only.
     fn move_new_file(
         &mut self,
         ino: Ino,
         to: &Destination<'_>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         let is_scratch = self.names().is_scratch(to.name, Making::Openly);
         if is_scratch && to.memory.is_none() {
@@ -135,7 +160,7 @@ impl Turn<'_> {
         let is_being_written = file.writers > 0;
         let buffer = file.buffer.as_ref().ok_or(TreeError::Stale)?;
         if is_being_written && buffer.state == BufferState::Dirty && to.memory.is_none() {
-            // It becomes a memory when it is closed, as any new file.
+            // It becomes a memory when it is closed, like any new file.
             file.is_scratch = false;
             return Ok(());
         }
@@ -143,20 +168,19 @@ impl Turn<'_> {
         let former = file.former.take();
         let written = match former.and_then(|former| self.bring_back(former, to, &content)) {
             Some(written) => written,
-            None => self.put_text(to, &content, maker)?,
+            None => self.put_text(to, &content, process)?,
         };
         let file = self.state.nodes.file_mut(ino)?;
         file.is_scratch = false;
         self.adopt(ino, &content, &written)?;
-        self.note_written_by(maker, &content, &written);
+        self.note_written_by(process, &content, &written);
         if !is_being_written {
             self.state.nodes.file_mut(ino)?.buffer = None;
         }
         Ok(())
     }
 
-    /// Makes a file the memory again that it was before it was moved to a scratch name, if that can
-    /// be done.
+    /// Restores the memory that a file was before it moved to a scratch name, if possible.
     fn bring_back(
         &mut self,
         former: VersionId,
@@ -166,46 +190,62 @@ impl Turn<'_> {
         if to.memory.is_some() {
             return None;
         }
-        let (actor, store) = (self.actor(), self.store());
-        let written = self.engine().restore(actor, store, former, Some(&to.path)).ok()?;
+        let restored = self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.restore(actor, store, former, Some(&to.path))
+        });
+        let written = restored.ok()?;
         if written.memory.content.as_ref() == Some(content) {
             return Some(written);
         }
         self.note_own(&written);
         let update = MemoryUpdate { content: Some(content.clone()), ..MemoryUpdate::default() };
-        self.engine().update(self.actor(), store, written.memory.id, &update).ok()
+        self.update(written.memory.id, &update).ok()
     }
 
     fn put_text(
         &mut self,
         to: &Destination<'_>,
         content: &Content,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<Written, Error> {
         if let Some(memory) = to.memory {
-            let base = self.base_at(to, memory, maker);
-            match self.tree.replace_text(memory, base.as_ref(), content) {
-                // Another door deleted it just now.
+            let base = self.base_at(to, memory, process);
+            match self.durably(|tree| tree.replace_text(memory, base.as_ref(), content)) {
+                // Another door has just deleted it.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 result => {
                     let (written, overridden) = result?;
                     if let Some(version) = overridden {
-                        self.report_at(to.path.as_str(), Trouble::Overridden(version));
+                        self.report_at(to.path.as_str(), ProblemKind::Overridden(version));
                     }
                     return Ok(written);
                 }
             }
         }
-        let target = (&to.path, content);
-        let none = quipu_core::engine::Precondition::None;
-        self.engine().put(self.actor(), self.store(), target, none)
+        self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.put(actor, store, (&to.path, content), Precondition::None)
+        })
     }
 
-    /// Returns the text that a process knew of the memory that it replaces, if it is another one by
-    /// now.
-    fn base_at(&self, to: &Destination<'_>, memory: MemoryId, maker: Maker) -> Option<Content> {
+    fn update(&mut self, memory: MemoryId, update: &MemoryUpdate) -> Result<Written, Error> {
+        self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.update(actor, store, memory, update)
+        })
+    }
+
+    /// Returns the text that a process has read of the memory that it replaces, unless that is still the
+    /// newest.
+    fn base_at(
+        &self,
+        to: &Destination<'_>,
+        memory: MemoryId,
+        process: ProcessId,
+    ) -> Option<Content> {
         let newest = to.node.and_then(|node| self.state.nodes.file(node).ok()?.version);
-        self.base_shown_of(maker, memory, newest)
+        self.base_known_of(process, memory, newest)
     }
 
     /// Moves a file that is a memory.
@@ -214,31 +254,37 @@ impl Turn<'_> {
         ino: Ino,
         memory: MemoryId,
         to: &Destination<'_>,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<(), TreeError> {
         if to.memory == Some(memory) {
-            // It was parked, and its place is still its own.
+            // It was parked, and the store still has it at this path.
             return Ok(());
         }
         if let Some(target) = to.memory {
-            let survivor =
-                if self.is_just_made(ino, maker)? { Survivor::Target } else { Survivor::Moved };
+            let survivor = if self.is_just_created(ino, process)? {
+                Survivor::Target
+            } else {
+                Survivor::Moved
+            };
             let ours = match survivor {
-                Survivor::Target => self.merge_into(memory, to, target, maker)?,
+                Survivor::Target => self.merge_into(memory, to, target, process)?,
                 Survivor::Moved => None,
             };
             let pair = (memory, target);
-            let replaced = self.engine().replace(self.actor(), self.store(), pair, survivor)?;
+            let replaced = self.durably(|tree| {
+                let (actor, store) = (&tree.settings.actor, tree.settings.store);
+                tree.engine.replace(actor, store, pair, survivor)
+            })?;
             self.state.own.insert(replaced.deleted.id);
             self.note_own(&replaced.written);
             if let Some(ours) = ours.as_ref().or(replaced.written.memory.content.as_ref()) {
-                self.note_written_by(maker, ours, &replaced.written);
+                self.note_written_by(process, ours, &replaced.written);
             }
             self.state.nodes.set_memory(ino, Some(replaced.written.memory.id))?;
             let file = self.state.nodes.file_mut(ino)?;
             file.version = Some(replaced.written.memory.version);
             file.text = None;
-            self.outdate(ino);
+            self.mark_outdated(ino);
             return Ok(());
         }
         let (_, old_name) = self.state.nodes.get(ino)?.place.clone().ok_or(TreeError::Stale)?;
@@ -247,35 +293,38 @@ impl Turn<'_> {
             return self.park(ino, memory, to);
         }
         let update = MemoryUpdate { path: Some(to.path.clone()), ..MemoryUpdate::default() };
-        let written = self.engine().update(self.actor(), self.store(), memory, &update)?;
+        let written = self.update(memory, &update)?;
         self.note_own(&written);
+        // While the lock was released, a lookup may have assigned the file to a memory that another
+        // door has just created at the old path.
+        self.state.nodes.set_memory(ino, Some(memory))?;
         self.state.nodes.file_mut(ino)?.version = Some(written.memory.version);
         Ok(())
     }
 
-    /// Merges what others have changed in a memory into the new one that is about to replace it, and
-    /// returns the text that was merged with theirs, if any was.
+    /// Merges the changes of others to a memory into the one that is about to replace it. Returns our
+    /// text before the merge, if there was one.
     fn merge_into(
         &mut self,
         new: MemoryId,
         to: &Destination<'_>,
         old: MemoryId,
-        maker: Maker,
+        process: ProcessId,
     ) -> Result<Option<Content>, TreeError> {
-        let Some(base) = self.base_at(to, old, maker) else { return Ok(None) };
+        let Some(base) = self.base_at(to, old, process) else { return Ok(None) };
         let (ours, theirs) = (self.content(new)?, self.content(old)?);
         let merged = self.tree.merged((&base, &ours, &theirs), Extent::Rewritten);
         let Some(merged) = merged.filter(|merged| *merged != ours) else { return Ok(None) };
         let update = MemoryUpdate { content: Some(merged), ..MemoryUpdate::default() };
-        let written = self.engine().update(self.actor(), self.store(), new, &update)?;
+        let written = self.update(new, &update)?;
         self.note_own(&written);
         Ok(Some(ours))
     }
 
-    fn is_just_made(&self, ino: Ino, maker: Maker) -> Result<bool, TreeError> {
+    fn is_just_created(&self, ino: Ino, process: ProcessId) -> Result<bool, TreeError> {
         let now = self.now();
-        let made = self.state.nodes.file(ino)?.maker;
-        Ok(made.is_some_and(|(by, until)| until > now && are_relatives(by, maker)))
+        let made = self.state.nodes.file(ino)?.creator;
+        Ok(made.is_some_and(|(by, until)| until > now && are_relatives(by, process)))
     }
 
     fn move_directory(

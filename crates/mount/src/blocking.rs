@@ -1,8 +1,8 @@
-//! Threads for calls that wait for the disk.
+//! A thread pool for calls that wait for the disk.
 //!
-//! One thread takes the requests of the kernel, because more of them would wake each other and make
-//! every open slower. Whatever has to wait for a durable write is handed on to a thread of these, so
-//! that nobody waits behind it, and so that the writes of many programs share one commit.
+//! One worker takes the kernel's requests, because several wake each other and make every open
+//! slower. A durable write on that worker would stall all other requests, and no two writes could
+//! share a group commit. So calls that may block run here.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,30 +10,30 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// How many calls wait for the disk at the same time. More than these queue up.
+/// How many calls block at the same time; more are queued.
 const THREADS_MAX: usize = 16;
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// Threads that are started when they are needed, and end with this value.
-pub(crate) struct Storers {
+/// Threads that are started on demand and exit when this value is dropped.
+pub(crate) struct BlockingPool {
     calls: Sender<Call>,
     waiting: Arc<Mutex<Receiver<Call>>>,
     threads_count: AtomicUsize,
-    /// How many calls are queued or running.
+    /// Calls that are queued or running.
     busy_count: Arc<AtomicUsize>,
 }
 
-impl fmt::Debug for Storers {
+impl fmt::Debug for BlockingPool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Storers")
+            .debug_struct("BlockingPool")
             .field("busy_count", &self.busy_count)
             .finish_non_exhaustive()
     }
 }
 
-impl Default for Storers {
+impl Default for BlockingPool {
     fn default() -> Self {
         let (calls, waiting) = channel();
         Self {
@@ -45,8 +45,8 @@ impl Default for Storers {
     }
 }
 
-impl Storers {
-    /// Runs a call in another thread.
+impl BlockingPool {
+    /// Runs a call on a thread of the pool.
     pub(crate) fn run(&self, call: impl FnOnce() + Send + 'static) {
         let busy_count = self.busy_count.fetch_add(1, Ordering::SeqCst) + 1;
         let threads_count = self.threads_count.load(Ordering::SeqCst);
@@ -56,7 +56,7 @@ impl Storers {
             thread::spawn(move || work(&waiting, &busy_count));
         }
         if let Err(unsent) = self.calls.send(Box::new(call)) {
-            // The threads end with this value, so there is one to take it.
+            // Unreachable while the receiver is held by this value; running it here is correct anyway.
             unsent.0();
         }
     }

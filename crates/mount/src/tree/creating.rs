@@ -1,4 +1,4 @@
-//! New files and directories, and removing them.
+//! Creating and removing files and directories.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -8,44 +8,44 @@ use quipu_core::engine::Precondition;
 use quipu_core::model::MemoryPath;
 
 use super::files::{OpenMode, Opened, Position, Start, Writing};
-use super::places::{Attributes, Kind};
-use super::{Tree, Turn, valid_name};
+use super::lookup::{Attributes, Kind};
+use super::{Tree, TreeGuard, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{Buffer, FileNode, Ino, Maker, What};
+use crate::nodes::{Buffer, FileNode, Ino, NodeKind, ProcessId};
 
-/// How a file is made.
+/// How a file is created.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile {
     /// What it is opened for.
     pub mode: OpenMode,
-    /// Whether it must not exist yet, and for whom it is.
+    /// Whether it is created as temporary files are.
     pub making: Making,
-    /// Whether one that exists already is an error.
+    /// Whether an existing file is an error (`O_EXCL`).
     pub is_exclusive: bool,
-    /// Which process makes it.
-    pub maker: Maker,
+    /// Which process creates it.
+    pub creator: ProcessId,
 }
 
-/// How long a file counts as made just now.
-const JUST_MADE: Duration = Duration::from_secs(10);
+/// How long a file counts as just created.
+const JUST_CREATED: Duration = Duration::from_secs(10);
 
 impl Tree {
-    /// Makes a file and opens it. It becomes a memory when it is closed.
+    /// Creates and opens a file. It becomes a memory when it is closed.
     pub fn create(
         &self,
         parent: Ino,
         name: &OsStr,
         new: NewFile,
     ) -> Result<(Attributes, Opened), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(name)?;
-        let (ino, mode) = match turn.find(parent, name) {
+        let (ino, mode) = match guard.find(parent, name) {
             Ok(_) if new.is_exclusive => return Err(TreeError::Exists),
             Ok(ino) => (ino, new.mode),
             Err(TreeError::NotFound) => {
-                // Closing the handle makes the memory, even if nothing can be written through it.
+                // Closing the handle creates the memory, even if it is read-only.
                 let mode = match new.mode {
                     OpenMode::Read => OpenMode::Write(Writing {
                         start: Start::Kept,
@@ -53,86 +53,93 @@ impl Tree {
                     }),
                     OpenMode::Write(_) => new.mode,
                 };
-                (turn.new_file(parent, name, new.making)?, mode)
+                (guard.new_file(parent, name, new.making)?, mode)
             }
             Err(error) => return Err(error),
         };
-        let opened = turn.open(ino, mode, new.maker)?;
-        if let Ok(buffer) = turn.state.nodes.buffer_mut(ino) {
-            buffer.writers.push(new.maker);
+        let opened = guard.open(ino, mode, new.creator)?;
+        if let Ok(buffer) = guard.state.nodes.buffer_mut(ino) {
+            buffer.writers.push(new.creator);
         }
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
-        Ok((turn.attributes(ino)?, opened))
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        Ok((guard.attributes(ino)?, opened))
     }
 
-    /// Makes an empty file that is a memory at once, without opening it.
+    /// Creates an empty memory without opening it (`mknod`).
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(name)?;
-        turn.require_free(parent, name)?;
-        let ino = turn.new_file(parent, name, Making::Openly)?;
-        if let Err(error) = turn.store_buffer(ino, Maker::UNKNOWN) {
-            turn.state.nodes.detach(ino);
+        guard.require_free(parent, name)?;
+        let ino = guard.new_file(parent, name, Making::Openly)?;
+        if let Err(error) = guard.store_buffer(ino, ProcessId::UNKNOWN) {
+            guard.state.nodes.detach(ino);
             return Err(error);
         }
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
-        turn.attributes(ino)
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        guard.attributes(ino)
     }
 
-    /// Makes a directory. It lives in the mount until something is put in it.
+    /// Creates a directory. It exists in the mount only until it holds a memory.
     pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = valid_name(name)?;
-        turn.require_free(parent, name)?;
-        let path = turn.state.nodes.child_path(parent, name)?;
-        turn.settle_below(&path)?;
-        let ino = turn.directory_node(parent, name)?;
-        turn.state.nodes.directory_mut(ino)?.kept = true;
-        turn.entries_changed(parent);
-        turn.state.nodes.get_mut(ino)?.lookups += 1;
-        turn.attributes(ino)
+        guard.require_free(parent, name)?;
+        let path = guard.state.nodes.child_path(parent, name)?;
+        guard.settle_below(&path)?;
+        let ino = guard.directory_node(parent, name)?;
+        guard.state.nodes.directory_mut(ino)?.kept = true;
+        guard.entries_changed(parent);
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        guard.attributes(ino)
     }
 
-    /// Accepts a change of mode, owner or times, which memories do not have.
+    /// Accepts a change of mode, owner or times without effect: memories have none of them.
     pub fn accept_attributes(&self, ino: Ino) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
-        turn.state.nodes.get(ino).map(|_| ())
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
+        guard.state.nodes.get(ino).map(|_| ())
     }
 
-    /// Removes a file. Whoever has it open can go on, but nothing of that is stored.
+    /// Removes a file. Open handles stay usable, but nothing written through them is stored.
     pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
-        turn.wait_until_stored_at(&[(parent, name)]);
-        let ino = turn.find(parent, name)?;
-        if turn.state.nodes.file(ino)?.is_report {
-            // Whoever removes it has read it.
-            turn.state.problems.clear();
+        guard.wait_until_stored_at(&[(parent, name)]);
+        let ino = guard.find(parent, name)?;
+        if guard.state.nodes.file(ino)?.is_report {
+            // Removing the report acknowledges it.
+            guard.state.problems.clear();
         }
-        turn.take_over_parked(ino)?;
-        turn.remove(ino)?;
-        turn.keep_if_empty(parent)
+        if guard.is_backup_of_parked(ino) {
+            guard.take_over_parked(ino)?;
+            guard.remove(ino)?;
+        } else {
+            guard.keep_readable(ino);
+            let claim =
+                (Some(ino), guard.state.nodes.file(ino)?.memory, guard.state.nodes.path(ino)?);
+            guard.claiming(&[claim], |guard| guard.remove(ino))?;
+        }
+        guard.keep_if_empty(parent)
     }
 
     /// Removes an empty directory.
     pub fn remove_directory(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
-        let mut turn = self.fresh_turn()?;
-        turn.require_writable()?;
+        let mut guard = self.lock_fresh()?;
+        guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
-        turn.wait_until_stored_at(&[(parent, name)]);
-        let ino = turn.find(parent, name)?;
-        turn.state.nodes.directory(ino)?;
-        turn.require_empty(ino)?;
-        turn.state.nodes.detach(ino);
-        turn.keep_if_empty(parent)
+        guard.wait_until_stored_at(&[(parent, name)]);
+        let ino = guard.find(parent, name)?;
+        guard.state.nodes.directory(ino)?;
+        guard.require_empty(ino)?;
+        guard.state.nodes.detach(ino);
+        guard.keep_if_empty(parent)
     }
 }
 
-impl Turn<'_> {
+impl TreeGuard<'_> {
     fn require_free(&mut self, parent: Ino, name: &str) -> Result<(), TreeError> {
         match self.find(parent, name) {
             Ok(_) => Err(TreeError::Exists),
@@ -151,18 +158,18 @@ impl Turn<'_> {
             }
         }
         let file = FileNode { is_scratch, ..FileNode::new(Buffer::new(self.now())) };
-        let ino = self.state.nodes.put(parent, name, What::File(file))?;
+        let ino = self.state.nodes.put(parent, name, NodeKind::File(file))?;
         self.entries_changed(parent);
         Ok(ino)
     }
 
-    pub(super) fn note_maker(&mut self, ino: Ino, maker: Maker) -> Result<(), TreeError> {
-        let until = self.now().plus(JUST_MADE);
-        self.state.nodes.file_mut(ino)?.maker = Some((maker, until));
+    pub(super) fn note_creator(&mut self, ino: Ino, process: ProcessId) -> Result<(), TreeError> {
+        let until = self.now().plus(JUST_CREATED);
+        self.state.nodes.file_mut(ino)?.creator = Some((process, until));
         Ok(())
     }
 
-    /// Notes that what a directory holds has changed.
+    /// Notes that the entries of a directory have changed.
     pub(super) fn entries_changed(&mut self, directory: Ino) {
         self.state.changes_count += 1;
         let now = self.now();
@@ -171,11 +178,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes a file out of the store and out of the tree.
+    /// Deletes the memory of a file, and detaches the file.
     pub(super) fn remove(&mut self, ino: Ino) -> Result<(), TreeError> {
         if let Some(id) = self.state.nodes.file(ino)?.memory {
             self.keep_readable(ino);
-            match self.engine().delete(self.actor(), self.store(), id, Precondition::None) {
+            let deleted = self.durably(|tree| {
+                let (actor, store) = (&tree.settings.actor, tree.settings.store);
+                tree.engine.delete(actor, store, id, Precondition::None)
+            });
+            match deleted {
                 Ok(version) => {
                     self.state.own.insert(version.id);
                 }
@@ -187,22 +198,23 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Takes a file that is no memory any more out of the tree.
+    /// Detaches a file that is no longer a memory.
     pub(super) fn orphan(&mut self, ino: Ino) {
-        // A directory is no memory in the first place.
+        // Fails for directories, which have no memory.
         self.state.nodes.set_memory(ino, None).unwrap_or_default();
         self.state.nodes.detach(ino);
     }
 
-    /// Makes sure that whoever has a file open can read on after it is removed.
+    /// Loads the text of a file that is open, so that it stays readable after its removal.
     pub(super) fn keep_readable(&mut self, ino: Ino) {
         if self.state.nodes.get(ino).is_ok_and(|node| node.handles > 0) {
-            // Another door may have removed the text already; then there is nothing to keep.
+            // Another door may have deleted it already; then there is nothing to keep.
             self.load_buffer(ino).unwrap_or_default();
         }
     }
 
-    /// Keeps a directory that this mount has emptied, as a file system does.
+    /// Keeps a directory that has become empty, as any file system does. The store has no empty
+    /// directories.
     pub(super) fn keep_if_empty(&mut self, directory: Ino) -> Result<(), TreeError> {
         self.entries_changed(directory);
         if let Ok(Some(path)) = self.state.nodes.path(directory)
@@ -213,7 +225,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Fails if a directory holds anything.
+    /// Fails unless a directory is empty.
     pub(super) fn require_empty(&mut self, ino: Ino) -> Result<(), TreeError> {
         let path = self.state.nodes.path(ino)?.ok_or(TreeError::NotPermitted)?;
         self.settle_below(&path)?;
@@ -232,11 +244,11 @@ impl Turn<'_> {
         Ok(self.stored(path)?.is_some())
     }
 
-    /// Returns what a node is.
+    /// Returns the kind of a node.
     pub(super) fn kind(&self, ino: Ino) -> Result<Kind, TreeError> {
-        Ok(match self.state.nodes.get(ino)?.what {
-            What::Directory(_) => Kind::Directory,
-            What::File(_) => Kind::File,
+        Ok(match self.state.nodes.get(ino)?.kind {
+            NodeKind::Directory(_) => Kind::Directory,
+            NodeKind::File(_) => Kind::File,
         })
     }
 }

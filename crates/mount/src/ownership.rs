@@ -1,13 +1,13 @@
-//! How files and directories look to the kernel.
+//! Owner, mode and other constant attributes of files and directories.
 
 use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo};
 use quipu_core::model::Access;
 
-/// Whom files seem to belong to, and who may use them.
+/// The owner that files are shown with, and who may access them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Ownership {
     pub(crate) user: u32,
     pub(crate) group: u32,
     pub(crate) sharing: Sharing,
@@ -16,7 +16,7 @@ pub(crate) struct Look {
 /// Who may use a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// The user who made it.
+    /// The user who mounted it.
     Owner,
     /// Every user of the host.
     Everyone,
@@ -24,7 +24,7 @@ pub enum Sharing {
 
 pub(crate) const BLOCK_SIZE_BYTES: u32 = 4096;
 
-impl Look {
+impl Ownership {
     pub(crate) fn directory(self, ino: u64, changed_at: SystemTime, access: Access) -> FileAttr {
         let attributes = self.attributes(ino, FileType::Directory, changed_at);
         FileAttr { perm: self.mode(access) | 0o111, nlink: 2, ..attributes }

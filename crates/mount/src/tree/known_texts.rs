@@ -1,0 +1,145 @@
+//! Which process has read which text of a memory: the merge base for saves without an open handle.
+//!
+//! Many programs read a file, close it, and later replace its text: they truncate and rewrite it, or
+//! rename a new file over it. What they write is a change of the text that they have read. If another
+//! door has changed the memory since, both changes are merged, and a three-way merge needs that text.
+//!
+//! In doubt, the older text is the safer base. Changes that both sides contain are merged into one,
+//! while a base that is too new makes the changes of others look as if they had been reverted.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quipu_core::engine::Written;
+use quipu_core::model::{Content, MemoryId, Timestamp, VersionId, View};
+
+use super::TreeGuard;
+use crate::error::TreeError;
+use crate::nodes::{Ino, ProcessId};
+use crate::process::{are_one_process, are_relatives};
+
+/// How long a text that was read can be a merge base.
+const KNOWN_FOR: Duration = Duration::from_hours(1);
+/// Limits of what is remembered; the oldest entries are dropped.
+const ENTRIES_MAX: usize = 8192;
+const TEXTS_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// How many entries are compared with a process that writes: each takes a read of `/proc`.
+const COMPARED_MAX: usize = 16;
+
+/// Texts that were read recently, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct KnownTexts {
+    entries: VecDeque<Entry>,
+    texts_size_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    to: ProcessId,
+    memory: MemoryId,
+    text: KnownText,
+    until: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+enum KnownText {
+    /// A version in the history.
+    Version(VersionId),
+    /// What a process has written itself, before it was merged with the changes of others.
+    Written(Content),
+}
+
+impl KnownText {
+    fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Version(_) => 0,
+            Self::Written(content) => content.size_bytes(),
+        }
+    }
+}
+
+impl KnownTexts {
+    fn add(&mut self, entry: Entry) {
+        self.texts_size_bytes += entry.text.size_bytes();
+        self.entries.push_back(entry);
+        while self.entries.len() > ENTRIES_MAX || self.texts_size_bytes > TEXTS_SIZE_BYTES_MAX {
+            let Some(oldest) = self.entries.pop_front() else { return };
+            self.texts_size_bytes -= oldest.text.size_bytes();
+        }
+    }
+
+    /// Returns the last text of a memory that a process, or else a related one, has read.
+    fn to(&self, process: ProcessId, memory: MemoryId, now: Timestamp) -> Option<&KnownText> {
+        let newest_first = self.entries.iter().rev();
+        let of_memory =
+            || newest_first.clone().filter(|entry| entry.memory == memory && entry.until > now);
+        let mut found = of_memory().find(|entry| entry.to == process);
+        for is_meant in [are_one_process, are_relatives] {
+            found = found.or_else(|| {
+                of_memory().take(COMPARED_MAX).find(|entry| is_meant(entry.to, process))
+            });
+        }
+        found.map(|entry| &entry.text)
+    }
+}
+
+impl TreeGuard<'_> {
+    /// Notes that a process has opened the stored text of a file.
+    pub(super) fn note_read_by(&mut self, process: ProcessId, ino: Ino) -> Result<(), TreeError> {
+        let file = self.state.nodes.file(ino)?;
+        let Some(memory) = file.memory.filter(|_| file.buffer.is_none()) else { return Ok(()) };
+        let version = match file.version {
+            Some(version) => version,
+            None => self.engine().memory(self.store(), memory, View::Basic)?.version,
+        };
+        self.state.nodes.file_mut(ino)?.version = Some(version);
+        self.remember(process, memory, KnownText::Version(version));
+        Ok(())
+    }
+
+    /// Notes which text a process knows after it has stored one.
+    pub(super) fn note_written_by(
+        &mut self,
+        process: ProcessId,
+        ours: &Content,
+        written: &Written,
+    ) {
+        let is_ours = written.memory.content.as_ref() == Some(ours);
+        let text = if is_ours {
+            KnownText::Version(written.memory.version)
+        } else {
+            KnownText::Written(ours.clone())
+        };
+        self.remember(process, written.memory.id, text);
+    }
+
+    fn remember(&mut self, to: ProcessId, memory: MemoryId, text: KnownText) {
+        if to != ProcessId::UNKNOWN {
+            let until = self.now().plus(KNOWN_FOR);
+            self.state.known_texts.add(Entry { to, memory, text, until });
+        }
+    }
+
+    /// Returns the last text of a file that a process has read, unless it is the newest.
+    pub(super) fn base_known_to(&self, process: ProcessId, ino: Ino) -> Option<Content> {
+        let file = self.state.nodes.file(ino).ok()?;
+        self.base_known_of(process, file.memory?, file.version)
+    }
+
+    /// Returns the last text of a memory that a process has read, unless it is version `newest`.
+    pub(super) fn base_known_of(
+        &self,
+        process: ProcessId,
+        memory: MemoryId,
+        newest: Option<VersionId>,
+    ) -> Option<Content> {
+        match self.state.known_texts.to(process, memory, self.now())? {
+            KnownText::Written(content) => Some(content.clone()),
+            KnownText::Version(version) if Some(*version) == newest => None,
+            // It may have been redacted or pruned; then nothing can be merged.
+            KnownText::Version(version) => {
+                self.engine().version(self.store(), *version, View::Full).ok()?.content
+            }
+        }
+    }
+}
