@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use quipu_core::engine::{NewAttachment, NewSession, Precondition, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, Precondition, SessionToken};
 use quipu_core::model::{Access, Actor, Content, Instructions, MemoryPath, PrincipalName, View};
 use quipu_core::settings::Limits;
 use rustix::io::Errno;
@@ -187,7 +187,7 @@ fn opens_of_an_archived_store_need_no_message() {
         access: Access::ReadWrite,
         instructions: Instructions::default(),
     };
-    let new = NewSession::titled("before", vec![attachment], TokenWish::None);
+    let new = NewSession::titled("before", vec![attachment], SessionToken::None);
     let workspace = mount.engine.default_workspace().unwrap().id;
     let session = mount.engine.create_session(workspace, &new).unwrap().0.id;
     mount.engine.archive_store(mount.store).unwrap();

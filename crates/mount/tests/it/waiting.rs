@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Backend, Condition, Erasure, LookWork, PendingErasure, Purpose, ReadWork, Sequence, WriteWork,
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
 use quipu_core::model::Access;
 use quipu_core::settings::Limits;
@@ -90,7 +90,7 @@ impl Backend for SlowBackend {
         self.inner.wait(seen, patience)
     }
 
-    fn watch(&self, patience: Duration, look: &mut LookWork<'_>) -> Result<(), Error> {
+    fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
         self.inner.watch(patience, look)
     }
 
