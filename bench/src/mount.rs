@@ -1,6 +1,8 @@
 //! The mount against a plain directory, a FUSE pass-through, a FUSE file system that does nothing
 //! and bare SQLite, and how soon it shows what others have changed.
 
+mod archived;
+mod load;
 mod nothing;
 mod process;
 
@@ -16,6 +18,7 @@ use quipu_mount::{Mounts, NameRules, Sharing, StoreMount, Tree, TreeSettings};
 use rustix::process::getuid;
 use tempfile::TempDir;
 
+use self::archived::{Archived, archived};
 use self::process::{Mounted, is_available, kind_of, wait_until};
 use crate::bare::{Bare, Rows};
 use crate::engine::{Opened, fill, open, scratch, text};
@@ -33,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 200)]
     writes: u32,
     /// How often each measurement is repeated; the median is shown
-    #[arg(long, default_value_t = 11)]
+    #[arg(long, default_value_t = 15)]
     rounds: usize,
     /// How many changes by others are waited for
     #[arg(long, default_value_t = 300)]
@@ -66,15 +69,21 @@ pub(crate) fn run(arguments: &Arguments) {
     }
     reads(arguments, &sides);
     writes(arguments, &sides);
+    load::run(arguments, &sides);
     changes(arguments, &sides);
     let idle = idle(arguments, "1 store, after all of this", &sides.quipu);
     drop(sides);
     many_stores(arguments, idle);
 }
 
-/// The same files in three file systems.
+/// The same files in several file systems.
 struct Sides {
     quipu: Mounted,
+    /// Nothing but the reads of these is measured; they are here to stay mounted.
+    #[expect(dead_code, reason = "it unmounts when it is dropped")]
+    read_only: Mounted,
+    #[expect(dead_code, reason = "it unmounts when it is dropped")]
+    archived: Archived,
     bindfs: Option<Mounted>,
     opened: Opened,
     plain: TempDir,
@@ -109,8 +118,15 @@ impl Sides {
         let stores = ["bench".to_owned()];
         let data = opened.directory.path();
         let (quipu, _) = Mounted::quipu(&arguments.binary, data, &memory, &stores);
+        let (read_only, _) = Mounted::quipu(
+            &arguments.binary,
+            data,
+            &roots.path().join("read-only"),
+            &["bench:ro".to_owned()],
+        );
+        let archived = archived(arguments, &roots.path().join("archived"));
         let bindfs = Mounted::bindfs(plain.path(), &bound);
-        Self { quipu, bindfs, opened, plain, roots }
+        Self { quipu, read_only, archived, bindfs, opened, plain, roots }
     }
 
     fn quipu_path(&self) -> PathBuf {
@@ -121,29 +137,40 @@ impl Sides {
         self.bindfs.is_some().then(|| self.roots.path().join("bindfs"))
     }
 
-    /// Measures in turns, after one guard that does not count. What does nothing takes part if it
+    /// Measures in turns, after one turn that does not count. What does nothing takes part if it
     /// is given.
     fn in_turns(
         &self,
         rounds: usize,
         nothing: Option<&Path>,
+        measure: impl FnMut(&Path, Durable) -> f64,
+    ) -> Figures {
+        self.in_turns_with(&self.quipu_path(), rounds, nothing, measure)
+    }
+
+    /// Measures another mount of Quipu's in the same way.
+    fn in_turns_with(
+        &self,
+        quipu: &Path,
+        rounds: usize,
+        nothing: Option<&Path>,
         mut measure: impl FnMut(&Path, Durable) -> f64,
     ) -> Figures {
-        let (quipu, bindfs) = (self.quipu_path(), self.bindfs_path());
-        let mut guard = || {
+        let bindfs = self.bindfs_path();
+        let mut turn = || {
             let mut synced = |path: &Path| measure(path, Durable::AfterSync);
             let plain = synced(self.plain.path());
             let (bound, nothing) = (bindfs.as_deref().map(&mut synced), nothing.map(&mut synced));
-            (plain, bound, nothing, measure(&quipu, Durable::AfterClose))
+            (plain, bound, nothing, measure(quipu, Durable::AfterClose))
         };
-        guard();
-        let turns: Vec<_> = (0..rounds).map(|_| guard()).collect();
+        turn();
+        let turns: Vec<_> = (0..rounds).map(|_| turn()).collect();
         let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(values));
         Figures {
-            plain: median(turns.iter().map(|guard| guard.0).collect()),
-            bindfs: middle(turns.iter().filter_map(|guard| guard.1).collect()),
-            nothing: middle(turns.iter().filter_map(|guard| guard.2).collect()),
-            quipu: median(turns.iter().map(|guard| guard.3).collect()),
+            plain: median(turns.iter().map(|turn| turn.0).collect()),
+            bindfs: middle(turns.iter().filter_map(|turn| turn.1).collect()),
+            nothing: middle(turns.iter().filter_map(|turn| turn.2).collect()),
+            quipu: median(turns.iter().map(|turn| turn.3).collect()),
         }
     }
 }
@@ -177,9 +204,17 @@ fn reads(arguments: &Arguments, sides: &Sides) {
     };
     let files = arguments.files;
     if is_available("rg", "ripgrep") {
-        let figures =
-            sides.in_turns(arguments.rounds, nothing_path, |root, _| ripgrep(root, files));
-        line(&format!("rg over {files} files, ms"), "2.00 of plain", &figures);
+        for (name, mount, goal) in [
+            ("writable", "memory/bench", "2.20 of plain"),
+            ("read-only", "read-only/bench", "1.30 of plain"),
+            ("archived", "archived/bench", "1.30 of plain"),
+        ] {
+            let mount = sides.roots.path().join(mount);
+            let figures = sides.in_turns_with(&mount, arguments.rounds, nothing_path, |root, _| {
+                ripgrep(root, files)
+            });
+            line(&format!("rg over {files} files, {name}, ms"), goal, &figures);
+        }
     } else {
         println!("rg is not installed and could not be, so it is not measured.");
     }
@@ -228,10 +263,10 @@ enum Writing {
 }
 
 impl Writing {
-    /// Returns the number of the memory to write in a guard: another one each time, or an old one.
-    fn memory(self, guard: u64, file: u32) -> u64 {
+    /// Returns the number of the memory to write in a turn: another one each time, or an old one.
+    fn memory(self, turn: u64, file: u32) -> u64 {
         match self {
-            Self::Create => guard * 1_000_000 + u64::from(file),
+            Self::Create => turn * 1_000_000 + u64::from(file),
             Self::Overwrite | Self::Append => file.into(),
         }
     }
@@ -251,9 +286,9 @@ impl Writing {
     }
 }
 
-/// Returns a text that no other guard writes.
-fn text_of(guard: u64, file: u32) -> String {
-    text(guard * 1_000_000 + u64::from(file))
+/// Returns a text that no other turn writes.
+fn text_of(turn: u64, file: u32) -> String {
+    text(turn * 1_000_000 + u64::from(file))
 }
 
 fn writes(arguments: &Arguments, sides: &Sides) {
@@ -275,22 +310,22 @@ fn writes(arguments: &Arguments, sides: &Sides) {
         ("overwrite 2 KB, µs", Writing::Overwrite),
         ("append a line to 2 KB, µs", Writing::Append),
     ] {
-        let mut guard = 0;
+        let mut turn = 0;
         let figures = sides.in_turns(arguments.rounds, None, |root, durable| {
-            guard += 1;
+            turn += 1;
             micros_each(arguments.writes, |file| {
-                let path = note(root, writing.memory(guard, file));
-                writing.write(&path, &text_of(guard, file), durable);
+                let path = note(root, writing.memory(turn, file));
+                writing.write(&path, &text_of(turn, file), durable);
             })
         });
-        assert_stored(sides, writing.memory(guard, 0));
+        assert_stored(sides, writing.memory(turn, 0));
         let versions = |write: &dyn Fn(u64, String)| {
-            let round = |guard| {
+            let round = |turn| {
                 micros_each(arguments.writes, |file| {
-                    write(writing.memory(guard, file), text_of(guard, file));
+                    write(writing.memory(turn, file), text_of(turn, file));
                 })
             };
-            median((0..arguments.rounds).zip(1..).map(|(_, guard)| round(guard)).collect())
+            median((0..arguments.rounds).zip(1..).map(|(_, turn)| round(turn)).collect())
         };
         let bare = versions(&|memory, text| bare.write(memory, &text));
         let engine = versions(&|memory, text| {
@@ -357,14 +392,14 @@ enum Seen {
 
 /// Measures from when a change is durable until a file in a mount, known to the kernel, shows it.
 fn delays(arguments: &Arguments, opened: &Opened, mount: &Path, seen: Seen) -> Delays {
-    let delay = |guard: u64| {
-        let (memory, path) = (guard % CHANGED, note(mount, guard % CHANGED));
+    let delay = |turn: u64| {
+        let (memory, path) = (turn % CHANGED, note(mount, turn % CHANGED));
         fs::read(&path).expect("it is there");
         // Pauses of many lengths, so that no rhythm of the mount is met by chance.
-        sleep(Duration::from_millis(guard * 7 % 40));
+        sleep(Duration::from_millis(turn * 7 % 40));
         let length = fs::metadata(&path).expect("it is there").len();
         let length = usize::try_from(length).expect("it is short") % 2000 + 1;
-        let mut written = text(guard);
+        let mut written = text(turn);
         written.truncate(length);
         opened.put(memory, written.clone());
         let start = Instant::now();

@@ -27,11 +27,23 @@ impl Mounted {
         root: &Path,
         stores: &[String],
     ) -> (Self, Duration) {
+        let stores = stores.iter().flat_map(|store| ["--store", store]);
+        Self::start(binary, data, root, stores)
+    }
+
+    /// Mounts the stores of a session.
+    pub(crate) fn session(binary: &Path, data: &Path, root: &Path, session: &str) -> Self {
+        Self::start(binary, data, root, ["--session", session].into_iter()).0
+    }
+
+    fn start<'a>(
+        binary: &Path,
+        data: &Path,
+        root: &Path,
+        arguments: impl Iterator<Item = &'a str>,
+    ) -> (Self, Duration) {
         let mut command = Command::new(binary);
-        command.arg("--data").arg(data).arg("mount").arg("--root").arg(root);
-        for store in stores {
-            command.arg("--store").arg(store);
-        }
+        command.arg("--data").arg(data).arg("mount").arg("--root").arg(root).args(arguments);
         command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", i64::MAX.to_string());
         command.env("QUIPU_LIMITS_STORE_SIZE_BYTES_MAX", i64::MAX.to_string());
         let start = Instant::now();
