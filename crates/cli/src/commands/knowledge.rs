@@ -33,6 +33,12 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
     let page = data.engine.search(&request)?;
     let stores = if request.stores.len() > 1 { data.stores(Archived::Show)? } else { Vec::new() };
     let authors = data.authors();
+    if page.is_behind {
+        note(&format!(
+            "the index in {} cannot be written, so recent changes may be missing",
+            context.settings.data.display()
+        ));
+    }
     answer(context.form, &SearchBody::from(&page), |out| {
         for hit in &page.hits {
             if let Some(store) = stores.iter().find(|store| store.id == hit.note.store) {

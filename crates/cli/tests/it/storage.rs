@@ -4,6 +4,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use serde_json::json;
+
+use crate::mcp::Host;
 use crate::support::{Quipu, SmallDisk};
 
 /// Returns a text of this size.
@@ -42,6 +45,29 @@ fn on_a_read_only_disk_everything_is_found() {
     disk.make_read_only();
     assert!(quipu.ok(&["search", "giraffe"]).contains("/a.md"));
     assert!(quipu.ok(&["context", "a"]).contains("/a.md"));
+}
+
+#[test]
+fn a_search_says_when_recent_changes_may_be_missing() {
+    let quipu = Quipu::with_store();
+    // No file can be opened there, so nothing can be indexed for good.
+    fs::create_dir_all(quipu.data().join("index.db")).expect("a directory is made");
+    let search = |words: &str| quipu.json(&["search", words]);
+    quipu.put("/small.md", "zebra");
+    let found = search("zebra");
+    assert_eq!((&found["total"], &found["is_behind"]), (&1.into(), &false.into()), "{found}");
+    // More text than a search indexes in memory.
+    for number in 0..95 {
+        quipu.put(&format!("/{number}.md"), &text(100_000));
+    }
+    let found = search("length");
+    assert_eq!(found["is_behind"], true, "{found}");
+    let ran = quipu.run(&["search", "length"]);
+    assert!(ran.err.contains("recent changes may be missing"), "{ran:?}");
+    let mut host = Host::new(&quipu, &[]);
+    let asked = host.ok("search_notes", json!({"query": "length", "project": "notes"}));
+    assert_eq!(asked.data["is_behind"], true, "{asked:?}");
+    assert!(asked.text.contains("recent changes may be missing"), "{asked:?}");
 }
 
 #[test]

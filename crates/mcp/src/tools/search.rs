@@ -133,6 +133,9 @@ fn answer(
     if page.has_more {
         lines.push(format!("more with page={}", paging.page + 1));
     }
+    if page.is_behind {
+        lines.push("The search index cannot be updated: recent changes may be missing.".to_owned());
+    }
     let data = json!({
         "results": results,
         "page": paging.page,
@@ -140,6 +143,7 @@ fn answer(
         "total": page.total.count,
         "total_is_lower_bound": page.total.is_lower_bound,
         "has_more": page.has_more,
+        "is_behind": page.is_behind,
     });
     Answer::new(lines.join("\n"), data)
 }

@@ -21,6 +21,8 @@ pub struct SearchBody {
     pub total_is_lower_bound: bool,
     /// Whether the next page holds more.
     pub has_more: bool,
+    /// Whether recent changes may be missing.
+    pub is_behind: bool,
 }
 
 impl From<&SearchPage> for SearchBody {
@@ -30,6 +32,7 @@ impl From<&SearchPage> for SearchBody {
             total: page.total.count,
             total_is_lower_bound: page.total.is_lower_bound,
             has_more: page.has_more,
+            is_behind: page.is_behind,
         }
     }
 }
