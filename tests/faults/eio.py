@@ -19,7 +19,6 @@ from typing import Callable, Iterator, Optional
 
 from control import KINDS, Control, Fault
 from doors import Commands, Door, Mcp, Rest, Tool
-from known import unknown
 from ledger import Ledger, compare
 from live import Down, Hung, Quipu, Refused, Server
 from writer import check_problems, contents_of, files_with
@@ -364,8 +363,8 @@ class Sweep:
         return trial
 
     def note(self, trial: Trial, problems: list[str]) -> bool:
-        """Records what is not a known defect; returns whether anything was wrong."""
-        self.failures += [f"{problem} (in {trial.data})" for problem in unknown(problems)]
+        """Records what is wrong; returns whether anything was wrong."""
+        self.failures += [f"{problem} (in {trial.data})" for problem in problems]
         return bool(problems)
 
     def go_through_subjects(self) -> None:
