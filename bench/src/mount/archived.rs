@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quipu_core::engine::{NewAttachment, NewSession, TokenWish};
+use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Instructions};
 
 use super::Arguments;
@@ -24,7 +24,7 @@ pub(super) fn archived(arguments: &Arguments, root: &Path) -> Archived {
         access: Access::ReadOnly,
         instructions: Instructions::default(),
     };
-    let new = NewSession::titled("bench", vec![attachment], TokenWish::None);
+    let new = NewSession::titled("bench", vec![attachment], SessionToken::None);
     let workspace = opened.engine.default_workspace().expect("a workspace").id;
     let session = opened.engine.create_session(workspace, &new).expect("a session").0.id;
     opened.engine.archive_store(opened.store).expect("it is archived");
