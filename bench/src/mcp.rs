@@ -121,7 +121,7 @@ fn ours(arguments: &Arguments, size: u64) -> Vec<Figure> {
     let folder = folder.path().to_string_lossy();
     let begun = Instant::now();
     quipu(&["import", &folder, "--store", "notes"]);
-    let goal = if size <= 1000 { "2000" } else { "15000" };
+    let goal = goal_at(size, ["1000", "10000", "-"]);
     let name = "import of all notes as files";
     let mut figures = vec![Figure { name, goal, value: millis(begun) }];
     let subject = Subject {
@@ -147,7 +147,7 @@ fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     let mut search = |words: &dyn Fn(u64) -> String| {
         calls(&mut |host, it| host.timed("search_notes", &json!({"query": words(it)})))
     };
-    let goal = if subject.notes <= 1000 { "2" } else { "5" };
+    let goal = goal_at(subject.notes, ["1.5", "3", "12"]);
     let searches = [
         ("search_notes: a rare word", search(&rare_word)),
         ("search_notes: two words", search(&two_words)),
@@ -163,7 +163,7 @@ fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     let found = calls(&mut |host, it| until_found(host, new(subject.calls + it)));
     let resident = spent(host.child.id()).1;
     let mut figures = vec![
-        Figure { name: "start to first tool answer", goal: "50", value: start },
+        Figure { name: "start to first tool answer", goal: "15", value: start },
         Figure { name: "write_note", goal: "3", value: write },
         Figure { name: "write_note until found by search_notes", goal: "3", value: found },
     ];
@@ -171,6 +171,15 @@ fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     figures.push(Figure { name: "build_context", goal: "-", value: context });
     figures.push(Figure { name: "resident memory after all, MB", goal: "30", value: resident });
     figures
+}
+
+/// Returns the goal at 1,000, 10,000 or 100,000 notes, whichever is the next.
+fn goal_at(notes: u64, [thousand, ten_thousand, more]: [&'static str; 3]) -> &'static str {
+    match notes {
+        0..=1_000 => thousand,
+        1_001..=10_000 => ten_thousand,
+        _ => more,
+    }
 }
 
 /// Returns the time from the start of the process to the answer of its first tool call.
