@@ -114,7 +114,9 @@ fn ours(arguments: &Arguments, size: u64) -> Vec<Figure> {
     let quipu = |words: &[&str]| {
         let mut command = Command::new(&binary);
         command.args(words).env("QUIPU_DATA", home.path().join("quipu")).stdout(Stdio::null());
-        command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", i64::MAX.to_string());
+        for limit in ["MEMORIES_PER_STORE_MAX", "STORE_SIZE_BYTES_MAX"] {
+            command.env(format!("QUIPU_LIMITS_{limit}"), i64::MAX.to_string());
+        }
         assert!(command.status().is_ok_and(|status| status.success()), "{words:?} works");
     };
     quipu(&["store", "create", "notes"]);
