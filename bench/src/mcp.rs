@@ -114,9 +114,7 @@ fn ours(arguments: &Arguments, size: u64) -> Vec<Figure> {
     let quipu = |words: &[&str]| {
         let mut command = Command::new(&binary);
         command.args(words).env("QUIPU_DATA", home.path().join("quipu")).stdout(Stdio::null());
-        for limit in ["MEMORIES_PER_STORE_MAX", "STORE_SIZE_BYTES_MAX"] {
-            command.env(format!("QUIPU_LIMITS_{limit}"), i64::MAX.to_string());
-        }
+        command.envs(limits());
         assert!(command.status().is_ok_and(|status| status.success()), "{words:?} works");
     };
     quipu(&["store", "create", "notes"]);
@@ -173,6 +171,15 @@ fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     figures.push(Figure { name: "build_context", goal: "-", value: context });
     figures.push(Figure { name: "resident memory after all, MB", goal: "30", value: resident });
     figures
+}
+
+/// Returns the settings under which any number of notes fits into a store.
+fn limits() -> [(&'static str, String); 2] {
+    let largest = i64::MAX.to_string();
+    [
+        ("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", largest.clone()),
+        ("QUIPU_LIMITS_STORE_SIZE_BYTES_MAX", largest),
+    ]
 }
 
 /// Returns the goal at 1,000, 10,000 or 100,000 notes, whichever is the next.
@@ -234,7 +241,7 @@ impl Host {
             .args(&subject.arguments)
             .env("HOME", home)
             .env("QUIPU_DATA", home.join("quipu"))
-            .env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", i64::MAX.to_string())
+            .envs(limits())
             .env_remove("XDG_DATA_HOME")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
