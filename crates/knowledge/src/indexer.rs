@@ -7,19 +7,20 @@
 //! has reached a change holds every memory as it was then, whichever process brought it there.
 //!
 //! Searching is a read. If the index cannot be written (the disk is full or read-only, or another
-//! process writes it and does not finish), what changed is searched in memory, on top of the file. A
-//! thread does the same rather than wait for another one that is writing.
+//! process writes it and does not finish), what changed is searched in memory, on top of the file. Threads
+//! of one process take [turns](turn).
 
 mod building;
 mod erasing;
 mod freshness;
 mod reading;
+mod turn;
 mod upkeep;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use quipu_core::backend::{Reader, Span, VersionFilter, VersionQuery};
 use quipu_core::model::{Memory, MemoryId, StoreId, View};
@@ -31,6 +32,7 @@ use crate::index::{
     merge_small, remove_store, store_row,
 };
 use freshness::{Feed, Relation};
+use turn::{Asked, Turn, TurnGuard};
 
 /// Keeps the index.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ pub(crate) struct Indexer {
     /// The file that a process locks while it does what takes long.
     lock: PathBuf,
     /// Held by the thread that writes the index.
-    turn: Mutex<()>,
+    turn: Turn,
     /// How far this process has followed the feed.
     followed: AtomicU64,
 }
@@ -55,6 +57,8 @@ pub(crate) type Progress<'p> = &'p dyn Fn(f64) -> Result<(), Error>;
 pub(crate) struct Attempt<'p> {
     progress: Progress<'p>,
     is_blocked: Cell<bool>,
+    /// How long to wait for another thread that writes the index.
+    patience: Cell<Duration>,
     /// How much more text may be kept in memory.
     room_bytes: Cell<u64>,
 }
@@ -62,7 +66,8 @@ pub(crate) struct Attempt<'p> {
 impl<'p> Attempt<'p> {
     pub(crate) fn new(progress: Progress<'p>) -> Self {
         let room_bytes = Cell::new(OVERLAYS_SIZE_BYTES_MAX);
-        Self { progress, is_blocked: Cell::new(false), room_bytes }
+        let patience = Cell::new(LEADER_PATIENCE);
+        Self { progress, is_blocked: Cell::new(false), patience, room_bytes }
     }
 
     fn is_blocked(&self) -> bool {
@@ -90,6 +95,10 @@ impl<'p> Attempt<'p> {
     }
 }
 
+/// How long a call waits for other threads that write the index. Indexing as many changes as are indexed
+/// at once takes a part of that.
+const LEADER_PATIENCE: Duration = Duration::from_secs(1);
+
 /// More memories, or longer ones together, are not read and indexed at once.
 const FEW_MAX: usize = 1_000;
 const FEW_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -107,6 +116,8 @@ const PAGE: usize = 256;
 pub(crate) enum CaughtUp {
     /// It holds everything that was there when it was asked for.
     Stored,
+    /// Another thread has brought it further, perhaps far enough.
+    Followed,
     /// It is at this place, and this is what it lacks.
     InMemory(Cursor, Box<Overlay>),
     /// It lacks more than can be searched in memory.
@@ -119,7 +130,7 @@ impl Indexer {
             engine,
             file: IndexFile::new(directory),
             lock: directory.join("index.lock"),
-            turn: Mutex::default(),
+            turn: Turn::default(),
             followed: AtomicU64::new(0),
         }
     }
@@ -141,21 +152,66 @@ impl Indexer {
         attempt: &Attempt<'_>,
     ) -> Result<CaughtUp, Error> {
         for _ in 0..ATTEMPTS_MAX {
+            match self.lead_or_follow(store, attempt)? {
+                CaughtUp::Followed => {}
+                caught_up @ (CaughtUp::Stored | CaughtUp::InMemory(..) | CaughtUp::Behind) => {
+                    return Ok(caught_up);
+                }
+            }
+        }
+        Err(IndexError::Outdated.into_error())
+    }
+
+    /// Brings the index of a store to the present, or waits for another thread that does so.
+    fn lead_or_follow(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
+        if attempt.is_blocked() {
+            return self.lead(store, attempt, None);
+        }
+        let patience = attempt.patience.get();
+        let begun = Instant::now();
+        match self.turn.lead_or_follow(patience) {
+            Asked::Leads(turn) => self.lead(store, attempt, Some(turn)),
+            Asked::Followed => {
+                attempt.patience.set(patience.saturating_sub(begun.elapsed()));
+                Ok(CaughtUp::Followed)
+            }
+            Asked::GaveUp => {
+                attempt.patience.set(Duration::ZERO);
+                self.lead(store, attempt, None)
+            }
+        }
+    }
+
+    /// Brings the index of a store to the present, in memory only if it is not the turn of this thread.
+    fn lead(
+        &self,
+        store: StoreId,
+        attempt: &Attempt<'_>,
+        mut turn: Option<TurnGuard<'_>>,
+    ) -> Result<CaughtUp, Error> {
+        for _ in 0..ATTEMPTS_MAX {
             let from = self.registered(store, attempt)?;
             let changed = self.engine.read(|reader| changed(reader, store, from))?;
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),
                 Changed::Many(..) if attempt.is_blocked() => return Ok(CaughtUp::Behind),
-                Changed::Many(ids, to) => match self.take_in(store, &ids, (from, to), attempt) {
-                    Ok(Applied::Done) => return Ok(CaughtUp::Stored),
-                    Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
-                    Err(IndexError::NotWritable(_)) => {
-                        attempt.note_blocked();
-                        return Ok(CaughtUp::Behind);
+                Changed::Many(ids, to) => {
+                    // This takes longer than anybody should wait for.
+                    turn = None;
+                    match self.take_in(store, &ids, (from, to), attempt) {
+                        Ok(Applied::Done) => return Ok(CaughtUp::Stored),
+                        Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
+                        Err(IndexError::NotWritable(_)) => {
+                            attempt.note_blocked();
+                            return Ok(CaughtUp::Behind);
+                        }
+                        Err(error) => return Err(error.into_error()),
                     }
-                    Err(error) => return Err(error.into_error()),
-                },
-                Changed::Unknown => return self.build(store, attempt),
+                }
+                Changed::Unknown => {
+                    drop(turn);
+                    return self.build(store, attempt);
+                }
                 Changed::Gone => {
                     return Ok(attempt.in_memory(from, 0, || Batch::default().overlay(from.at)));
                 }
@@ -165,10 +221,9 @@ impl Indexer {
                 attempt.in_memory(from, size_bytes, || batch.overlay(to.at))
             };
             let batch = batch(&memories, removed);
-            // Another thread may be writing what this one would, but waiting for it would take
-            // longer than searching a few changes in memory.
-            let turn = if attempt.is_blocked() { None } else { self.try_turn() };
-            let Some(_turn) = turn else { return Ok(in_memory(&batch)) };
+            if turn.is_none() || attempt.is_blocked() {
+                return Ok(in_memory(&batch));
+            }
             let applied = self.file.write(|connection| {
                 let applied = batch.apply(connection, store, (from, to), to.sequence)?;
                 if applied == Applied::Done {
@@ -258,14 +313,6 @@ impl Indexer {
         work: impl FnOnce(&rusqlite::Connection) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         self.file.write(work)
-    }
-
-    fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.turn.try_lock() {
-            Ok(turn) => Some(turn),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
     }
 }
 

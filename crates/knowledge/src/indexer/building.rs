@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Bound;
-use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -63,13 +62,15 @@ impl Indexer {
         let mut is_large = false;
         loop {
             if let Lock::Mine(_lock) = self.try_lock() {
-                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                let _turn = self.turn.build();
                 return self.build_alone(store, attempt);
             }
             if !is_large {
                 match self.build_in_memory(store, attempt)? {
                     CaughtUp::Behind => is_large = true,
-                    built @ (CaughtUp::Stored | CaughtUp::InMemory(..)) => return Ok(built),
+                    built @ (CaughtUp::Stored | CaughtUp::Followed | CaughtUp::InMemory(..)) => {
+                        return Ok(built);
+                    }
                 }
             }
             if self.is_reached(store)? {

@@ -67,8 +67,9 @@ impl Indexer {
         attempt: &Attempt<'_>,
         missing: &mut Missing,
     ) -> Result<(), Error> {
-        match self.catch_up(store, attempt)? {
-            CaughtUp::Stored => {}
+        match self.lead_or_follow(store, attempt)? {
+            // Whether the other thread came far enough is seen when the index is read again.
+            CaughtUp::Stored | CaughtUp::Followed => {}
             CaughtUp::InMemory(from, overlay) => {
                 missing.overlays.insert(store, (from, *overlay));
             }

@@ -95,13 +95,13 @@ fn an_index_of_a_history_that_was_undone_is_not_trusted() {
     fixture.put("/kept.md", "tea");
     fixture.put("/a.md", "tea lost");
     fixture.find("tea");
-    fixture.clock.advance(std::time::Duration::from_hours(1));
+    fixture.clock.advance(Duration::from_hours(1));
     // The same number of changes, of which one is another.
     let restored = Fixture::new();
     let store = restored.store;
     assert_eq!(store, fixture.store, "the clock of a test makes the same ids");
     restored.put("/kept.md", "tea");
-    restored.clock.advance(std::time::Duration::from_secs(1));
+    restored.clock.advance(Duration::from_secs(1));
     restored.put("/b.md", "tea instead");
     fixture.knowledge.close().unwrap();
     let name = |it: &Fixture| it.directory.path().join(INDEX_FILE);
@@ -120,7 +120,7 @@ fn a_deletion_that_nothing_tells_of_any_more_is_not_missed() {
     assert_eq!(fixture.find("tea"), ["/gone.md"]);
     let path = quipu_core::model::MemoryPath::parse("/gone.md").unwrap();
     fixture.knowledge.delete_at(&actor(), fixture.store, &path).unwrap();
-    fixture.clock.advance(std::time::Duration::from_hours(24 * 400));
+    fixture.clock.advance(Duration::from_hours(24 * 400));
     let other = new_store(&fixture.knowledge, "other");
     put(&fixture.knowledge, other, "/a.md", "x");
     fixture.knowledge.prune().unwrap();
@@ -165,7 +165,7 @@ fn a_small_store_does_not_wait_for_another_that_is_built() {
     let fixture = Fixture::new();
     fixture.put("/a.md", "tea");
     // The feed does not reach back, so the store must be built.
-    fixture.clock.advance(std::time::Duration::from_hours(24 * 400));
+    fixture.clock.advance(Duration::from_hours(24 * 400));
     put(&fixture.knowledge, new_store(&fixture.knowledge, "other"), "/x.md", "x");
     fixture.knowledge.prune().unwrap();
     let Lock::Mine(lock) = fixture.knowledge.indexer.try_lock() else { panic!("nobody has it") };
