@@ -1,14 +1,23 @@
-//! The indexer: keeps the index of each store up to what is written.
+//! The indexer: keeps the index of each store up to date with its memories.
 //!
-//! Nothing of the index is written when a memory is. Whoever searches a store first takes in what
-//! changed since the index was last written, and long-running doors do so in between, so that a search
-//! finds little to do. One snapshot of the store is read, every memory that changed is indexed as it is
-//! in that snapshot, and the entries are stored together with the place in the feed. So an index that
-//! has reached a change holds every memory as it was then, whichever process brought it there.
+//! Writing a memory does not touch the index. The next search first applies what changed since the
+//! cursor of the index, and long-running doors do so in the background, so that a search usually
+//! finds nothing to apply. Indexing inside of the commit would make every write pay for tokenizing,
+//! and would make a full disk or a damaged index fail writes that have nothing to do with
+//! searching.
+//!
+//! Changes are read from one snapshot of the store: the cursor, the list of changed memories and
+//! their texts all come from the same read transaction, and the segment is committed together with
+//! the cursor. If the cursor were read after the texts, a memory that is written in between would
+//! be skipped, and nothing would ever index it, because the cursor claims that it has been. Too
+//! many changes for one batch are read later than the cursor, which is the harmless direction: the
+//! next search applies some of them again. So an index at a cursor lacks nothing up to that change,
+//! no matter which process applied it.
 //!
 //! Searching is a read. If the index cannot be written (the disk is full or read-only, or another
-//! process writes it and does not finish), what changed is searched in memory, on top of the file. A
-//! thread does the same rather than wait for another one that is writing.
+//! process holds the write lock and does not finish), the changes are indexed in memory and
+//! searched as an overlay on top of the file. A thread does the same instead of waiting for another
+//! one that is writing.
 
 mod building;
 mod erasing;
@@ -32,57 +41,57 @@ use crate::index::{
 };
 use freshness::{Feed, Relation};
 
-/// Keeps the index.
+/// Maintains the index.
 #[derive(Debug)]
 pub(crate) struct Indexer {
     engine: Engine,
     file: IndexFile,
-    /// The file that a process locks while it does what takes long.
+    /// The file that a process locks for long-running work.
     lock: PathBuf,
-    /// Held by the thread that writes the index.
-    turn: Mutex<()>,
+    /// The writer lock of this process: held by the thread that writes the index.
+    writer_lock: Mutex<()>,
     /// How far this process has followed the feed.
     followed: AtomicU64,
 }
 
-/// Is called with the share of the work that is done; an error ends the work.
+/// Called with the completed fraction of the work; an error aborts the work.
 pub(crate) type Progress<'p> = &'p dyn Fn(f64) -> Result<(), Error>;
 
-/// One call that brings the indexes of some stores to the present.
+/// One call that brings the indexes of some stores up to date.
 ///
-/// Whether the file can be written is found out once for all of them. Each store would otherwise wait
+/// Whether the file is writable is determined once for all of them. Otherwise each store would wait
 /// for the same stopped process, and a search over a thousand stores would take minutes.
 pub(crate) struct Attempt<'p> {
     progress: Progress<'p>,
     is_blocked: Cell<bool>,
-    /// How much more text may be kept in memory.
-    room_bytes: Cell<u64>,
+    /// How much more text may be indexed in memory.
+    budget_bytes: Cell<u64>,
 }
 
 impl<'p> Attempt<'p> {
     pub(crate) fn new(progress: Progress<'p>) -> Self {
-        let room_bytes = Cell::new(OVERLAYS_SIZE_BYTES_MAX);
-        Self { progress, is_blocked: Cell::new(false), room_bytes }
+        let budget_bytes = Cell::new(OVERLAYS_SIZE_BYTES_MAX);
+        Self { progress, is_blocked: Cell::new(false), budget_bytes }
     }
 
     fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
 
-    fn note_blocked(&self) {
+    fn mark_blocked(&self) {
         self.is_blocked.set(true);
     }
 
-    /// Returns what the index lacks of a store as something to search, if there is room for it.
+    /// Returns what the index lacks of a store as an overlay, if the memory budget allows it.
     fn in_memory(
         &self,
         from: Cursor,
         size_bytes: u64,
         overlay: impl FnOnce() -> Overlay,
     ) -> CaughtUp {
-        match self.room_bytes.get().checked_sub(size_bytes) {
+        match self.budget_bytes.get().checked_sub(size_bytes) {
             Some(left) => {
-                self.room_bytes.set(left);
+                self.budget_bytes.set(left);
                 CaughtUp::InMemory(from, Box::new(overlay()))
             }
             None => CaughtUp::Behind,
@@ -90,26 +99,26 @@ impl<'p> Attempt<'p> {
     }
 }
 
-/// More memories, or longer ones together, are not read and indexed at once.
+/// Larger sets of changes, by count or by total size, are not read and indexed at once.
 const FEW_MAX: usize = 1_000;
 const FEW_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// No more text than this is searched in memory by one call, however many stores it is in.
+/// The maximum size of the text that one call indexes in memory, over all stores.
 const OVERLAYS_SIZE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How often catching up is tried again because another process changed the index.
+/// How often catching up is retried after another process has changed the index.
 const ATTEMPTS_MAX: usize = 100;
 
-/// How many versions are listed at once.
+/// How many versions are listed per page.
 const PAGE: usize = 256;
 
-/// How far the index of a store came.
+/// How up to date the index of a store is.
 pub(crate) enum CaughtUp {
-    /// It holds everything that was there when it was asked for.
+    /// It holds everything that had been written when the call began.
     Stored,
-    /// It is at this place, and this is what it lacks.
+    /// The index is at this cursor, and the overlay holds everything after it.
     InMemory(Cursor, Box<Overlay>),
-    /// It lacks more than can be searched in memory.
+    /// It lacks more than the memory budget allows to search as an overlay.
     Behind,
 }
 
@@ -119,12 +128,12 @@ impl Indexer {
             engine,
             file: IndexFile::new(directory),
             lock: directory.join("index.lock"),
-            turn: Mutex::default(),
+            writer_lock: Mutex::default(),
             followed: AtomicU64::new(0),
         }
     }
 
-    /// Closes the file as soon as nobody uses it.
+    /// Closes the file as soon as it is no longer in use.
     pub(crate) fn close(&self) {
         self.file.close();
     }
@@ -134,7 +143,7 @@ impl Indexer {
         self.file.discard()
     }
 
-    /// Brings the index of a store to the present, or returns what it lacks.
+    /// Brings the index of a store up to date, or returns what it lacks.
     pub(crate) fn catch_up(
         &self,
         store: StoreId,
@@ -146,15 +155,17 @@ impl Indexer {
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),
                 Changed::Many(..) if attempt.is_blocked() => return Ok(CaughtUp::Behind),
-                Changed::Many(ids, to) => match self.take_in(store, &ids, (from, to), attempt) {
-                    Ok(Applied::Done) => return Ok(CaughtUp::Stored),
-                    Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
-                    Err(IndexError::NotWritable(_)) => {
-                        attempt.note_blocked();
-                        return Ok(CaughtUp::Behind);
+                Changed::Many(ids, to) => {
+                    match self.apply_changes(store, &ids, (from, to), attempt) {
+                        Ok(Applied::Done) => return Ok(CaughtUp::Stored),
+                        Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
+                        Err(IndexError::NotWritable(_)) => {
+                            attempt.mark_blocked();
+                            return Ok(CaughtUp::Behind);
+                        }
+                        Err(error) => return Err(error.into_error()),
                     }
-                    Err(error) => return Err(error.into_error()),
-                },
+                }
                 Changed::Unknown => return self.build(store, attempt),
                 Changed::Gone => {
                     return Ok(attempt.in_memory(from, 0, || Batch::default().overlay(from.at)));
@@ -165,10 +176,10 @@ impl Indexer {
                 attempt.in_memory(from, size_bytes, || batch.overlay(to.at))
             };
             let batch = batch(&memories, removed);
-            // Another thread may be writing what this one would, but waiting for it would take
-            // longer than searching a few changes in memory.
-            let turn = if attempt.is_blocked() { None } else { self.try_turn() };
-            let Some(_turn) = turn else { return Ok(in_memory(&batch)) };
+            // Another thread may be writing the same changes, but waiting for it would take longer
+            // than searching a few changes in memory.
+            let writer = if attempt.is_blocked() { None } else { self.try_writer_lock() };
+            let Some(_writer) = writer else { return Ok(in_memory(&batch)) };
             let applied = self.file.write(|connection| {
                 let applied = batch.apply(connection, store, (from, to), to.sequence)?;
                 if applied == Applied::Done {
@@ -178,10 +189,10 @@ impl Indexer {
             });
             match applied {
                 Ok(Applied::Done) => return Ok(CaughtUp::Stored),
-                // Another process was quicker, or the file was damaged and is empty now.
+                // Another process was faster, or the file was damaged and is empty now.
                 Ok(Applied::Outdated) | Err(IndexError::Damaged) => {}
                 Err(IndexError::NotWritable(_)) => {
-                    attempt.note_blocked();
+                    attempt.mark_blocked();
                     return Ok(in_memory(&batch));
                 }
                 Err(error) => return Err(error.into_error()),
@@ -190,10 +201,11 @@ impl Indexer {
         Err(IndexError::Outdated.into_error())
     }
 
-    /// Returns the place that the index of a store has reached, and sees to it that it has a row.
+    /// Returns the cursor of a store, and makes sure that the store has a row.
     ///
-    /// The row comes before anything is read that is to be added, or nobody could tell a batch that was
-    /// read before a redaction from one that was read after it.
+    /// The row must exist before any memory is read for a batch: a redaction records itself in the
+    /// row, and without one a batch that was read before the redaction could not be told from one
+    /// that was read after it.
     fn registered(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<Cursor, Error> {
         let row = self.row(store)?;
         if let Some(row) = row.filter(|row| !row.is_removed()) {
@@ -206,24 +218,24 @@ impl Indexer {
         match registered {
             Ok(()) | Err(IndexError::Damaged) => Ok(Cursor::START),
             Err(IndexError::NotWritable(_)) => {
-                attempt.note_blocked();
+                attempt.mark_blocked();
                 Ok(Cursor::START)
             }
             Err(error) => Err(error.into_error()),
         }
     }
 
-    /// Adds the row of a store, after what is left of it was removed.
+    /// Adds the row of a store, after removing what is left of an earlier one.
     fn register(&self, store: StoreId, removed: Option<StoreRow>) -> Result<(), IndexError> {
         if removed.is_some() {
-            // Whoever began to remove it has died, and the store was restored since.
+            // The process that began to remove it has died, and the store was restored since.
             remove_store(&self.file, store)?;
         }
         self.file.write(|connection| {
             if store_row(connection, store)?.is_some() {
                 return Ok(());
             }
-            // Read while nobody else can write the index: an erasing that has seen no row is over.
+            // Read under the write lock: a redaction that saw no row is complete by now.
             let (exists, newest) = self
                 .engine
                 .read(|reader| Ok((reader.store(store)?.is_some(), reader.newest_change()?.0)))?;
@@ -239,7 +251,7 @@ impl Indexer {
         self.read_file(|connection| store_row(connection, store))
     }
 
-    /// Reads the file; if it is damaged, it is read again empty.
+    /// Reads the file. Damage empties the file, so then it is read once more.
     fn read_file<T>(
         &self,
         work: impl Fn(&rusqlite::Connection) -> Result<T, IndexError>,
@@ -251,7 +263,7 @@ impl Indexer {
         }
     }
 
-    /// Changes the file past all rules.
+    /// Changes the file directly, bypassing every check.
     #[cfg(test)]
     pub(crate) fn write_file<T>(
         &self,
@@ -260,22 +272,22 @@ impl Indexer {
         self.file.write(work)
     }
 
-    fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.turn.try_lock() {
-            Ok(turn) => Some(turn),
+    fn try_writer_lock(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.writer_lock.try_lock() {
+            Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 }
 
-/// What changed in a store since a place in the feed.
+/// What changed in a store since a cursor.
 enum Changed {
-    /// These memories, all read at this place.
+    /// These memories, all read in the snapshot at `to`.
     Few { memories: Vec<Memory>, removed: Vec<MemoryId>, to: Cursor },
-    /// These memories, until this place; too many to be read at once.
+    /// The ids of the memories that changed up to this cursor; too many to read at once.
     Many(Vec<MemoryId>, Cursor),
-    /// The feed does not reach back.
+    /// The feed no longer reaches back to the cursor.
     Unknown,
     /// The store was deleted.
     Gone,
@@ -287,8 +299,8 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     }
     let feed = Feed::read(reader)?;
     let to = feed.newest();
-    // A change that has left the feed may have been the deletion of a memory, of which no version
-    // is kept.
+    // A change that has been pruned from the feed may have deleted a memory of which no version is
+    // kept.
     if feed.relation(reader, from)? == Relation::Unknown {
         return Ok(Changed::Unknown);
     }
@@ -327,7 +339,7 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     Ok(Changed::Few { memories, removed, to })
 }
 
-/// Reads memories with their texts; those that are gone are returned apart.
+/// Reads memories with their texts; the ids of deleted ones are returned separately.
 fn read_memories(
     reader: &dyn Reader,
     store: StoreId,
