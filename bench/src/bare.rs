@@ -1,7 +1,7 @@
 //! Bare SQLite: the same rows with the same durability and grouping, without the engine.
 //!
-//! Writers share one connection. As Quipu does, a writer leaves the transaction open when another
-//! one waits or is expected back, and one of them commits for all.
+//! Writers share one connection. As in Quipu, a writer leaves the transaction open when another one
+//! waits or is expected back, and one of them commits for the group.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ToSql, params};
 
-/// Which rows a write makes.
+/// Which rows a write inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// One row with the text, which is the least that a store of texts can do.
+    /// One row with the text, the least that a store of texts can do.
     TextOnly,
-    /// The rows and index entries that Quipu makes for a new version of a memory.
+    /// The rows and index entries that Quipu writes for a new version of a memory.
     SameAsQuipu,
 }
 
@@ -80,7 +80,7 @@ impl Bare {
         }
     }
 
-    /// Adds a version of the memory with this number and returns when it is durable.
+    /// Adds a version of the memory with this number and returns once it is durable.
     pub(crate) fn write(&self, memory: u64, content: &str) {
         self.waiting_count.fetch_add(1, Ordering::SeqCst);
         let mut state = self.lock();
@@ -182,7 +182,7 @@ impl State {
     }
 }
 
-/// Asks for the durability and the planner that Quipu has.
+/// Configures the durability and the query planner like Quipu.
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;

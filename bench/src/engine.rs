@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     memories: u64,
 }
 
-/// How many memories are written again and again.
+/// How many memories are written repeatedly.
 const REWRITTEN: u64 = 1000;
 const SIZE_BYTES: usize = 2048;
 
@@ -50,7 +50,7 @@ pub(crate) struct Opened {
 }
 
 pub(crate) fn scratch() -> TempDir {
-    // Beside the build, which is on a disk; the system's temporary directory may be memory.
+    // Next to the build, which is on a disk; the system's temporary directory may be in memory.
     tempfile::tempdir_in("target").expect("a directory can be made in `target`")
 }
 
@@ -81,7 +81,7 @@ impl Opened {
         written.expect("it is written").memory.id
     }
 
-    /// Makes another store, to which memories are put from now on.
+    /// Creates another store, which receives memories from now on.
     pub(crate) fn add_store(&mut self, name: &str) {
         let workspace = self.engine.default_workspace().expect("a workspace").id;
         let new = NewStore::named(Name::new(name).expect("a name"));
@@ -106,7 +106,7 @@ fn path(memory: u64) -> MemoryPath {
     MemoryPath::parse(&format!("/notes/{memory:06}.md")).expect("a valid path")
 }
 
-/// Returns how many writes a second so many writers make together.
+/// Returns the total number of writes per second by this many concurrent writers.
 pub(crate) fn rate(writers: u64, writes: u64, write: impl Fn(u64) + Sync) -> f64 {
     let next = AtomicU64::new(0);
     let numbers = || {
@@ -207,7 +207,7 @@ fn reads_and_edits(arguments: &Arguments) {
     print("Reads and edits, 10,000 memories", &rows);
 }
 
-/// Puts memories with these numbers, with eight writers, and returns their ids in order.
+/// Writes memories with these numbers from eight threads, and returns their ids in order.
 pub(crate) fn fill(opened: &Opened, first: u64, end: u64) -> Vec<MemoryId> {
     let made = std::sync::Mutex::new(Vec::new());
     rate(8, end - first, |number| {

@@ -1,4 +1,4 @@
-//! Clients that follow the events of a server.
+//! Clients that subscribe to the events of a server.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How much of the end of each stream is kept; an event is shorter.
+/// How much of the end of each stream is kept; events are shorter.
 const TAIL_SIZE_BYTES: usize = 4096;
 
-/// Clients that follow the events.
+/// Clients that subscribe to events.
 pub(crate) struct Followers {
     runtime: tokio::runtime::Runtime,
     tails: Vec<Arc<Mutex<Vec<u8>>>>,
 }
 
 impl Followers {
-    /// Opens so many streams, one after the other.
+    /// Opens this many streams, one after the other.
     pub(crate) fn new(address: &str, key: &str, count: usize) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
@@ -31,7 +31,8 @@ impl Followers {
         Self { runtime, tails }
     }
 
-    /// Waits until each has heard of the change with this number, and returns how long that took.
+    /// Waits until each client has received the change with this number, and returns how long it
+    /// took.
     pub(crate) fn lag(self, newest: u64) -> Duration {
         let start = Instant::now();
         let wanted = format!("id: {newest}\n");
@@ -47,8 +48,8 @@ impl Followers {
     }
 }
 
-/// Reads one stream of events for as long as it lasts. It hardly looks at it: what is measured is the
-/// server.
+/// Reads one event stream until it ends. It barely parses anything, so that the server is measured
+/// and not the client.
 async fn follow(address: String, head: String, tail: Arc<Mutex<Vec<u8>>>, ready: Sender<()>) {
     let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
     stream.write_all(head.as_bytes()).await.expect("it is sent");
@@ -59,7 +60,7 @@ async fn follow(address: String, head: String, tail: Arc<Mutex<Vec<u8>>>, ready:
         tail.extend_from_slice(read.get(length.saturating_sub(TAIL_SIZE_BYTES)..).unwrap_or(read));
         let before = tail.len().saturating_sub(TAIL_SIZE_BYTES);
         tail.drain(..before);
-        // The first is the head of the answer.
+        // The first read is the response head.
         ready.send(()).unwrap_or_default();
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Library {
 }
 
 pub(crate) fn open() -> Library {
-    // Beside the build, which is on a disk; the system's temporary directory may be memory.
+    // Next to the build, which is on a disk; the system's temporary directory may be in memory.
     let directory = tempfile::tempdir_in("target").expect("a directory can be made in `target`");
     let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
     let limits = Limits {
@@ -86,7 +86,7 @@ impl Library {
         self.engine.put(&self.actor, store, target, Precondition::None).expect("it is written");
     }
 
-    /// Writes with eight threads, as imports and busy servers do.
+    /// Writes from eight threads, as imports and busy servers do.
     fn fill(&self, numbers: Range<u64>) {
         let next = AtomicU64::new(numbers.start);
         let write = || {
@@ -110,7 +110,7 @@ impl Library {
     }
 }
 
-/// Returns a number that follows from another one and looks like chance.
+/// Returns a pseudorandom number for a seed.
 fn scrambled(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -119,7 +119,7 @@ fn scrambled(number: u64) -> u64 {
 
 const VOCABULARY: u64 = 30_000;
 
-/// Returns the word of a rank: made of syllables, the common ones short.
+/// Returns the word with a frequency rank: a sequence of syllables, shorter for common words.
 fn word(rank: u64) -> String {
     const SYLLABLES: [&str; 40] = [
         "ba", "ke", "li", "mo", "nu", "pa", "re", "si", "to", "vu", "cha", "dro", "fle", "gri",
@@ -137,12 +137,12 @@ fn word(rank: u64) -> String {
     word
 }
 
-/// Returns a word that few notes have, if any.
+/// Returns a word that occurs in few notes, if any.
 pub(crate) fn rare_word(number: u64) -> String {
     word(5000 + number * 37)
 }
 
-/// Returns a word that most notes have.
+/// Returns a word that occurs in most notes.
 pub(crate) fn common_word(number: u64) -> String {
     word(1 + number % 5)
 }
@@ -156,7 +156,8 @@ pub(crate) fn question(number: u64) -> String {
     [3, 8, 20, 60, 200, 900, 2500, 7000].map(|rank| word(rank + number)).join(" ")
 }
 
-/// Returns the rank of a word that stands somewhere: half of all are among the first hundred.
+/// Returns the frequency rank of a random word: about half of all words are among the first
+/// hundred.
 fn rank(seed: u64) -> u64 {
     let chance = scrambled(seed) % 1_000_000;
     let fraction = f64::from(u32::try_from(chance).expect("a small number")) / 1e6;
@@ -249,7 +250,7 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
     rows
 }
 
-/// Asks again and again, and returns the median, the slowest of ten, and the processor time.
+/// Repeats a call, and returns the median and the 90th percentile of its time, and its CPU time.
 fn asked(count: usize, ask: &dyn Fn(u64)) -> [String; 3] {
     ask(0);
     let count = u64::try_from(count).expect("a small number");
@@ -263,8 +264,8 @@ fn asked(count: usize, ask: &dyn Fn(u64)) -> [String; 3] {
     [number(median(times)), number(slow), number(spent)]
 }
 
-/// Measures eight writers without an index, with one that follows them, with a large one, and with
-/// searches in between.
+/// Measures eight writers without an index, with a follower, with a large index, and with
+/// interleaved searches.
 fn writes(arguments: &Arguments) {
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1000);
     let mut rows = vec![row(&[&"8 writers", &"notes/s", &"of those without an index"])];
@@ -296,7 +297,7 @@ fn writes(arguments: &Arguments) {
     print("What the index costs writers", &rows);
 }
 
-/// Writes with eight threads of which every twentieth call is a search.
+/// Writes from eight threads; every twentieth call is a search.
 fn with_searches(library: &Library, numbers: Range<u64>) -> f64 {
     let next = AtomicU64::new(numbers.start);
     let work = || {
@@ -325,7 +326,7 @@ fn rate(library: &Library, numbers: Range<u64>) -> f64 {
     f64::from(count) / time(|| library.fill(numbers)).as_secs_f64()
 }
 
-/// Measures while another thread follows, as in a server.
+/// Measures while another thread follows the feed, as in a server.
 fn while_followed(library: &Library, numbers: Range<u64>) -> f64 {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -333,7 +334,7 @@ fn while_followed(library: &Library, numbers: Range<u64>) -> f64 {
             let mut seen = Sequence(0);
             while !stop.load(Ordering::Relaxed) {
                 library.engine.wait(seen, Duration::from_millis(100)).expect("it waits");
-                // It rests as long as it works, as the server's does.
+                // It pauses for as long as it works, as the server's follower does.
                 let worked = time(|| {
                     seen = library.engine.follow(Some(seen)).expect("it indexes");
                 });

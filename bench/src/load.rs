@@ -1,4 +1,5 @@
-//! A load generator for HTTP: connections that ask again as soon as they are answered.
+//! A closed-loop HTTP load generator: each connection sends the next request once the last is
+//! answered.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,29 +7,29 @@ use std::time::{Duration, Instant};
 
 use crate::table::per_second;
 
-/// What came of a load.
+/// The result of a load.
 pub(crate) struct Load {
-    /// How many answers came in a second.
+    /// Responses per second.
     pub(crate) rate: f64,
-    /// How long an answer took, for half of them.
+    /// The median latency.
     pub(crate) median: Duration,
-    /// How long an answer took, for all but one of a hundred.
+    /// The 99th percentile of the latency.
     pub(crate) p99: Duration,
-    /// How many answers there were.
+    /// The number of responses.
     pub(crate) answers: f64,
-    /// The server's processor time for each, if it was measured.
+    /// The server's CPU time per response, if it was measured.
     pub(crate) cpu: Option<Duration>,
 }
 
-/// A request without the host and the length of its body, which are added.
+/// A request without the `Host` and `Content-Length` headers, which are added.
 pub(crate) struct Request {
     pub(crate) line: String,
     pub(crate) key: String,
     pub(crate) body: String,
 }
 
-/// Asks over so many connections for a while; `request` gets the numbers of the connection and of
-/// its turn.
+/// Sends requests over this many connections for a while; `request` gets the number of the
+/// connection and of the request on it.
 pub(crate) fn load(
     address: &str,
     connections: usize,
@@ -75,7 +76,7 @@ impl Client {
         Self { stream, reader, body: Vec::new() }
     }
 
-    /// Asks, and returns the body of the answer, which must be a success.
+    /// Sends a request, and returns the body of the response, which must be a success.
     pub(crate) fn ask(&mut self, request: &Request) -> &[u8] {
         let Request { line, key, body } = request;
         let length = body.len();

@@ -1,7 +1,7 @@
 //! Measures Quipu against its peers, side by side in one run.
 //!
-//! Absolute times depend on the machine and its load, so each table shows ratios to a peer that
-//! did the same work in the same run.
+//! Absolute times depend on the machine and its load, so each table shows ratios to a peer that did
+//! the same work in the same run.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its tables")]
 

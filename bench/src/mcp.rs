@@ -1,6 +1,5 @@
-//! The MCP server over stdio: how soon it answers, how much memory it takes, how long an import, a
-//! note and a search take. A peer that speaks MCP and has the same tools is measured with the same
-//! calls.
+//! The MCP server over stdio: time to first answer, memory, and the time of an import, a note and a
+//! search. A peer that speaks MCP and has the same tools is measured with the same calls.
 //!
 //! Basic Memory as the peer (it needs Python 3.12):
 //!
@@ -43,20 +42,20 @@ pub(crate) struct Arguments {
 /// How often the server is started.
 const STARTS: usize = 20;
 const PEER_STARTS: usize = 2;
-/// A note that is not found after this time never will be.
+/// A note that is not found by then is never found.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug)]
 struct Subject {
     command: String,
     arguments: Vec<String>,
-    /// How many notes there are.
+    /// The number of notes.
     notes: u64,
     starts: usize,
     calls: u64,
 }
 
-/// A figure with its name and goal.
+/// A measurement with its name and target.
 #[derive(Debug)]
 struct Figure {
     name: &'static str,
@@ -102,7 +101,7 @@ fn home() -> TempDir {
     tempfile::tempdir_in("target").expect("a directory can be made in `target`")
 }
 
-/// Measures Quipu with so many notes, which it imports first.
+/// Measures Quipu with this many notes, which it imports first.
 fn ours(arguments: &Arguments, size: u64) -> Vec<Figure> {
     let binary = fs::canonicalize(&arguments.binary).expect("the binary is built in release mode");
     let (home, folder) = (home(), home());
@@ -135,7 +134,7 @@ fn ours(arguments: &Arguments, size: u64) -> Vec<Figure> {
     figures
 }
 
-/// Measures a server that has its notes already.
+/// Measures a server that already has its notes.
 fn measured(subject: &Subject, home: &Path) -> Vec<Figure> {
     // The first search brings the index up to date.
     Host::new(subject, home).call("search_notes", &json!({"query": "warm"}));
@@ -226,7 +225,7 @@ fn millis(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// A server, and the pipes to it.
+/// A server and its pipes.
 struct Host {
     child: Child,
     input: ChildStdin,
@@ -235,7 +234,7 @@ struct Host {
 }
 
 impl Host {
-    /// Starts a server and shakes hands with it.
+    /// Starts a server and performs the handshake.
     fn new(subject: &Subject, home: &Path) -> Self {
         let mut child = Command::new(&subject.command)
             .args(&subject.arguments)

@@ -1,5 +1,5 @@
-//! The mount against a plain directory, a FUSE pass-through, a FUSE file system that does nothing
-//! and bare SQLite, and how soon it shows what others have changed.
+//! The mount against a plain directory, a FUSE pass-through, a no-op FUSE file system and bare
+//! SQLite, and how soon it shows changes made elsewhere.
 
 mod archived;
 mod load;
@@ -47,9 +47,9 @@ pub(crate) struct Arguments {
 }
 
 const STORES_COUNT: u64 = 8;
-/// How many memories each of the stores has that are mounted together.
+/// The number of memories in each of the stores that are mounted together.
 const MEMORIES_EACH: u64 = 250;
-/// How many memories others change in turns.
+/// The number of memories that other processes change in rotation.
 const CHANGED: u64 = 50;
 const LINE: &str = "- [fact] one more line that is appended\n";
 
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) {
 /// The same files in several file systems.
 struct Sides {
     quipu: Mounted,
-    /// Nothing but the reads of these is measured; they are here to stay mounted.
+    /// Only reads are measured on these; they are kept here to stay mounted.
     #[expect(dead_code, reason = "it unmounts when it is dropped")]
     read_only: Mounted,
     #[expect(dead_code, reason = "it unmounts when it is dropped")]
@@ -90,14 +90,14 @@ struct Sides {
     roots: TempDir,
 }
 
-/// What stays written after which call.
+/// When a write is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Durable {
     AfterSync,
     AfterClose,
 }
 
-/// The same measurement in each file system.
+/// One measurement in each file system.
 struct Figures {
     plain: f64,
     bindfs: Option<f64>,
@@ -137,19 +137,19 @@ impl Sides {
         self.bindfs.is_some().then(|| self.roots.path().join("bindfs"))
     }
 
-    /// Measures in turns, after one turn that does not count. What does nothing takes part if it
-    /// is given.
-    fn in_turns(
+    /// Measures the file systems alternately, after one warm-up round. The no-op file system takes
+    /// part if it is given.
+    fn alternating(
         &self,
         rounds: usize,
         nothing: Option<&Path>,
         measure: impl FnMut(&Path, Durable) -> f64,
     ) -> Figures {
-        self.in_turns_with(&self.quipu_path(), rounds, nothing, measure)
+        self.alternating_with(&self.quipu_path(), rounds, nothing, measure)
     }
 
-    /// Measures another mount of Quipu's in the same way.
-    fn in_turns_with(
+    /// Measures another Quipu mount in the same way.
+    fn alternating_with(
         &self,
         quipu: &Path,
         rounds: usize,
@@ -210,21 +210,22 @@ fn reads(arguments: &Arguments, sides: &Sides) {
             ("archived", "archived/bench", "1.30 of plain"),
         ] {
             let mount = sides.roots.path().join(mount);
-            let figures = sides.in_turns_with(&mount, arguments.rounds, nothing_path, |root, _| {
-                ripgrep(root, files)
-            });
+            let figures =
+                sides.alternating_with(&mount, arguments.rounds, nothing_path, |root, _| {
+                    ripgrep(root, files)
+                });
             line(&format!("rg over {files} files, {name}, ms"), goal, &figures);
         }
     } else {
         println!("rg is not installed and could not be, so it is not measured.");
     }
-    let figures = sides.in_turns(arguments.rounds, nothing_path, |root, _| {
+    let figures = sides.alternating(arguments.rounds, nothing_path, |root, _| {
         micros_each(files, |file| {
             fs::metadata(note(root, file.into())).expect("it is there");
         })
     });
     line("stat, µs", "", &figures);
-    let figures = sides.in_turns(arguments.rounds, nothing_path, |root, _| {
+    let figures = sides.alternating(arguments.rounds, nothing_path, |root, _| {
         micros_each(files, |file| {
             assert!(
                 !fs::read(note(root, file.into())).expect("it is there").is_empty(),
@@ -237,7 +238,7 @@ fn reads(arguments: &Arguments, sides: &Sides) {
     nothing.umount_and_join().expect("nothing uses it");
 }
 
-/// Returns how many milliseconds a search takes that reads every file and finds nothing.
+/// Returns the time of a search that reads every file and finds nothing, in milliseconds.
 fn ripgrep(root: &Path, files: u32) -> f64 {
     let searched = root.join("notes");
     let search = |word: &str| {
@@ -263,7 +264,7 @@ enum Writing {
 }
 
 impl Writing {
-    /// Returns the number of the memory to write in a turn: another one each time, or an old one.
+    /// Returns the memory to write in a round: a new one each time, or an existing one.
     fn memory(self, turn: u64, file: u32) -> u64 {
         match self {
             Self::Create => turn * 1_000_000 + u64::from(file),
@@ -271,7 +272,7 @@ impl Writing {
         }
     }
 
-    /// Writes a text, or appends a line, and returns when it is durable.
+    /// Writes a text, or appends a line, and returns once it is durable.
     fn write(self, path: &Path, text: &str, durable: Durable) {
         let (opened, text) = match self {
             Self::Create => (File::create_new(path), text),
@@ -286,7 +287,7 @@ impl Writing {
     }
 }
 
-/// Returns a text that no other turn writes.
+/// Returns a text that is unique to a round.
 fn text_of(turn: u64, file: u32) -> String {
     text(turn * 1_000_000 + u64::from(file))
 }
@@ -311,7 +312,7 @@ fn writes(arguments: &Arguments, sides: &Sides) {
         ("append a line to 2 KB, µs", Writing::Append),
     ] {
         let mut turn = 0;
-        let figures = sides.in_turns(arguments.rounds, None, |root, durable| {
+        let figures = sides.alternating(arguments.rounds, None, |root, durable| {
             turn += 1;
             micros_each(arguments.writes, |file| {
                 let path = note(root, writing.memory(turn, file));
@@ -345,13 +346,13 @@ fn writes(arguments: &Arguments, sides: &Sides) {
     print("Writing", &rows);
 }
 
-/// Fails unless the store has the text that the mount shows.
+/// Fails unless the store holds the text that the mount shows.
 fn assert_stored(sides: &Sides, memory: u64) {
     let shown = fs::read_to_string(note(&sides.quipu_path(), memory)).expect("it is there");
     assert_eq!(sides.opened.stored(memory), shown, "a closed file is stored");
 }
 
-/// How long changes take until they are seen, in milliseconds.
+/// How long changes take to become visible, in milliseconds.
 struct Delays(Vec<f64>);
 
 impl Delays {
@@ -381,21 +382,21 @@ fn changes(arguments: &Arguments, sides: &Sides) {
     print("Changes by other doors", &rows);
 }
 
-/// What shows a change.
+/// How a change is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    /// The text of the file, opened again for every look.
+    /// The text of the file, opened again for every poll.
     Text,
-    /// Its size, which the kernel answers by itself until it is told that it has changed.
+    /// Its size, which the kernel answers from its cache until that is invalidated.
     Size,
 }
 
-/// Measures from when a change is durable until a file in a mount, known to the kernel, shows it.
+/// Measures the time from when a change is durable until a cached file in a mount shows it.
 fn delays(arguments: &Arguments, opened: &Opened, mount: &Path, seen: Seen) -> Delays {
     let delay = |turn: u64| {
         let (memory, path) = (turn % CHANGED, note(mount, turn % CHANGED));
         fs::read(&path).expect("it is there");
-        // Pauses of many lengths, so that no rhythm of the mount is met by chance.
+        // Pauses of many lengths, so that the measurement does not fall into step with the mount.
         sleep(Duration::from_millis(turn * 7 % 40));
         let length = fs::metadata(&path).expect("it is there").len();
         let length = usize::try_from(length).expect("it is short") % 2000 + 1;
@@ -412,7 +413,7 @@ fn delays(arguments: &Arguments, opened: &Opened, mount: &Path, seen: Seen) -> D
     Delays((0..arguments.changes).map(delay).collect())
 }
 
-/// A mount that this process serves itself.
+/// A mount that is served by this process.
 struct MountedHere {
     mounts: Option<Mounts>,
     opened: Opened,
@@ -445,7 +446,7 @@ impl Drop for MountedHere {
     }
 }
 
-/// Returns a row about a mount that nobody uses.
+/// Returns a row for an idle mount.
 fn idle(arguments: &Arguments, name: &str, mounted: &Mounted) -> Vec<String> {
     let span = Duration::from_secs(arguments.seconds);
     let (before, _) = spent(mounted.id());

@@ -1,4 +1,4 @@
-//! One redaction in a large database, and what other writers notice of it.
+//! One redaction in a large database, and its effect on concurrent writers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -58,7 +58,7 @@ fn text(memory: u64, round: u64) -> String {
     let mut text = String::new();
     while text.len() < usize::try_from(SIZE_BYTES).unwrap_or(usize::MAX) {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        // Few words are common and many are rare, as in notes.
+        // Few words are common and many are rare, as in real notes.
         let word = (state >> 33) % (1 << (4 + (state >> 60)));
         text.push_str(&format!("w{word:x} "));
     }
@@ -79,7 +79,7 @@ fn fill(opened: &Opened, memories: u64) {
     });
 }
 
-/// Overwrites a memory and returns its former version.
+/// Overwrites a memory and returns its previous version.
 fn leak(opened: &Opened, round: usize) -> VersionId {
     let round = u64::try_from(round).unwrap_or_default();
     let id = opened.put(7, text(7, 1000 + 2 * round));

@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
 
 const KEY: &str = "a key that was chosen to measure with";
 const READERS: usize = 8;
-/// How many memories are read again and again.
+/// How many memories are read repeatedly.
 const READ: u64 = 1000;
 const WRITERS: usize = 32;
-/// How many clients follow the events while others write.
+/// How many clients subscribe to events while others write.
 const FOLLOWERS: usize = 300;
 
 pub(crate) fn run(arguments: &Arguments) {
@@ -55,7 +55,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -100,7 +100,7 @@ impl Server {
         Client::connect(&self.address).ask(&request).to_owned()
     }
 
-    /// Returns the address of a new store's memories.
+    /// Returns the URL of a new store's memories.
     fn store(&self) -> String {
         let store = self.ask("POST /v1/memory_stores", &json!({"name": "bench"}));
         let store: Value = serde_json::from_slice(&store).expect("JSON");
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// Serves what stands on the standard input, in the way of `axum`'s own examples.
+/// Serves the standard input over HTTP, in the style of `axum`'s own examples.
 pub(crate) fn bare_http() {
     let body = std::io::read_to_string(std::io::stdin()).expect("a body");
     let body: &'static str = body.leak();
@@ -166,8 +166,8 @@ fn reads(arguments: &Arguments) {
     print(&format!("Reads by id, {READ} memories, {READERS} connections"), &rows);
 }
 
-/// Measures while somebody changes one memory a hundred times a second, so that little of what was read
-/// before holds for long.
+/// Measures while a writer changes one memory a hundred times a second, so that cached reads are
+/// invalidated often.
 fn while_written(server: &Server, memories: &str, measure: impl FnOnce() -> Load) -> Load {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -193,7 +193,7 @@ fn while_written(server: &Server, memories: &str, measure: impl FnOnce() -> Load
     })
 }
 
-/// Creates memories with and without clients that follow the events.
+/// Creates memories with and without clients that subscribe to events.
 fn followed(arguments: &Arguments) {
     let span = Duration::from_secs(arguments.seconds);
     let (mut alone, mut followed, mut lag) = (Vec::new(), Vec::new(), Vec::new());
@@ -303,7 +303,7 @@ fn line_of(name: &str, load: &Load, share: f64) -> Vec<String> {
     row(&[&name, &number(load.rate), &middle, &p99, &cpu, &number(share)])
 }
 
-/// Returns the load of the middle rate.
+/// Returns the load with the median rate.
 fn middle(loads: &[Load]) -> Load {
     let rate = median(loads.iter().map(|load| load.rate).collect());
     let of = |value: fn(&Load) -> Duration| {

@@ -1,4 +1,4 @@
-//! How well search finds the notes that answer questions.
+//! Retrieval quality: how well search finds the notes that answer questions.
 
 use std::collections::HashSet;
 use std::fs;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// How deep into the results an answer is looked for.
+/// How many hits are examined for answers.
 const DEPTH: usize = 100;
 
 /// A question and the paths that answer it.
@@ -43,7 +43,7 @@ struct Question {
     answers: HashSet<String>,
 }
 
-/// What was found for a question: whether each hit, from the first, is an answer.
+/// The hits for a question, best first: whether each is an answer.
 #[derive(Debug)]
 struct Ranking {
     hits: Vec<bool>,
@@ -110,7 +110,7 @@ fn open(directory: &Path) -> (Knowledge, StoreId) {
     (engine, store)
 }
 
-/// Writes every text of a folder to the store and returns how many there are.
+/// Writes every text of a folder to the store and returns their number.
 fn fill(engine: &Knowledge, store: StoreId, folder: &Path) -> usize {
     let actor = Actor::User(PrincipalName::from_host("bench"));
     let mut waiting = vec![folder.to_owned()];
@@ -133,7 +133,7 @@ fn fill(engine: &Knowledge, store: StoreId, folder: &Path) -> usize {
     count
 }
 
-/// Returns the paths that a search finds, the best first.
+/// Returns the paths of the hits, best first.
 fn search(engine: &Knowledge, store: StoreId, text: &str) -> Vec<String> {
     let request = SearchRequest { limit: DEPTH, ..SearchRequest::new(vec![store], text) };
     let page = engine.search(&request).expect("a search");
@@ -149,19 +149,19 @@ fn rank(engine: &Knowledge, store: StoreId, question: &Question) -> Ranking {
 }
 
 impl Ranking {
-    /// Returns which share of the answers is among the first `depth` hits.
+    /// Returns the recall at `depth`: the fraction of the answers among the first hits.
     fn recall(&self, depth: usize) -> f64 {
         let found = self.hits.iter().take(depth).filter(|is_answer| **is_answer).count();
         ratio(found, self.answers_count)
     }
 
-    /// Returns one over the place of the first answer, or zero if there is none.
+    /// Returns the reciprocal rank of the first answer, or zero if there is none.
     fn reciprocal_rank(&self) -> f64 {
         let first = self.hits.iter().position(|is_answer| *is_answer);
         first.map_or(0.0, |place| ratio(1, place + 1))
     }
 
-    /// Returns the discounted gain of the first `depth` hits, as a share of the best possible.
+    /// Returns the normalized discounted cumulative gain (nDCG) at `depth`.
     fn gain(&self, depth: usize) -> f64 {
         let discounted = |places: &mut dyn Iterator<Item = usize>| -> f64 {
             places.map(|place| 1.0 / ratio(place + 2, 1).log2()).sum()

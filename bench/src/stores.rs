@@ -1,4 +1,4 @@
-//! Search where there are many small stores, one for each user, say.
+//! Search over many small stores, such as one per user.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) {
     );
 }
 
-/// Returns stores with notes, all of them indexed.
+/// Returns stores with notes, all indexed.
 fn filled(stores: usize, notes: u64) -> (Library, Vec<StoreId>) {
     let library = knowledge::open();
     let workspace = library.engine.default_workspace().expect("a workspace").id;

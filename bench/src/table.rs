@@ -25,7 +25,7 @@ pub(crate) fn print(title: &str, rows: &[Vec<String>]) {
     }
 }
 
-/// Makes a row of anything that can be shown.
+/// Builds a row from anything that implements `Display`.
 pub(crate) fn row(cells: &[&dyn Display]) -> Vec<String> {
     cells.iter().map(ToString::to_string).collect()
 }
@@ -37,7 +37,7 @@ pub(crate) fn time(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Returns how much processor time this process uses for `work`.
+/// Returns the CPU time that this process spends on `work`.
 pub(crate) fn processor_time(work: impl FnOnce()) -> Duration {
     let now = || {
         let spent = clock_gettime(ClockId::ProcessCPUTime);
@@ -49,7 +49,7 @@ pub(crate) fn processor_time(work: impl FnOnce()) -> Duration {
     now().saturating_sub(start)
 }
 
-/// Returns the processor time that a process has used, and its resident memory in MB.
+/// Returns the CPU time of a process and its resident memory in MB.
 pub(crate) fn spent(process: u32) -> (Duration, f64) {
     let process = PathBuf::from(format!("/proc/{process}"));
     let threads = std::fs::read_dir(process.join("task")).expect("it runs, on Linux");
@@ -63,24 +63,24 @@ pub(crate) fn spent(process: u32) -> (Duration, f64) {
     (Duration::from_nanos(nanos), resident.unwrap_or(f64::NAN) / 1024.0)
 }
 
-/// Returns how many in a second so many in a span are.
+/// Returns a count per second.
 pub(crate) fn per_second(count: usize, span: Duration) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / span.as_secs_f64()
 }
 
-/// Returns the average number of microseconds that `work` takes.
+/// Returns the average time of `work` in microseconds.
 pub(crate) fn micros_each(count: u32, mut work: impl FnMut(u32)) -> f64 {
     let elapsed = time(|| (0..count).for_each(&mut work));
     elapsed.as_secs_f64() * 1e6 / f64::from(count)
 }
 
-/// Returns the middle one of several measurements.
+/// Returns the median of several measurements.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Writes a number with a precision that fits its size.
+/// Formats a number with a precision that suits its magnitude.
 pub(crate) fn number(value: f64) -> String {
     if value >= 100.0 {
         format!("{value:.0}")

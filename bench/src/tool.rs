@@ -1,7 +1,7 @@
 //! The memory tool against the local tools of the Python and TypeScript SDKs.
 //!
-//! The SDKs' tools run in their own processes, so their figures hold no pipe and no JSON. Quipu's do:
-//! what is measured is the processor time of `quipu tool` and the time until its answer is read.
+//! The SDKs' tools run in-process, so their figures include no pipe and no JSON. Quipu's do: what
+//! is measured is the CPU time of `quipu tool` and the latency until its answer is read.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -181,7 +181,7 @@ impl Tool {
         assert!(answer.ends_with("\"is_error\":false}\n"), "{command}: {answer}");
     }
 
-    /// Returns the processor time that the process has used.
+    /// Returns the CPU time of the process.
     fn cpu_nanos(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id()));
         let stat = stat.expect("the process runs on Linux");

@@ -1,4 +1,4 @@
-//! An archived store, whose files are opened without a message to the mount.
+//! An archived store, whose files are opened without a request to the mount.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use super::Arguments;
 use super::process::Mounted;
 use crate::engine::{Opened, fill, open};
 
-/// An archived store, mounted for a session that is older than its archiving.
+/// An archived store, mounted for a session that was opened before the store was archived.
 pub(super) struct Archived {
     _mounted: Mounted,
     _opened: Opened,
 }
 
-/// Makes, fills, archives and mounts a store.
+/// Creates, fills, archives and mounts a store.
 pub(super) fn archived(arguments: &Arguments, root: &Path) -> Archived {
     let opened = open();
     fill(&opened, 0, arguments.files.into());

@@ -1,4 +1,5 @@
-//! The mount under load: many writers at once, a reader beside writers, and changes of other doors.
+//! The mount under load: many concurrent writers, a reader beside writers, and changes from other
+//! doors.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +13,13 @@ use crate::engine::{fill, open, rate, scratch, text};
 use crate::table::{median, number, print, row, spent};
 
 const WRITERS_COUNT: u64 = 8;
-/// How many writers a reader has to bear.
+/// How many writers run beside the reader.
 const NEIGHBORS_COUNT: u64 = 4;
 /// How many reads each round measures.
 const READS_COUNT: usize = 1000;
 /// How many changes another door makes.
 const CHANGES_COUNT: u64 = 10_000;
-/// The first memory that writers write to; those below are read.
+/// The first memory that is written; those below it are read.
 const WRITTEN_FIRST: u64 = 100_000;
 
 pub(super) fn run(arguments: &Arguments, sides: &Sides) {
@@ -42,7 +43,7 @@ fn writers(arguments: &Arguments, sides: &Sides) {
         });
         turns.push((engine, closes));
     }
-    // The first turn only warms up.
+    // The first round is a warm-up.
     let turns = turns.get(1..).unwrap_or_default();
     let engine = median(turns.iter().map(|turn| turn.0).collect());
     let closes = median(turns.iter().map(|turn| turn.1).collect());
@@ -60,7 +61,7 @@ fn writers(arguments: &Arguments, sides: &Sides) {
     print("Many writers", &rows);
 }
 
-/// Measures open, read and close of warm files while others write.
+/// Measures opening, reading and closing cached files while others write.
 fn reading_beside_writers(arguments: &Arguments, sides: &Sides) {
     let mount = sides.quipu_path();
     let mut rows =
@@ -94,7 +95,7 @@ fn read_delays(mount: &Path, writers_count: u64) -> (f64, f64) {
             let start = Instant::now();
             assert!(!fs::read(path).expect("it is there").is_empty(), "it has a text");
             let elapsed = start.elapsed().as_secs_f64() * 1e3;
-            // A pace that leaves the processors to the writers, as programs that think do.
+            // A pace that leaves the CPU to the writers, as programs that think do.
             thread::sleep(Duration::from_micros(200));
             elapsed
         };
@@ -107,7 +108,7 @@ fn read_delays(mount: &Path, writers_count: u64) -> (f64, f64) {
     (at(50), at(99))
 }
 
-/// Measures the processor time that a mount needs to follow changes of another process.
+/// Measures the CPU time that a mount spends on following the changes of another process.
 fn foreign_changes(arguments: &Arguments) {
     let mut rows = vec![row(&[&"another process changes 10,000 memories", &"CPU, s"])];
     for files in [u64::from(arguments.files), u64::from(arguments.files) * 10] {
@@ -118,7 +119,7 @@ fn foreign_changes(arguments: &Arguments) {
         let (mounted, _) =
             Mounted::quipu(&arguments.binary, opened.directory.path(), &memory, &stores);
         let mount = memory.join("bench");
-        // The kernel knows every file from here on, so each change concerns it.
+        // From here on the kernel has every file cached, so each change must invalidate one.
         let listed = fs::read_dir(mount.join("notes")).expect("it is there").count();
         assert_eq!(u64::try_from(listed), Ok(files), "every file is listed");
         let (before, _) = spent(mounted.id());

@@ -1,4 +1,4 @@
-//! A file system that does nothing: what FUSE itself costs on a host, with the same library.
+//! A no-op file system: the cost of FUSE itself on a host, with the same library.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,17 +12,17 @@ use fuser::{
 
 use crate::engine::text;
 
-/// The same notes as in the other file systems. It answers each request with what it has ready,
-/// knows nothing of stores, handles or changes, and cannot be written.
+/// The same notes as in the other file systems. It answers each request with prepared data, has
+/// neither stores, handles nor changes, and is read-only.
 struct Nothing {
     texts: Vec<String>,
 }
 
 const ROOT: u64 = 1;
 const NOTES: u64 = 2;
-/// Where the numbers of the files begin.
+/// The first inode of the files.
 const FIRST: u64 = 3;
-/// The kernel keeps what it is told.
+/// How long the kernel may cache replies.
 const KEPT_FOR: Duration = Duration::from_hours(24);
 
 /// Mounts the notes in a directory until the session is dropped.

@@ -1,4 +1,4 @@
-//! File systems in processes of their own, and the tools that measure them.
+//! File systems in processes of their own, and the tools to measure them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that serves a file system, which ends with this value.
+/// A process that serves a file system until this value is dropped.
 pub(crate) struct Mounted {
     child: Child,
     root: PathBuf,
 }
 
-/// What does not happen in this time never will.
+/// How long to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Mounted {
-    /// Mounts stores, and returns how long it took until they said that they are ready.
+    /// Mounts stores, and returns how long it took until they reported to be ready.
     pub(crate) fn quipu(
         binary: &Path,
         data: &Path,
@@ -61,7 +61,7 @@ impl Mounted {
         (mounted, elapsed)
     }
 
-    /// Shows a directory a second time through a FUSE pass-through, where there is one.
+    /// Exposes a directory a second time through a FUSE pass-through, if one is installed.
     pub(crate) fn bindfs(shown: &Path, root: &Path) -> Option<Self> {
         if !is_available("bindfs", "bindfs") {
             return None;
@@ -83,7 +83,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // The process may be gone already, and then only a mount that it left is in the way.
+        // The process may have exited already, leaving a stale mount behind.
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap_or_default();
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -101,7 +101,7 @@ fn is_mounted(place: &Path) -> bool {
     table.lines().any(|line| line.split(' ').nth(1) == place.to_str())
 }
 
-/// Waits until something holds, looking often enough to measure it.
+/// Polls until a condition holds, often enough to measure the time.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -110,7 +110,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Tells whether a tool is there, and installs its package first if it can.
+/// Returns whether a tool is installed, after trying to install its package.
 pub(crate) fn is_available(tool: &str, package: &str) -> bool {
     let runs = |command: &mut Command| {
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -125,7 +125,7 @@ pub(crate) fn is_available(tool: &str, package: &str) -> bool {
     is_there()
 }
 
-/// Returns what kind of file system a path is on.
+/// Returns the type of the file system that a path is on.
 pub(crate) fn kind_of(path: &Path) -> String {
     let path = fs::canonicalize(path).expect("it exists");
     let table = fs::read_to_string("/proc/self/mounts").expect("it exists, on Linux");

@@ -1,51 +1,51 @@
-//! Cards: what the index keeps of a memory besides its terms.
+//! Cards: the stored properties of a memory besides its terms.
 
 use quipu_core::model::{Id as _, MemoryId, MemoryPath, StoreId, Timestamp, VersionId};
 use quipu_notes::LinkTarget;
 
 use crate::index::{Damaged, Input, put_bytes, put_varint};
 
-/// What a memory is called, and what it links to.
+/// The names and links of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
     pub(crate) memory: MemoryId,
     pub(crate) store: StoreId,
-    /// The version whose text was read.
+    /// The version that was indexed.
     pub(crate) version: VersionId,
     pub(crate) path: MemoryPath,
     pub(crate) title: String,
     /// The note's type.
     pub(crate) kind: String,
-    /// The permalink that it has if no older memory asks for the same.
+    /// The permalink that it has unless an older memory requests the same one.
     pub(crate) permalink: String,
     pub(crate) created_at: Timestamp,
     /// When its text or path last changed.
     pub(crate) updated_at: Timestamp,
-    /// Every name that it can be called by, in the form of an alias key, each once.
+    /// Its distinct names, as alias keys.
     pub(crate) names: Vec<String>,
-    /// Its links, in their order.
+    /// Its links, in order.
     pub(crate) links: Vec<LinkRow>,
 }
 
 /// A link of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRow {
-    /// The memory that it stands in.
+    /// The memory that contains it.
     pub from: MemoryId,
-    /// Its place among the links of that memory, from 0.
+    /// Its index among the links of that memory, 0-based.
     pub position: usize,
-    /// What the target is to the memory.
+    /// The relation of the memory to the target.
     pub kind: String,
-    /// What it points to, as it is written.
+    /// The target, as written.
     pub target: LinkTarget,
     /// The context of a relation.
     pub context: Option<String>,
-    /// The line, counted from 1.
+    /// The line, 1-based.
     pub line: usize,
 }
 
 impl Card {
-    /// Returns the card as it is kept. The memory and the store are the key of its row.
+    /// Encodes the card. The memory and the store are the key of its row.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend_from_slice(&self.version.bits().to_be_bytes());
@@ -69,7 +69,7 @@ impl Card {
         bytes
     }
 
-    /// Reads a card with all that it keeps.
+    /// Decodes a card with its names and links.
     pub(crate) fn read(store: StoreId, memory: MemoryId, bytes: &[u8]) -> Result<Self, Damaged> {
         let mut input = Input::new(bytes);
         let mut card = Self::read_head(store, memory, &mut input)?;
@@ -87,7 +87,7 @@ impl Card {
         Ok(card)
     }
 
-    /// Reads a card without its names and links, of which there may be many.
+    /// Decodes a card without its names and links, of which there may be many.
     pub(crate) fn read_row(
         store: StoreId,
         memory: MemoryId,
@@ -117,7 +117,7 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
     put_varint(bytes, u64::try_from(count).unwrap_or(u64::MAX));
 }
 
-/// Reads how many things follow, each of which takes at least a byte.
+/// Decodes a count of items, each of which takes at least a byte.
 fn count(input: &mut Input<'_>) -> Result<usize, Damaged> {
     let count = input.varint_usize()?;
     if count <= input.len() { Ok(count) } else { Err(Damaged) }

@@ -1,4 +1,4 @@
-//! Context: a memory with its observations and what is linked with it, some steps away.
+//! Context: a memory with its observations and the memories linked with it, several hops away.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,30 +13,30 @@ use crate::graph::{links_towards, meant};
 use crate::lookup::Lookup;
 use crate::names::{Cards, Meaning, NoteCard, Scope, Wanted, called, matching, meaning, placed};
 
-/// How many steps away from a memory others are looked for at most.
+/// The maximum number of hops from a memory.
 pub const DEPTH_MAX: usize = 5;
 
-/// How many related memories can be asked for.
+/// The maximum number of related memories.
 const RELATED_MAX: usize = 200;
-/// How many links of a memory are followed, in each direction.
+/// The maximum number of links of a memory to follow in each direction.
 const LINKS_MAX: usize = 100;
-/// How many memories a pattern can mean.
+/// The maximum number of memories that a pattern may match.
 const PRIMARIES_MAX: usize = 1000;
 
-/// What to gather around memories.
+/// A request for context.
 #[derive(Clone, Debug)]
 pub struct ContextRequest {
-    /// How many steps to go, [`DEPTH_MAX`] at most; 0 is the memories alone.
+    /// The number of hops, at most [`DEPTH_MAX`]; 0 returns the memories alone.
     pub depth: usize,
-    /// Only along relations of these kinds, if there are any.
+    /// Only along relations of these kinds, if any are given.
     pub kinds: Vec<String>,
-    /// Only to memories that changed after this moment.
+    /// Only to memories that changed after this time.
     pub changed_after: Option<Timestamp>,
-    /// How many related memories at most, for each memory.
+    /// The maximum number of related memories per memory.
     pub related_max: usize,
-    /// How many memories to leave out at the beginning, if the identifier means several.
+    /// How many memories to skip, if the identifier matches several.
     pub offset: usize,
-    /// How many memories at most, if the identifier means several.
+    /// The maximum number of memories, if the identifier matches several.
     pub limit: usize,
 }
 
@@ -47,59 +47,59 @@ impl Default for ContextRequest {
     }
 }
 
-/// What was gathered.
+/// A page of context.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// The memories that were asked for, by path.
+    /// The requested memories, by path.
     pub items: Vec<ContextItem>,
-    /// How many memories the identifier means, 1,000 at most.
+    /// The number of memories that the identifier matches, at most 1,000.
     pub total_count: usize,
-    /// Whether the next page holds more.
+    /// Whether there is a next page.
     pub has_more: bool,
 }
 
-/// A memory and what is around it.
+/// A memory with its context.
 #[derive(Clone, Debug)]
 pub struct ContextItem {
     /// The memory.
     pub note: NoteCard,
     /// Its observations.
     pub observations: Vec<Observation>,
-    /// What is linked with it, the nearest first.
+    /// The related memories, nearest first.
     pub related: Vec<Related>,
-    /// Whether there is more than was asked for.
+    /// Whether there are more related memories than were returned.
     pub is_cut: bool,
 }
 
 /// A memory that was reached by a link.
 #[derive(Clone, Debug)]
 pub struct Related {
-    /// The memory; `None` if the link means none.
+    /// The memory; `None` if the link does not resolve.
     pub note: Option<NoteCard>,
-    /// The memory from which it was reached.
+    /// The memory that it was reached from.
     pub via: MemoryId,
     /// The link that was followed.
     pub link: LinkRow,
-    /// In which direction the link was followed.
+    /// The direction in which the link was followed.
     pub direction: Direction,
-    /// How many steps it is away.
+    /// The number of hops.
     pub depth: usize,
 }
 
 /// The direction in which a link is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// From the memory that it stands in to what it means.
+    /// From the memory that contains the link to its target.
     Outgoing,
-    /// From what it means to the memory that it stands in.
+    /// From the target to the memory that contains the link.
     Incoming,
 }
 
 impl Knowledge {
-    /// Returns memories with their observations and what is linked with them.
+    /// Returns memories with their observations and related memories.
     ///
-    /// The identifier is anything that [`resolve`](Self::resolve) takes, a directory or a pattern
-    /// with `*`. A name that several memories have means all of them.
+    /// The identifier is anything that [`resolve`](Self::resolve) accepts, a directory, or a
+    /// pattern with `*`. A name that several memories share matches all of them.
     pub fn context(
         &self,
         scope: &Scope,
@@ -170,14 +170,14 @@ fn primaries_of(
     }
 }
 
-/// A walk along links that visits each memory once. Of the memory where it begins, every kind of
-/// link to another one is told.
+/// A breadth-first traversal along links that visits each memory once. Every distinct link of the
+/// starting memory is reported, even if several lead to the same memory.
 struct Walk<'a> {
     lookup: &'a Lookup<'a>,
     scope: &'a Scope,
     request: &'a ContextRequest,
     seen: HashSet<MemoryId>,
-    told: HashSet<Tie>,
+    reported: HashSet<LinkKey>,
     related: Vec<Related>,
     is_cut: bool,
 }
@@ -189,11 +189,11 @@ struct Step {
     direction: Direction,
 }
 
-/// What a link tells; to tell it twice tells nothing new.
+/// Identifies equivalent links, of which only one is reported.
 #[derive(PartialEq, Eq, Hash)]
-struct Tie {
+struct LinkKey {
     at: MemoryId,
-    /// The other memory, or what is not written yet.
+    /// The other memory, or the alias key of a target that does not exist.
     other: Result<MemoryId, String>,
     kind: String,
     direction: Direction,
@@ -201,8 +201,8 @@ struct Tie {
 
 impl<'a> Walk<'a> {
     fn new(lookup: &'a Lookup<'a>, scope: &'a Scope, request: &'a ContextRequest) -> Self {
-        let (seen, told, related) = (HashSet::new(), HashSet::new(), Vec::new());
-        Self { lookup, scope, request, seen, told, related, is_cut: false }
+        let (seen, reported, related) = (HashSet::new(), HashSet::new(), Vec::new());
+        Self { lookup, scope, request, seen, reported, related, is_cut: false }
     }
 
     fn from(mut self, row: Card, cards: &mut Cards<'_>) -> Result<ContextItem, Error> {
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
                 break;
             }
             for step in self.steps(&at)? {
-                if !self.is_news(&at, &step, depth + 1) {
+                if !self.is_unreported(&at, &step, depth + 1) {
                     continue;
                 }
                 if self.related.len() >= self.request.related_max.min(RELATED_MAX) {
@@ -230,8 +230,8 @@ impl<'a> Walk<'a> {
         Ok(ContextItem { note, observations, related: self.related, is_cut: self.is_cut })
     }
 
-    /// Tells whether a step leads to something that is to be told, and was not yet.
-    fn is_news(&mut self, at: &Card, step: &Step, depth: usize) -> bool {
+    /// Returns whether a step leads to something that was not reported yet, and records it.
+    fn is_unreported(&mut self, at: &Card, step: &Step, depth: usize) -> bool {
         if let Some(to) = &step.to {
             let is_old = self.request.changed_after.is_some_and(|after| to.updated_at <= after);
             let is_known = self.seen.contains(&to.memory);
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
             }
         }
         let missing = || alias_key(&step.link.target.name);
-        self.told.insert(Tie {
+        self.reported.insert(LinkKey {
             at: at.memory,
             other: step.to.as_ref().map(|to| to.memory).ok_or_else(missing),
             kind: step.link.kind.clone(),
@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Adds what a step leads to, and returns it if it is a memory that was not seen before.
+    /// Adds the end of a step, and returns it if it is a memory that was not visited before.
     fn take(
         &mut self,
         at: &Card,
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
         Ok(to.filter(|to| self.seen.insert(to.memory)))
     }
 
-    /// Returns the links of a memory and those that mean it, and last those that mean nothing.
+    /// Returns the links from and to a memory, and last those that do not resolve.
     fn steps(&mut self, at: &Card) -> Result<Vec<Step>, Error> {
         let kinds = &self.request.kinds;
         let is_wanted = |link: &LinkRow| kinds.is_empty() || kinds.contains(&link.kind);

@@ -1,7 +1,7 @@
-//! Entries: what is indexed of a memory.
+//! Entries: the indexed form of a memory.
 //!
-//! An entry is made of a memory's path and text alone, so it can be made again at any time. Whoever
-//! changes what is made of a text changes the format of the index with it.
+//! An entry depends on a memory's path and text alone, so it can be rebuilt at any time. Any change
+//! of what is indexed of a text requires a new format version of the index.
 
 use std::collections::HashSet;
 
@@ -15,18 +15,18 @@ use quipu_notes::{
 use crate::card::{Card, LinkRow};
 use crate::index::{Document, Documents, Field, Mark, MemoryRow, Space, word};
 
-/// Everything that is indexed of a memory.
+/// The indexed form of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) card: Card,
     pub(crate) documents: Documents,
 }
 
-/// Fields beyond these are not kept; no person writes as many.
+/// Further fields are not indexed; no one writes this many by hand.
 const FIELDS_MAX: usize = 1000;
 
 impl Entry {
-    /// Makes the entry of a memory that was read with its text.
+    /// Builds the entry of a memory that was read with its text.
     pub(crate) fn read(memory: &Memory) -> Self {
         let text = memory.content.as_ref().map_or("", |content| content.as_str());
         let note = Note::parse(memory.path.as_str(), text);
@@ -47,7 +47,7 @@ impl Entry {
     }
 }
 
-/// A memory that is being read.
+/// A memory that is being indexed.
 struct Reading<'m> {
     memory: &'m Memory,
     note: &'m Note,
@@ -137,7 +137,7 @@ impl Reading<'_> {
         words.add(Field::Title, [observation.category.as_str()]);
         words.add(Field::Tags, observation.tags.iter().map(String::as_str));
         let length = words.add(Field::Body, texts.iter().copied());
-        // A fact is looked for together with what it is about.
+        // A fact is searched together with the title of its note.
         let mut forms = variants(texts, self.language);
         forms.append(&mut variants([self.note.title.as_str()], self.language));
         each_term([self.note.title.as_str()], self.language, |term| {
@@ -161,7 +161,7 @@ impl Reading<'_> {
         Document { length, words: words.found, marks: each_once(marks) }
     }
 
-    /// Returns the marks of a memory that everything in it has too.
+    /// Returns the marks of a memory that its observations and relations inherit.
     fn inherited_marks(&self, space: Space) -> Vec<Vec<u8>> {
         let path = &self.memory.path;
         let mut marks = vec![Mark::Type(&self.note.kind).term(space)];
@@ -172,7 +172,7 @@ impl Reading<'_> {
     }
 }
 
-/// The words of a document with their places.
+/// The words of a document with their fields and positions.
 struct Words {
     space: Space,
     language: Language,
@@ -184,7 +184,7 @@ impl Words {
         Self { space, language, found: Vec::new() }
     }
 
-    /// Adds the words of texts, which stand apart from each other, and returns how many there are.
+    /// Adds the words of separate texts, and returns their number.
     fn add<'t>(&mut self, field: Field, texts: impl IntoIterator<Item = &'t str>) -> u32 {
         let (mut count, mut position) = (0, 0);
         for text in texts {
@@ -193,7 +193,7 @@ impl Words {
                 count += 1;
                 position += 1;
             });
-            // No phrase goes from one heading or tag to the next.
+            // A gap keeps phrases from spanning two headings or tags.
             position += 1;
         }
         count
@@ -204,7 +204,7 @@ impl Words {
     }
 }
 
-/// Returns the keys by which a link is found from whatever it may mean, seen from its memory.
+/// Returns the keys that a link may resolve by, seen from its memory.
 pub(crate) fn link_keys(from: &MemoryPath, target: &LinkTarget) -> Vec<String> {
     let mut keys = Vec::new();
     for reading in Identifier::from(target).readings() {
@@ -233,7 +233,7 @@ fn each_once<T: AsRef<[u8]> + Clone + Eq + std::hash::Hash>(
     keys.filter(|key| !key.as_ref().is_empty() && seen.insert(key.clone())).collect()
 }
 
-/// Returns the marks of tags; one inside of another, as `tea/green`, has that of both.
+/// Returns the marks of tags; a nested tag such as `tea/green` also has that of its parent.
 fn tag_marks(tags: &[String], space: Space) -> impl Iterator<Item = Vec<u8>> {
     tags.iter().flat_map(move |tag| {
         let above = tag.match_indices('/').filter_map(|(end, _)| tag.get(..end));
@@ -247,8 +247,8 @@ fn observation_marks(observation: &Observation, space: Space) -> impl Iterator<I
     tag_marks(&observation.tags, space).chain([category])
 }
 
-/// Returns the fields of the frontmatter as flat texts, lists item by item. What holds other values
-/// is there too, without a value of its own.
+/// Returns the frontmatter fields flattened, lists item by item. A field that contains other values
+/// is included without a value of its own.
 fn fields(note: &Note) -> Vec<(String, String)> {
     let mut fields =
         vec![("title".to_owned(), note.title.clone()), ("type".to_owned(), note.kind.clone())];

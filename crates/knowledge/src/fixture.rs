@@ -1,4 +1,4 @@
-//! What tests inside of this crate need.
+//! The fixture of the tests inside of this crate.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::{Knowledge, SearchRequest};
 
-/// An engine with a store in it, and its index in a directory.
+/// An engine with one store, and its index in a directory.
 pub(crate) struct Fixture {
     pub(crate) knowledge: Knowledge,
     pub(crate) clock: Arc<ManualClock>,
@@ -49,7 +49,7 @@ impl Fixture {
         find(&self.knowledge, self.store, text)
     }
 
-    /// Returns the names of the files that hold a word.
+    /// Returns the names of the files that contain a word.
     pub(crate) fn files_with(&self, word: &str) -> Vec<String> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.directory.path()).unwrap() {

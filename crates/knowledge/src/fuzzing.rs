@@ -1,7 +1,8 @@
-//! Feeds any bytes to everything that reads blobs of the index.
+//! Feeds arbitrary bytes to everything that decodes blobs of the index.
 //!
-//! Seals keep accidents away from these readers, but not somebody who writes the file. Whatever they are
-//! given, they must neither panic nor run forever, nor take more memory than the input could fill.
+//! Seals protect these decoders from accidents, but not from someone who writes the file. Whatever
+//! the input, they must neither panic nor loop forever, nor use more memory than the input could
+//! fill.
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use crate::card::Card;
 use crate::index::{self, Bits, Fields, Input, SegmentView, Space};
 use crate::search::Phrases;
 
-/// Reads bytes as every kind of blob, and looks for phrases in segments that are made of them.
+/// Decodes bytes as every kind of blob, and looks up phrases in segments that are made of them.
 ///
 /// # Panics
 ///
-/// If a reader yields more than the bytes can hold.
+/// If a decoder yields more than the bytes can hold.
 pub fn read_any(bytes: &[u8]) {
     for from in [0, 1, bytes.len() / 2] {
         let bytes = bytes.get(from..).unwrap_or_default();
@@ -37,7 +38,7 @@ fn read_card(bytes: &[u8]) {
     Card::read_row(store, memory, bytes).map(drop).unwrap_or_default();
 }
 
-/// Looks for words, prefixes and phrases in a segment that claims to hold them.
+/// Looks up words, prefixes and phrases in a segment that claims to contain them.
 fn search(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let pieces: Vec<_> = std::iter::from_fn(|| input.bytes().ok()).take(12).collect();
@@ -75,7 +76,7 @@ mod tests {
             read_any(&bytes);
         }
 
-        /// Small numbers are what most of a list is made of, so these get further.
+        /// Posting lists consist mostly of small numbers, so these inputs get further.
         #[test]
         fn bytes_that_look_like_lists_are_read_or_refused(
             pieces in prop::collection::vec(
@@ -91,9 +92,9 @@ mod tests {
         }
     }
 
-    /// The walk through a phrase went on behind the last number that there is.
+    /// Regression: matching a phrase went on beyond the highest document number.
     #[test]
-    fn the_highest_number_of_a_document_ends_a_list() {
+    fn the_highest_document_number_ends_a_list() {
         let mut list = Vec::new();
         index::put_varint(&mut list, u64::from(u32::MAX) << 1 | 1);
         let mut bytes = Vec::new();
@@ -102,9 +103,10 @@ mod tests {
         read_any(&bytes);
     }
 
-    /// A length of its own says how much follows, and nothing is reserved before it is there.
+    /// A length prefix may claim any size, but nothing is allocated before that much input is
+    /// present.
     #[test]
-    fn lengths_that_promise_too_much_are_refused() {
+    fn oversized_length_prefixes_are_refused() {
         for length in [u64::MAX, u64::from(u32::MAX), 1 << 40] {
             let mut bytes = vec![0; 33];
             index::put_varint(&mut bytes, length);

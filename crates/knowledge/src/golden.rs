@@ -1,7 +1,8 @@
-//! Holds the format number together with what it stands for.
+//! Ties the format version to the format.
 //!
-//! An index is trusted if its number is right. So whoever changes the layout, the tokens, or anything
-//! else that is indexed of a text must change the number too, or data directories would hold a mixture.
+//! An index is trusted if its format version matches. So any change of the layout, the tokenizer,
+//! or of what else is indexed of a text requires a new version. Otherwise existing indexes would
+//! hold a mixture of both.
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::{
@@ -14,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::entry::Entry;
 use crate::index::{Applied, BatchBuilder, Cursor, FORMAT, SCHEMA, add_store};
 
-/// The number, and the digest of everything that it stands for.
+/// The format version, and the digest of everything that it covers.
 const GOLDEN: (i64, &str) = (2, "bce1a7c5b57115307b2c3d0d5cbb8f1e786dbbb49a911d10c061f0dc08a78f73");
 
 const NOTES: [(&str, &str); 6] = [
@@ -57,7 +58,7 @@ fn memory(number: u64, path: &str, text: &str) -> Memory {
     }
 }
 
-/// Adds every row of every table, by its key, with the types of its values.
+/// Adds every row of every table, by key, with the types of its values.
 fn add_rows(digest: &mut Sha256, connection: &Connection) {
     for table in ["stores", "segments", "columns", "dead", "postings", "positions", "notes"] {
         digest.update(table);
@@ -83,7 +84,7 @@ fn add_rows(digest: &mut Sha256, connection: &Connection) {
 }
 
 #[test]
-fn what_is_indexed_has_a_number() {
+fn format_changes_require_a_new_version() {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(SCHEMA).unwrap();
     let at = Timestamp::from_micros(1_700_000_000_000_000);

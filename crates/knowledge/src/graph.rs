@@ -1,7 +1,7 @@
-//! The graph of links: what a memory points to, what points to it, and what is missing.
+//! The graph of links: outgoing links, backlinks, and broken ones.
 //!
-//! What a link means is worked out when it is asked for, so a link to something that does not
-//! exist yet means it as soon as it does, and nothing again when it goes.
+//! Links are resolved when they are read, so a link to a memory that does not exist resolves as
+//! soon as it is created, and is broken again when it is deleted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,20 +18,20 @@ use crate::names::{Cards, Meaning, NoteCard, Scope, Wanted, called, keys_of, pla
 /// A link between two memories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteLink {
-    /// The memory that it stands in.
+    /// The memory that contains it.
     pub from: NoteCard,
     /// The link.
     pub link: LinkRow,
-    /// The memory that it means; `None` if there is no such memory.
+    /// The memory that it resolves to; `None` if it is broken.
     pub to: Option<NoteCard>,
 }
 
-/// Memories that no link leads to or from.
+/// Memories without incoming and outgoing links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphans {
     /// The first of them, by path.
     pub notes: Vec<NoteCard>,
-    /// How many there are in all.
+    /// The total number.
     pub total_count: usize,
 }
 
@@ -40,17 +40,17 @@ pub struct Orphans {
 pub struct Graph {
     /// The memories, by path.
     pub notes: Vec<NoteCard>,
-    /// The links: the places of both memories in `notes`, and the kind.
+    /// The links: the indexes of both memories in `notes`, and the kind.
     pub links: Vec<(usize, usize, String)>,
-    /// Whether there were more memories than asked for.
+    /// Whether there were more memories than requested.
     pub is_cut: bool,
 }
 
-/// The maximum number of links that are examined as possible links to a memory.
+/// The maximum number of links to examine as possible backlinks of a memory.
 const BACKLINKS_MAX: usize = 10_000;
 
 impl Knowledge {
-    /// Returns the links of a memory of the scope's home, in their order.
+    /// Returns the links of a memory of the scope's home, in order.
     pub fn links(
         &self,
         scope: &Scope,
@@ -71,7 +71,7 @@ impl Knowledge {
         })
     }
 
-    /// Returns the links of all memories in scope that mean a memory of its home, by memory.
+    /// Returns the links of all memories in scope that resolve to a memory of its home, by memory.
     pub fn backlinks(
         &self,
         scope: &Scope,
@@ -91,8 +91,7 @@ impl Knowledge {
         })
     }
 
-    /// Returns the links of the scope's home that mean no memory, by path and place; attachments
-    /// are left out.
+    /// Returns the broken links of the scope's home, by path and position, without attachments.
     pub fn unresolved(&self, scope: &Scope, limit: usize) -> Result<Vec<NoteLink>, Error> {
         self.lookup(&scope.stores, |lookup| {
             existing_store(lookup.reader, scope.home)?;
@@ -110,7 +109,7 @@ impl Knowledge {
         })
     }
 
-    /// Returns the memories of the scope's home that no link leads to or from.
+    /// Returns the memories of the scope's home without incoming and outgoing links.
     pub fn orphans(&self, scope: &Scope, limit: usize) -> Result<Orphans, Error> {
         self.lookup(&scope.stores, |lookup| {
             existing_store(lookup.reader, scope.home)?;
@@ -163,7 +162,7 @@ fn existing_note(lookup: &Lookup<'_>, store: StoreId, memory: MemoryId) -> Resul
     })
 }
 
-/// Returns the memory that the target of a link means, seen from the memory that it stands in.
+/// Resolves the target of a link, seen from the memory that contains it.
 pub(crate) fn meant(
     lookup: &Lookup<'_>,
     scope: &Scope,
@@ -204,7 +203,8 @@ fn meant_by_reading(
     })
 }
 
-/// Returns links of all memories in scope that mean a memory, with the memories they stand in.
+/// Returns the links of all memories in scope that resolve to a memory, with the memories that
+/// contain them.
 pub(crate) fn links_towards(
     lookup: &Lookup<'_>,
     scope: &Scope,
@@ -229,13 +229,13 @@ pub(crate) fn links_towards(
     Ok(found)
 }
 
-/// Calls `work` with each link of the scope's home and what it means, until it returns `false`.
+/// Calls `work` with each link of the scope's home and its target, until it returns `false`.
 fn each_link(
     lookup: &Lookup<'_>,
     scope: &Scope,
     mut work: impl FnMut(&Card, LinkRow, Option<&Card>) -> Result<bool, Error>,
 ) -> Result<(), Error> {
-    // Many links mean the same, seen from the same folder.
+    // Many links from the same folder have the same target.
     let mut known: HashMap<(Directory, LinkTarget), Option<Card>> = HashMap::new();
     for from in lookup.notes(scope.home)? {
         for link in lookup.links_from(scope.home, from.memory, usize::MAX)? {

@@ -1,10 +1,10 @@
-//! The index: what can be searched of each store, in a file of its own.
+//! The index: the searchable part of each store, in a file of its own.
 //!
-//! This module keeps documents and their terms and knows nothing of markdown or queries.
-//! [`postings`] are lists of documents, [`block`]s hold the lists of neighboring terms, and a
-//! [`segment`] is everything of some documents, in memory or in the rows of a [`mod@file`]. A [`view`] is the
-//! index of one store to read, a [`batch`] brings changes in, [`upkeep`] merges segments, and [`mod@scrub`]
-//! takes out what must not be there any more.
+//! This module stores documents and their terms and knows nothing of markdown or queries.
+//! [`postings`] are lists of documents, [`block`]s hold the posting lists of neighboring terms, and
+//! a [`segment`] is an immutable inverted index, in memory or in the rows of a [`mod@file`]. A
+//! [`view`] reads the index of one store, a [`batch`] applies changes, [`upkeep`] merges segments,
+//! and [`mod@scrub`] erases redacted text.
 
 #[cfg(any(test, feature = "fuzzing"))]
 mod any;

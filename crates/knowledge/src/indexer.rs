@@ -1,14 +1,22 @@
-//! The indexer: keeps the index of each store up to what is written.
+//! The indexer: keeps the index of each store up to date with its memories.
 //!
-//! Nothing of the index is written when a memory is. Whoever searches a store first takes in what
-//! changed since the index was last written, and long-running doors do so in between, so that a search
-//! finds little to do. One snapshot of the store is read, every memory that changed is indexed as it is
-//! in that snapshot, and the entries are stored together with the place in the feed. So an index that
-//! has reached a change holds every memory as it was then, whichever process brought it there.
+//! Writing a memory does not touch the index. The next search first applies what changed since the
+//! cursor of the index, and long-running doors do so in the background, so that a search usually
+//! finds nothing to apply. Indexing inside of the commit would make every write pay for tokenizing,
+//! and would make a full disk or a damaged index fail writes that have nothing to do with
+//! searching.
+//!
+//! Changes are read from one snapshot of the store: the cursor, the list of changed memories and
+//! their texts all come from the same read transaction, and the segment is committed together with
+//! the cursor. If the cursor were read after the texts, a memory that is written in between would
+//! be skipped, and nothing would ever index it, because the cursor claims that it has been. Too
+//! many changes for one batch are read later than the cursor, which is the harmless direction: the
+//! next search applies some of them again. So an index at a cursor lacks nothing up to that change,
+//! no matter which process applied it.
 //!
 //! Searching is a read. If the index cannot be written (the disk is full or read-only, or another
-//! process writes it and does not finish), what changed is searched in memory, on top of the file. Threads
-//! of one process take [turns](turn).
+//! process holds the write lock and does not finish), the changes are indexed in memory and
+//! searched as an overlay on top of the file. The threads of one process take [turns](turn).
 
 mod building;
 mod erasing;
@@ -34,12 +42,12 @@ use crate::index::{
 use freshness::{Feed, Relation};
 use turn::{Asked, Turn, TurnGuard};
 
-/// Keeps the index.
+/// Maintains the index.
 #[derive(Debug)]
 pub(crate) struct Indexer {
     engine: Engine,
     file: IndexFile,
-    /// The file that a process locks while it does what takes long.
+    /// The file that a process locks for long-running work.
     lock: PathBuf,
     /// Held by the thread that writes the index.
     turn: Turn,
@@ -47,47 +55,47 @@ pub(crate) struct Indexer {
     followed: AtomicU64,
 }
 
-/// Is called with the share of the work that is done; an error ends the work.
+/// Called with the completed fraction of the work; an error aborts the work.
 pub(crate) type Progress<'p> = &'p dyn Fn(f64) -> Result<(), Error>;
 
-/// One call that brings the indexes of some stores to the present.
+/// One call that brings the indexes of some stores up to date.
 ///
-/// Whether the file can be written is found out once for all of them. Each store would otherwise wait
+/// Whether the file is writable is determined once for all of them. Otherwise each store would wait
 /// for the same stopped process, and a search over a thousand stores would take minutes.
 pub(crate) struct Attempt<'p> {
     progress: Progress<'p>,
     is_blocked: Cell<bool>,
     /// How long to wait for another thread that writes the index.
     patience: Cell<Duration>,
-    /// How much more text may be kept in memory.
-    room_bytes: Cell<u64>,
+    /// How much more text may be indexed in memory.
+    budget_bytes: Cell<u64>,
 }
 
 impl<'p> Attempt<'p> {
     pub(crate) fn new(progress: Progress<'p>) -> Self {
-        let room_bytes = Cell::new(OVERLAYS_SIZE_BYTES_MAX);
+        let budget_bytes = Cell::new(OVERLAYS_SIZE_BYTES_MAX);
         let patience = Cell::new(LEADER_PATIENCE);
-        Self { progress, is_blocked: Cell::new(false), patience, room_bytes }
+        Self { progress, is_blocked: Cell::new(false), patience, budget_bytes }
     }
 
     fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
 
-    fn note_blocked(&self) {
+    fn mark_blocked(&self) {
         self.is_blocked.set(true);
     }
 
-    /// Returns what the index lacks of a store as something to search, if there is room for it.
+    /// Returns what the index lacks of a store as an overlay, if the memory budget allows it.
     fn in_memory(
         &self,
         from: Cursor,
         size_bytes: u64,
         overlay: impl FnOnce() -> Overlay,
     ) -> CaughtUp {
-        match self.room_bytes.get().checked_sub(size_bytes) {
+        match self.budget_bytes.get().checked_sub(size_bytes) {
             Some(left) => {
-                self.room_bytes.set(left);
+                self.budget_bytes.set(left);
                 CaughtUp::InMemory(from, Box::new(overlay()))
             }
             None => CaughtUp::Behind,
@@ -99,28 +107,28 @@ impl<'p> Attempt<'p> {
 /// at once takes a part of that.
 const LEADER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// More memories, or longer ones together, are not read and indexed at once.
+/// Larger sets of changes, by count or by total size, are not read and indexed at once.
 const FEW_MAX: usize = 1_000;
 const FEW_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// No more text than this is searched in memory by one call, however many stores it is in.
+/// The maximum size of the text that one call indexes in memory, over all stores.
 const OVERLAYS_SIZE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How often catching up is tried again because another process changed the index.
+/// How often catching up is retried after another process has changed the index.
 const ATTEMPTS_MAX: usize = 100;
 
-/// How many versions are listed at once.
+/// How many versions are listed per page.
 const PAGE: usize = 256;
 
-/// How far the index of a store came.
+/// How up to date the index of a store is.
 pub(crate) enum CaughtUp {
-    /// It holds everything that was there when it was asked for.
+    /// It holds everything that had been written when the call began.
     Stored,
     /// Another thread has brought it further, perhaps far enough.
     Followed,
-    /// It is at this place, and this is what it lacks.
+    /// The index is at this cursor, and the overlay holds everything after it.
     InMemory(Cursor, Box<Overlay>),
-    /// It lacks more than can be searched in memory.
+    /// It lacks more than the memory budget allows to search as an overlay.
     Behind,
 }
 
@@ -135,7 +143,7 @@ impl Indexer {
         }
     }
 
-    /// Closes the file as soon as nobody uses it.
+    /// Closes the file as soon as it is no longer in use.
     pub(crate) fn close(&self) {
         self.file.close();
     }
@@ -145,7 +153,7 @@ impl Indexer {
         self.file.discard()
     }
 
-    /// Brings the index of a store to the present, or returns what it lacks.
+    /// Brings the index of a store up to date, or returns what it lacks.
     pub(crate) fn catch_up(
         &self,
         store: StoreId,
@@ -198,11 +206,11 @@ impl Indexer {
                 Changed::Many(ids, to) => {
                     // This takes longer than anybody should wait for.
                     turn = None;
-                    match self.take_in(store, &ids, (from, to), attempt) {
+                    match self.apply_changes(store, &ids, (from, to), attempt) {
                         Ok(Applied::Done) => return Ok(CaughtUp::Stored),
                         Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
                         Err(IndexError::NotWritable(_)) => {
-                            attempt.note_blocked();
+                            attempt.mark_blocked();
                             return Ok(CaughtUp::Behind);
                         }
                         Err(error) => return Err(error.into_error()),
@@ -233,10 +241,10 @@ impl Indexer {
             });
             match applied {
                 Ok(Applied::Done) => return Ok(CaughtUp::Stored),
-                // Another process was quicker, or the file was damaged and is empty now.
+                // Another process was faster, or the file was damaged and is empty now.
                 Ok(Applied::Outdated) | Err(IndexError::Damaged) => {}
                 Err(IndexError::NotWritable(_)) => {
-                    attempt.note_blocked();
+                    attempt.mark_blocked();
                     return Ok(in_memory(&batch));
                 }
                 Err(error) => return Err(error.into_error()),
@@ -245,10 +253,11 @@ impl Indexer {
         Err(IndexError::Outdated.into_error())
     }
 
-    /// Returns the place that the index of a store has reached, and sees to it that it has a row.
+    /// Returns the cursor of a store, and makes sure that the store has a row.
     ///
-    /// The row comes before anything is read that is to be added, or nobody could tell a batch that was
-    /// read before a redaction from one that was read after it.
+    /// The row must exist before any memory is read for a batch: a redaction records itself in the
+    /// row, and without one a batch that was read before the redaction could not be told from one
+    /// that was read after it.
     fn registered(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<Cursor, Error> {
         let row = self.row(store)?;
         if let Some(row) = row.filter(|row| !row.is_removed()) {
@@ -261,24 +270,24 @@ impl Indexer {
         match registered {
             Ok(()) | Err(IndexError::Damaged) => Ok(Cursor::START),
             Err(IndexError::NotWritable(_)) => {
-                attempt.note_blocked();
+                attempt.mark_blocked();
                 Ok(Cursor::START)
             }
             Err(error) => Err(error.into_error()),
         }
     }
 
-    /// Adds the row of a store, after what is left of it was removed.
+    /// Adds the row of a store, after removing what is left of an earlier one.
     fn register(&self, store: StoreId, removed: Option<StoreRow>) -> Result<(), IndexError> {
         if removed.is_some() {
-            // Whoever began to remove it has died, and the store was restored since.
+            // The process that began to remove it has died, and the store was restored since.
             remove_store(&self.file, store)?;
         }
         self.file.write(|connection| {
             if store_row(connection, store)?.is_some() {
                 return Ok(());
             }
-            // Read while nobody else can write the index: an erasing that has seen no row is over.
+            // Read under the write lock: a redaction that saw no row is complete by now.
             let (exists, newest) = self
                 .engine
                 .read(|reader| Ok((reader.store(store)?.is_some(), reader.newest_change()?.0)))?;
@@ -294,7 +303,7 @@ impl Indexer {
         self.read_file(|connection| store_row(connection, store))
     }
 
-    /// Reads the file; if it is damaged, it is read again empty.
+    /// Reads the file. Damage empties the file, so then it is read once more.
     fn read_file<T>(
         &self,
         work: impl Fn(&rusqlite::Connection) -> Result<T, IndexError>,
@@ -306,7 +315,7 @@ impl Indexer {
         }
     }
 
-    /// Changes the file past all rules.
+    /// Changes the file directly, bypassing every check.
     #[cfg(test)]
     pub(crate) fn write_file<T>(
         &self,
@@ -316,13 +325,13 @@ impl Indexer {
     }
 }
 
-/// What changed in a store since a place in the feed.
+/// What changed in a store since a cursor.
 enum Changed {
-    /// These memories, all read at this place.
+    /// These memories, all read in the snapshot at `to`.
     Few { memories: Vec<Memory>, removed: Vec<MemoryId>, to: Cursor },
-    /// These memories, until this place; too many to be read at once.
+    /// The ids of the memories that changed up to this cursor; too many to read at once.
     Many(Vec<MemoryId>, Cursor),
-    /// The feed does not reach back.
+    /// The feed no longer reaches back to the cursor.
     Unknown,
     /// The store was deleted.
     Gone,
@@ -334,8 +343,8 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     }
     let feed = Feed::read(reader)?;
     let to = feed.newest();
-    // A change that has left the feed may have been the deletion of a memory, of which no version
-    // is kept.
+    // A change that has been pruned from the feed may have deleted a memory of which no version is
+    // kept.
     if feed.relation(reader, from)? == Relation::Unknown {
         return Ok(Changed::Unknown);
     }
@@ -374,7 +383,7 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     Ok(Changed::Few { memories, removed, to })
 }
 
-/// Reads memories with their texts; those that are gone are returned apart.
+/// Reads memories with their texts; the ids of deleted ones are returned separately.
 fn read_memories(
     reader: &dyn Reader,
     store: StoreId,

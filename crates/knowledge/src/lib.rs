@@ -1,9 +1,10 @@
-//! What Quipu derives from memories: what they are called, how they are linked, and a search index for
+//! What Quipu derives from memories: their names, the links between them, and a search index for
 //! each store.
 //!
-//! Everything here can be made again from the memories, and decides nothing about them.
-//! [`Knowledge`] is what doors use. It reads the canonical rows through [`quipu_core`], understands texts
-//! with [`quipu_notes`], and keeps the [`index`] in a file of its own with the help of the [`indexer`].
+//! Everything here can be rebuilt from the memories, and never decides anything about them.
+//! [`Knowledge`] is the interface for doors. It reads the canonical rows through [`quipu_core`],
+//! parses texts with [`quipu_notes`], and maintains the [`index`] in a file of its own with the
+//! [`indexer`].
 
 mod card;
 mod context;
@@ -44,7 +45,7 @@ pub use search::{
 use indexer::{Attempt, Indexer};
 use lookup::Lookup;
 
-/// An engine that also knows what memories are called, how they are linked, and where words are.
+/// An engine that also knows the names of memories, their links and their words.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     engine: Engine,
@@ -52,7 +53,7 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Adds knowledge to an engine. The index is kept in `directory`, and made when it is first used.
+    /// Adds knowledge to an engine. The index is kept in `directory`, and created on first use.
     pub fn new(engine: Engine, directory: &Path) -> Self {
         let indexer = Arc::new(Indexer::new(engine.clone(), directory));
         let engine = engine.with_derived(Arc::clone(&indexer) as _);
@@ -64,7 +65,7 @@ impl Knowledge {
         &self.engine
     }
 
-    /// Runs `work` with knowledge that never waits; `None` if `work` needs one that may.
+    /// Runs `work` with a handle that never blocks; `None` if `work` would have to.
     pub fn without_waiting<T>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Error>,
@@ -72,8 +73,8 @@ impl Knowledge {
         self.engine.without_waiting(|engine| work(&self.with_engine(engine)))
     }
 
-    /// Runs `work` with knowledge that changes no memory, so it waits for no writer; `None` if `work`
-    /// has to write.
+    /// Runs `work` with a handle that cannot write memories, and so never waits for a writer;
+    /// `None` if `work` would have to write.
     pub fn without_writing<T>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Error>,
@@ -85,22 +86,22 @@ impl Knowledge {
         Self { engine: engine.clone(), indexer: Arc::clone(&self.indexer) }
     }
 
-    /// Brings the indexes of all stores that changed after `seen` to the present and does what is due
-    /// to keep them fast; returns how far they have come. `None` looks at all stores.
+    /// Brings the indexes of all stores that changed after `seen` up to date and runs the merges
+    /// that are due; returns the sequence reached. `None` checks all stores.
     ///
-    /// Searching is right without it. A door that runs for long calls it whenever something has
-    /// changed, so that a search finds little to do.
+    /// Searches are correct without it. A long-running door calls it after changes, so that a
+    /// search finds little to apply.
     pub fn follow(&self, seen: Option<Sequence>) -> Result<Sequence, Error> {
         self.indexer.follow(seen)
     }
 
-    /// Returns how far [`follow`](Self::follow) has come in this process.
+    /// Returns the sequence that [`follow`](Self::follow) has reached in this process.
     pub fn followed(&self) -> Sequence {
         self.indexer.followed()
     }
 
-    /// Brings the indexes of some stores to the present, as a search would, and calls `progress` now
-    /// and then with the share of the work that is done; if that fails, so does the call.
+    /// Brings the indexes of some stores up to date, as a search would, and calls `progress` from
+    /// time to time with the completed fraction; an error from it aborts the call.
     pub fn catch_up(
         &self,
         stores: &[StoreId],
@@ -114,17 +115,17 @@ impl Knowledge {
         Ok(())
     }
 
-    /// Does what is due to keep the index of a store fast.
+    /// Runs the merges that are due in the index of a store.
     pub fn tidy_index(&self, store: StoreId) -> Result<(), Error> {
         self.indexer.tidy(store)
     }
 
-    /// Removes the whole index; whoever searches makes it again.
+    /// Removes the whole index; the next search rebuilds it.
     pub fn discard_index(&self) -> Result<(), Error> {
         self.indexer.discard()
     }
 
-    /// Closes the index and everything else. Whatever still uses it gets an error from then on.
+    /// Closes the index and everything else. Any later use fails.
     pub fn close(&self) -> Result<(), Error> {
         self.indexer.close();
         self.engine.backend().close()

@@ -12,23 +12,23 @@ use crate::card::{Card, LinkRow};
 use crate::entry::link_keys;
 use crate::index::{IndexError, Mark, Space, StoreView};
 
-/// Reads what the index knows, and the canonical rows beside it.
+/// Reads the index, and the canonical rows beside it.
 pub(crate) struct Lookup<'l> {
-    /// The canonical rows, which are as new as the index or newer.
+    /// The canonical rows, which are at least as new as the index.
     pub(crate) reader: &'l dyn Reader,
     views: &'l HashMap<StoreId, StoreView<'l>>,
-    /// Whether the index lacks something that was acknowledged before.
+    /// Whether the index lacks acknowledged changes.
     pub(crate) is_behind: bool,
     is_damaged: Cell<bool>,
 }
 
-/// One of the names that a memory can be called by, all of which several memories may share.
+/// A kind of name, which several memories may share.
 pub(crate) enum NoteName<'n> {
-    /// The permalink that it asks for.
+    /// The permalink that it requests.
     Permalink(&'n str),
     /// The exact title.
     Title(&'n str),
-    /// A name in the form of an alias key.
+    /// An alias key.
     Alias(&'n str),
 }
 
@@ -37,8 +37,8 @@ impl<'l> Lookup<'l> {
         Self { reader, views, is_behind: false, is_damaged: Cell::new(false) }
     }
 
-    /// Returns a failure of the index as the error of the work that met it. Damage is remembered: then
-    /// the index is replaced, and the work is done again.
+    /// Converts an error of the index for the caller. Damage is recorded, so that the index is
+    /// replaced and the work is retried.
     pub(crate) fn failed(&self, error: IndexError) -> Error {
         if matches!(error, IndexError::Damaged) {
             self.is_damaged.set(true);
@@ -46,8 +46,8 @@ impl<'l> Lookup<'l> {
         error.into_error()
     }
 
-    /// Returns the error for whoever finds a document in a list whose memory has no card: both are
-    /// written together.
+    /// Returns the error for a document whose memory has no card. Both are written together, so
+    /// this is damage.
     pub(crate) fn damaged(&self) -> Error {
         self.failed(IndexError::Damaged)
     }
@@ -56,12 +56,12 @@ impl<'l> Lookup<'l> {
         self.is_damaged.get()
     }
 
-    /// Returns the index of a store.
+    /// Returns the view of a store.
     pub(crate) fn view(&self, store: StoreId) -> Option<&'l StoreView<'l>> {
         self.views.get(&store)
     }
 
-    /// Returns the moment up to which the index holds everything.
+    /// Returns the time up to which the index of a store is complete.
     pub(crate) fn reached(&self, store: StoreId) -> Timestamp {
         self.view(store).map_or(Timestamp::MIN, |view| view.reached)
     }
@@ -103,7 +103,7 @@ impl<'l> Lookup<'l> {
         found.map_err(|error| self.failed(error))
     }
 
-    /// Returns the memories of a store that have a name, the oldest first.
+    /// Returns the memories of a store with a name, oldest first.
     pub(crate) fn notes_named(
         &self,
         store: StoreId,
@@ -121,7 +121,7 @@ impl<'l> Lookup<'l> {
         Ok(cards)
     }
 
-    /// Returns the memories of a store that have a mark, the oldest first.
+    /// Returns the memories of a store with a mark, oldest first.
     fn marked(&self, store: StoreId, mark: Mark<'_>) -> Result<Vec<MemoryId>, Error> {
         let Some(view) = self.view(store) else { return Ok(Vec::new()) };
         let found = view.memories_with(&mark.term(Space::Memories));
@@ -130,7 +130,7 @@ impl<'l> Lookup<'l> {
         Ok(memories)
     }
 
-    /// Returns at most `limit` links of a memory, in their order.
+    /// Returns at most `limit` links of a memory, in order.
     pub(crate) fn links_from(
         &self,
         store: StoreId,
@@ -142,8 +142,8 @@ impl<'l> Lookup<'l> {
         Ok(links)
     }
 
-    /// Returns at most `limit` links of a store that may mean a memory with one of these keys, by
-    /// memory and place.
+    /// Returns at most `limit` links of a store that may resolve by one of these keys, sorted by
+    /// memory and position.
     pub(crate) fn links_towards(
         &self,
         store: StoreId,

@@ -1,4 +1,4 @@
-//! What memories are called, and which memory a name means.
+//! Names of memories, and resolving them.
 
 mod permalinks;
 mod suggestions;
@@ -19,12 +19,12 @@ pub(crate) use permalinks::{Cards, keys_of, store_cards};
 
 use permalinks::with_permalink;
 
-/// Where names are looked for, and how far links may lead.
+/// Where names are resolved, and how far links may lead.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The store in which names are looked for that do not name a store.
+    /// The store for names that do not name a store.
     pub home: StoreId,
-    /// Every store that may be reached, the home among them.
+    /// Every store that may be reached, including the home.
     pub stores: Vec<StoreId>,
 }
 
@@ -42,7 +42,7 @@ impl Scope {
     }
 }
 
-/// What a memory is called.
+/// The names of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteCard {
     /// The memory.
@@ -51,21 +51,21 @@ pub struct NoteCard {
     pub store: StoreId,
     /// The version that was read.
     pub version: VersionId,
-    /// Where it lives.
+    /// Its path.
     pub path: MemoryPath,
     /// Its title.
     pub title: String,
     /// Its type.
     pub kind: String,
-    /// Its permalink, which no other memory of the store has.
+    /// Its permalink, which is unique in the store.
     pub permalink: String,
     /// When the memory was created.
     pub created_at: Timestamp,
-    /// When its text or its path last changed.
+    /// When its text or path last changed.
     pub updated_at: Timestamp,
 }
 
-/// What is called by an identifier, with its id read.
+/// A parsed identifier, with its id decoded.
 pub(crate) enum Wanted {
     Id(MemoryId),
     Glob(Glob),
@@ -75,7 +75,7 @@ pub(crate) enum Wanted {
 impl From<Reference> for Wanted {
     fn from(reference: Reference) -> Self {
         match reference {
-            // What only looks like an id may still be a title.
+            // A text that only looks like an id may still be a title.
             Reference::Id(text) => text.parse().map_or(Self::Name(text), Self::Id),
             Reference::Glob(glob) => Self::Glob(glob),
             Reference::Name(name) => Self::Name(name),
@@ -83,22 +83,22 @@ impl From<Reference> for Wanted {
     }
 }
 
-/// What a name means.
+/// What a name resolves to.
 pub(crate) enum Meaning {
     Nothing,
     One(Box<Card>),
     Several(Vec<Card>),
 }
 
-/// How many memories a message names.
+/// The maximum number of memories that a message lists.
 const NAMED_MAX: usize = 5;
 
 impl Knowledge {
-    /// Returns the memory that an identifier means: an id, a path, a permalink, a title, a
-    /// `memory://` URL or a wiki link, tried in this order.
+    /// Resolves an identifier: an id, a path, a permalink, a title, a `memory://` URL or a wiki
+    /// link, tried in this order.
     ///
-    /// A name that several memories have is [`ErrorKind::Ambiguous`], with their paths in the hint;
-    /// one that none has is [`ErrorKind::NotFound`], with near ones in the hint.
+    /// A name that several memories share is [`ErrorKind::Ambiguous`], with their paths in the
+    /// hint; an unknown name is [`ErrorKind::NotFound`], with similar ones in the hint.
     pub fn resolve(&self, scope: &Scope, identifier: &str, view: View) -> Result<Memory, Error> {
         let found = self.engine.read(|reader| exactly(reader, scope, identifier))?;
         let found = match found {
@@ -111,7 +111,7 @@ impl Knowledge {
         self.engine.memory(store, memory, view)
     }
 
-    /// Returns the memory that the index knows by an identifier.
+    /// Resolves an identifier with the index.
     fn called(
         &self,
         scope: &Scope,
@@ -126,7 +126,7 @@ impl Knowledge {
         })
     }
 
-    /// Returns what a memory is called.
+    /// Returns the names of a memory.
     pub fn card(&self, store: StoreId, memory: MemoryId) -> Result<NoteCard, Error> {
         self.lookup(&[store], |lookup| match lookup.note(store, memory)? {
             Some(card) => Cards::new(lookup).card(card),
@@ -143,11 +143,11 @@ fn ambiguous(identifier: &str, rows: &[Card]) -> Error {
         .with_hint(format!("use a path instead: {}{more}", paths.join(" or ")))
 }
 
-/// Returns the memory whose id or path an identifier is, from the canonical rows alone: it is found
-/// however far behind the index is, and also if the index cannot be read.
+/// Resolves an identifier that is an id or a path from the canonical rows alone, so it works
+/// however far behind the index is, and even if the index cannot be read.
 ///
-/// Only the first reading of the identifier counts; what a later one means depends on whether the
-/// index knows the first.
+/// Only the first reading of the identifier counts; whether a later one applies depends on whether
+/// the index has the first.
 fn exactly(
     reader: &dyn Reader,
     scope: &Scope,
@@ -181,7 +181,7 @@ fn exactly(
     Ok(None)
 }
 
-/// Returns what is called by an identifier, seen from the home of a scope.
+/// Resolves an identifier, seen from the home of a scope.
 pub(crate) fn meaning(
     lookup: &Lookup<'_>,
     scope: &Scope,
@@ -215,7 +215,7 @@ fn meaning_of_reading(
     match reference {
         Wanted::Id(_) => Ok(Meaning::Nothing),
         Wanted::Glob(glob) => match called(lookup, store, glob.as_str(), None)? {
-            // Only in URLs a star stands for anything; elsewhere for itself, as in a title.
+            // A star is a wildcard only in URLs; elsewhere it is literal, as in a title.
             Meaning::Nothing if identifier.is_url => several(lookup, store, &glob),
             found @ (Meaning::Nothing | Meaning::One(_) | Meaning::Several(_)) => Ok(found),
         },
@@ -231,8 +231,8 @@ fn several(lookup: &Lookup<'_>, store: StoreId, glob: &Glob) -> Result<Meaning, 
     })
 }
 
-/// Returns the store that an identifier speaks of and what is called there; `None` if it names a
-/// store that cannot be reached.
+/// Returns the store that an identifier refers to and the name in it; `None` if it names a store
+/// that cannot be reached.
 pub(crate) fn placed(
     reader: &dyn Reader,
     scope: &Scope,
@@ -268,7 +268,7 @@ fn store_called(
     Ok(by_slug)
 }
 
-/// Returns the first memories of a store whose path or permalink fits a pattern, by path.
+/// Returns the first memories of a store whose path or permalink matches a pattern, by path.
 pub(crate) fn matching(
     lookup: &Lookup<'_>,
     store: StoreId,
@@ -279,10 +279,10 @@ pub(crate) fn matching(
     Ok(lookup.notes(store)?.into_iter().filter(fits).take(limit).collect())
 }
 
-/// Returns what a name means in a store, strictly in this order: id, path, permalink, title, alias.
+/// Resolves a name in a store, strictly in this order: id, path, permalink, title, alias.
 ///
-/// Seen from a directory, the nearest of several titles is meant; seen from nowhere, all are. From
-/// nowhere, a name that can only be a path means no memory at another path.
+/// Seen from a directory, the nearest of several titles wins; otherwise all of them match. Without
+/// a directory, a name that can only be a path never matches a memory at another path.
 pub(crate) fn called(
     lookup: &Lookup<'_>,
     store: StoreId,
@@ -323,7 +323,7 @@ pub(crate) fn called(
     })
 }
 
-/// Returns the paths that a name can mean, seen from a directory, the likeliest first.
+/// Returns the paths that a name may refer to, seen from a directory, the likeliest first.
 fn paths(name: &str, from: Option<&Directory>) -> impl Iterator<Item = MemoryPath> {
     let candidates = path_candidates(name, from.map(Directory::as_str)).into_iter();
     candidates.filter_map(|path| MemoryPath::parse(&path).ok())

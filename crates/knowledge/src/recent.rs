@@ -1,4 +1,4 @@
-//! Recent activity: what changed since.
+//! Recent activity.
 
 use std::collections::HashMap;
 
@@ -11,44 +11,45 @@ use quipu_notes::Note;
 use crate::Knowledge;
 use crate::lookup::Lookup;
 
-/// Which changes to list.
+/// A request for recent changes.
 #[derive(Clone, Debug)]
 pub struct RecentRequest {
-    /// The stores to look at.
+    /// The stores to list.
     pub stores: Vec<StoreId>,
-    /// Only changes from this moment on.
+    /// Only changes since this time.
     pub since: Timestamp,
-    /// Only changes of these kinds, if there are any.
+    /// Only changes of these kinds, if any are given.
     pub operations: Vec<Operation>,
-    /// Only memories of these types, if there are any.
+    /// Only memories of these types, if any are given.
     pub kinds: Vec<String>,
-    /// Only changes before this one, to go on after a page.
+    /// Only changes before this one, for the next page.
     pub before: Option<VersionId>,
-    /// How many changes at most.
+    /// The maximum number of changes.
     pub limit: usize,
 }
 
 /// The last change of a memory.
 #[derive(Clone, Debug)]
 pub struct RecentChange {
-    /// The version that it made, without its text: who, when, where and what kind of change.
+    /// The version that it created, without its text: author, time, path and kind of change.
     pub version: Version,
-    /// The memory's title, or the last one known; its path's last segment if there is none.
+    /// The memory's title, or the last known one; the last segment of its path if there is none.
     pub title: String,
-    /// The memory's type, or the last one known.
+    /// The memory's type, or the last known one.
     pub kind: Option<String>,
-    /// How many changes of the memory were read, this one among them.
+    /// How many changes of the memory were read, including this one.
     pub changes_count: usize,
 }
 
-/// How many versions are read at once.
+/// How many versions are read per page.
 const PAGE: usize = 256;
-/// How many versions of each store are looked at; older ones are not listed.
+/// The maximum number of versions to read per store; older ones are not listed.
 const VERSIONS_MAX: usize = 20_000;
 
 impl Knowledge {
-    /// Returns the last change of each memory that changed since a moment, the newest first;
-    /// deleted memories too. If only some kinds of changes are wanted, it is the last of these.
+    /// Returns the last change of each memory that changed since a given time, newest first,
+    /// including deleted memories. If only some kinds of changes are requested, it is the last of
+    /// those.
     pub fn recent(&self, request: &RecentRequest) -> Result<Page<RecentChange, VersionId>, Error> {
         self.lookup(&request.stores, |lookup| {
             let mut changes = Vec::new();
@@ -62,7 +63,7 @@ impl Knowledge {
     }
 }
 
-/// Returns one change more than wanted, if there is one.
+/// Returns one change more than requested, if there is one.
 fn recent_of(
     lookup: &Lookup<'_>,
     store: StoreId,
@@ -70,7 +71,7 @@ fn recent_of(
 ) -> Result<Vec<RecentChange>, Error> {
     let created = Span { first: request.since, ..Span::default() };
     let filter = VersionFilter { created, ..VersionFilter::default() };
-    // Where the change of a memory is in `changes`, if it is wanted there.
+    // The index of each memory's change in `changes`, if it is listed there.
     let mut seen: HashMap<MemoryId, Option<usize>> = HashMap::new();
     let mut changes: Vec<RecentChange> = Vec::new();
     let mut before = None;
@@ -92,7 +93,7 @@ fn recent_of(
                 continue;
             }
             let memory = version.memory;
-            // A memory belongs to the page that its newest change is on.
+            // A memory belongs to the page with its newest change.
             let is_ahead = request.before.is_none_or(|before| version.id < before);
             let change = if is_ahead { described(lookup, version, request)? } else { None };
             seen.insert(memory, change.is_some().then_some(changes.len()));
@@ -124,7 +125,7 @@ fn described(
     Ok(Some(RecentChange { version, title, kind, changes_count: 1 }))
 }
 
-/// Returns the title and the type that a memory had at last before it was deleted.
+/// Returns the last title and type of a memory before it was deleted.
 fn last_known(lookup: &Lookup<'_>, version: &Version) -> Result<Option<(String, String)>, Error> {
     let filter = VersionFilter { memory: Some(version.memory), ..VersionFilter::default() };
     let query = VersionQuery { filter, before: None, limit: 2, view: View::Full };

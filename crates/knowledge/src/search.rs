@@ -1,7 +1,7 @@
 //! Search: ranked full text with filters.
 //!
-//! What is typed is parsed by [`quipu_notes::query`] and compiled by [`plan`] into [`clause`]s in terms of
-//! the index. Clauses select documents, and [`rank`] puts them in order.
+//! A query is parsed by [`quipu_notes::query`] and compiled by [`plan`] into [`clause`]s over index
+//! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
 mod occurrences;
@@ -31,46 +31,47 @@ pub(crate) use rank::{Hit, Ranking};
 use plan::{Plan, Relaxed};
 use rank::Ranked;
 
-/// What to search for.
+/// A search request.
 #[derive(Clone, Debug)]
 pub struct SearchRequest {
-    /// Where to search.
+    /// The stores to search.
     pub stores: Vec<StoreId>,
-    /// What was typed; see [`Query`](quipu_notes::query::Query). Without words, the newest come first.
+    /// The query as typed; see [`Query`](quipu_notes::query::Query). Without words, the most
+    /// recently changed come first.
     pub text: String,
-    /// What the text is compared with.
+    /// Which fields the text is matched against.
     pub mode: SearchMode,
-    /// What is searched, and so what hits are; none means memories.
+    /// What to search, and so what hits are; defaults to memories if empty.
     pub targets: Vec<SearchTarget>,
-    /// What else must hold.
+    /// Further conditions.
     pub filter: SearchFilter,
-    /// How many hits to leave out at the beginning.
+    /// How many hits to skip.
     pub offset: usize,
-    /// How many hits at most.
+    /// The maximum number of hits.
     pub limit: usize,
 }
 
-/// What the text of a search is compared with.
+/// What the text of a search is matched against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Titles, tags, headings and texts.
+    /// Titles, tags, headings and text.
     #[default]
     Text,
     /// Titles only.
     Title,
-    /// Permalinks and paths, in which `*` stands for anything.
+    /// Permalinks and paths, where `*` matches anything.
     Permalink,
 }
 
-/// What is searched.
+/// What to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SearchTarget {
     /// Whole memories.
     #[default]
     Memories,
-    /// Single observations.
+    /// Individual observations.
     Observations,
-    /// Single relations and links.
+    /// Individual relations and links.
     Relations,
 }
 
@@ -84,67 +85,67 @@ impl SearchTarget {
     }
 }
 
-/// What must hold for a hit besides its words; everything must.
+/// The conditions that a hit must meet besides its words; all of them apply.
 #[derive(Clone, Debug, Default)]
 pub struct SearchFilter {
-    /// It lies in this directory.
+    /// It is in this directory.
     pub directory: Option<Directory>,
-    /// Its note has one of these types, if there are any.
+    /// Its note has one of these types, if any are given.
     pub kinds: Vec<String>,
-    /// It has all of these tags: a memory those of its observations too, and an observation those
-    /// of the frontmatter.
+    /// It has all of these tags. A memory also has the tags of its observations, and an observation
+    /// those of the frontmatter.
     pub tags: Vec<String>,
-    /// It has or is an observation of one of these categories, if there are any.
+    /// It is or contains an observation in one of these categories, if any are given.
     pub categories: Vec<String>,
-    /// The fields of its frontmatter fit.
+    /// The fields of its frontmatter match.
     pub fields: Vec<FieldFilter>,
-    /// It changed after this moment.
+    /// It changed after this time.
     pub changed_after: Option<Timestamp>,
 }
 
-/// A part of what a search found.
+/// A page of search results.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPage {
-    /// The hits, the best first.
+    /// The hits, best first.
     pub hits: Vec<SearchHit>,
-    /// How many there are in all; the best 500 can be had.
+    /// The total number of matches, of which the best 500 can be paged through.
     pub total: Total,
-    /// Whether the next page holds more.
+    /// Whether there is a next page.
     pub has_more: bool,
-    /// Whether something that was written before may be missing, because the index can neither be
-    /// written nor completed in memory.
+    /// Whether acknowledged changes may be missing, because the index can neither be written nor
+    /// completed in memory.
     pub is_behind: bool,
 }
 
-/// How many there are.
+/// A total number of matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// The number, or a lower bound.
     pub count: usize,
-    /// Whether there may be more than were counted.
+    /// Whether `count` is a lower bound.
     pub is_lower_bound: bool,
 }
 
-/// Something that was found.
+/// A search hit.
 #[derive(Clone, Debug)]
 pub struct SearchHit {
-    /// The memory that it is or is in.
+    /// The memory that was found, or that contains what was found.
     pub note: NoteCard,
-    /// What was found of it.
+    /// What was found.
     pub found: Found,
-    /// How well it fits; more is better.
+    /// The relevance; higher is better.
     pub score: f64,
-    /// The part that shows why it was found.
+    /// The excerpt that shows why it was found.
     pub snippet: Snippet,
-    /// Who made the version that was found.
+    /// The author of the version that was found.
     pub actor: Actor,
     /// The tags of the memory.
     pub tags: Vec<String>,
-    /// The other fields of its frontmatter.
+    /// The other frontmatter fields of the memory.
     pub metadata: Vec<(String, Value)>,
 }
 
-/// What a hit is.
+/// The kind of a hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The memory itself.
@@ -155,14 +156,14 @@ pub enum Found {
     Relation(LinkRow),
 }
 
-/// How deep into the results a page can lie.
+/// The maximum depth of a page.
 const HITS_MAX: usize = 500;
 
-/// How much a hit that lacks some of the words counts.
+/// The factor for hits that lack some of the words.
 const RELAXED_SCORE: f64 = 0.5;
 
 impl SearchRequest {
-    /// Returns the request for the first ten memories of some stores that fit a text.
+    /// Returns a request for the first ten memories of some stores that match a text.
     pub fn new(stores: Vec<StoreId>, text: impl Into<String>) -> Self {
         Self {
             stores,
@@ -180,7 +181,7 @@ impl SearchRequest {
     }
 }
 
-/// What was found in all that is searched.
+/// The matches over all targets.
 #[derive(Default)]
 struct Matches {
     hits: Vec<(SearchTarget, Hit)>,
@@ -204,8 +205,8 @@ impl Matches {
 impl Knowledge {
     /// Searches stores.
     ///
-    /// Everything that was acknowledged before the call is found. Words must all be there; if that
-    /// leaves the page unfilled, it is filled with what holds some of them.
+    /// Everything that was acknowledged before the call can be found. All words are required; if
+    /// that leaves the page unfilled, it is filled up with documents that have some of them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
@@ -214,7 +215,7 @@ impl Knowledge {
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
             let search = Search { lookup, request, languages: &languages };
-            // One more than wanted tells whether there is a next page.
+            // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
                 SearchMode::Text | SearchMode::Title => {
@@ -263,7 +264,7 @@ impl<'s> Search<'s> {
         }
         strict.sort();
         if strict.total.count >= limit {
-            // What has only some of the words was not counted.
+            // Documents with only some of the words were not counted.
             strict.total.is_lower_bound = plans.iter().any(|(_, plan)| plan.relaxed.is_some());
             return Ok(strict);
         }
@@ -292,7 +293,7 @@ impl<'s> Search<'s> {
                     continue;
                 }
                 matches.total.count += 1;
-                // The shorter a name is, the more of it is what was asked for.
+                // The shorter the name, the larger the part of it that was asked for.
                 let surplus = permalink.len().saturating_sub(pattern.len());
                 let score = 1.0 / f64::from(u32::try_from(surplus + 1).unwrap_or(u32::MAX));
                 let hit = Hit { store, memory, position: 0, score, updated_at };
@@ -304,7 +305,7 @@ impl<'s> Search<'s> {
         Ok(matches)
     }
 
-    /// Returns the memories that pass the filter of the request; `None` if it has none.
+    /// Returns the memories that meet the conditions of the request; `None` if it has none.
     fn allowed(&self) -> Result<Option<HashSet<MemoryId>>, IndexError> {
         let plan = Plan::new(self.request, Space::Memories, self.languages);
         let Some(condition) = plan.condition() else { return Ok(None) };
@@ -315,8 +316,8 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Requires what was quoted, as far as any document has it: each alone, or it would depend on their
-/// order which of two is given up.
+/// Requires each quoted phrase that occurs in any document. Each is tested alone: otherwise the
+/// order of two phrases would decide which one is given up.
 fn with_quoted(relaxed: &Relaxed, ranking: &Ranking<'_, '_>) -> Result<Relaxed, IndexError> {
     let mut with = relaxed.clone();
     for quoted in &relaxed.quoted {
@@ -329,7 +330,7 @@ fn with_quoted(relaxed: &Relaxed, ranking: &Ranking<'_, '_>) -> Result<Relaxed, 
     Ok(with)
 }
 
-/// Appends what has only some of the words to what has all of them.
+/// Appends documents with only some of the words to those with all of them.
 fn appended(mut strict: Matches, relaxed: Matches) -> Matches {
     let lowest = strict.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
     let place = |(target, hit): &(SearchTarget, Hit)| (*target, hit.memory, hit.position);
@@ -343,7 +344,7 @@ fn appended(mut strict: Matches, relaxed: Matches) -> Matches {
     strict
 }
 
-/// Returns a hit as it is shown; `None` if its text was redacted since the index was read.
+/// Returns a hit for display; `None` if its text was redacted since the index was read.
 fn shown(
     lookup: &Lookup<'_>,
     phrases: &[&Phrase],
@@ -392,7 +393,7 @@ fn shown(
     }))
 }
 
-/// Returns a link as it would be written.
+/// Formats a link as it would be written.
 fn link_text(link: &LinkRow) -> String {
     let LinkTarget { name, .. } = &link.target;
     let context = link.context.as_ref().map_or_else(String::new, |it| format!(" ({it})"));

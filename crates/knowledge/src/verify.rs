@@ -1,8 +1,8 @@
-//! Checking that the index holds what the texts say.
+//! Verifying that the index matches the texts.
 //!
-//! Every memory is read again, and what would be indexed of it is compared with what the segments
-//! hold. Both are reduced to a digest for each document that does not depend on the order of the parts, so
-//! that the lists need to be walked only once.
+//! Every memory is read and indexed again, and compared with the segments. Both are reduced to one
+//! digest per document that does not depend on the order of its parts, so that the posting lists
+//! are walked only once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -21,22 +21,22 @@ use crate::index::{
 };
 use crate::lookup::Lookup;
 
-/// How many memories are read at once.
+/// How many memories are read per page.
 const PAGE: usize = 256;
 
-/// A document, by its memory and its place in it.
+/// A document, by its memory and its index in it.
 type Place = (MemoryId, Space, u32);
 
-/// What the index has of each document.
+/// The digest of each indexed document.
 type Digests = HashMap<Place, u64>;
 
 impl Knowledge {
-    /// Verifies every invariant of the data, and that the index holds what the texts say.
+    /// Verifies every invariant of the data, and that the index matches the texts.
     pub fn check(&self) -> Result<CheckReport, Error> {
         self.check_with(&|_| ())
     }
 
-    /// Like [`check`](Self::check), and calls `progress` with what was looked at so far.
+    /// Like [`check`](Self::check), and calls `progress` with what was checked so far.
     pub fn check_with(&self, progress: &dyn Fn(&CheckReport)) -> Result<CheckReport, Error> {
         let mut report = self.engine.check_with(progress)?;
         for store in self.indexer.all_stores()? {
@@ -47,7 +47,7 @@ impl Knowledge {
         Ok(report)
     }
 
-    /// Computes everything that is derived again, the whole index among it.
+    /// Recomputes everything that is derived, including the whole index.
     pub fn rebuild(&self) -> Result<(), Error> {
         self.engine.rebuild()?;
         self.indexer.discard()?;
@@ -55,14 +55,14 @@ impl Knowledge {
     }
 }
 
-/// Returns a sentence for everything that is wrong with the index of a store.
+/// Returns a sentence for each inconsistency in the index of a store.
 fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error> {
-    // It may have been deleted, or the index may lack what cannot be written now.
+    // The store may have been deleted, or the index may lack what cannot be written now.
     let Some(view) = lookup.view(store).filter(|_| !lookup.is_behind) else {
         return Ok(Vec::new());
     };
     let reached = lookup.reached(store);
-    // What is written while this runs is in the texts and not in the index.
+    // What is written during the check is in the texts but not in the index.
     let is_changing = lookup.reader.changed_at(store)? > reached;
     let mut indexed = digests(view).map_err(|error| lookup.failed(error))?;
     let mut problems = Vec::new();
@@ -79,7 +79,7 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
             let is_wrong_card = card.as_ref() != Some(&entry.card);
             let is_newer = card.is_none_or(|card| card.version != memory.version);
             let is_wrong = !holds(&mut indexed, memory.id, &entry.documents) || is_wrong_card;
-            // It may have been changed after the index was read.
+            // It may have changed after the index was read.
             let is_later = is_newer && memory.updated_at > reached;
             if is_wrong && !is_later {
                 let Memory { id, path, .. } = &memory;
@@ -105,7 +105,7 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
     Ok(problems)
 }
 
-/// Takes what the index has of a memory out of the digests; returns whether it is what it should be.
+/// Removes the digests of a memory's documents; returns whether they are as expected.
 fn holds(indexed: &mut Digests, memory: MemoryId, documents: &Documents) -> bool {
     let mut is_right = true;
     let mut compare = |place: Place, document: &Document, id: Option<MemoryId>| {
@@ -155,7 +155,7 @@ fn digests(view: &StoreView<'_>) -> Result<Digests, IndexError> {
     Ok(digests)
 }
 
-/// Returns the digest of what a list says about a document.
+/// Returns the digest of a document's entry in a posting list.
 fn parts_of(
     term: &[u8],
     posting: &Posting,
@@ -193,7 +193,7 @@ fn place(segment: &SegmentView<'_>, space: Space, doc: u32) -> Result<Place, Ind
     Ok((segment.memory(fact.memory)?, space, fact.position))
 }
 
-/// Returns the digest of what is to be indexed.
+/// Returns the digest of a document to be indexed.
 fn digest(document: &Document, memory: Option<MemoryId>) -> u64 {
     let mut sum = hashed(&document.length);
     for (term, field, position) in &document.words {

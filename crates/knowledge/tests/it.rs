@@ -1,4 +1,4 @@
-//! Tests of what doors use, over the simplest backend.
+//! Tests of the public interface, on the simplest backend.
 
 #![expect(
     clippy::indexing_slicing,

@@ -29,14 +29,14 @@ pub enum EditError {
     },
     /// No heading has this text.
     NoSection {
-        /// What was asked for.
+        /// The requested heading.
         section: String,
         /// The existing headings.
         headings: Vec<String>,
     },
     /// Several headings have this text.
     SeveralSections {
-        /// What was asked for.
+        /// The requested heading.
         section: String,
         /// Their lines, 1-based.
         lines: Vec<usize>,

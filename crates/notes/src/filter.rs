@@ -17,7 +17,7 @@ pub struct FieldFilter {
 /// A predicate on the values of a field. A list has several values, of which one must match.
 ///
 /// Two numbers compare as numbers, anything else as case-insensitive text, which sorts ISO dates. A
-/// timestamp compared with a day counts as its day.
+/// timestamp that is compared with a date is truncated to its date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predicate {
     /// The field exists.
@@ -109,7 +109,7 @@ fn compare(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Returns whether a text has the form of `2026-11-15`.
+/// Returns whether a text is a date in the form `2026-11-15`.
 fn is_day(text: &str) -> bool {
     let is_day = |(place, byte): (usize, u8)| match place {
         4 | 7 => byte == b'-',
@@ -118,7 +118,7 @@ fn is_day(text: &str) -> bool {
     text.len() == 10 && text.bytes().enumerate().all(is_day)
 }
 
-/// Returns the day of a timestamp, and any other text unchanged.
+/// Returns the date of a timestamp, and any other text unchanged.
 fn day_of(text: &str) -> &str {
     match text.split_once(['T', 't', ' ']) {
         Some((day, time)) if is_day(day) && time.starts_with(|it: char| it.is_ascii_digit()) => day,

@@ -170,7 +170,7 @@ fn looks_like_id(text: &str) -> bool {
     text.strip_prefix("mem_").is_some_and(|it| it.len() == ID_CHARS && it.bytes().all(is_digit))
 }
 
-/// Returns the paths that a name may stand for, seen from a directory, the likeliest first.
+/// Returns the paths that a name may refer to, seen from a directory, the likeliest first.
 ///
 /// `./` and `../` are relative to the directory. A name with a memory's file extension is tried
 /// relative to the directory and then to the root, since links to files are written both ways. All

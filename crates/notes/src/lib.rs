@@ -1,11 +1,11 @@
-//! What Quipu understands of text.
+//! Parsing and tokenizing of text.
 //!
-//! A memory's text is a markdown [`Note`] with links to other notes; what people type into a
-//! search is a [`Query`](query::Query); both become the same terms in the [`tokenizer`]. All of it
-//! is pure: text in, data out. Nothing here knows what a store is, reads a file or fails: a strange
-//! text is still a note, and a strange query is still words.
+//! A memory's text is a markdown [`Note`] with links to other notes; a search is a
+//! [`Query`](query::Query); both become the same terms in the [`tokenizer`]. All of it is pure:
+//! text in, data out. Nothing here knows about stores, reads a file or fails: any text is a valid
+//! note, and any query is at least a list of words.
 //!
-//! Ids, paths and moments are plain text and [`jiff::Timestamp`]s, for the caller to turn into its
+//! Ids, paths and times are plain text and [`jiff::Timestamp`]s, for the caller to convert to its
 //! own types.
 
 pub mod edit;

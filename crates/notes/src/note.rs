@@ -56,9 +56,9 @@ pub struct Note {
     pub language: Language,
     /// The permalink requested in the frontmatter.
     pub permalink: Option<String>,
-    /// The `created` moment of the frontmatter.
+    /// The `created` timestamp of the frontmatter.
     pub created: Option<Timestamp>,
-    /// The `modified` moment of the frontmatter.
+    /// The `modified` timestamp of the frontmatter.
     pub modified: Option<Timestamp>,
     /// All other frontmatter fields, in order.
     pub metadata: Vec<(String, Value)>,
@@ -313,7 +313,7 @@ fn stem(path: &str) -> &str {
     without_extension(path.rsplit('/').next().unwrap_or(path))
 }
 
-/// Parses RFC 3339. Without an offset it is UTC; a date alone is its first moment.
+/// Parses RFC 3339. Without an offset it is UTC; a date alone is midnight.
 fn moment(text: &str) -> Option<Timestamp> {
     let without_offset = || {
         let civil = text.parse::<DateTime>().ok()?;

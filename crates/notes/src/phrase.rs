@@ -16,12 +16,12 @@ pub struct Phrase {
     pub last: TermMatch,
 }
 
-/// How a term of a query is compared with one of a text.
+/// How a query term is compared with an index term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TermMatch {
     /// They are equal.
     Exact,
-    /// The text's term begins with it.
+    /// The index term has it as a prefix.
     Prefix,
 }
 
@@ -31,7 +31,7 @@ const PREFIX_CHARS_MIN: usize = 2;
 const PARTS_MAX: usize = 16;
 
 impl Phrase {
-    /// Returns the phrases that a typed word stands for, any of which is a match.
+    /// Returns the phrases that a typed word may match; any of them is sufficient.
     ///
     /// There are several for identifiers (`parseJson` also matches `parse_json`) and for words with
     /// distinct stems in the languages, and none for punctuation. `foo-bar` and `日本語` have
@@ -72,8 +72,8 @@ impl Phrase {
         stems.map(|term| Self { terms: vec![term], last: TermMatch::Exact }).collect()
     }
 
-    /// Returns the phrases that words in quotes stand for, any of which is a match: one for each
-    /// language with distinct stems.
+    /// Returns the phrases that quoted words may match; any of them is sufficient. There is one for
+    /// each language with distinct stems.
     pub fn quoted(text: &str, languages: &[Language]) -> Vec<Self> {
         let mut phrases = Distinct::default();
         for language in english_first(languages) {
@@ -82,7 +82,7 @@ impl Phrase {
         phrases.0
     }
 
-    /// Returns the phrases for words of which the last is a prefix, any of which is a match.
+    /// Returns the phrases for words of which the last is a prefix; any of them is sufficient.
     pub fn prefix(text: &str, languages: &[Language]) -> Vec<Self> {
         let mut last_run = None;
         each_run(text, |run, range| last_run = Some((run, range)));
@@ -98,7 +98,7 @@ impl Phrase {
         for language in english_first(languages) {
             let mut terms = terms(text, language);
             if run == Run::Word {
-                // Stemming a prefix could remove what looks like an ending: `organizatio` is one.
+                // Stemming a prefix could remove what looks like a suffix: `organizatio` has one.
                 terms.pop();
                 terms.push(prefix.to_string());
             }

@@ -1,11 +1,15 @@
 //! The query language.
 //!
 //! A query is a list of words. `"Words in quotes"` are a phrase and `word*` is a prefix; `AND`,
-//! `OR`, `NOT` and parentheses combine them; `tag:x`, `type:x` and `path:x` filter. Parsing never
-//! fails: unknown syntax is words, and what exceeds the limits is dropped and counted. People and
-//! models type what they think of, and an error message would cost them another try.
+//! `OR`, `NOT` and parentheses combine them; `tag:x`, `type:x` and `path:x` filter. Operators must
+//! be capitalized, because questions are full of `and`, `or` and `not`.
 //!
-//! Words are kept as typed; [`Phrase`](crate::Phrase) turns them into terms.
+//! Parsing never fails: unknown syntax is treated as words, and what exceeds the limits is dropped
+//! and counted. People and models type what comes to mind, and a syntax error would cost them
+//! another attempt for a query that can be answered.
+//!
+//! Words are kept as typed, because stemming depends on the languages of the searched stores, which
+//! are not known here; [`Phrase`](crate::Phrase) turns them into terms.
 
 mod lexer;
 mod parser;
@@ -15,9 +19,11 @@ mod tests;
 
 pub use stop_words::significant;
 
-/// How many terms a query may have; the rest is dropped.
+/// The maximum number of terms in a query; the rest is dropped. Each term costs a lookup in every
+/// segment.
 pub const TERMS_MAX: usize = 128;
-/// How deep parentheses may be nested; deeper ones are ignored.
+/// The maximum depth of parentheses; deeper ones are ignored. It bounds the recursion over
+/// expressions.
 pub const DEPTH_MAX: usize = 16;
 
 /// A parsed query.
@@ -37,7 +43,8 @@ pub enum Expr {
     /// A filter on a field.
     Filter(Filter),
     /// Expressions typed next to each other without an operator: all of them should match, but a
-    /// search may relax that if few texts have every word.
+    /// search may relax that if few texts have every word. This is not the same as `And`, which was
+    /// asked for explicitly and is never relaxed.
     Juxtaposed(Vec<Expr>),
     /// All of these must match (`AND`).
     And(Vec<Expr>),
@@ -88,7 +95,7 @@ pub enum Field {
 }
 
 impl Query {
-    /// Parses a query; every text is one.
+    /// Parses a query; any text is valid.
     pub fn parse(text: &str) -> Self {
         let (tokens, omitted_count) = lexer::tokens(text);
         Self { expr: parser::parse(&tokens), omitted_count }

@@ -1,4 +1,4 @@
-//! Snippets: the excerpt of a text that shows why it was found.
+//! Snippets: the excerpt of a text that shows why it matches.
 
 #[cfg(test)]
 mod tests;

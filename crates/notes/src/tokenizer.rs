@@ -5,8 +5,15 @@
 //! `foo/bar.rs` and `foo_bar` are several words each. Chinese, Japanese and Korean text, which has
 //! no spaces, is indexed by bigrams: every pair of adjacent characters is a term.
 //!
-//! Terms are compared byte by byte, so notes and queries must be tokenized alike. A change of what
-//! becomes of a text needs a new format number of the index.
+//! Text is indexed by its stems and, where they differ, by the original words as well (see
+//! [`variants`]). Stems alone would break prefix search: `organizatio*` is a prefix of the word but
+//! not of its stem `organ`. Original words alone would require a query to be expanded to every
+//! inflected form, and would split the document frequency of a word among its forms, so that the
+//! idf of each is too high. The original words have no positions, and those of the body have a
+//! low weight, so they add matches without distorting the ranking.
+//!
+//! Terms are compared byte by byte, so notes and queries must be tokenized alike. Any change of the
+//! terms of a text requires a new format version of the index.
 
 mod detection;
 mod english;
@@ -32,7 +39,7 @@ pub use language::Language;
 
 /// Longer words are truncated.
 const TERM_SIZE_BYTES_MAX: usize = 64;
-/// Shorter words have no ending; longer ones are not words.
+/// Shorter words have no suffix; longer ones are not words.
 const STEMMED_CHARS: RangeInclusive<usize> = 3..=40;
 
 /// A term and its place in the text.
@@ -114,9 +121,9 @@ pub fn each_term<'a>(
     }
 }
 
-/// Returns what texts can be found by besides their terms: unstemmed words (for prefixes), the
-/// parts of identifiers such as `parseJson2`, and the last character of a run of ideographs, which
-/// is the first of no bigram.
+/// Returns the terms of texts that [`tokenize`] does not return, but that they should be found by
+/// as well: unstemmed words (for prefixes), the parts of identifiers such as `parseJson2`, and the
+/// last character of a run of ideographs, which is not the first of any bigram.
 pub fn variants<'a>(
     texts: impl IntoIterator<Item = &'a str>,
     language: Language,

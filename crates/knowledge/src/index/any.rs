@@ -1,17 +1,17 @@
-//! Readers of blobs, given any bytes.
+//! Readers of blobs, applied to arbitrary bytes.
 
 use super::bits::Bits;
 use super::block::{Block, BlockPositions, BlockReader, find_in_block};
 use super::codec::Input;
 use super::columns::{Columns, Facts, Fixed, Memories, each_path};
 use super::error::IndexError;
-use super::merge::{Blocks, Part, merge};
+use super::merge::{Blocks, MergeInput, merge};
 use super::postings::{Field, Positions, Postings, Weights};
 use super::segment::Segment;
 use super::store_rows::totals_from_bytes;
 use super::term::{self, Space};
 
-/// Reads bytes as every kind of blob; returns how many things came out of the longest.
+/// Reads bytes as every kind of blob; returns the largest number of items.
 pub(crate) fn read_any(bytes: &[u8]) -> usize {
     let mut most = 0;
     let mut positions = Positions::new(bytes);
@@ -37,7 +37,8 @@ pub(crate) fn read_any(bytes: &[u8]) -> usize {
     let mut terms = BlockReader::new(b"tea", bytes);
     while let Ok(Some((term, list))) = terms.next() {
         count += 1;
-        // A term may repeat what the one before has, so only its own part is bounded by the input.
+        // A term may share the prefix of the previous one, so only its suffix is bounded by the
+        // input.
         most = most.max(list.len()).max(term.len().saturating_sub(bytes.len()));
     }
     most = most.max(count);
@@ -62,7 +63,7 @@ impl Blocks for Given {
     }
 }
 
-/// Returns segments whose lists and columns are any bytes, and what merging makes of them.
+/// Returns segments with arbitrary bytes as lists and columns, and the result of merging them.
 pub(crate) fn any_segments(pieces: &[&[u8]]) -> Vec<Segment> {
     let piece = |place: usize| pieces.get(place).copied().unwrap_or_default().to_vec();
     let mut blocks = Vec::new();
@@ -75,7 +76,7 @@ pub(crate) fn any_segments(pieces: &[&[u8]]) -> Vec<Segment> {
         super::codec::put_bytes(&mut postings, &piece(2 * place));
         let mut positions = Vec::new();
         super::codec::put_bytes(&mut positions, &piece(2 * place + 1));
-        // Whatever is behind the first list is more terms, if it can be read.
+        // Everything after the first list is further terms, as far as it can be decoded.
         postings.extend(piece(6));
         positions.extend(piece(7));
         let first = term::word(space, word);
@@ -99,13 +100,13 @@ pub(crate) fn any_segments(pieces: &[&[u8]]) -> Vec<Segment> {
     let observations = facts(9).unwrap_or_default();
     let columns = Columns { memories, observations, relations: facts(10).unwrap_or_default() };
     let segment = Segment { blocks, columns };
-    let part = Part {
+    let input = MergeInput {
         blocks: Given(segment.blocks.clone().into_iter()),
         columns: segment.columns.clone(),
         live: Bits::all(count),
     };
     let mut blocks = Vec::new();
-    let merged = merge(vec![part], |block| {
+    let merged = merge(vec![input], |block| {
         blocks.push(block);
         Ok(())
     });

@@ -1,4 +1,4 @@
-//! Batches: changes on their way into the index.
+//! Batches: changes to be applied to the index.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::store_rows::{self, Cursor, StoreRow};
 use super::term::{self, Space};
 use super::view::{Overlay, SegmentView};
 
-/// What is indexed of some memories of a store, all read in one state of it.
+/// The indexed form of some memories of a store, all read in one snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     segment: Arc<Segment>,
@@ -32,7 +32,7 @@ struct BatchNote {
     card: Arc<[u8]>,
 }
 
-/// Makes a batch.
+/// Builds a batch.
 #[derive(Debug, Default)]
 pub(crate) struct BatchBuilder {
     segment: SegmentBuilder,
@@ -41,14 +41,14 @@ pub(crate) struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Adds a memory that lives. Each memory comes once.
+    /// Adds a live memory; each memory may be added once.
     pub(crate) fn add(&mut self, documents: Documents, card: Vec<u8>) {
         let (memory, totals) = (documents.row.id, documents.totals());
         self.segment.add(documents);
         self.notes.push(BatchNote { memory, totals, card: card.into() });
     }
 
-    /// Adds a memory that was deleted.
+    /// Adds a deleted memory.
     pub(crate) fn remove(&mut self, memory: MemoryId) {
         self.removed.push(memory);
     }
@@ -58,17 +58,17 @@ impl BatchBuilder {
     }
 }
 
-/// What became of a batch.
+/// The outcome of applying a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// It is in the index.
+    /// It was committed to the index.
     Done,
-    /// The index has changed since, so the batch was made of the wrong state.
+    /// The index has changed since the memories were read, so the batch must be built again.
     Outdated,
 }
 
 impl Batch {
-    /// Returns the batch as something to search before it is in the file.
+    /// Returns the batch as an overlay, to be searched without being written.
     pub(crate) fn overlay(&self, reached: Timestamp) -> Overlay {
         let mut totals = Totals::default();
         self.notes.iter().for_each(|note| totals.add(&note.totals));
@@ -78,11 +78,11 @@ impl Batch {
         Overlay { reached, segment: Arc::clone(&self.segment), totals, cards }
     }
 
-    /// Puts the batch into the index of a store, which it brings from one change to another.
+    /// Applies the batch to the index of a store, and advances the cursor.
     ///
-    /// Whoever makes a batch reads the memories before it can know whether it may write. So the index
-    /// must be where it was then, and nothing may have been erased since the memories were read, at
-    /// `read_at`, that the batch could bring back.
+    /// The memories of a batch are read before the write lock is acquired. So the cursor must still
+    /// be at `from`, and nothing may have been redacted since the memories were read, at `read_at`:
+    /// the batch could bring redacted text back.
     pub(crate) fn apply(
         &self,
         connection: &Connection,
@@ -90,8 +90,9 @@ impl Batch {
         (from, to): (Cursor, Cursor),
         read_at: Sequence,
     ) -> Result<Applied, IndexError> {
-        // Without a row nobody knows what was erased since the memories were read: the store may have
-        // been removed, or the whole file. Adding the row here would bring that back.
+        // Without a row there is no record of what was redacted since the memories were read: the
+        // store may have been removed, or the whole file. Adding the row here would bring the text
+        // back.
         let Some(mut row) = store_rows::store(connection, store)? else {
             return Ok(Applied::Outdated);
         };
@@ -112,7 +113,7 @@ impl Batch {
         Ok(Applied::Done)
     }
 
-    /// Marks what the index has of the batch's memories as dead.
+    /// Marks the indexed documents of the batch's memories as dead.
     fn replace_old(&self, connection: &Connection, row: &mut StoreRow) -> Result<(), IndexError> {
         let notes = self.notes.iter().map(|note| note.memory);
         let mut segments = None;
@@ -146,7 +147,7 @@ fn kill(
     rows::put_dead(connection, store, segment, doc)
 }
 
-/// Returns the segments of a store that are searched.
+/// Returns the live segments of a store.
 pub(crate) fn live_segments(
     connection: &Connection,
     store: i64,
@@ -160,7 +161,7 @@ pub(crate) fn live_segments(
     Ok(views)
 }
 
-/// Adds a segment that is searched from now on.
+/// Adds a live segment.
 pub(crate) fn put_segment(
     connection: &Connection,
     store: i64,

@@ -1,31 +1,31 @@
-//! Blocks: runs of terms with their lists, in the order of the terms.
+//! Blocks: runs of adjacent terms with their posting lists.
 //!
-//! A row for each term would make most of the index overhead: half of all terms are in one document
-//! only, and their lists have two bytes. So neighboring terms share a row, which is keyed by the first
-//! of them, and each term is kept as what differs from the one before. A block stays small enough for
-//! SQLite to keep it in one page; a list that is longer has a block of its own.
+//! With a row per term, most of the index would be overhead: half of all terms occur in one
+//! document only, and their lists have two bytes. So adjacent terms share a row, which is keyed by
+//! the first of them, and terms are prefix-compressed. A block is small enough for SQLite to keep
+//! it in one page; a longer list has a block of its own.
 
 use super::codec::{Damaged, Input, put_bytes, put_varint};
 
-/// A block is closed at this size, so that it stays inside of a page of 4 KB, of which SQLite keeps
-/// at most a quarter for a row of this kind.
+/// A block is closed at this size, so that it fits into a page of 4 KB, of which SQLite allows at
+/// most a quarter for a row of this kind.
 const SIZE_BYTES_MAX: usize = 900;
 
-/// Neighboring terms with their lists.
+/// Adjacent terms with their posting lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
     /// The first term.
     pub(crate) first: Vec<u8>,
-    /// The first term of the block after it; empty if it is the last. Between both there is no other
-    /// term, so whoever is led to the wrong block by a damaged tree notices.
+    /// The first term of the next block; empty if it is the last. No term lies between this block
+    /// and the next, so a lookup that a damaged B-tree leads to the wrong block is detected.
     pub(crate) next: Vec<u8>,
-    /// The terms after the first, and the postings of each term.
+    /// The terms after the first, and the postings of all terms.
     pub(crate) postings: Vec<u8>,
     /// The positions of each term, in the same order.
     pub(crate) positions: Vec<u8>,
 }
 
-/// Writes blocks, one after the other.
+/// Writes blocks in order.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<F> {
     block: Block,
@@ -35,12 +35,12 @@ pub(crate) struct BlockWriter<F> {
 }
 
 impl<E, F: FnMut(Block) -> Result<(), E>> BlockWriter<F> {
-    /// Returns a writer that hands each block to `keep` when it is full.
+    /// Returns a writer that passes each full block to `keep`.
     pub(crate) fn new(keep: F) -> Self {
         Self { block: Block::default(), last: Vec::new(), is_open: false, keep }
     }
 
-    /// Adds a term, which comes after all others, with its list.
+    /// Adds a term with its posting list. Terms must be added in ascending order.
     pub(crate) fn add(&mut self, term: &[u8], postings: &[u8], positions: &[u8]) -> Result<(), E> {
         let size = self.block.postings.len() + postings.len() + term.len();
         if self.is_open && size > SIZE_BYTES_MAX {
@@ -67,7 +67,7 @@ impl<E, F: FnMut(Block) -> Result<(), E>> BlockWriter<F> {
         (self.keep)(std::mem::take(&mut self.block))
     }
 
-    /// Hands the last block over.
+    /// Passes on the last block.
     pub(crate) fn finish(mut self) -> Result<(), E> {
         if self.is_open { self.flush() } else { Ok(()) }
     }
@@ -106,10 +106,11 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-/// Finds the postings of a term in a block, and how many terms come before it.
+/// Finds the postings of a term in a block, and the number of terms before it.
 ///
-/// Terms need not be put together for that. Of each one it is known how much it shares with the one
-/// before, and of that one, which is smaller, how much it shares with the term that is looked for.
+/// This compares without decompressing terms. It knows how many bytes each term shares with the
+/// previous one, and how many bytes the previous one, which is smaller, shares with the wanted
+/// term.
 pub(crate) fn find_in_block<'a>(
     first: &[u8],
     postings: &'a [u8],
@@ -131,7 +132,8 @@ pub(crate) fn find_in_block<'a>(
         let suffix = input.bytes()?;
         let list = input.bytes()?;
         if shared > matched {
-            // It is smaller at the same byte as the one before.
+            // It differs from the wanted term at the same byte as the previous term, so it is
+            // smaller too.
             continue;
         }
         let rest = term.get(shared..).unwrap_or_default();
@@ -147,12 +149,12 @@ pub(crate) fn find_in_block<'a>(
     Ok(None)
 }
 
-/// Returns how many bytes are the same at the beginning of both.
+/// Returns the length of the common prefix.
 fn common(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
-/// Reads the positions of a block, term by term along with a [`BlockReader`].
+/// Reads the positions of a block, in step with a [`BlockReader`].
 #[derive(Clone, Debug)]
 pub(crate) struct BlockPositions<'a>(Input<'a>);
 
@@ -247,7 +249,7 @@ mod tests {
                 while terms.next().unwrap().is_some() {
                     count += 1;
                 }
-                // A few bytes for lengths come on top.
+                // The lengths add a few bytes.
                 prop_assert!(count == 1 || block.postings.len() < SIZE_BYTES_MAX + 20);
             }
         }

@@ -1,7 +1,7 @@
-//! A cache of segments that a connection has read.
+//! A per-connection cache of segments.
 //!
-//! A segment never changes, and its number is never used again, so what is kept stays right for as long
-//! as the file is the same. Only which of its memories are dead is read every time.
+//! Segments are immutable and their ids are never reused, so entries stay valid as long as the file
+//! is the same. Only tombstones are read every time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::segment::Segment;
 
-/// Columns and small segments.
+/// Cached columns and small segments.
 #[derive(Debug, Default)]
 pub(super) struct Cache(RefCell<Cached>);
 
@@ -20,11 +20,11 @@ struct Cached {
     segments: HashMap<i64, Arc<Segment>>,
 }
 
-/// Shorter columns are read as fast as they are found here.
+/// Reading a shorter column is as fast as a cache hit.
 const COLUMN_SIZE_BYTES_MIN: usize = 4 * 1024;
 
-/// Beyond this the whole cache is dropped. Evicting the least recently used entries would need an order of
-/// all of them, and reading a segment again costs microseconds.
+/// Beyond this size the whole cache is dropped. LRU eviction would need bookkeeping on every hit,
+/// and reading a segment again costs microseconds.
 const SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Cache {
@@ -48,7 +48,7 @@ impl Cache {
         }
     }
 
-    /// Returns whether something of this size can be kept.
+    /// Makes room for an entry; returns `false` if it is too large to be cached.
     fn make_room(&self, size_bytes: usize) -> bool {
         if size_bytes > SIZE_BYTES_MAX / 2 {
             return false;

@@ -1,13 +1,13 @@
-//! Numbers and strings as bytes, and back.
+//! Encoding of numbers and byte strings.
 //!
-//! Blobs of the index come from a disk that may be damaged, so reading them can fail but never
-//! panics, and never allocates more than the blob could hold.
+//! Blobs are read from a disk that may be damaged, so decoding can fail, but never panics, and
+//! never allocates more than the blob could hold.
 
 /// A blob of the index is malformed. The index is derived, so the remedy is always to rebuild it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
-/// Appends a number in 7-bit groups, the lowest first.
+/// Appends a number as a varint: groups of 7 bits, the lowest first.
 pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -16,13 +16,13 @@ pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Appends the length of a value and then the value.
+/// Appends a length-prefixed value.
 pub(crate) fn put_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
     put_varint(bytes, u64::try_from(value.len()).unwrap_or(u64::MAX));
     bytes.extend_from_slice(value);
 }
 
-/// Reads a blob from its start to its end.
+/// A cursor over a blob.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input<'a>(&'a [u8]);
 
@@ -35,7 +35,7 @@ impl<'a> Input<'a> {
         self.0.is_empty()
     }
 
-    /// Returns how many bytes are left, which bounds what they can hold.
+    /// Returns the number of bytes left, which bounds what they can hold.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -47,7 +47,7 @@ impl<'a> Input<'a> {
     }
 
     pub(crate) fn varint(&mut self) -> Result<u64, Damaged> {
-        // Most numbers are small, so the common case takes no loop.
+        // Most numbers fit into one byte, so the common case has no loop.
         let first = self.byte()?;
         if first < 0x80 {
             return Ok(u64::from(first));
@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// Takes a length-prefixed value, as [`put_bytes`] wrote it.
+    /// Takes a length-prefixed value, as written by [`put_bytes`].
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Damaged> {
         let count = self.varint_usize()?;
         self.take(count)

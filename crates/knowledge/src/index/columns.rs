@@ -1,8 +1,8 @@
-//! What a segment knows of its documents besides their terms, column by column.
+//! Columns: the data of a segment's documents besides their terms.
 //!
-//! A search needs the length of every match, but the ids of a page of hits only, and paths only for
-//! patterns. So each column is a blob of its own, and numbers have a fixed width: what was read from
-//! the disk is used as it is, without a pass over all documents.
+//! A search needs the length of every match, but ids only for a page of hits, and paths only for
+//! patterns. So each column is a blob of its own, with values of fixed width that are used as they
+//! are on the disk, without decoding the whole column.
 
 use quipu_core::model::{Id as _, MemoryId, Timestamp};
 
@@ -10,7 +10,7 @@ use super::codec::{Damaged, Input, put_bytes};
 use super::postings::Doc;
 use super::term::Space;
 
-/// A column of numbers or ids of `N` bytes each.
+/// A column of values of `N` bytes each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fixed<const N: usize>(Vec<u8>);
 
@@ -65,7 +65,7 @@ impl Memories {
     }
 }
 
-/// What a segment knows of a memory.
+/// The row of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryRow {
     pub(crate) id: MemoryId,
@@ -77,11 +77,11 @@ pub(crate) struct MemoryRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) lengths: Fixed<4>,
-    /// The memory that each is in, and its place among those of the memory, from 0.
+    /// The memory of each, and its index among those of the memory, 0-based.
     pub(crate) rows: Fixed<8>,
 }
 
-/// What a segment knows of an observation or a relation.
+/// The row of an observation or a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FactRow {
     pub(crate) memory: Doc,
@@ -90,7 +90,7 @@ pub(crate) struct FactRow {
 
 impl FactRow {
     pub(crate) fn from_bytes(bytes: [u8; 8]) -> Self {
-        // One number, the memory in its lower half.
+        // One integer, with the memory in its lower half.
         let both = u64::from_le_bytes(bytes);
         let half = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         Self { memory: half(both), position: half(both >> 32) }
@@ -117,7 +117,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Returns the documents of a space that are parts of memories; `None` for memories.
+    /// Returns the column of observations or relations; `None` for memories.
     pub(crate) fn facts_mut(&mut self, space: Space) -> Option<&mut Facts> {
         match space {
             Space::Memories => None,
@@ -134,18 +134,18 @@ impl Columns {
         }
     }
 
-    /// Returns how many documents of each space there are.
+    /// Returns the number of documents in each space.
     pub(crate) fn counts(&self) -> [usize; 3] {
         [self.memories.lengths.len(), self.observations.rows.len(), self.relations.rows.len()]
     }
 }
 
-/// Returns the id of a memory from its column.
+/// Decodes a memory's id.
 pub(crate) fn memory_id(bytes: [u8; 16]) -> MemoryId {
     MemoryId::from_bits(u128::from_be_bytes(bytes))
 }
 
-/// Returns a moment from its column.
+/// Decodes a timestamp.
 pub(crate) fn moment(bytes: [u8; 8]) -> Timestamp {
     Timestamp::from_micros(i64::from_le_bytes(bytes))
 }

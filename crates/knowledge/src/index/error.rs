@@ -1,26 +1,26 @@
-//! Why the index could not be used.
+//! Errors of the index.
 
 use quipu_core::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 
 use super::codec::Damaged;
 
-/// A failure of the index.
+/// An error of the index.
 #[derive(Clone, Debug)]
 pub(crate) enum IndexError {
-    /// What is in the file cannot be right. Rebuilding mends it.
+    /// The contents of the file are invalid. Rebuilding repairs it.
     Damaged,
-    /// The file cannot be written now, but it can be read: the disk is full or read-only, or another
-    /// process writes and does not finish.
+    /// The file can be read but not written: the disk is full or read-only, or another process
+    /// holds the write lock and does not finish.
     NotWritable(Error),
-    /// The index has changed since what was to be written was read.
+    /// The index has changed since the data to be written was read.
     Outdated,
-    /// Anything else.
+    /// Any other error.
     Failed(Error),
 }
 
 impl IndexError {
-    /// Returns the error for somebody who wanted to search.
+    /// Returns the error to report to the caller of a search.
     pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Failed(error) | Self::NotWritable(error) => error,
@@ -56,9 +56,9 @@ impl From<rusqlite::Error> for IndexError {
             Self::NotWritable(Error::new(kind, message).with_source(error))
         };
         match code {
-            // Without a code it is a row that does not have the type of its column. A key that is
-            // there twice, a missing table, or a file that ends too soon is damage as well: called
-            // anything else, it would make every search fail until somebody removes the file.
+            // An error without a code is a value of the wrong type. A duplicate key, a missing
+            // table and a truncated file are damage as well: reported as anything else, they would
+            // make every search fail until the file is removed by hand.
             Some(
                 ErrorCode::DatabaseCorrupt
                 | ErrorCode::NotADatabase
@@ -68,7 +68,7 @@ impl From<rusqlite::Error> for IndexError {
             )
             | None => Self::Damaged,
             Some(ErrorCode::SystemIoFailure) if is_short(&error) => Self::Damaged,
-            // The memory that processes share is a file too, and needs room.
+            // The shared memory of SQLite is a file too, and needs space.
             Some(ErrorCode::SystemIoFailure) => {
                 not_writable(ErrorKind::StorageUnavailable, "the disk of the index fails", error)
             }
@@ -90,7 +90,7 @@ impl From<rusqlite::Error> for IndexError {
     }
 }
 
-/// Returns whether the file ended before what was to be read.
+/// Returns whether the file ended too early.
 fn is_short(error: &rusqlite::Error) -> bool {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     extended == Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ)

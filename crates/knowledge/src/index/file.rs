@@ -1,14 +1,14 @@
-//! The file of the index: opening it, and noticing that it is gone.
+//! The index file: opening it, and detecting that it was replaced.
 //!
-//! The index is derived, so a file that is damaged, has another format or was removed is replaced by an
-//! empty one, and whoever searches fills it again. Other processes may have the file open at any time;
-//! [`replacing`](super::replacing) is about how they notice.
+//! The index is derived, so a file that is damaged, has another format or was removed is replaced
+//! by an empty one, which the next search fills. Other processes may have the file open at any
+//! time; [`replacing`](super::replacing) explains how they notice.
 //!
-//! Searching must work where nothing can be written. A file that cannot be opened for writing is opened
-//! for reading only, and if even that needs files that cannot be made, as if nobody could change it:
-//! without its log. That is right only if the log is empty. Whoever died while it was moved into the
-//! file left pages of different age there, and only the log tells which. If nothing of this is
-//! possible, the index is empty.
+//! Searching must work where nothing can be written. A file that cannot be opened for writing is
+//! opened read-only, and if even that would need to create files, as immutable, that is, without
+//! its write-ahead log. That is correct only if the log is empty: a process that died during a
+//! checkpoint left pages of different ages in the file, and only the log has the right ones. If
+//! none of this is possible, the index is empty.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,36 +26,37 @@ use super::replacing::{Identity, Sole, opening, replacing};
 use super::rows::{self, SegmentRow};
 use super::segment::Segment;
 
-/// The name of the file in the data directory.
+/// The name of the index file in the data directory.
 pub const INDEX_FILE: &str = "index.db";
 
-/// The format of the index. It grows with every change of the layout or of what is indexed of a text:
-/// an index with another number is rebuilt. A golden test holds it together with both.
+/// The format version of the index. It is incremented with every change of the layout or of what is
+/// indexed of a text; an index with another version is rebuilt. A golden test enforces this.
 pub(crate) const FORMAT: i64 = 2;
 
 /// The tables of the index.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
-/// Marks the file as an index of Quipu: the letters `Qidx`.
+/// The application id of an index: the letters `Qidx`.
 const APPLICATION_ID: i64 = 0x5169_6478;
 
-/// How long to wait for another process that writes the index. Whoever cannot write searches without.
+/// How long to wait for another process that writes the index. After that, a search uses an
+/// overlay.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// More idle connections than this are closed.
+/// The maximum number of idle connections.
 const IDLE_MAX: usize = 4;
 
-/// Statements that are kept prepared for each connection.
+/// The number of prepared statements cached per connection.
 const STATEMENTS_MAX: usize = 48;
 
-/// The file of the index, and connections to it.
+/// The index file and the connections to it.
 #[derive(Debug)]
 pub(crate) struct IndexFile {
     path: PathBuf,
     idle: Mutex<Vec<Opened>>,
 }
 
-/// A connection and the file that it has open.
+/// A connection and the files that it has open.
 #[derive(Debug)]
 struct Opened {
     connection: Connection,
@@ -64,20 +65,20 @@ struct Opened {
     cache: Cache,
 }
 
-/// One state of the index.
+/// A snapshot of the index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Snapshot<'c> {
     pub(crate) connection: &'c Connection,
-    /// What may be kept of it, if anything.
+    /// The cache of the connection, if it may be used.
     cache: Option<&'c Cache>,
 }
 
-/// Segments with no more memories than this are kept in memory as a whole.
+/// Segments with at most this many memories are cached as a whole.
 const SMALL_MEMORIES_MAX: usize = 63;
 
 impl<'c> Snapshot<'c> {
-    /// Returns a small segment as a whole: a search looks each word up in each segment, and every change
-    /// adds one, so the small ones would take most of its time.
+    /// Returns a small segment as a whole. A search looks up each word in each segment, and every
+    /// batch adds one, so small segments would otherwise take most of its time.
     pub(crate) fn small_segment(
         &self,
         row: &SegmentRow,
@@ -96,7 +97,7 @@ impl<'c> Snapshot<'c> {
         Ok(Some(segment))
     }
 
-    /// Returns the state inside of a transaction that writes.
+    /// Returns the snapshot of a write transaction.
     pub(crate) fn uncached(connection: &'c Connection) -> Self {
         Self { connection, cache: None }
     }
@@ -114,16 +115,16 @@ impl<'c> Snapshot<'c> {
     }
 }
 
-/// What a connection can be used for.
+/// What a connection can do.
 #[derive(Debug)]
 enum Access {
     Write,
-    /// Reading only, because of this.
+    /// Read only, for this reason.
     Read(IndexError),
 }
 
 impl IndexFile {
-    /// Returns the index in a directory. Nothing is opened before it is used.
+    /// Returns the index in a directory. Files are opened on first use.
     pub(crate) fn new(directory: &Path) -> Self {
         Self { path: directory.join(INDEX_FILE), idle: Mutex::default() }
     }
@@ -139,7 +140,7 @@ impl IndexFile {
         })
     }
 
-    /// Runs `work` in a transaction that no other process's overlaps.
+    /// Runs `work` in a write transaction.
     pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, IndexError>,
@@ -153,7 +154,7 @@ impl IndexFile {
         })
     }
 
-    /// Runs `work` with a connection that can write, outside of any transaction.
+    /// Runs `work` with a writable connection, outside of a transaction.
     pub(crate) fn with_writable<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, IndexError>,
@@ -171,13 +172,14 @@ impl IndexFile {
         let opened = self.opened()?;
         let worked = work(&opened);
         if matches!(worked, Err(IndexError::Damaged)) {
-            // Removed before it is closed: who closes a file that has its name moves the log into it.
+            // Unlinked before it is closed: closing the last connection to a file that still has
+            // its name checkpoints the log into it.
             self.remove(opened.identity);
             drop(opened);
             return worked;
         }
         let mut idle = self.idle();
-        // Whether writing is possible again is asked every time.
+        // Whether the file has become writable again is checked every time.
         let can_write = matches!(opened.access, Access::Write);
         if idle.len() < IDLE_MAX && can_write && opened.connection.is_autocommit() {
             idle.push(opened);
@@ -190,13 +192,13 @@ impl IndexFile {
         let mut idle = self.idle();
         let is_torn = |opened: &Opened| opened.identity.is_some_and(|it| it.is_torn_from(current));
         if idle.iter().any(is_torn) {
-            // Somebody removed the log of a file that is in use. Who opens it now does not see what
-            // is in that log, and both would go on writing the file.
+            // Something has unlinked the log of a database that is in use. A process that opens the
+            // database now does not see that log, and both would go on writing the file.
             drop(idle);
             self.remove(current);
             return self.open();
         }
-        // What was opened before the file was replaced shows what nobody else sees.
+        // A connection to a file that was replaced shows data that no other process sees.
         idle.retain(|opened| opened.identity == current);
         let opened = idle.pop();
         drop(idle);
@@ -232,7 +234,7 @@ impl IndexFile {
     }
 
     fn open_writable(&self) -> Result<Opened, IndexError> {
-        // Nobody removes files by their names meanwhile.
+        // Held so that no process unlinks the files in the meantime.
         let _opening = opening(&self.path)?;
         create_private(&self.path);
         let before = Identity::of(&self.path);
@@ -240,18 +242,19 @@ impl IndexFile {
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        // Otherwise SQLite would look at the term of every lookup to plan it, and plan it again.
+        // Otherwise SQLite would inspect the bound term to plan each lookup, and plan it again for
+        // the next.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // What a power failure undoes is made again, so a commit need not be synced. Without any
-        // sync at all, it could damage the file. The log is moved where nobody waits for it.
+        // What a power failure undoes is rebuilt, so commits need not be synced. Without any sync
+        // at all, a power failure could damage the file. Checkpoints run in the background.
         connection.execute_batch(
             "PRAGMA synchronous = normal; PRAGMA secure_delete = on; PRAGMA temp_store = memory;
             PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;",
         )?;
         prepare(&connection)?;
         let identity = Identity::of(&self.path);
-        // Somebody else may have replaced the file all the same, and then it is not known which of
-        // both this is. A connection to a file without a name would erase nothing of the other one.
+        // The file may have been replaced all the same, and then it is unknown which one this is. A
+        // connection to an unlinked file would not erase anything from the other one.
         if !identity.zip(before).is_some_and(|(now, before)| now.is_same_file(before)) {
             return Err(IndexError::NotWritable(Error::new(
                 ErrorKind::StorageBusy,
@@ -276,14 +279,13 @@ impl IndexFile {
         if plain.is_ok() || has_log { plain } else { connect(format!("file:{name}?immutable=1")) }
     }
 
-    /// Closes the connections that nobody uses. Whoever closes the last one of all processes moves
-    /// the log into the file.
+    /// Closes idle connections. Closing the last connection of all processes checkpoints the log.
     pub(crate) fn close(&self) {
         self.idle().clear();
     }
 
-    /// Makes it durable that the log is empty: SQLite cuts it without a sync, so after a power failure its
-    /// old frames could be back. They would do no harm to the index, but they hold erased words.
+    /// Makes the truncation of the log durable: SQLite truncates without a sync, so a power failure
+    /// could restore old frames. They would not harm the index, but they contain redacted text.
     pub(crate) fn sync_log(&self) -> Result<(), IndexError> {
         let synced = fs::File::open(with_suffix(&self.path, "-wal")).and_then(|log| log.sync_all());
         synced.map_err(|error| {
@@ -293,7 +295,7 @@ impl IndexFile {
         })
     }
 
-    /// Returns how long the file is.
+    /// Returns the size of the file.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.path.metadata().map_or(0, |file| file.len())
     }
@@ -302,7 +304,7 @@ impl IndexFile {
     pub(crate) fn discard(&self) -> Result<(), Error> {
         let before = Identity::of(&self.path);
         self.remove(before);
-        // Others may have made a new one already.
+        // Another process may already have created a new one.
         let is_same = |(before, now): (Identity, Identity)| before.is_same_file(now);
         if before.zip(Identity::of(&self.path)).is_some_and(is_same) {
             return Err(Error::new(
@@ -313,10 +315,10 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Removes the file, if it is still this one.
+    /// Removes the file, if it is still the same one.
     fn remove(&self, damaged: Option<Identity>) {
-        // Somebody is opening it and does not get on. A file that cannot be removed is found again
-        // when it is opened.
+        // A process is opening it and does not finish. A file that cannot be removed is detected
+        // again when it is opened.
         let Ok(sole) = replacing(&self.path) else { return };
         self.remove_alone(damaged, &sole);
         self.idle().clear();
@@ -337,21 +339,21 @@ impl IndexFile {
     }
 }
 
-/// Returns an index in memory that nothing is in.
+/// Returns an empty index in memory.
 fn empty() -> Result<Connection, IndexError> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(SCHEMA)?;
     Ok(connection)
 }
 
-/// Gives an empty or outdated file its tables.
+/// Creates the tables in an empty or outdated file.
 fn prepare(connection: &Connection) -> Result<(), IndexError> {
     if is_current(connection)? {
         return Ok(());
     }
     connection.pragma_update(None, "journal_mode", "wal")?;
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    // Another process may have been quicker.
+    // Another process may have been faster.
     if !is_current(&transaction)? {
         let tables = {
             let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
@@ -375,17 +377,17 @@ fn is_current(connection: &Connection) -> Result<bool, IndexError> {
     Ok((number("application_id")?, number("user_version")?) == (APPLICATION_ID, FORMAT))
 }
 
-/// Makes the file before SQLite does, so that its owner alone can read it.
+/// Creates the file before SQLite does, so that only its owner can read it.
 fn create_private(path: &Path) {
     let mut options = fs::OpenOptions::new();
     options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // It is there already, or cannot be made, which opening it will say.
+    // If this fails, the file exists or cannot be created, which opening it will report.
     options.open(path).map(drop).unwrap_or_default();
 }
 
-/// Returns the name of a file that belongs to another one.
+/// Returns the name of a file that accompanies another one.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -1,7 +1,11 @@
-//! Merging: one segment of several, without their dead documents.
+//! Merging: several segments become one, without their dead documents.
 //!
-//! The terms of all segments are walked in their order at once, so that merging takes little memory
-//! however large the segments are. Lists are copied document by document as they are encoded.
+//! This is a k-way merge over the sorted terms of all segments. It holds the columns and a page of
+//! blocks of each segment in memory, never all posting lists. The next term is found by a linear
+//! scan: there are usually eight inputs, too few for a heap to pay off.
+//!
+//! Documents are renumbered input by input, so the posting lists of a term are concatenated in
+//! ascending order. Positions do not depend on document numbers, and are copied as encoded.
 
 use super::bits::Bits;
 use super::block::{Block, BlockPositions, BlockReader, BlockWriter};
@@ -11,34 +15,34 @@ use super::error::IndexError;
 use super::postings::{Doc, Positions, PostingList, Postings};
 use super::term::Space;
 
-/// Yields the blocks of a segment in their order.
+/// Yields the blocks of a segment in order.
 pub(crate) trait Blocks {
     fn next_block(&mut self) -> Result<Option<Block>, IndexError>;
 }
 
 /// A segment to be merged.
-pub(crate) struct Part<B> {
+pub(crate) struct MergeInput<B> {
     pub(crate) blocks: B,
     pub(crate) columns: Columns,
-    /// The memories that are not dead.
+    /// The memories without a tombstone.
     pub(crate) live: Bits,
 }
 
 /// The new number of each document of a space; `None` if it is dead.
 type Numbers = Vec<Option<Doc>>;
 
-/// Merges segments, hands the blocks of the new one to `keep`, and returns its columns.
+/// Merges segments, passes the blocks of the new one to `keep`, and returns its columns.
 ///
-/// Documents keep their order: those of the first part come first.
+/// Documents keep their order: those of the first input come first.
 pub(crate) fn merge<B: Blocks>(
-    parts: Vec<Part<B>>,
+    inputs: Vec<MergeInput<B>>,
     keep: impl FnMut(Block) -> Result<(), IndexError>,
 ) -> Result<Columns, IndexError> {
     let mut columns = Columns::default();
     let mut sources = Vec::new();
-    for part in parts {
-        let numbers = renumber(&part.columns, &part.live, &mut columns)?;
-        sources.push(Source { terms: Terms::new(part.blocks), numbers });
+    for input in inputs {
+        let numbers = renumber(&input.columns, &input.live, &mut columns)?;
+        sources.push(Source { terms: Terms::new(input.blocks), numbers });
     }
     let mut writer = BlockWriter::new(keep);
     for source in &mut sources {
@@ -107,7 +111,7 @@ struct Source<B> {
 }
 
 impl<B: Blocks> Source<B> {
-    /// Copies what the list of the current term has of live documents.
+    /// Copies the postings of live documents from the list of the current term.
     fn copy_to(&self, list: &mut PostingList, space: Space) -> Result<(), Damaged> {
         let Some((_, postings, positions)) = self.terms.entry() else { return Ok(()) };
         let numbers = space.pick(self.numbers.each_ref());
@@ -128,10 +132,10 @@ impl<B: Blocks> Source<B> {
 /// A term with its postings and positions.
 type Entry = (Vec<u8>, Vec<u8>, Vec<u8>);
 
-/// Walks the terms of a segment.
+/// Iterates over the terms of a segment.
 struct Terms<B> {
     blocks: B,
-    /// The terms of the current block, the next one last.
+    /// The entries of the current block in reverse, so that the next one is popped.
     entries: Vec<Entry>,
 }
 
@@ -225,12 +229,12 @@ mod tests {
         builder.finish()
     }
 
-    fn part(segment: Segment, live: Bits) -> Part<std::vec::IntoIter<Block>> {
-        Part { blocks: segment.blocks.into_iter(), columns: segment.columns, live }
+    fn input(segment: Segment, live: Bits) -> MergeInput<std::vec::IntoIter<Block>> {
+        MergeInput { blocks: segment.blocks.into_iter(), columns: segment.columns, live }
     }
 
     proptest! {
-        /// Merging gives the segment that would have been built of the live documents at once.
+        /// Merging gives the segment that building the live documents at once would give.
         #[test]
         fn merged_segments_are_as_if_built_at_once(
             all in documents(),
@@ -240,7 +244,7 @@ mod tests {
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(all.len())).collect();
             cuts.extend([0, all.len()]);
             cuts.sort_unstable();
-            let mut parts = Vec::new();
+            let mut inputs = Vec::new();
             for ends in cuts.windows(2) {
                 let mut live = Bits::none(ends[1] - ends[0]);
                 for (doc, place) in (0..).zip(ends[0]..ends[1]) {
@@ -248,10 +252,10 @@ mod tests {
                         live.insert(doc).unwrap();
                     }
                 }
-                parts.push(part(built(&all[ends[0]..ends[1]]), live));
+                inputs.push(input(built(&all[ends[0]..ends[1]]), live));
             }
             let mut blocks = Vec::new();
-            let columns = merge(parts, |block| {
+            let columns = merge(inputs, |block| {
                 blocks.push(block);
                 Ok(())
             }).unwrap();
@@ -272,8 +276,8 @@ mod tests {
                 let place = place.index(block.postings.len());
                 block.postings[place] = byte;
             }
-            // It may be noticed or not, but nothing else may happen.
-            drop(merge(vec![part(segment, live)], |_| Ok(())));
+            // The damage may go unnoticed, but it must not cause a panic.
+            drop(merge(vec![input(segment, live)], |_| Ok(())));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of memories: what they are called and link to.
+//! The rows of memories, with their names and links.
 
 use quipu_core::model::{Id as _, MemoryId};
 use rusqlite::types::ValueRef;
@@ -10,19 +10,19 @@ use super::seal::Seal;
 use super::segment::Totals;
 use super::store_rows::{totals_from_bytes, totals_to_bytes};
 
-/// What the index knows of a memory besides its terms.
+/// The row of a memory.
 #[derive(Clone, Debug)]
 pub(crate) struct NoteRow {
     pub(crate) totals: Totals,
     pub(crate) card: Vec<u8>,
 }
 
-/// Returns the seal of a row, to which its card belongs.
+/// Returns the seal of a row, which is appended to its card.
 fn seal(store: i64, memory: MemoryId, totals: &[u8]) -> Seal {
     Seal::new("notes").with_number(store).with(&blob(memory.bits())).with(totals)
 }
 
-/// Returns what the index knows of a memory, if it knows it.
+/// Returns the row of a memory, if there is one.
 pub(crate) fn note(
     connection: &Connection,
     store: i64,
@@ -36,7 +36,7 @@ pub(crate) fn note(
     Ok(Some(NoteRow { totals: totals_from_bytes(totals)?, card: card.to_vec() }))
 }
 
-/// Returns the totals and the card of a row.
+/// Returns the totals and the verified card of a row.
 fn unsealed<'r>(
     store: i64,
     memory: MemoryId,
@@ -44,10 +44,10 @@ fn unsealed<'r>(
 ) -> Result<(&'r [u8], &'r [u8]), IndexError> {
     let totals = totals.as_blob().ok().ok_or(IndexError::Damaged)?;
     let card = card.as_blob().ok().ok_or(IndexError::Damaged)?;
-    Ok((totals, seal(store, memory, totals).take_off(card)?))
+    Ok((totals, seal(store, memory, totals).verify(card)?))
 }
 
-/// Adds what is known of a memory, or replaces it.
+/// Adds or replaces the row of a memory.
 pub(crate) fn put_note(
     connection: &Connection,
     store: i64,
@@ -57,7 +57,7 @@ pub(crate) fn put_note(
 ) -> Result<(), IndexError> {
     let sql = "INSERT OR REPLACE INTO notes (store, memory, totals, card) VALUES (?1, ?2, ?3, ?4)";
     let totals = totals_to_bytes(totals);
-    let card = seal(store, memory, &totals).put_on(card);
+    let card = seal(store, memory, &totals).append_to(card);
     connection.prepare_cached(sql)?.execute(params![store, blob(memory.bits()), totals, card])?;
     Ok(())
 }
@@ -72,7 +72,7 @@ pub(crate) fn remove_note(
     Ok(())
 }
 
-/// Calls `work` with the memories of a store and their cards, by id, until it returns `false`.
+/// Calls `work` with each memory of a store and its card, by id, until it returns `false`.
 pub(crate) fn each_note(
     connection: &Connection,
     store: i64,
@@ -91,7 +91,7 @@ pub(crate) fn each_note(
     Ok(())
 }
 
-/// Removes some notes of a store; returns whether there are more.
+/// Removes at most `limit` rows of a store; returns whether any were removed.
 pub(crate) fn remove_notes(
     connection: &Connection,
     store: i64,

@@ -1,16 +1,16 @@
-//! Posting lists: which documents hold a term, in which fields, how often and where.
+//! Posting lists: which documents contain a term, in which fields, how often and where.
 //!
 //! A list is two byte strings. The first is all that ranking reads: for each document, in ascending
-//! order, the distance to the one before, and how often the term is in each field. Most terms are once
-//! in the text of a document and nowhere else, which takes one bit. The second has the positions, and
-//! is read for phrases only.
+//! order, the delta to the previous one and the term frequency in each field. Most terms occur once
+//! in the body of a document and nowhere else, which takes one bit. The second holds the positions,
+//! and is read for phrases only.
 
 use super::codec::{Damaged, Input, put_varint};
 
-/// A document of a segment, counted from 0.
+/// The number of a document in its segment, 0-based.
 pub(crate) type Doc = u32;
 
-/// Where in a document a term stands.
+/// The field of a document in which a term occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Field {
     /// The title; the category of an observation, the type of a relation.
@@ -19,11 +19,11 @@ pub(crate) enum Field {
     Tags,
     /// The headings, which are in the body too.
     Headings,
-    /// The text.
+    /// The body.
     Body,
-    /// Other forms of the words of the title. A form has no position.
+    /// Variants of the words of the title, without positions.
     TitleForms,
-    /// Other forms of the words of the text, and the words of the path and the frontmatter.
+    /// Variants of the words of the body, and the words of the path and the frontmatter.
     Forms,
 }
 
@@ -32,7 +32,7 @@ impl Field {
     pub(crate) const ALL: [Self; 6] =
         [Self::Title, Self::Tags, Self::Headings, Self::Body, Self::TitleForms, Self::Forms];
 
-    /// The fields whose terms stand as in the text, so that phrases can be found in them.
+    /// The fields with positions, in which phrases can be matched.
     const WITH_POSITIONS: [Self; 4] = [Self::Title, Self::Tags, Self::Headings, Self::Body];
 
     const fn has_positions(self) -> bool {
@@ -47,16 +47,16 @@ impl Field {
     }
 }
 
-/// Some of the fields.
+/// A set of fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Fields(u8);
 
 impl Fields {
     /// Every field.
     pub(crate) const ALL: Self = Self(0b11_1111);
-    /// What a memory is called.
+    /// The names of a memory.
     pub(crate) const TITLE: Self = Self(Field::Title.bit() | Field::TitleForms.bit());
-    /// What a memory is called or where it is.
+    /// The names and the path of a memory.
     pub(crate) const NAMES: Self = Self(Self::TITLE.0 | Field::Forms.bit());
 
     pub(crate) fn contains(self, field: Field) -> bool {
@@ -64,7 +64,7 @@ impl Fields {
     }
 }
 
-/// How often a term is in each field of one document.
+/// The frequency of a term in each field of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts([u32; 6]);
 
@@ -83,7 +83,7 @@ impl Counts {
         }
     }
 
-    /// Returns whether these are the counts of a term that a document has or has not.
+    /// Returns whether these are the counts of a term without occurrences.
     pub(crate) fn is_mark(&self) -> bool {
         *self == Self::PLAIN
     }
@@ -101,18 +101,18 @@ impl Counts {
     }
 }
 
-/// One document of a posting list.
+/// An entry of a posting list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub(crate) doc: Doc,
     pub(crate) counts: Counts,
 }
 
-/// A term at one place of a document. A form is at position 0.
+/// An occurrence of a term. Variants are at position 0.
 pub(crate) type Occurrence = (Field, u32);
 
-/// A place in a document as one number, because phrases compare many of them: the field, and below it
-/// the position.
+/// A field and a position packed into one number, because phrases compare many of them: the field
+/// is in the upper bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
@@ -121,13 +121,13 @@ impl Place {
         Self(u64::from(field as u8) << 32 | u64::from(position))
     }
 
-    /// Returns the place this far behind; beyond the last position there is none.
+    /// Returns the place at this distance, saturating at the last position.
     pub(crate) fn plus(self, distance: u32) -> Self {
         let position = self.0 & u64::from(u32::MAX);
         Self((self.0 - position) | (position + u64::from(distance)).min(u64::from(u32::MAX)))
     }
 
-    /// Returns the field; places are made of fields with positions only.
+    /// Returns the field; only fields with positions have places.
     pub(crate) fn field(self) -> Field {
         match self.0 >> 32 {
             0 => Field::Title,
@@ -142,7 +142,7 @@ impl Place {
     }
 }
 
-/// A posting list that is being written.
+/// A posting list under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PostingList {
     pub(crate) postings: Vec<u8>,
@@ -151,8 +151,8 @@ pub(crate) struct PostingList {
 }
 
 impl PostingList {
-    /// Adds a document, which comes after all that are in the list, with the occurrences of the term,
-    /// by field and position, each once.
+    /// Adds a document, which must come after all others in the list, with the distinct occurrences
+    /// of the term, sorted by field and position.
     pub(crate) fn push(&mut self, doc: Doc, occurrences: &[Occurrence]) {
         let mut counts = Counts::default();
         for (field, _) in occurrences {
@@ -170,12 +170,12 @@ impl PostingList {
         }
     }
 
-    /// Adds a document with no more than its number, for terms that a document has or has not.
+    /// Adds a document without occurrences, for terms that are either present or not.
     pub(crate) fn push_mark(&mut self, doc: Doc) {
         self.push_counts(Posting { doc, counts: Counts::PLAIN });
     }
 
-    /// Adds a document of another list, with its positions as they are encoded there.
+    /// Adds a document of another list, with its encoded positions.
     pub(crate) fn push_encoded(&mut self, posting: Posting, positions: &[u8]) {
         self.push_counts(posting);
         self.positions.extend_from_slice(positions);
@@ -197,7 +197,7 @@ impl PostingList {
     }
 }
 
-/// Reads the documents of a posting list.
+/// Iterates over the documents of a posting list.
 #[derive(Clone, Debug)]
 pub(crate) struct Postings<'a> {
     input: Input<'a>,
@@ -245,7 +245,7 @@ impl Iterator for Postings<'_> {
     }
 }
 
-/// What an occurrence in each field counts; nothing in a field that is not looked at.
+/// The weight of an occurrence in each field; 0 for fields that are not searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights([f32; 6]);
 
@@ -254,7 +254,7 @@ impl Weights {
         Self(Field::ALL.map(weight))
     }
 
-    /// Returns what one occurrence in a field counts.
+    /// Returns the weight of an occurrence in a field.
     pub(crate) fn of(&self, field: Field) -> f32 {
         let [title, tags, headings, body, title_forms, forms] = self.0;
         match field {
@@ -267,10 +267,10 @@ impl Weights {
         }
     }
 
-    /// Calls `visit` with each document of a list and what the term counts in it.
+    /// Calls `visit` with each document of a list and the weighted frequency of the term in it.
     ///
-    /// This is where a search spends its time, so it does not go through [`Postings`]: most documents
-    /// are one byte, and nothing but the weight is made of the others.
+    /// This is where a search spends its time, so it does not go through [`Postings`]: most
+    /// documents take one byte, and of the others only the weight is computed.
     pub(crate) fn each(
         &self,
         postings: &[u8],
@@ -306,7 +306,7 @@ impl Weights {
     }
 }
 
-/// Reads the positions of a posting list, document by document along with its [`Postings`].
+/// Reads the positions of a posting list, in step with its [`Postings`].
 #[derive(Clone, Debug)]
 pub(crate) struct Positions<'a>(Input<'a>);
 
@@ -319,14 +319,14 @@ impl<'a> Positions<'a> {
         self.0.is_empty()
     }
 
-    /// Reads where the term stands in the next document, by field and position.
+    /// Reads the occurrences in the next document, by field and position.
     pub(crate) fn read(&mut self, posting: &Posting) -> Result<Vec<Occurrence>, Damaged> {
         let mut places = Vec::new();
         self.read_into(posting, &mut places)?;
         Ok(places.into_iter().filter_map(Place::occurrence).collect())
     }
 
-    /// Adds where the term stands in the next document, in the order of the places.
+    /// Appends the occurrences in the next document, in ascending order.
     pub(crate) fn read_into(
         &mut self,
         posting: &Posting,
@@ -343,7 +343,7 @@ impl<'a> Positions<'a> {
         Ok(())
     }
 
-    /// Takes the positions of the next document as they are encoded.
+    /// Takes the encoded positions of the next document.
     pub(crate) fn take(&mut self, posting: &Posting) -> Result<&'a [u8], Damaged> {
         let before = self.0;
         for field in Field::WITH_POSITIONS {

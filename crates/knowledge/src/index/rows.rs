@@ -10,19 +10,19 @@ use super::postings::Doc;
 use super::seal::Seal;
 use super::term::Space;
 
-/// How many memories a row of `dead` is about.
+/// How many memories a row of `dead` covers.
 const CHUNK: Doc = 2048;
 
-/// What the index knows of a segment.
+/// The row of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentRow {
     pub(crate) id: i64,
     pub(crate) state: SegmentState,
-    /// How many documents of each space it has.
+    /// The number of documents in each space.
     pub(crate) counts: [usize; 3],
-    /// Whether any of its memories, dead ones included, is in another language than English.
+    /// Whether any of its memories, dead ones included, is in a language other than English.
     pub(crate) is_foreign: bool,
-    /// How many of its memories are dead.
+    /// The number of its memories with a tombstone.
     pub(crate) dead: usize,
 }
 
@@ -33,10 +33,10 @@ impl SegmentRow {
     }
 }
 
-/// What becomes of a segment.
+/// The life cycle of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentState {
-    /// It is being written, or was when a process died.
+    /// It is being written, or was abandoned by a process that died.
     Unfinished,
     /// It is searched.
     Live,
@@ -66,8 +66,8 @@ pub(super) fn blob(id: u128) -> [u8; 16] {
     id.to_be_bytes()
 }
 
-/// No segment has more documents. A set of this many takes 32 MB, so a hostile count cannot exhaust the
-/// memory.
+/// The maximum number of documents in a segment. A set of this many takes 32 MB, so a hostile count
+/// cannot exhaust the memory.
 const DOCS_MAX: i64 = 1 << 28;
 
 fn count(row: &Row<'_>, column: usize) -> Result<usize, IndexError> {
@@ -99,7 +99,7 @@ fn segment_row(store: i64, row: &Row<'_>) -> Result<SegmentRow, IndexError> {
     if is_sealed { Ok(found) } else { Err(IndexError::Damaged) }
 }
 
-/// Returns all segments of a store, the oldest first.
+/// Returns all segments of a store, oldest first.
 pub(crate) fn segments(connection: &Connection, store: i64) -> Result<Vec<SegmentRow>, IndexError> {
     let sql = "SELECT id, state, memories, observations, relations, is_foreign, dead, seal
         FROM segments WHERE store = ?1 ORDER BY id";
@@ -112,7 +112,7 @@ pub(crate) fn segments(connection: &Connection, store: i64) -> Result<Vec<Segmen
     Ok(segments)
 }
 
-/// Returns a segment of a store, if it has it.
+/// Returns a segment of a store, if it exists.
 pub(crate) fn segment(
     connection: &Connection,
     store: i64,
@@ -125,7 +125,7 @@ pub(crate) fn segment(
     rows.next()?.map(|row| segment_row(store, row)).transpose()
 }
 
-/// Returns the number for a new segment.
+/// Returns the id for a new segment.
 pub(crate) fn next_segment(connection: &Connection) -> Result<i64, IndexError> {
     let sql = "UPDATE numbers SET segment = segment + 1 RETURNING segment";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
@@ -155,8 +155,8 @@ pub(crate) fn put_segment(
     Ok(())
 }
 
-/// Removes some of the rows of a segment; returns whether there are more. The row of the segment
-/// itself goes last, so that a process that dies in between leaves nothing that nobody knows of.
+/// Removes at most `limit` blocks of a segment; returns whether there may be more. The row of the
+/// segment itself is removed last, so a process that dies in between leaves no orphaned rows.
 pub(crate) fn remove_segment(
     connection: &Connection,
     store: i64,
@@ -197,7 +197,7 @@ pub(crate) fn put_columns(
             observation_rows, relation_lengths, relation_rows, memory_ids, memory_times,
             memory_paths)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    let sealed = |name, column: &[u8]| column_seal(segment, name).put_on(column);
+    let sealed = |name, column: &[u8]| column_seal(segment, name).append_to(column);
     connection.prepare_cached(sql)?.execute(params![
         segment,
         sealed("memory_lengths", memories.lengths.as_bytes()),
@@ -245,7 +245,7 @@ pub(crate) fn columns(connection: &Connection, segment: i64) -> Result<Columns, 
     })
 }
 
-/// Returns the names of the columns of lengths and rows of a space.
+/// Returns the names of the length and row columns of a space.
 pub(crate) fn column_names(space: Space) -> (&'static str, &'static str) {
     match space {
         Space::Memories => ("memory_lengths", "memory_ids"),
@@ -258,7 +258,7 @@ fn dead_seal(segment: i64, chunk: Doc) -> Seal {
     Seal::new("dead").with_number(segment).with_number(i64::from(chunk))
 }
 
-/// Returns the memories of a segment that are dead.
+/// Returns the tombstones of a segment.
 pub(crate) fn dead(connection: &Connection, row: &SegmentRow) -> Result<Bits, IndexError> {
     let SegmentRow { id: segment, counts: [count, ..], dead, .. } = *row;
     let mut bits = Bits::none(count);
@@ -269,12 +269,12 @@ pub(crate) fn dead(connection: &Connection, row: &SegmentRow) -> Result<Bits, In
         let chunk = Doc::try_from(row.get::<_, i64>(0)?).ok().ok_or(IndexError::Damaged)?;
         let start = chunk.checked_mul(CHUNK).ok_or(IndexError::Damaged)?;
         let sealed = row.get_ref(1)?.as_blob().ok().ok_or(IndexError::Damaged)?;
-        bits.insert_bytes(start, dead_seal(segment, chunk).take_off(sealed)?)?;
+        bits.insert_bytes(start, dead_seal(segment, chunk).verify(sealed)?)?;
     }
     if bits.count() == dead { Ok(bits) } else { Err(IndexError::Damaged) }
 }
 
-/// Marks a memory of a segment as dead.
+/// Adds a tombstone for a memory of a segment.
 pub(crate) fn put_dead(
     connection: &Connection,
     store: i64,
@@ -290,11 +290,11 @@ pub(crate) fn put_dead(
     let mut bits = Bits::none(usize::try_from(CHUNK).unwrap_or(usize::MAX));
     let seal = dead_seal(segment, chunk);
     if let Some(sealed) = &found {
-        bits.insert_bytes(0, seal.take_off(sealed)?)?;
+        bits.insert_bytes(0, seal.verify(sealed)?)?;
     }
     bits.insert(place)?;
     let sql = "INSERT OR REPLACE INTO dead (segment, chunk, bits) VALUES (?1, ?2, ?3)";
-    let sealed = seal.put_on(&bits.to_bytes());
+    let sealed = seal.append_to(&bits.to_bytes());
     connection.prepare_cached(sql)?.execute(params![segment, chunk, sealed])?;
     let row = self::segment(connection, store, segment)?.ok_or(IndexError::Damaged)?;
     put_segment(connection, store, &SegmentRow { dead: row.dead + 1, ..row })
@@ -316,10 +316,10 @@ pub(crate) fn put_block(
 ) -> Result<(), IndexError> {
     let Block { first, next, postings, positions } = block;
     let sql = "INSERT INTO postings (segment, first, next, data) VALUES (?1, ?2, ?3, ?4)";
-    let sealed = postings_seal(segment, first, next).put_on(postings);
+    let sealed = postings_seal(segment, first, next).append_to(postings);
     connection.prepare_cached(sql)?.execute(params![segment, first, next, sealed])?;
     let sql = "INSERT INTO positions (segment, first, data) VALUES (?1, ?2, ?3)";
-    let sealed = positions_seal(segment, first).put_on(positions);
+    let sealed = positions_seal(segment, first).append_to(positions);
     connection.prepare_cached(sql)?.execute(params![segment, first, sealed])?;
     Ok(())
 }
@@ -337,7 +337,8 @@ pub(crate) fn remove_block(
     Ok(())
 }
 
-/// Calls `work` with the first term and the postings of the block that holds a term, if any does.
+/// Calls `work` with the first term and the postings of the block that may hold a term, if there is
+/// one.
 pub(crate) fn with_block<T>(
     connection: &Connection,
     segment: i64,
@@ -356,7 +357,7 @@ pub(crate) fn with_block<T>(
     work(first, postings).map(Some)
 }
 
-/// What ranking needs of a block.
+/// The part of a block that ranking needs.
 struct StoredPostings<'r> {
     first: &'r [u8],
     next: &'r [u8],
@@ -366,7 +367,7 @@ struct StoredPostings<'r> {
 fn postings_of<'r>(segment: i64, row: &'r Row<'_>) -> Result<StoredPostings<'r>, IndexError> {
     let blob = |column| row.get_ref(column)?.as_blob().ok().ok_or(rusqlite::Error::InvalidQuery);
     let (first, next) = (blob(0)?, blob(1)?);
-    let postings = postings_seal(segment, first, next).take_off(blob(2)?)?;
+    let postings = postings_seal(segment, first, next).verify(blob(2)?)?;
     Ok(StoredPostings { first, next, postings })
 }
 
@@ -383,13 +384,13 @@ pub(crate) fn block_positions(
 }
 
 fn unsealed(seal: Seal, mut sealed: Vec<u8>) -> Result<Vec<u8>, IndexError> {
-    let size = seal.take_off(&sealed)?.len();
+    let size = seal.verify(&sealed)?.len();
     sealed.truncate(size);
     Ok(sealed)
 }
 
-/// Calls `work` with the first term and the postings of each block from a place on, until it returns
-/// `false`.
+/// Calls `work` with the first term and the postings of each block, beginning at a term, until it
+/// returns `false`.
 pub(crate) fn each_block(
     connection: &Connection,
     segment: i64,
@@ -412,7 +413,7 @@ pub(crate) fn each_block(
             return Ok(());
         }
     }
-    // The last one has none after it.
+    // The last block has no successor.
     if expected.is_none_or(|expected| expected.is_empty()) {
         Ok(())
     } else {
@@ -420,14 +421,15 @@ pub(crate) fn each_block(
     }
 }
 
-/// Returns at most `limit` blocks of a segment after another one, in their order; none after the last.
+/// Returns at most `limit` blocks of a segment after the given one, in order; none after the last.
 pub(crate) fn blocks_after(
     connection: &Connection,
     segment: i64,
     after: Option<&Block>,
     limit: usize,
 ) -> Result<Vec<Block>, IndexError> {
-    // A block without positions is damage, which an inner join would silently drop from every merge.
+    // A block without positions is damage, which an inner join would silently drop from every
+    // merge.
     let sql = "SELECT p.first, p.next, p.data, q.data FROM postings p LEFT JOIN positions q
             ON q.segment = p.segment AND q.first = p.first
         WHERE p.segment = ?1 AND (?2 IS NULL OR p.first > ?2) ORDER BY p.first LIMIT ?3";

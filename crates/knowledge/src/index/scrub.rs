@@ -1,9 +1,13 @@
-//! Scrubbing: no word of what was redacted is left.
+//! Scrubbing: erasing every term of redacted text.
 //!
-//! A document that was edited or deleted stays in its segment until the next merge, which is no place
-//! for text that was redacted. Writing a large segment again for one document would take long, so only
-//! the blocks that hold a word of it are written again. The number of a scrubbed document is not used
-//! again before its segment is merged.
+//! A tombstone hides a document from searches, but its terms and positions stay on the disk until
+//! the next merge, and the text could be reconstructed from them. So redaction cannot wait for a
+//! merge. Rewriting a large segment for one document would take long, so only the blocks with a
+//! posting of it are rewritten, in place.
+//!
+//! This is the one exception to the immutability of segments. It is safe for readers that have
+//! cached the segment, because only dead documents disappear and no other one is renumbered. The
+//! number of a scrubbed document stays unused until its segment is merged.
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::MemoryId;
@@ -23,11 +27,11 @@ use super::upkeep;
 /// How many blocks are read at a time.
 const BLOCKS_MAX: usize = 256;
 
-/// Segments with fewer memories are written again as a whole.
+/// Segments with at most this many memories are rewritten as a whole.
 const REWRITE_MAX: usize = 256;
 
-/// Takes all words out of the index that dead documents of these memories hold. Nothing that was read
-/// before the change `purged` may be added from now on.
+/// Erases all terms of the dead documents of these memories. From now on, no batch or merge may be
+/// committed that was read before the change `purged`: it could bring the text back.
 pub(crate) fn scrub(
     connection: &Connection,
     store: &StoreRow,
@@ -36,24 +40,25 @@ pub(crate) fn scrub(
 ) -> Result<(), IndexError> {
     for row in rows::segments(connection, store.num)? {
         if row.state != SegmentState::Live {
-            // Nobody knows which words these hold.
+            // Unfinished and merged segments may hold copies of the text. They are not searched, so
+            // removing them is simpler than scrubbing them.
             while rows::remove_segment(connection, store.num, row.id, usize::MAX)? {}
             continue;
         }
-        let doomed = dead_docs(connection, &row, memories)?;
-        if doomed.is_empty() {
+        let scrubbed = dead_docs(connection, &row, memories)?;
+        if scrubbed.is_empty() {
             continue;
         }
         if row.counts[0] <= REWRITE_MAX || row.dead * 2 > row.counts[0] {
             upkeep::merge_now(connection, store.num, &[row])?;
         } else {
-            scrub_segment(connection, &row, doomed)?;
+            scrub_segment(connection, &row, scrubbed)?;
         }
     }
     store_rows::put_store(connection, &StoreRow { purged: purged.max(store.purged), ..*store })
 }
 
-/// Returns the dead documents of these memories that still have words in a segment.
+/// Returns the dead documents of these memories that still have postings in a segment.
 fn dead_docs(
     connection: &Connection,
     row: &SegmentRow,
@@ -78,21 +83,21 @@ fn dead_docs(
     Ok(docs)
 }
 
-/// The documents to take out, of each space.
-struct Doomed([Bits; 3]);
+/// The documents to erase, by space.
+struct Scrubbed([Bits; 3]);
 
-impl Doomed {
-    /// Returns the documents that are, or are in, one of these memories.
+impl Scrubbed {
+    /// Returns the documents that are one of these memories, or part of one.
     fn new(connection: &Connection, row: &SegmentRow, memories: Bits) -> Result<Self, IndexError> {
         let facts = |space: Space| -> Result<Bits, IndexError> {
-            let mut doomed = Bits::none(space.pick(row.counts));
+            let mut scrubbed = Bits::none(space.pick(row.counts));
             let column = rows::column(connection, row.id, rows::column_names(space).1)?;
             for (doc, row) in (0..).zip(column.as_chunks::<8>().0) {
                 if memories.contains(FactRow::from_bytes(*row).memory) {
-                    doomed.insert(doc)?;
+                    scrubbed.insert(doc)?;
                 }
             }
-            Ok(doomed)
+            Ok(scrubbed)
         };
         let (observations, relations) = (facts(Space::Observations)?, facts(Space::Relations)?);
         Ok(Self([memories, observations, relations]))
@@ -108,7 +113,7 @@ fn scrub_segment(
     row: &SegmentRow,
     memories: Bits,
 ) -> Result<(), IndexError> {
-    let doomed = Doomed::new(connection, row, memories)?;
+    let scrubbed = Scrubbed::new(connection, row, memories)?;
     let mut chain = Chain { connection, segment: row.id, last: None };
     let mut after: Option<Block> = None;
     loop {
@@ -116,9 +121,9 @@ fn scrub_segment(
         let Some(last) = blocks.last() else { break };
         after = Some(last.clone());
         for block in blocks {
-            if has_any(&block, &doomed)? {
+            if has_any(&block, &scrubbed)? {
                 rows::remove_block(connection, row.id, &block.first)?;
-                without(&block, &doomed)?.into_iter().try_for_each(|left| chain.add(left))?;
+                without(&block, &scrubbed)?.into_iter().try_for_each(|left| chain.add(left))?;
             } else {
                 chain.keep(block)?;
             }
@@ -127,7 +132,7 @@ fn scrub_segment(
     chain.finish()?;
     let mut columns = rows::columns(connection, row.id)?;
     let mut paths = Vec::new();
-    let [memories, ..] = &doomed.0;
+    let [memories, ..] = &scrubbed.0;
     each_path(&columns.memories.paths, |doc, path| {
         put_bytes(&mut paths, if memories.contains(doc) { b"" } else { path.as_bytes() });
     })?;
@@ -135,12 +140,12 @@ fn scrub_segment(
     rows::put_columns(connection, row.id, &columns)
 }
 
-/// Writes blocks again whose next one is another now: the first term of a block may be one that must
-/// go, and the block before it names it.
+/// Rewrites blocks whose successor has changed. A block stores the first term of the next one, so
+/// erasing that term from the next block alone would leave a copy of it here.
 struct Chain<'c> {
     connection: &'c Connection,
     segment: i64,
-    /// The block before, and whether it is in its row already.
+    /// The previous block, and whether its row is already stored.
     last: Option<(Block, Stored)>,
 }
 
@@ -151,14 +156,14 @@ enum Stored {
 }
 
 impl Chain<'_> {
-    /// Goes on with a block that stays as it is.
+    /// Continues with an unchanged block.
     fn keep(&mut self, block: Block) -> Result<(), IndexError> {
         self.end(&block.first)?;
         self.last = Some((block, Stored::Yes));
         Ok(())
     }
 
-    /// Goes on with a block that has no row yet.
+    /// Continues with a block that has no row yet.
     fn add(&mut self, block: Block) -> Result<(), IndexError> {
         self.end(&block.first)?;
         self.last = Some((block, Stored::No));
@@ -181,12 +186,12 @@ impl Chain<'_> {
     }
 }
 
-fn has_any(block: &Block, doomed: &Doomed) -> Result<bool, Damaged> {
+fn has_any(block: &Block, scrubbed: &Scrubbed) -> Result<bool, Damaged> {
     let mut terms = BlockReader::new(&block.first, &block.postings);
     while let Some((term, postings)) = terms.next()? {
-        let doomed = doomed.of_term(term)?;
+        let scrubbed = scrubbed.of_term(term)?;
         for posting in Postings::new(postings) {
-            if doomed.contains(posting?.doc) {
+            if scrubbed.contains(posting?.doc) {
                 return Ok(true);
             }
         }
@@ -194,7 +199,7 @@ fn has_any(block: &Block, doomed: &Doomed) -> Result<bool, Damaged> {
     Ok(false)
 }
 
-fn without(block: &Block, doomed: &Doomed) -> Result<Vec<Block>, IndexError> {
+fn without(block: &Block, scrubbed: &Scrubbed) -> Result<Vec<Block>, IndexError> {
     let mut left = Vec::new();
     let mut writer = BlockWriter::new(|block| {
         left.push(block);
@@ -203,13 +208,13 @@ fn without(block: &Block, doomed: &Doomed) -> Result<Vec<Block>, IndexError> {
     let mut terms = BlockReader::new(&block.first, &block.postings);
     let mut positions = BlockPositions::new(&block.positions);
     while let Some((term, postings)) = terms.next()? {
-        let doomed = doomed.of_term(term)?;
+        let scrubbed = scrubbed.of_term(term)?;
         let mut positions = Positions::new(positions.next()?);
         let mut list = PostingList::default();
         for posting in Postings::new(postings) {
             let posting = posting?;
             let encoded = if positions.is_empty() { &[] } else { positions.take(&posting)? };
-            if !doomed.contains(posting.doc) {
+            if !scrubbed.contains(posting.doc) {
                 list.push_encoded(posting, encoded);
             }
         }

@@ -1,7 +1,9 @@
-//! Segments: an inverted index of some documents that never changes.
+//! Segments: immutable inverted indexes of some documents.
 //!
-//! Whoever takes changes in writes a new segment, and merging makes one of several. A document that is
-//! edited or deleted is marked as dead outside of its segment, and is left out by the next merge.
+//! Each batch is written as a new segment, and merging combines segments. A document that is edited
+//! or deleted gets a tombstone outside of its segment, and is dropped by the next merge. Updating
+//! posting lists in place would instead rewrite a block for every word of every edited memory, and
+//! invalidate what readers have cached.
 
 use std::collections::HashMap;
 
@@ -10,18 +12,18 @@ use super::columns::{Columns, FactRow, MemoryRow};
 use super::postings::{Doc, Field, PostingList};
 use super::term::{self, Space};
 
-/// What is indexed of a memory, an observation or a relation.
+/// The indexed form of a memory, an observation or a relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// How many words its text has.
+    /// The number of words, for length normalization.
     pub(crate) length: u32,
-    /// The terms of its words with their places, in any order, each once.
+    /// The terms of its words with fields and positions, unordered and distinct.
     pub(crate) words: Vec<(Vec<u8>, Field, u32)>,
-    /// The terms that it has or has not, in any order, each once.
+    /// The terms that are either present or not, unordered and distinct.
     pub(crate) marks: Vec<Vec<u8>>,
 }
 
-/// Everything that is indexed of one memory.
+/// The indexed form of one memory, with its observations and relations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Documents {
     pub(crate) row: MemoryRow,
@@ -30,7 +32,7 @@ pub(crate) struct Documents {
     pub(crate) relations: Vec<Document>,
 }
 
-/// How many documents of each space there are, and how many words they have together.
+/// The number of documents in each space, and their total length in words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) counts: [u64; 3],
@@ -72,7 +74,7 @@ impl Documents {
     }
 }
 
-/// Makes a segment of documents.
+/// Builds a segment.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentBuilder {
     lists: HashMap<Vec<u8>, PostingList>,
@@ -80,7 +82,7 @@ pub(crate) struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// Adds a memory with what is in it, and returns its number in the segment.
+    /// Adds a memory with its observations and relations, and returns its number in the segment.
     pub(crate) fn add(&mut self, documents: Documents) -> Doc {
         let Documents { row, memory, observations, relations } = documents;
         let doc = number(self.columns.memories.lengths.len());
@@ -113,7 +115,7 @@ impl SegmentBuilder {
     }
 
     fn list(&mut self, term: &[u8]) -> &mut PostingList {
-        // Most terms are known, and then no key is allocated.
+        // Most terms are known already; then no key is allocated.
         if !self.lists.contains_key(term) {
             self.lists.insert(term.to_vec(), PostingList::default());
         }
@@ -133,7 +135,7 @@ impl SegmentBuilder {
     }
 }
 
-/// Keeps blocks in memory.
+/// Collects blocks in memory.
 #[derive(Debug, Default)]
 struct SegmentWriter(Vec<Block>);
 
@@ -157,7 +159,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Returns whether any of its memories is in another language than English.
+    /// Returns whether any of its memories is in a language other than English.
     pub(crate) fn is_foreign(&self) -> bool {
         let prefix = term::language_prefix();
         let english = term::Mark::Language("en").term(Space::Memories);
@@ -174,19 +176,19 @@ impl Segment {
         is_foreign
     }
 
-    /// Returns about how much memory it takes.
+    /// Returns its approximate size in memory.
     pub(crate) fn size_bytes(&self) -> usize {
         let block = |block: &Block| 100 + block.postings.len() + block.positions.len();
         self.blocks.iter().map(block).sum::<usize>() + self.columns.memories.paths.len()
     }
 
-    /// Returns the block that holds a term, if the segment has the term.
+    /// Returns the only block that can hold a term.
     pub(crate) fn block_of(&self, term: &[u8]) -> Option<&Block> {
         let after = self.blocks.partition_point(|block| block.first.as_slice() <= term);
         self.blocks.get(after.checked_sub(1)?)
     }
 
-    /// Returns the blocks from the one on that may hold the first term with a prefix.
+    /// Returns the blocks beginning with the one that may hold the first term with a prefix.
     pub(crate) fn blocks_from(&self, prefix: &[u8]) -> impl Iterator<Item = &Block> {
         let after = self.blocks.partition_point(|block| block.first.as_slice() <= prefix);
         self.blocks.iter().skip(after.saturating_sub(1))

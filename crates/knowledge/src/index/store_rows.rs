@@ -1,4 +1,4 @@
-//! The rows of stores: how far the index of each has come.
+//! The rows of stores: the cursor and the totals of each index.
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::{Id as _, StoreId, Timestamp};
@@ -10,37 +10,37 @@ use super::rows::blob;
 use super::seal::Seal;
 use super::segment::Totals;
 
-/// A place in the feed.
+/// A position in the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cursor {
     pub(crate) sequence: Sequence,
-    /// The moment of the change with this sequence.
+    /// The timestamp of the change with this sequence.
     pub(crate) at: Timestamp,
 }
 
 impl Cursor {
-    /// The place before all changes.
+    /// The position before all changes.
     pub(crate) const START: Self = Self { sequence: Sequence(0), at: Timestamp::MIN };
 }
 
-/// What the index knows of a store.
+/// The row of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoreRow {
     pub(crate) id: StoreId,
-    /// Its number, which no other store ever has.
+    /// Its number, which is never reused.
     pub(crate) num: i64,
-    /// Every memory of the store is in the index as it was at this change.
+    /// The index holds every memory of the store as of this change.
     pub(crate) cursor: Cursor,
-    /// Nothing that was read before this change may be added.
+    /// Nothing that was read before this change may be added: it could bring back redacted text.
     pub(crate) purged: Sequence,
     pub(crate) totals: Totals,
 }
 
 impl StoreRow {
-    /// Nobody has read so late a change.
+    /// A sequence that no reader ever reaches.
     pub(crate) const REMOVED: Sequence = Sequence(i64::MAX as u64);
 
-    /// Returns the row of a store to which nothing can be added any more.
+    /// Returns the row that marks the store as removed, so that nothing can be added.
     pub(crate) fn removed(&self) -> Self {
         Self { purged: Self::REMOVED, cursor: Cursor::START, ..*self }
     }
@@ -76,14 +76,14 @@ pub(super) fn totals_from_bytes(bytes: &[u8]) -> Result<Totals, Damaged> {
     Ok(totals)
 }
 
-/// Returns the seal of a row, to which its totals belong.
+/// Returns the seal of a row, which is appended to its totals.
 fn seal(id: &[u8], num: i64, cursor: Cursor, purged: Sequence) -> Seal {
     let seal = Seal::new("stores").with(id).with_number(num);
     let seal = seal.with_number(number(cursor.sequence)).with_number(cursor.at.as_micros());
     seal.with_number(number(purged))
 }
 
-/// Returns what the index knows of a store, if it knows it.
+/// Returns the row of a store, if there is one.
 pub(crate) fn store(connection: &Connection, id: StoreId) -> Result<Option<StoreRow>, IndexError> {
     let sql = "SELECT num, sequence, at, purged, totals FROM stores WHERE id = ?1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -93,19 +93,20 @@ pub(crate) fn store(connection: &Connection, id: StoreId) -> Result<Option<Store
     let cursor = Cursor { sequence: sequence(row, 1)?, at: Timestamp::from_micros(row.get(2)?) };
     let (num, purged) = (row.get(0)?, sequence(row, 3)?);
     let sealed = row.get_ref(4)?.as_blob().ok().ok_or(IndexError::Damaged)?;
-    let totals = totals_from_bytes(seal(&key, num, cursor, purged).take_off(sealed)?)?;
+    let totals = totals_from_bytes(seal(&key, num, cursor, purged).verify(sealed)?)?;
     Ok(Some(StoreRow { id, num, cursor, purged, totals }))
 }
 
-/// Adds a store that the index knows nothing of yet, to which nothing may be added that was read
-/// before the change `purged`.
+/// Adds a store with an empty index, to which nothing may be added that was read before the change
+/// `purged`.
 pub(crate) fn add_store(
     connection: &Connection,
     id: StoreId,
     purged: Sequence,
 ) -> Result<StoreRow, IndexError> {
-    // SQLite would give the number of the last store away again. Whoever still removes rows of a store
-    // by its number would then remove those of another one, or leave it some that are not its own.
+    // SQLite would reuse the number of the last store. A process that still removes rows of that
+    // store by number would then remove those of the new one, or leave it rows that are not its
+    // own.
     let sql = "UPDATE numbers SET store = store + 1 RETURNING store";
     let num = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     let row = StoreRow { id, num, cursor: Cursor::START, purged, totals: Totals::default() };
@@ -113,7 +114,7 @@ pub(crate) fn add_store(
     Ok(row)
 }
 
-/// Adds what the index knows of a store, or replaces it.
+/// Adds or replaces the row of a store.
 pub(crate) fn put_store(connection: &Connection, row: &StoreRow) -> Result<(), IndexError> {
     let sql = "INSERT INTO stores (num, id, sequence, at, purged, totals)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (num) DO UPDATE SET
@@ -127,12 +128,12 @@ pub(crate) fn put_store(connection: &Connection, row: &StoreRow) -> Result<(), I
         number(row.cursor.sequence),
         row.cursor.at.as_micros(),
         number(row.purged),
-        seal.put_on(&totals_to_bytes(&row.totals)),
+        seal.append_to(&totals_to_bytes(&row.totals)),
     ])?;
     Ok(())
 }
 
-/// Returns the change before which nothing may have been read that is added to a store.
+/// Returns the `purged` sequence of a store.
 pub(crate) fn purged(connection: &Connection, num: i64) -> Result<Sequence, IndexError> {
     let mut statement = connection.prepare_cached("SELECT purged FROM stores WHERE num = ?1")?;
     let mut rows = statement.query([num])?;
@@ -142,7 +143,7 @@ pub(crate) fn purged(connection: &Connection, num: i64) -> Result<Sequence, Inde
     }
 }
 
-/// Removes the row of a store; its segments and notes are removed apart.
+/// Removes the row of a store; its segments and notes are removed separately.
 pub(crate) fn remove_store(connection: &Connection, num: i64) -> Result<(), IndexError> {
     connection.prepare_cached("DELETE FROM stores WHERE num = ?1")?.execute([num])?;
     Ok(())

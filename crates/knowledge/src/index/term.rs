@@ -1,18 +1,19 @@
-//! Terms: what posting lists are kept for.
+//! Terms: the keys of posting lists.
 //!
-//! A term is a byte for the documents that it is about, a byte for its kind, and a text. So the terms
-//! of one kind are neighbors, and those that begin alike too.
+//! A term is a byte for the space, a byte for the kind, and a text. So terms of the same kind are
+//! adjacent, and so are those with a common prefix.
 
 use quipu_core::model::{Id as _, MemoryId};
 
-/// What is searched, and so what a document is. Each has documents, statistics and terms of its own.
+/// The kind of documents that are searched. Each space has documents, statistics and terms of its
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Space {
     /// Whole memories.
     Memories,
-    /// Single observations.
+    /// Individual observations.
     Observations,
-    /// Single relations and links.
+    /// Individual relations and links.
     Relations,
 }
 
@@ -27,7 +28,7 @@ impl Space {
         }
     }
 
-    /// Returns the value for this space out of one for each.
+    /// Returns the element for this space.
     pub(crate) fn pick<T>(self, [memories, observations, relations]: [T; 3]) -> T {
         match self {
             Self::Memories => memories,
@@ -36,37 +37,37 @@ impl Space {
         }
     }
 
-    /// Returns the space of the documents that have a term; `None` if it is malformed.
+    /// Returns the space of a term; `None` if it is malformed.
     pub(crate) fn of_term(term: &[u8]) -> Option<Self> {
         let byte = term.first()?;
         Self::ALL.into_iter().find(|space| space.byte() == *byte)
     }
 }
 
-/// What a term says about a document.
+/// A property of a document that is indexed as a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark<'a> {
-    /// It has a tag; case makes no difference.
+    /// It has a tag, case-insensitive.
     Tag(&'a str),
-    /// The type of its note; case makes no difference.
+    /// The type of its note, case-insensitive.
     Type(&'a str),
-    /// It is at this path or in this directory, without a slash at its end.
+    /// It is at this path or in this directory, without a trailing slash.
     Place(&'a str),
-    /// It has or is an observation of this category; case makes no difference.
+    /// It is or contains an observation in this category, case-insensitive.
     Category(&'a str),
-    /// It is a relation of this type; case makes no difference.
+    /// It is a relation of this type, case-insensitive.
     Relation(&'a str),
-    /// The tag of the language of its note.
+    /// The language tag of its note.
     Language(&'a str),
-    /// It can be called by this name, in the form of an alias key.
+    /// It has this name, as an alias key.
     Name(&'a str),
     /// Its exact title.
     Title(&'a str),
-    /// The permalink that it asks for.
+    /// The permalink that it requests.
     Permalink(&'a str),
-    /// It has a link that may mean a memory with this name, in the form of an alias key.
+    /// It has a link that may resolve to a memory with this name, as an alias key.
     LinkTo(&'a str),
-    /// A field of its frontmatter has this value.
+    /// A frontmatter field has this value.
     Field(&'a str, &'a str),
 }
 
@@ -96,7 +97,7 @@ impl Mark<'_> {
     }
 }
 
-/// Returns the term by which a memory is found in its segment.
+/// Returns the term that identifies a memory in its segment.
 pub(crate) fn memory(id: MemoryId) -> Vec<u8> {
     let mut term = vec![Space::Memories.byte(), b'#'];
     term.extend_from_slice(&id.bits().to_be_bytes());
@@ -110,16 +111,16 @@ pub(crate) fn word(space: Space, word: &str) -> Vec<u8> {
     term
 }
 
-/// Returns how the terms of the values of a field begin; what follows is the value.
+/// Returns the prefix of the terms for a field's values; the value follows.
 pub(crate) fn field_prefix(key: &str) -> Vec<u8> {
     let mut prefix = vec![Space::Memories.byte(), b'f'];
     prefix.extend_from_slice(key.as_bytes());
-    // Neither a key nor a value holds this byte, so no other key begins like this one.
+    // Neither keys nor values contain this byte, so no other key has this prefix.
     prefix.push(0);
     prefix
 }
 
-/// Returns how the terms of languages begin; what follows is the tag of the language.
+/// Returns the prefix of the terms for languages; the language tag follows.
 pub(crate) fn language_prefix() -> Vec<u8> {
     Mark::Language("").term(Space::Memories)
 }

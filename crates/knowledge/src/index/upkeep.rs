@@ -1,15 +1,18 @@
-//! Upkeep: merging segments, and removing what is not used any more.
+//! Upkeep: merging segments, and removing unused ones.
 //!
-//! Every change adds a segment, so without merging a search would look into ever more of them. Segments
-//! are merged in tiers: eight of about the same size become one of the next size, so a document is
-//! written again a few times in all, however often others change. A segment of which more than half
-//! is dead is written again alone.
+//! Every batch adds a segment, so without merging, a search would have to visit ever more of them.
+//! Segments are merged in tiers: eight of about the same size become one of the next tier. So a
+//! document is rewritten once per tier, which is logarithmic in the size of the store, and as long
+//! as merging keeps up, a search visits at most seven segments per tier. Merging everything into
+//! one segment every time would give the fastest searches, but each edit would rewrite the whole
+//! index. A segment of which more than half is dead is rewritten alone.
 //!
-//! Small merges happen in the transaction that makes them due. Large ones take long, so they are made
-//! in the background, by one process at a time, in many short transactions: the new segment is not
-//! searched until the last of them, which also marks what died meanwhile. If the process dies before,
-//! what it wrote is removed by the next one. Merging everything in the commit that makes it due would
-//! need none of this, and cost a search 11 to 15 ms at the 99th percentile instead of 2.
+//! Small merges happen in the transaction that makes them due. Large ones take long, and SQLite has
+//! a single writer, so they run in the background, in one process at a time, in many short
+//! transactions: the new segment is not searched until the last of them, which also carries over
+//! the tombstones that were added in the meantime. If the process dies, the next one removes the
+//! unfinished segment. Merging everything in the commit that makes it due would need none of this,
+//! but cost a search 11 to 15 ms at the 99th percentile instead of 2.
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::StoreId;
@@ -21,7 +24,7 @@ use super::block::Block;
 use super::columns::{Columns, memory_id};
 use super::error::IndexError;
 use super::file::{IndexFile, Snapshot};
-use super::merge::{Blocks, Part, merge};
+use super::merge::{Blocks, MergeInput, merge};
 use super::note_rows;
 use super::postings::Doc;
 use super::rows::{self, SegmentRow, SegmentState};
@@ -30,23 +33,23 @@ use super::store_rows::{self, StoreRow};
 use super::term::{self, Space};
 use super::view::SegmentView;
 
-/// How many segments of one tier become one of the next.
+/// How many segments of one tier are merged into one of the next.
 const FACTOR: usize = 8;
 
-/// The maximum number of memories that are merged inside of a transaction that has another purpose: it
-/// bounds what a search pays for the merge that it makes due.
+/// The maximum number of memories to merge in a transaction that has another purpose. It bounds
+/// what a search pays for the merge that it makes due.
 const SMALL_MERGE_MAX: usize = 64;
 
 /// How many blocks one transaction writes or removes.
 const BLOCKS_MAX: usize = 512;
 
-/// Returns the segments to merge next, if any are due that have at most `max` memories together.
+/// Returns the segments to merge next, if any are due with at most `max` memories in total.
 fn due(segments: &[SegmentRow], max: usize) -> Option<Vec<SegmentRow>> {
     let live = |row: &&SegmentRow| row.state == SegmentState::Live;
     let mostly_dead = |row: &&SegmentRow| row.dead * 2 > row.counts[0];
     let fits = |rows: &[SegmentRow]| rows.iter().map(|row| row.counts[0]).sum::<usize>() <= max;
-    let mut doomed = segments.iter().filter(live).filter(mostly_dead).map(|row| vec![*row]);
-    if let Some(row) = doomed.find(|row| fits(row)) {
+    let mut candidates = segments.iter().filter(live).filter(mostly_dead).map(|row| vec![*row]);
+    if let Some(row) = candidates.find(|row| fits(row)) {
         return Some(row);
     }
     let tier = |row: &SegmentRow| row.counts[0].max(1).ilog(FACTOR);
@@ -60,27 +63,27 @@ fn due(segments: &[SegmentRow], max: usize) -> Option<Vec<SegmentRow>> {
     })
 }
 
-/// Merges what is due in a store and small enough to be done now.
+/// Runs the merges of a store that are due and small enough for this transaction.
 pub(crate) fn merge_small(connection: &Connection, store: StoreId) -> Result<(), IndexError> {
     let Some(StoreRow { num: store, .. }) = store_rows::store(connection, store)? else {
         return Ok(());
     };
-    // What is larger must not keep the small ones from being merged: it may wait for long, and every
-    // change adds one.
+    // `due` skips larger merges instead of stopping at them: they may wait for long, and every
+    // batch adds another small segment.
     while let Some(sources) = due(&rows::segments(connection, store)?, SMALL_MERGE_MAX) {
         merge_now(connection, store, &sources)?;
     }
     Ok(())
 }
 
-/// Merges segments inside of one transaction.
+/// Merges segments in the current transaction.
 pub(crate) fn merge_now(
     connection: &Connection,
     store: i64,
     sources: &[SegmentRow],
 ) -> Result<(), IndexError> {
     let mut blocks = Vec::new();
-    let columns = merge(parts(connection, sources)?, |block| {
+    let columns = merge(inputs(connection, sources)?, |block| {
         blocks.push(block);
         Ok(())
     })?;
@@ -95,26 +98,26 @@ pub(crate) fn merge_now(
     Ok(())
 }
 
-fn parts<'c>(
+fn inputs<'c>(
     connection: &'c Connection,
     sources: &[SegmentRow],
-) -> Result<Vec<Part<StoredBlocks<'c>>>, IndexError> {
-    let part = |row: &SegmentRow| {
+) -> Result<Vec<MergeInput<StoredBlocks<'c>>>, IndexError> {
+    let input = |row: &SegmentRow| {
         let mut live = Bits::all(row.counts[0]);
         live.subtract(&rows::dead(connection, row)?);
         let blocks = StoredBlocks::new(connection, row.id);
-        Ok(Part { blocks, columns: rows::columns(connection, row.id)?, live })
+        Ok(MergeInput { blocks, columns: rows::columns(connection, row.id)?, live })
     };
-    sources.iter().map(part).collect()
+    sources.iter().map(input).collect()
 }
 
-/// Reads the blocks of a segment, some at a time.
+/// Reads the blocks of a segment, page by page.
 struct StoredBlocks<'c> {
     connection: &'c Connection,
     segment: i64,
-    /// Those that were read already, the next one last.
+    /// The blocks that were read ahead, in reverse.
     ahead: Vec<Block>,
-    /// The last one that was read.
+    /// The last block that was read.
     after: Option<Block>,
 }
 
@@ -138,8 +141,8 @@ impl Blocks for StoredBlocks<'_> {
     }
 }
 
-/// Does one piece of the work that is due in a store; returns whether there was any. Only one process
-/// may do so at a time.
+/// Does one step of the work that is due in a store; returns whether there was any. Only one
+/// process may do so at a time.
 pub(crate) fn step(file: &IndexFile, store: i64) -> Result<bool, IndexError> {
     let segments = file.read(|snapshot| rows::segments(snapshot.connection, store))?;
     if let Some(garbage) = segments.iter().find(|row| row.state != SegmentState::Live) {
@@ -147,7 +150,7 @@ pub(crate) fn step(file: &IndexFile, store: i64) -> Result<bool, IndexError> {
         return Ok(true);
     }
     match due(&segments, usize::MAX) {
-        Some(sources) => merge_apart(file, store, &sources).map(|()| true),
+        Some(sources) => merge_in_background(file, store, &sources).map(|()| true),
         None => Ok(false),
     }
 }
@@ -159,10 +162,10 @@ pub(crate) fn is_due(connection: &Connection, store: i64) -> Result<bool, IndexE
     Ok(segments.iter().any(is_garbage) || due(&segments, usize::MAX).is_some())
 }
 
-/// Removes everything that the index has of a store.
+/// Removes the index of a store.
 ///
-/// The row of the store goes last and says until then that the store is being removed, so a process
-/// that dies in between leaves nothing that nobody knows of.
+/// The row of the store is removed last, and is marked as removed until then. So a process that
+/// dies in between leaves no orphaned rows.
 pub(crate) fn remove_store(file: &IndexFile, store: StoreId) -> Result<(), IndexError> {
     let row = file.write(|connection| {
         let row = store_rows::store(connection, store)?;
@@ -184,8 +187,12 @@ fn remove(file: &IndexFile, store: i64, segment: i64) -> Result<(), IndexError> 
     Ok(())
 }
 
-/// Merges segments in many transactions.
-fn merge_apart(file: &IndexFile, store: i64, sources: &[SegmentRow]) -> Result<(), IndexError> {
+/// Merges segments in the background, in many transactions.
+fn merge_in_background(
+    file: &IndexFile,
+    store: i64,
+    sources: &[SegmentRow],
+) -> Result<(), IndexError> {
     let target = match file.write(|connection| Target::new(connection, store)) {
         Err(IndexError::Outdated) => return Ok(()),
         target => target?,
@@ -193,10 +200,10 @@ fn merge_apart(file: &IndexFile, store: i64, sources: &[SegmentRow]) -> Result<(
     let write =
         |blocks: &mut Vec<Block>| file.write(|connection| target.add(connection, blocks.drain(..)));
     let merged = file.read(|snapshot| {
-        let parts = parts(snapshot.connection, sources)?;
-        let live = parts.iter().map(|part| part.live.clone()).collect::<Vec<_>>();
+        let inputs = inputs(snapshot.connection, sources)?;
+        let live = inputs.iter().map(|input| input.live.clone()).collect::<Vec<_>>();
         let mut blocks = Vec::new();
-        let columns = merge(parts, |block| {
+        let columns = merge(inputs, |block| {
             blocks.push(block);
             if blocks.len() >= BLOCKS_MAX { write(&mut blocks) } else { Ok(()) }
         })?;
@@ -215,18 +222,19 @@ fn merge_apart(file: &IndexFile, store: i64, sources: &[SegmentRow]) -> Result<(
     }
 }
 
-/// A segment that is written in many transactions, between which others write too.
+/// A segment that is written in many transactions, interleaved with those of other writers.
 struct Target {
     store: i64,
     id: i64,
-    /// What the store said when it was begun.
+    /// The `purged` sequence of the store when the merge began.
     purged: Sequence,
 }
 
 impl Target {
     fn new(connection: &Connection, store: i64) -> Result<Self, IndexError> {
         let purged = store_rows::purged(connection, store)?;
-        // Whoever removes a store has listed its segments already.
+        // The process that removes the store has already listed its segments, and would miss this
+        // one.
         if purged == StoreRow::REMOVED {
             return Err(IndexError::Outdated);
         }
@@ -238,10 +246,11 @@ impl Target {
 
     /// Fails if the segment must not be finished.
     ///
-    /// What was erased since it was begun must not come back out of an older snapshot, which the
-    /// store's number tells. That does not change if the same erasing is repeated, though, and
-    /// each time everything unfinished is removed. So the segment must still be there too: one that
-    /// lost its first blocks would be searched, and nobody would notice what is missing.
+    /// The merge reads an old snapshot, so it must not bring back text that was redacted since; the
+    /// store's `purged` sequence shows that. But a repeated erasure leaves the sequence unchanged,
+    /// and still removes every unfinished segment. So the row of the segment must exist too:
+    /// otherwise the merge would go on and publish a segment without its first blocks, and nothing
+    /// would detect what is missing.
     fn check(&self, connection: &Connection) -> Result<(), IndexError> {
         let row = rows::segment(connection, self.store, self.id)?;
         let is_there = row.is_some_and(|row| row.state == SegmentState::Unfinished);
@@ -258,7 +267,7 @@ impl Target {
         blocks.try_for_each(|block| rows::put_block(connection, self.id, &block))
     }
 
-    /// Puts the segment in the place of its sources.
+    /// Replaces the sources with the finished segment.
     fn replace(
         &self,
         connection: &Connection,
@@ -271,7 +280,7 @@ impl Target {
     }
 }
 
-/// Puts a merged segment in the place of its sources.
+/// Replaces segments with the one that they were merged into.
 fn replace(
     connection: &Connection,
     store: i64,

@@ -1,4 +1,4 @@
-//! What can be read of the index of a store: its segments, on disk and in memory.
+//! Views: reading the index of a store from its segments, on disk and in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,34 +18,34 @@ use super::segment::{Segment, Totals};
 use super::store_rows::StoreRow;
 use super::term::{self, Space};
 
-/// The index of one store in one state.
+/// A snapshot of the index of one store.
 pub(crate) struct StoreView<'c> {
     pub(crate) store: StoreId,
     pub(crate) totals: Totals,
     pub(crate) segments: Vec<SegmentView<'c>>,
-    /// The moment of the store that it shows.
+    /// The time of the store that it reflects.
     pub(crate) reached: Timestamp,
     snapshot: Snapshot<'c>,
-    /// The number of the store in the file; `None` if the file does not know it.
+    /// The number of the store in the file; `None` if it has no row.
     num: Option<i64>,
-    /// How many memories the file has.
+    /// The number of memories in the file.
     stored_count: u64,
-    /// What is newer than the file; `None` for memories that are deleted.
+    /// The cards of the overlay; `None` for deleted memories.
     newer: HashMap<MemoryId, Option<Arc<[u8]>>>,
 }
 
-/// Changes that the file of the index does not hold.
+/// Changes that the index file lacks, indexed in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Overlay {
-    /// The moment of the store that it was made of.
+    /// The time of the store that it reflects.
     pub(crate) reached: Timestamp,
     pub(crate) segment: Arc<Segment>,
     pub(crate) totals: Totals,
-    /// The cards of the memories that changed; `None` for those that were deleted.
+    /// The cards of the changed memories; `None` for deleted ones.
     pub(crate) cards: HashMap<MemoryId, Option<Arc<[u8]>>>,
 }
 
-/// A segment with the memories in it that are not dead.
+/// A segment with its live memories.
 pub(crate) struct SegmentView<'c> {
     lists: Lists<'c>,
     counts: [usize; 3],
@@ -58,8 +58,8 @@ enum Lists<'c> {
     InMemory(Arc<Segment>),
 }
 
-/// From this number of segments on, the small ones are read as a whole. A store that is searched
-/// beside a thousand others mostly has a single one, of which only a few terms are needed.
+/// With this many segments or more, small ones are read as a whole. A store that is searched
+/// together with a thousand others mostly has a single one, of which only a few terms are needed.
 const BUSY_SEGMENTS_MIN: usize = 3;
 
 /// The postings of a term and its positions.
@@ -88,7 +88,8 @@ impl<'c> StoreView<'c> {
         if let Some(row) = row {
             let mut segments = rows::segments(snapshot.connection, row.num)?;
             segments.retain(|segment| segment.state == SegmentState::Live);
-            // Pages of different age may all be whole, so rows that belong together are compared.
+            // Pages of different ages may each be intact, so rows that belong together are
+            // cross-checked.
             let alive = |row: &SegmentRow| row.counts[0].saturating_sub(row.dead);
             let alive: usize = segments.iter().map(alive).sum();
             if u64::try_from(alive).ok() != Some(view.stored_count) {
@@ -110,7 +111,7 @@ impl<'c> StoreView<'c> {
         Ok(view)
     }
 
-    /// Adds what is newer than the file, and leaves out what it replaces.
+    /// Adds the overlay, and hides what it replaces.
     fn apply_overlay(&mut self, overlay: &Overlay) -> Result<(), IndexError> {
         if let Some(num) = self.num {
             for memory in overlay.cards.keys() {
@@ -128,7 +129,7 @@ impl<'c> StoreView<'c> {
         Ok(())
     }
 
-    /// Calls `work` with the card of a memory, if the index has it.
+    /// Calls `work` with the card of a memory, if there is one.
     pub(crate) fn with_card<T>(
         &self,
         memory: MemoryId,
@@ -144,7 +145,7 @@ impl<'c> StoreView<'c> {
         }
     }
 
-    /// Calls `work` with every card of the store, in no particular order, until it returns `false`.
+    /// Calls `work` with every card of the store, unordered, until it returns `false`.
     pub(crate) fn each_card(
         &self,
         mut work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
@@ -170,7 +171,7 @@ impl<'c> StoreView<'c> {
         Ok(())
     }
 
-    /// Returns the tags of the languages of its notes other than English, each once.
+    /// Returns the distinct language tags of its notes, without English.
     pub(crate) fn foreign_languages(&self) -> Result<Vec<String>, IndexError> {
         let prefix = term::language_prefix();
         let mut tags: Vec<String> = Vec::new();
@@ -178,7 +179,7 @@ impl<'c> StoreView<'c> {
             segment.each_with_prefix(&prefix, |term, postings| {
                 let tag = str::from_utf8(term.get(prefix.len()..).unwrap_or_default());
                 let tag = tag.ok().ok_or(Damaged)?;
-                // What only a dead note is written in is nothing to look for.
+                // A language that only dead notes use does not count.
                 let mut docs = Postings::new(postings).filter_map(Result::ok);
                 let is_alive = docs.any(|posting| segment.live.contains(posting.doc));
                 if is_alive && !tags.iter().any(|known| known == tag) {
@@ -191,7 +192,7 @@ impl<'c> StoreView<'c> {
         Ok(tags)
     }
 
-    /// Returns the memories that have a term, in no particular order.
+    /// Returns the memories with a term, unordered.
     pub(crate) fn memories_with(&self, term: &[u8]) -> Result<Vec<MemoryId>, IndexError> {
         let mut memories = Vec::new();
         for segment in &self.segments {
@@ -204,7 +205,7 @@ impl<'c> StoreView<'c> {
 }
 
 impl<'c> SegmentView<'c> {
-    /// Returns a segment of the file.
+    /// Returns a segment in the file.
     pub(crate) fn stored(snapshot: Snapshot<'c>, row: &SegmentRow) -> Result<Self, IndexError> {
         let [count, ..] = row.counts;
         let mut live = Bits::all(count);
@@ -215,14 +216,14 @@ impl<'c> SegmentView<'c> {
         Ok(Self { lists, counts: row.counts, is_foreign: row.is_foreign, live })
     }
 
-    /// Returns a segment of which every memory is alive.
+    /// Returns a segment whose memories are all live.
     pub(crate) fn in_memory(segment: Arc<Segment>) -> Self {
         let (counts, is_foreign) = (segment.columns.counts(), segment.is_foreign());
         let live = Bits::all(counts[0]);
         Self { lists: Lists::InMemory(segment), counts, is_foreign, live }
     }
 
-    /// Leaves out the memories with a term from now on.
+    /// Hides the memories with a term.
     fn kill_marked(&mut self, term: &[u8]) -> Result<(), IndexError> {
         for doc in self.docs_with(Space::Memories, term)?.iter() {
             self.kill(doc);
@@ -230,17 +231,17 @@ impl<'c> SegmentView<'c> {
         Ok(())
     }
 
-    /// Leaves a memory out from now on.
+    /// Hides a memory.
     pub(crate) fn kill(&mut self, doc: Doc) {
         self.live.remove(doc);
     }
 
-    /// Returns how many documents of a space it has, dead ones among them.
+    /// Returns the number of documents in a space, dead ones included.
     pub(crate) fn count(&self, space: Space) -> usize {
         space.pick(self.counts)
     }
 
-    /// Returns the documents of a space that are not dead.
+    /// Returns the live documents of a space.
     pub(crate) fn live(&self, space: Space) -> Result<Bits, IndexError> {
         if space == Space::Memories {
             return Ok(self.live.clone());
@@ -255,7 +256,7 @@ impl<'c> SegmentView<'c> {
         Ok(live)
     }
 
-    /// Returns the live documents that have a term.
+    /// Returns the live documents with a term.
     pub(crate) fn docs_with(&self, space: Space, term: &[u8]) -> Result<Bits, IndexError> {
         let mut docs = Bits::none(self.count(space));
         self.with_postings(term, |postings| {
@@ -270,7 +271,7 @@ impl<'c> SegmentView<'c> {
         Ok(docs)
     }
 
-    /// Calls `work` with the postings of a term, if it has the term.
+    /// Calls `work` with the postings of a term, if the segment has it.
     pub(crate) fn with_postings(
         &self,
         term: &[u8],
@@ -290,7 +291,7 @@ impl<'c> SegmentView<'c> {
         }
     }
 
-    /// Returns the postings and the positions of a term, if it has the term.
+    /// Returns the posting list of a term, if the segment has it.
     pub(crate) fn list(&self, term: &[u8]) -> Result<Option<List>, IndexError> {
         let list = |place: usize, postings: Vec<u8>, positions: &[u8]| -> Result<_, IndexError> {
             let mut all = BlockPositions::new(positions);
@@ -319,7 +320,7 @@ impl<'c> SegmentView<'c> {
         }
     }
 
-    /// Calls `work` with each term that has a prefix and its postings, in the order of the terms.
+    /// Calls `work` with each term that has a prefix and its postings, in order.
     pub(crate) fn each_with_prefix(
         &self,
         prefix: &[u8],
@@ -380,7 +381,7 @@ impl<'c> SegmentView<'c> {
         }
     }
 
-    /// Returns how many words the documents of a space have.
+    /// Returns the lengths of the documents of a space in words.
     pub(crate) fn lengths(&self, space: Space) -> Result<Numbers, IndexError> {
         match &self.lists {
             Lists::Stored(snapshot, id) => {
@@ -404,7 +405,7 @@ impl<'c> SegmentView<'c> {
         Ok(memory_id(id))
     }
 
-    /// Returns when a memory changed.
+    /// Returns the time of a memory's last change.
     pub(crate) fn updated_at(&self, doc: Doc) -> Result<Timestamp, IndexError> {
         let at = match &self.lists {
             Lists::Stored(snapshot, id) => fixed(&snapshot.column(*id, "memory_times")?, doc)?,
@@ -413,7 +414,7 @@ impl<'c> SegmentView<'c> {
         Ok(moment(at))
     }
 
-    /// Returns the memory that a document is or is in, and its place among those of the memory.
+    /// Returns the memory of a document, and its index among those of the memory.
     pub(crate) fn fact(&self, space: Space, doc: Doc) -> Result<FactRow, IndexError> {
         if space == Space::Memories {
             return Ok(FactRow { memory: doc, position: 0 });
@@ -441,7 +442,7 @@ impl<'c> SegmentView<'c> {
         }
     }
 
-    /// Calls `work` with the path of each memory, dead ones among them.
+    /// Calls `work` with the path of each memory, dead ones included.
     pub(crate) fn each_path(&self, work: impl FnMut(Doc, &str)) -> Result<(), IndexError> {
         match &self.lists {
             Lists::Stored(snapshot, id) => {
@@ -461,7 +462,7 @@ impl Numbers {
     }
 }
 
-/// Reads one value out of a column of values of the same width.
+/// Returns one value of a column of fixed width.
 fn fixed<const N: usize>(column: &[u8], doc: Doc) -> Result<[u8; N], Damaged> {
     let doc = usize::try_from(doc).ok().ok_or(Damaged)?;
     column.as_chunks::<N>().0.get(doc).copied().ok_or(Damaged)

@@ -1,8 +1,8 @@
-//! Building the index of a store by looking at all of it.
+//! Building the index of a store by comparing every memory.
 //!
-//! That is needed for the first time, when very much has changed, and when the feed no longer reaches
-//! back to where the index is. Every memory is compared with what the index has of it, so what is there
-//! already is not made again, and a process that is killed has lost nothing.
+//! This is needed when the feed does not reach back to the cursor of the index, whether the store
+//! is new to the index or was not searched for long. Every memory is compared with its row in the
+//! index, so only differences are indexed, and a build that was killed continues where it stopped.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -22,29 +22,29 @@ use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, 
 const BATCH_MEMORIES_MAX: usize = 4_096;
 const BATCH_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// The limit for memories that changed. Their sizes are not known in advance, so each may be as long as a
-/// memory can be.
+/// The same limit for changed memories. Their sizes are not known in advance, so each may have the
+/// maximum size of a memory.
 const FEED_BATCH_MEMORIES_MAX: usize = 1_000;
 
-/// How many memories are listed at once.
+/// How many memories are listed per page.
 const PAGE: usize = 1_000;
 
-/// How long to wait for another process that builds, and how often to look.
+/// How long to wait for another process that builds, and how often to poll.
 const TIMEOUT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The holder of the lock for long-running work.
+/// The outcome of locking for long-running work.
 pub(super) enum Lock {
-    /// This process, for as long as it has this.
-    Mine(Option<File>),
-    /// Another process.
-    Others,
+    /// This process holds the lock until the value is dropped.
+    Acquired(Option<File>),
+    /// Another process holds it.
+    Contended,
 }
 
 /// A memory and the size of its text in bytes.
 type MemorySize = (MemoryId, u64);
 
-/// A memory as it is listed.
+/// A listed memory.
 struct Head {
     memory: MemoryId,
     version: VersionId,
@@ -52,16 +52,16 @@ struct Head {
 }
 
 impl Indexer {
-    /// Brings the index of a store to the present. One process does so at a time; others wait.
+    /// Brings the index of a store up to date. Only one process builds at a time; others wait.
     pub(super) fn build(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
         if attempt.is_blocked() {
             return self.build_in_memory(store, attempt);
         }
         let deadline = Instant::now() + TIMEOUT;
-        // Whoever has the lock may be building another store, and may take long.
+        // The holder of the lock may be building another store, which may take long.
         let mut is_large = false;
         loop {
-            if let Lock::Mine(_lock) = self.try_lock() {
+            if let Lock::Acquired(_lock) = self.try_lock() {
                 let _turn = self.turn.build();
                 return self.build_alone(store, attempt);
             }
@@ -88,17 +88,17 @@ impl Indexer {
         }
     }
 
-    /// Takes the lock for what takes long, unless another process has it.
+    /// Acquires the lock for long-running work, unless another process holds it.
     pub(super) fn try_lock(&self) -> Lock {
         let mut options = File::options();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        // Where no file can be made, no index can be written either, and nobody is in the way.
-        let Ok(file) = options.open(&self.lock) else { return Lock::Mine(None) };
+        // If the lock file cannot be created, neither can an index, so there is nothing to protect.
+        let Ok(file) = options.open(&self.lock) else { return Lock::Acquired(None) };
         match file.try_lock() {
-            Ok(()) => Lock::Mine(Some(file)),
-            Err(_) => Lock::Others,
+            Ok(()) => Lock::Acquired(Some(file)),
+            Err(_) => Lock::Contended,
         }
     }
 
@@ -112,7 +112,7 @@ impl Indexer {
                 Ok(Applied::Done) => return Ok(CaughtUp::Stored),
                 Ok(Applied::Outdated) | Err(IndexError::Damaged) => {}
                 Err(IndexError::NotWritable(_)) => {
-                    attempt.note_blocked();
+                    attempt.mark_blocked();
                     return self.build_in_memory(store, attempt);
                 }
                 Err(error) => return Err(error.into_error()),
@@ -131,28 +131,29 @@ impl Indexer {
             self.engine.read(|reader| Ok((newest(reader)?, heads(reader, store)?)))?;
         let (outdated, gone) = self.compare(store, &heads)?;
         let batches = batches(&outdated);
-        self.take_in_batches(store, (&batches, gone), (from, to), attempt)
+        self.apply_batches(store, (&batches, gone), (from, to), attempt)
     }
 
-    /// Takes memories in that changed, and brings the index from one place to another.
-    pub(super) fn take_in(
+    /// Indexes changed memories, and advances the cursor.
+    pub(super) fn apply_changes(
         &self,
         store: StoreId,
         memories: &[MemoryId],
-        places: (Cursor, Cursor),
+        cursors: (Cursor, Cursor),
         attempt: &Attempt<'_>,
     ) -> Result<Applied, IndexError> {
         let batches: Vec<_> =
             memories.chunks(FEED_BATCH_MEMORIES_MAX).map(<[MemoryId]>::to_vec).collect();
-        self.take_in_batches(store, (&batches, Vec::new()), places, attempt)
+        self.apply_batches(store, (&batches, Vec::new()), cursors, attempt)
     }
 
-    /// Takes memories in, some at a time, and then says that the index has come to its new place.
+    /// Indexes memories batch by batch, and advances the cursor at the end.
     ///
-    /// Each batch is read at that place or later, so nothing is missing at the end; what changes
-    /// meanwhile is indexed again by the next search. Holding one snapshot for the whole build would be
-    /// simpler, but would keep the backend from reclaiming anything for minutes.
-    fn take_in_batches(
+    /// Each batch is read in a snapshot at `to` or later, so nothing up to `to` is missing; what
+    /// changes during the build is indexed again by the next search. Advancing the cursor earlier
+    /// would lose the remaining batches if the process died. Holding one snapshot for the whole
+    /// build would be simpler, but would keep the backend from reclaiming space for minutes.
+    fn apply_batches(
         &self,
         store: StoreId,
         (batches, gone): (&[Vec<MemoryId>], Vec<MemoryId>),
@@ -180,7 +181,7 @@ impl Indexer {
         self.file.write(|connection| last.apply(connection, store, (from, to), to.sequence))
     }
 
-    /// Returns everything that the index lacks, if that is not too much.
+    /// Returns everything that the index lacks as an overlay, if it fits into one batch.
     fn build_in_memory(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
         let from = self.cursor(store)?;
         let (to, heads) =
@@ -208,8 +209,8 @@ impl Indexer {
         Ok((read_at, batch(&memories, gone)))
     }
 
-    /// Returns the memories that the index does not have as they are, and those that it has although
-    /// they are gone.
+    /// Returns the memories that are missing or outdated in the index, and those in the index that
+    /// no longer exist.
     fn compare(
         &self,
         store: StoreId,
@@ -258,13 +259,13 @@ fn heads(reader: &dyn Reader, store: StoreId) -> Result<Vec<Head>, Error> {
     }
 }
 
-/// Returns which share of the work is done.
+/// Returns the completed fraction of the work.
 fn share(done: usize, all: usize) -> f64 {
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     number(done) / number(all).max(1.0)
 }
 
-/// Divides memories into batches that are not too large.
+/// Divides memories into batches within the limits.
 fn batches(memories: &[MemorySize]) -> Vec<Vec<MemoryId>> {
     let mut batches: Vec<Vec<MemoryId>> = Vec::new();
     let mut size_bytes = u64::MAX;

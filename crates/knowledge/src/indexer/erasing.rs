@@ -1,4 +1,4 @@
-//! Taking out of the index what was redacted.
+//! Erasing redacted text from the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -13,9 +13,9 @@ use rusqlite::Connection;
 use super::{Indexer, batch, read_memories};
 use crate::index::{Applied, INDEX_FILE, IndexError, remove_store, scrub, store_row};
 
-/// How long to wait for readers of the log and for other writers, and how long to pause between attempts.
-/// After that the whole index is removed: it can be rebuilt, and a process that was stopped in the
-/// middle of a search must not keep redacted text on the disk.
+/// How long to wait for readers of the write-ahead log and for other writers, and how often to
+/// poll. After that the whole index is removed: it can be rebuilt, and a process that was stopped
+/// in the middle of a search must not keep redacted text on the disk.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -25,12 +25,12 @@ impl Derived for Indexer {
         loop {
             match self.try_to_erase(pending) {
                 Ok(scanned) => return Ok(Erasure { scanned: vec![scanned], ..Erasure::default() }),
-                // Mostly another process that takes much in, and making everything again would take
-                // longer than it does.
+                // Usually another process that indexes a large batch. Rebuilding everything would
+                // take longer than waiting for it.
                 Err(IndexError::NotWritable(error))
                     if *error.kind() == ErrorKind::StorageBusy && Instant::now() < deadline => {}
-                // The index can be made again, but what is in it must go. Where nothing can be
-                // written, a file can still be removed.
+                // The index can be rebuilt, but the redacted text in it must go. A file that cannot
+                // be written can still be removed.
                 Err(IndexError::NotWritable(_) | IndexError::Damaged) => {
                     self.file.discard()?;
                     return Ok(Erasure::default());
@@ -55,10 +55,10 @@ impl Indexer {
         Ok(ScannedFile { name: INDEX_FILE.to_owned(), size_bytes })
     }
 
-    /// Takes all words of memories out of the index that are not in the store any more.
+    /// Removes all text of memories from the index that is no longer in the store.
     ///
-    /// The index may be behind, and hold a redacted version as what a memory is. Bringing it to the
-    /// present would take long where much was written, so these memories alone are brought there.
+    /// The index may be behind, and hold a redacted version as the current one of a memory.
+    /// Catching up could take long, so only these memories are brought up to date.
     fn scrub(&self, store: StoreId, memories: &[MemoryId]) -> Result<(), IndexError> {
         let row = self.file.read(|snapshot| store_row(snapshot.connection, store))?;
         let is_left_over = row.is_some_and(|row| row.is_removed());
@@ -67,13 +67,13 @@ impl Indexer {
         }
         self.file.write(|connection| {
             let Some(row) = store_row(connection, store)? else { return Ok(()) };
-            // Read while nobody else can write the index, so that nothing is outdated.
+            // Read under the write lock, so the batch cannot be outdated.
             let (newest, heads, gone) = self.engine.read(|reader| {
                 let (heads, gone) = read_memories(reader, store, memories)?;
                 Ok((reader.newest_change()?.0, heads, gone))
             })?;
-            let places = (row.cursor, row.cursor);
-            match batch(&heads, gone).apply(connection, store, places, newest)? {
+            let cursors = (row.cursor, row.cursor);
+            match batch(&heads, gone).apply(connection, store, cursors, newest)? {
                 Applied::Done => {}
                 Applied::Outdated => return Err(IndexError::Outdated),
             }
@@ -84,17 +84,17 @@ impl Indexer {
         })
     }
 
-    /// Clears every byte of the file that belongs to no row, and empties the log.
+    /// Overwrites every byte of the file that belongs to no row, and truncates the write-ahead log.
     fn clear_unused(&self) -> Result<(), IndexError> {
         self.file.write(|connection| match quipu_pages::scan(connection)? {
             Remains::InPages(pages) => {
                 let pages: BTreeSet<_> = pages.into_iter().collect();
                 Ok(quipu_pages::clear(connection, &pages)?)
             }
-            // Nobody can tell what is left, so nothing may be.
+            // There is no telling what is left, so nothing may be left.
             Remains::Elsewhere => Err(IndexError::Damaged),
         })?;
-        // Only what is waited for counts, not the work before: that may take long on a slow disk.
+        // Only the wait counts, not the work before it, which may take long on a slow disk.
         let deadline = Instant::now() + TIMEOUT;
         self.file.with_writable(|connection| {
             empty_log(connection, deadline)?;

@@ -1,9 +1,9 @@
-//! Whether the index of a store holds everything that was written.
+//! Whether the index of a store is up to date.
 //!
-//! The moment of the last change of a store would do if nothing else ever happened. But versions are
-//! pruned, so the last change may be one that no version tells of any more. And databases are replaced
-//! by backups, so the index may have followed changes that were never made in this one. Therefore an
-//! index is trusted only if the feed still knows the change that it has reached, and by the same moment.
+//! Comparing the cursor with the time of the store's last change is not enough. Versions are
+//! pruned, so the last change may be one of which no version is left. Databases are replaced by
+//! backups, so the index may have followed changes that this one never had. Therefore an index is
+//! trusted only if the feed still has the change at its cursor, with the same timestamp.
 
 use quipu_core::Error;
 use quipu_core::backend::{Reader, Sequence};
@@ -11,20 +11,20 @@ use quipu_core::model::Timestamp;
 
 use crate::index::Cursor;
 
-/// What the feed held when it was looked at.
+/// The state of the feed in one snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     newest: Cursor,
-    /// The oldest change that is still there.
+    /// The oldest change that has not been pruned.
     oldest: Sequence,
 }
 
-/// How a place relates to the feed.
+/// How a cursor relates to the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
-    /// Everything since can be read from the feed.
+    /// Every later change can be read from the feed.
     Known,
-    /// Changes since may have left the feed, or the place is one of another database.
+    /// Later changes may have been pruned, or the cursor belongs to another database.
     Unknown,
 }
 
@@ -35,15 +35,15 @@ impl Feed {
         Ok(Self { newest: Cursor { sequence, at }, oldest })
     }
 
-    /// Returns the place of the newest change.
+    /// Returns the cursor of the newest change.
     pub(super) fn newest(&self) -> Cursor {
         self.newest
     }
 
-    /// Returns whether a place is one of this feed and nothing since has left it.
+    /// Returns whether a cursor belongs to this feed and no later change has been pruned.
     ///
-    /// A sequence alone is not enough: after a backup was restored, the same numbers are given to other
-    /// changes. Moments never repeat.
+    /// The sequence alone is not enough: after a backup is restored, the same sequences are
+    /// assigned to other changes. Timestamps never repeat.
     pub(super) fn relation(&self, reader: &dyn Reader, place: Cursor) -> Result<Relation, Error> {
         let Cursor { sequence, at } = place;
         if place == self.newest {
@@ -62,15 +62,15 @@ impl Feed {
     }
 }
 
-/// What a search needs of the index of a store.
+/// How fresh the index of a store must be for a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
-    /// When the store last changed, as far as its versions tell.
+    /// When the store last changed, according to its versions.
     pub(super) changed_at: Timestamp,
 }
 
 impl Goal {
-    /// Returns whether an index that has reached a place holds everything.
+    /// Returns whether an index at this cursor is up to date.
     pub(super) fn is_reached(self, place: Cursor, relation: Relation) -> bool {
         relation == Relation::Known && place.at >= self.changed_at
     }

@@ -1,4 +1,14 @@
-//! Reading the index of stores as they are now.
+//! Reading indexes that are up to date.
+//!
+//! A read takes two snapshots, in this order: first of the index, then of the canonical rows. So
+//! the rows are at least as new as the index, and every hit resolves to a memory that is the same,
+//! newer, or gone. In the opposite order the index could be newer than the rows: a hit could refer
+//! to a memory that the rows do not have yet, and a cursor ahead of the feed would look like one of
+//! another database and cause a full build.
+//!
+//! Both are snapshots rather than separate reads, because a search reads many lists, columns and
+//! cards. If a merge or a batch were committed between two of them, documents would be missing or
+//! counted twice, and the statistics would not match the lists.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,27 +22,27 @@ use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer};
 use crate::index::{Cursor, IndexError, Overlay, Snapshot, StoreRow, StoreView, store_row};
 use crate::lookup::Lookup;
 
-/// What the file of the index lacks.
+/// What the index file lacks.
 #[derive(Default)]
 struct Missing {
     overlays: HashMap<StoreId, (Cursor, Overlay)>,
-    /// Stores of which more is missing than can be searched in memory.
+    /// Stores that lack more than can be searched in memory.
     behind: Vec<StoreId>,
 }
 
-/// A store that is searched, what is needed of its index, and what the index knows of it.
+/// A store to search, how fresh its index must be, and its row in the index.
 type Wanted = (StoreId, Goal, Option<StoreRow>);
 
-/// How a reading of the file went.
+/// The outcome of reading the file.
 enum Read<T> {
     Done(T),
-    /// These stores must be brought to the present first.
+    /// These stores must be brought up to date first.
     Outdated(Vec<StoreId>),
 }
 
 impl Indexer {
-    /// Runs `work` with the indexes of stores, which hold everything that was acknowledged before
-    /// this was called.
+    /// Runs `work` on the indexes of stores, which hold everything that was acknowledged before the
+    /// call.
     pub(crate) fn read<T>(
         &self,
         engine: &Engine,
@@ -79,7 +89,7 @@ impl Indexer {
     }
 }
 
-/// Runs `work` on one state of the index, if that state holds everything that is needed.
+/// Runs `work` on one snapshot of the index, if that snapshot is up to date.
 fn read_once<T>(
     engine: &Engine,
     snapshot: Snapshot<'_>,
@@ -89,11 +99,11 @@ fn read_once<T>(
     let mut wanted = Vec::with_capacity(goals.len());
     for &(store, goal) in goals {
         let row = store_row(snapshot.connection, store)?;
-        // The remaining rows of a store that is being removed are not part of any index.
+        // A store that is being removed may have rows left, which are not part of any index.
         wanted.push((store, goal, row.filter(|row| !row.is_removed())));
     }
     let is_damaged = Cell::new(false);
-    // The canonical rows are read after the index was, so nothing in the index is newer.
+    // Index first, canonical rows second: nothing in the index is newer than the rows.
     let worked = engine.read(|reader| {
         let outdated = outdated(reader, &wanted, missing)?;
         if !outdated.is_empty() {
@@ -115,7 +125,7 @@ fn read_once<T>(
     }
 }
 
-/// Returns what is needed of the indexes of the stores that exist.
+/// Returns how fresh the indexes of the existing stores must be.
 fn goals(reader: &dyn Reader, stores: &[StoreId]) -> Result<Vec<(StoreId, Goal)>, Error> {
     let mut goals = Vec::with_capacity(stores.len());
     for &store in stores {
@@ -130,20 +140,20 @@ fn cursor(row: Option<&StoreRow>) -> Cursor {
     row.map_or(Cursor::START, |row| row.cursor)
 }
 
-/// Returns what completes the index of a store, if it was made for the state that the index is in.
+/// Returns the overlay of a store, if it was built on top of this cursor.
 fn overlay(missing: &Missing, store: StoreId, cursor: Cursor) -> Option<&Overlay> {
     let (from, overlay) = missing.overlays.get(&store)?;
     (*from == cursor).then_some(overlay)
 }
 
-/// Returns the stores of which the index lacks something.
+/// Returns the stores whose index is not up to date.
 fn outdated(
     reader: &dyn Reader,
     wanted: &[Wanted],
     missing: &Missing,
 ) -> Result<Vec<StoreId>, Error> {
     let feed = Feed::read(reader)?;
-    // Stores that were brought to the present together have the same place.
+    // Stores that were brought up to date together share a cursor.
     let mut relations: HashMap<Cursor, Relation> = HashMap::new();
     let mut outdated = Vec::new();
     for (store, goal, row) in wanted {

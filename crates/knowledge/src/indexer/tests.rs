@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, actor, find, new_store, put};
 use crate::index::INDEX_FILE;
 use crate::{Knowledge, SearchRequest};
 
-/// Reads what the index of a store lacks, as whoever catches up does before it writes.
+/// Reads the changes that the index of a store lacks, as catching up does before it writes.
 fn read_changes(fixture: &Fixture, store: StoreId) -> (Cursor, Batch, Cursor) {
     let indexer = &fixture.knowledge.indexer;
     let from = indexer.registered(store, &Attempt::new(&|_| Ok(()))).unwrap();
@@ -34,10 +34,10 @@ fn leak(fixture: &Fixture) -> quipu_core::model::VersionId {
     version
 }
 
-/// The store had no row that could say that something was erased, so what another process had read
-/// before the redaction was written after it.
+/// Regression: without a row, nothing recorded the redaction, so a batch that another process had
+/// read before it was written after it.
 #[test]
-fn a_first_batch_that_was_read_before_a_redaction_is_not_written_after_it() {
+fn a_first_batch_read_before_a_redaction_is_not_applied_after_it() {
     let fixture = Fixture::new();
     let leaked = fixture.put("/leak.md", "canary37").version;
     let late = read_changes(&fixture, fixture.store);
@@ -49,9 +49,9 @@ fn a_first_batch_that_was_read_before_a_redaction_is_not_written_after_it() {
     fixture.assert_sound();
 }
 
-/// The same where the redaction could not write the index, and removed the file.
+/// The same, if the redaction could not write the index and removed the file.
 #[test]
-fn a_batch_that_was_read_before_the_file_was_removed_is_not_written_after_it() {
+fn a_batch_read_before_the_file_was_removed_is_not_applied_after_it() {
     let fixture = Fixture::new();
     let leaked = fixture.put("/leak.md", "canary37").version;
     let late = read_changes(&fixture, fixture.store);
@@ -63,21 +63,21 @@ fn a_batch_that_was_read_before_the_file_was_removed_is_not_written_after_it() {
 }
 
 #[test]
-fn a_batch_of_a_store_that_was_erased_is_not_written() {
+fn a_batch_of_an_erased_store_is_not_applied() {
     let fixture = Fixture::new();
     fixture.put("/leak.md", "canary37");
     let late = read_changes(&fixture, fixture.store);
     fixture.knowledge.erase_store(fixture.store).unwrap();
     assert_eq!(apply(&fixture, &late), Applied::Outdated);
     assert_eq!(fixture.files_with("canary37"), Vec::<String>::new());
-    // Nor does it get a row again by being looked at.
+    // Catching up does not bring its row back either.
     let attempt = Attempt::new(&|_| Ok(()));
     fixture.knowledge.indexer.catch_up(fixture.store, &attempt).unwrap();
     assert_eq!(fixture.knowledge.indexer.row(fixture.store).unwrap(), None);
 }
 
 #[test]
-fn a_batch_that_another_has_overtaken_is_not_written() {
+fn an_outdated_batch_is_not_applied() {
     let fixture = Fixture::new();
     fixture.put("/a.md", "tea");
     let late = read_changes(&fixture, fixture.store);
@@ -88,15 +88,15 @@ fn a_batch_that_another_has_overtaken_is_not_written() {
     fixture.assert_sound();
 }
 
-/// A backup was restored, and then written to: the same sequences are other changes.
+/// A restored backup that was then written to: the same sequences are other changes.
 #[test]
-fn an_index_of_a_history_that_was_undone_is_not_trusted() {
+fn an_index_of_a_rolled_back_history_is_not_trusted() {
     let fixture = Fixture::new();
     fixture.put("/kept.md", "tea");
     fixture.put("/a.md", "tea lost");
     fixture.find("tea");
     fixture.clock.advance(Duration::from_hours(1));
-    // The same number of changes, of which one is another.
+    // As many changes as before, but a different one among them.
     let restored = Fixture::new();
     let store = restored.store;
     assert_eq!(store, fixture.store, "the clock of a test makes the same ids");
@@ -111,10 +111,10 @@ fn an_index_of_a_history_that_was_undone_is_not_trusted() {
     restored.assert_sound();
 }
 
-/// The last change was a deletion, of which pruning left no version, and it has left the feed: nothing
-/// of the store is newer than the index.
+/// The last change was a deletion, of which pruning left no version, and it has left the feed:
+/// nothing in the store is newer than the index.
 #[test]
-fn a_deletion_that_nothing_tells_of_any_more_is_not_missed() {
+fn a_deletion_without_any_record_is_not_missed() {
     let fixture = Fixture::new();
     fixture.put("/gone.md", "# Gone\n\ntea");
     assert_eq!(fixture.find("tea"), ["/gone.md"]);
@@ -129,9 +129,9 @@ fn a_deletion_that_nothing_tells_of_any_more_is_not_missed() {
     fixture.assert_sound();
 }
 
-/// Every store would have waited for the same stopped process.
+/// Regression: every store waited for the same stopped process.
 #[test]
-fn who_cannot_write_finds_it_out_once_for_all_stores() {
+fn an_unwritable_file_is_detected_once_for_all_stores() {
     let fixture = Fixture::new();
     fixture.find("tea");
     let stores: Vec<_> = (0..40)
@@ -159,16 +159,18 @@ fn who_cannot_write_finds_it_out_once_for_all_stores() {
     assert_eq!(find(&fixture.knowledge, stores[7], "tea"), ["/a.md"]);
 }
 
-/// A process that is stopped while it builds one store kept everybody from every store that is new.
+/// Regression: a process that was stopped while building one store blocked every new store.
 #[test]
-fn a_small_store_does_not_wait_for_another_that_is_built() {
+fn a_small_store_does_not_wait_for_the_build_of_another() {
     let fixture = Fixture::new();
     fixture.put("/a.md", "tea");
     // The feed does not reach back, so the store must be built.
     fixture.clock.advance(Duration::from_hours(24 * 400));
     put(&fixture.knowledge, new_store(&fixture.knowledge, "other"), "/x.md", "x");
     fixture.knowledge.prune().unwrap();
-    let Lock::Mine(lock) = fixture.knowledge.indexer.try_lock() else { panic!("nobody has it") };
+    let Lock::Acquired(lock) = fixture.knowledge.indexer.try_lock() else {
+        panic!("nobody has it")
+    };
     assert_eq!(fixture.find("tea"), ["/a.md"]);
     fixture.put("/b.md", "tea");
     assert_eq!(fixture.find("tea"), ["/a.md", "/b.md"]);
@@ -178,7 +180,7 @@ fn a_small_store_does_not_wait_for_another_that_is_built() {
 }
 
 #[test]
-fn what_is_searched_in_memory_has_a_bound() {
+fn the_size_of_overlays_is_bounded() {
     let attempt = Attempt::new(&|_| Ok(()));
     let overlay = || Batch::default().overlay(quipu_core::model::Timestamp::MIN);
     let of = |size_bytes| attempt.in_memory(Cursor::START, size_bytes, overlay);
@@ -188,7 +190,7 @@ fn what_is_searched_in_memory_has_a_bound() {
 }
 
 #[test]
-fn long_texts_are_not_read_all_at_once() {
+fn large_changes_are_not_read_at_once() {
     let fixture = Fixture::new();
     let long = "word ".repeat(20_000);
     for number in 0..100 {
@@ -199,9 +201,9 @@ fn long_texts_are_not_read_all_at_once() {
     assert!(matches!(changed.unwrap(), Changed::Many(ids, _) if ids.len() == 100));
 }
 
-/// Whoever searches after each write leaves nothing to catch up with, but segments to merge.
+/// A search after each write leaves nothing to catch up with, but segments to merge.
 #[test]
-fn the_follower_merges_what_searches_took_in() {
+fn the_follower_merges_segments_that_searches_added() {
     let fixture = Fixture::new();
     for number in 0..600 {
         fixture.put(&format!("/{number}.md"), "tea");
@@ -218,9 +220,9 @@ fn the_follower_merges_what_searches_took_in() {
     fixture.assert_sound();
 }
 
-/// What is left of a store that is being removed is nobody's, also if nothing can be written.
+/// The remaining rows of a store that is being removed are ignored, even if nothing can be written.
 #[test]
-fn a_store_that_was_restored_while_it_was_removed_shows_nothing_old() {
+fn a_store_restored_during_its_removal_shows_nothing_old() {
     let fixture = Fixture::new();
     fixture.put("/a.md", "tea");
     fixture.find("tea");
@@ -242,7 +244,7 @@ fn a_store_that_was_restored_while_it_was_removed_shows_nothing_old() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_store_that_does_not_exist() {
+fn a_store_that_does_not_exist_gets_no_row() {
     let fixture = Fixture::new();
     let unknown = StoreId::from_bits(77);
     let attempt = Attempt::new(&|_| Ok(()));
@@ -251,9 +253,9 @@ fn nothing_is_kept_of_a_store_that_does_not_exist() {
     assert!(fixture.knowledge.search(&SearchRequest::new(vec![unknown], "tea")).is_err());
 }
 
-/// The erasing of one process is finished by another one.
+/// Another process finishes the erasure that one has begun.
 #[test]
-fn an_erasing_that_is_done_twice_harms_nothing() {
+fn erasing_twice_is_harmless() {
     let backend = std::sync::Arc::new(InMemoryBackend::default());
     let fixture = Fixture::over(backend);
     for number in 0..400 {
@@ -272,9 +274,9 @@ fn an_erasing_that_is_done_twice_harms_nothing() {
     fixture.assert_sound();
 }
 
-/// Several threads bring the same stores to the present at once.
+/// Several threads bring the same stores up to date at once.
 #[test]
-fn threads_that_catch_up_at_once_agree() {
+fn threads_that_catch_up_concurrently_agree() {
     let fixture = Fixture::new();
     std::thread::scope(|scope| {
         for thread in 0..4 {

@@ -1,4 +1,4 @@
-//! What is done in the background.
+//! Background work: following the feed, merging, checkpointing.
 
 use std::sync::atomic::Ordering;
 
@@ -11,15 +11,15 @@ use super::freshness::{Feed, Goal};
 use super::{Attempt, CaughtUp, Indexer};
 use crate::index::{self, IndexError};
 
-/// How many stores are listed at once.
+/// How many stores are listed per page.
 const PAGE: usize = 256;
 
-/// How many changes are read at once.
+/// How many changes are read per page.
 const CHANGES: usize = 1_000;
 
 impl Indexer {
-    /// Brings the indexes of all stores that changed after `seen` to the present, and returns how far
-    /// they have come. If the feed does not reach back, all stores are looked at.
+    /// Brings the indexes of all stores that changed after `seen` up to date, and returns the
+    /// sequence that they have reached. If the feed does not reach back, all stores are checked.
     pub(crate) fn follow(&self, seen: Option<Sequence>) -> Result<Sequence, Error> {
         let newest = self.engine.newest_sequence()?;
         let stores = match seen {
@@ -35,8 +35,7 @@ impl Indexer {
             if self.is_reached(store)?
                 || matches!(self.catch_up(store, &attempt)?, CaughtUp::Stored)
             {
-                // Whoever searches brings the index to the present too, and leaves the merging to
-                // this.
+                // Searches bring the index up to date too, but leave merging to the follower.
                 self.tidy(store)?;
             }
         }
@@ -45,7 +44,7 @@ impl Indexer {
         Ok(newest)
     }
 
-    /// Returns whether the index of a store holds everything; it does if the store is deleted.
+    /// Returns whether the index of a store is up to date; that of a deleted store always is.
     pub(super) fn is_reached(&self, store: StoreId) -> Result<bool, Error> {
         let cursor = self.cursor(store)?;
         self.engine.read(|reader| {
@@ -63,7 +62,7 @@ impl Indexer {
         Sequence(self.followed.load(Ordering::Relaxed))
     }
 
-    /// Returns the stores that changed after a place; `None` if the feed does not reach back.
+    /// Returns the stores that changed after a sequence; `None` if the feed does not reach back.
     fn changed_since(&self, seen: Sequence) -> Result<Option<Vec<StoreId>>, Error> {
         let mut stores = Vec::new();
         let mut after = seen;
@@ -102,24 +101,24 @@ impl Indexer {
         })
     }
 
-    /// Merges what is due in a store, unless another process does such work.
+    /// Runs the merges that are due in a store, unless another process holds the lock.
     pub(crate) fn tidy(&self, store: StoreId) -> Result<(), Error> {
         let Some(row) = self.row(store)?.filter(|row| !row.is_removed()) else { return Ok(()) };
         if !self.read_file(|connection| index::is_due(connection, row.num))? {
             return Ok(());
         }
-        let Lock::Mine(_lock) = self.try_lock() else { return Ok(()) };
+        let Lock::Acquired(_lock) = self.try_lock() else { return Ok(()) };
         loop {
             match index::upkeep_step(&self.file, row.num) {
                 Ok(true) => {}
-                // The next one mends it, or there is nothing to be done now.
+                // The next access repairs the file, or there is nothing to do for now.
                 Ok(false) | Err(IndexError::NotWritable(_) | IndexError::Damaged) => return Ok(()),
                 Err(error) => return Err(error.into_error()),
             }
         }
     }
 
-    /// Moves the log into the file, as far as no reader needs it.
+    /// Checkpoints the write-ahead log as far as readers permit.
     fn checkpoint(&self) -> Result<(), Error> {
         let moved = self.file.with_writable(|connection| {
             connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;

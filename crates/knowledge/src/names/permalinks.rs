@@ -1,7 +1,7 @@
-//! Permalinks: names that no two memories of a store share.
+//! Permalinks: names that are unique in a store.
 //!
-//! A memory asks for a permalink, by its frontmatter or its path, and the oldest of those that ask for
-//! the same one has it. The others have it with a number, which is worked out when it is asked for.
+//! A memory requests a permalink by its frontmatter or its path, and the oldest of those that
+//! request the same one gets it. The others get a numbered one, which is computed on demand.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use super::NoteCard;
 use crate::card::Card;
 use crate::lookup::{Lookup, NoteName};
 
-/// Among more memories that ask for the same permalink, later numbers may be shared with another.
+/// Beyond this many requests for the same permalink, numbered ones may collide.
 const PERMALINKS_CHECKED_MAX: usize = 100;
 
-/// Returns the memory that has a permalink.
+/// Resolves a permalink.
 pub(super) fn with_permalink(
     lookup: &Lookup<'_>,
     store: StoreId,
@@ -35,12 +35,12 @@ pub(super) fn with_permalink(
     Ok(found.map(|(row, _)| row))
 }
 
-/// Returns the memories that ask for the same permalink, the oldest first, which has it.
+/// Returns the memories that request the same permalink, oldest first; the first one has it.
 fn sharing(lookup: &Lookup<'_>, store: StoreId, permalink: &str) -> Result<Vec<Card>, Error> {
     lookup.notes_named(store, &NoteName::Permalink(permalink))
 }
 
-/// Returns the permalinks of `count` memories that ask for the same one.
+/// Returns the permalinks of `count` memories that request the same one.
 fn numbered(
     lookup: &Lookup<'_>,
     store: StoreId,
@@ -61,10 +61,10 @@ fn numbered(
     Ok(permalinks)
 }
 
-/// What memories are called, where many are asked for.
+/// The names of many memories.
 pub(crate) struct Cards<'r> {
     lookup: &'r Lookup<'r>,
-    /// The permalinks that are known already.
+    /// The permalinks that were computed so far.
     permalinks: HashMap<MemoryId, String>,
 }
 
@@ -73,7 +73,7 @@ impl<'r> Cards<'r> {
         Self { lookup, permalinks: HashMap::new() }
     }
 
-    /// Returns what a memory is called, with the permalink that it has among all others.
+    /// Returns the names of a memory, with its unique permalink.
     pub(crate) fn card(&mut self, row: Card) -> Result<NoteCard, Error> {
         Ok(NoteCard {
             permalink: self.permalink(&row)?,
@@ -101,7 +101,7 @@ impl<'r> Cards<'r> {
     }
 }
 
-/// Returns what all memories of a store are called, by path.
+/// Returns the names of all memories of a store, by path.
 pub(crate) fn store_cards(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<NoteCard>, Error> {
     let rows = lookup.notes(store)?;
     let mut cards = Cards::new(lookup);
@@ -115,7 +115,7 @@ pub(crate) fn store_cards(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<Not
     rows.into_iter().map(|row| cards.card(row)).collect()
 }
 
-/// Returns every key by which links to a memory are found.
+/// Returns every key that links to a memory may resolve by.
 pub(crate) fn keys_of(lookup: &Lookup<'_>, card: &Card) -> Result<Vec<String>, Error> {
     let shown = Cards::new(lookup).card(card.clone())?;
     let known = lookup.full_note(card.store, card.memory)?;

@@ -1,4 +1,4 @@
-//! What may have been meant by a name that means nothing.
+//! Suggestions for names that do not resolve.
 
 use quipu_core::Error;
 use quipu_core::backend::Reader;
@@ -11,11 +11,11 @@ use crate::Knowledge;
 use crate::index::{Fields, Space};
 use crate::search::{Clause, Phrases, Ranking};
 
-/// How many words of a name are looked for.
+/// The maximum number of words of a name to look up.
 const WORDS_MAX: usize = 12;
 
 impl Knowledge {
-    /// Returns at most `limit` memories whose names are near to one that means nothing, the nearest
+    /// Returns at most `limit` memories with names similar to an unknown one, the most similar
     /// first.
     pub fn suggest(
         &self,
@@ -50,7 +50,7 @@ impl Knowledge {
         })
     }
 
-    /// Returns the error for a name that no memory has.
+    /// Returns the error for an unknown name.
     pub(crate) fn nothing_called(&self, scope: &Scope, identifier: &str) -> Result<Error, Error> {
         let near = self.suggest(scope, identifier, NAMED_MAX)?;
         let error = Error::not_found(format!("no memory is called `{identifier}`"));
@@ -64,7 +64,7 @@ impl Knowledge {
     }
 }
 
-/// Returns a name by which a memory can be asked for, and its title.
+/// Returns a name that resolves to a memory, and its title.
 fn named(reader: &dyn Reader, scope: &Scope, card: &NoteCard) -> Result<String, Error> {
     let NoteCard { path, title, .. } = card;
     if card.store == scope.home {

@@ -1,7 +1,7 @@
 //! Clauses: which documents of a segment a query selects.
 //!
-//! A query is typed as an expression of words. A clause is the same in terms, compiled for one space of
-//! documents, and evaluated on the sets of documents that have each term.
+//! A query is an expression over words as typed. A clause is the same expression over index terms,
+//! compiled for one space, and evaluated on sets of documents.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,29 +12,29 @@ use quipu_notes::{Comparison, FieldFilter, Glob, Predicate};
 use super::occurrences::{PhraseId, Phrases, Weight};
 use crate::index::{Bits, Doc, IndexError, Postings, SegmentView, Space, field_prefix};
 
-/// What a document must have.
+/// A condition on a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
-    /// A phrase.
+    /// It contains a phrase.
     Words(PhraseId),
-    /// A term that documents have or have not.
+    /// It has a term without positions.
     Mark(Vec<u8>),
-    /// A field of the frontmatter of its memory.
+    /// A frontmatter field of its memory matches.
     Field(FieldFilter),
     /// The path of its memory matches.
     Path(Glob),
-    /// Its memory changed after this moment.
+    /// Its memory changed after this time.
     ChangedAfter(Timestamp),
-    /// All of these; every document has all of none.
+    /// All of these; an empty list matches every document.
     All(Vec<Self>),
-    /// At least one of these; no document has one of none.
+    /// At least one of these; an empty list matches no document.
     Any(Vec<Self>),
     /// Not this.
     Not(Box<Self>),
 }
 
 impl Clause {
-    /// Adds the phrases that are looked for, in their order, without those that must not be there.
+    /// Adds the phrases to look up, in order, without negated ones.
     pub(crate) fn add_phrases(&self, found: &mut Vec<PhraseId>) {
         match self {
             Self::Words(phrase) => found.push(*phrase),
@@ -52,7 +52,7 @@ impl Clause {
     }
 }
 
-/// Documents with the weight of a phrase in each of them.
+/// Documents with the weighted frequency of a phrase in each.
 type Occurrences = Rc<Vec<(Doc, Weight)>>;
 
 /// Evaluates clauses on one segment.
@@ -61,7 +61,7 @@ pub(crate) struct Evaluator<'v, 'c> {
     phrases: &'v Phrases,
     space: Space,
     live: Bits,
-    /// What was looked up already: selecting and ranking ask for the same phrases.
+    /// The lookups so far: selecting and ranking use the same phrases.
     known: RefCell<Vec<(PhraseId, Occurrences)>>,
 }
 
@@ -79,7 +79,7 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         self.segment
     }
 
-    /// Returns the documents that a clause selects.
+    /// Returns the documents that match a clause.
     pub(crate) fn select(&self, clause: &Clause) -> Result<Bits, IndexError> {
         let count = self.segment.count(self.space);
         let mut selected = match clause {
@@ -93,7 +93,7 @@ impl<'v, 'c> Evaluator<'v, 'c> {
             Clause::All(clauses) => {
                 let mut selected = self.live.clone();
                 for clause in clauses {
-                    // Nothing that comes later could select more.
+                    // The result is empty already, and can only shrink.
                     if selected.is_empty() {
                         break;
                     }
@@ -138,7 +138,7 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         Ok(selected)
     }
 
-    /// Returns the documents that have a phrase, in ascending order.
+    /// Returns the documents with a phrase, in ascending order.
     pub(crate) fn occurrences(&self, phrase: PhraseId) -> Result<Occurrences, IndexError> {
         let is_it = |(known, _): &&(PhraseId, Occurrences)| *known == phrase;
         if let Some((_, known)) = self.known.borrow().iter().find(is_it) {
@@ -166,7 +166,7 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         Ok(set)
     }
 
-    /// Returns the documents that are, or are in, one of these memories.
+    /// Returns the documents that are one of these memories, or part of one.
     fn of_memories(&self, memories: Bits) -> Result<Bits, IndexError> {
         if self.space == Space::Memories {
             return Ok(memories);
@@ -180,7 +180,7 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         Ok(selected)
     }
 
-    /// Returns the memories whose frontmatter passes a filter.
+    /// Returns the memories whose frontmatter matches a filter.
     fn with_field(&self, filter: &FieldFilter) -> Result<Bits, IndexError> {
         let with = |predicate: Predicate| -> Result<Bits, IndexError> {
             self.with_value(&FieldFilter { key: filter.key.clone(), predicate })
@@ -196,7 +196,7 @@ impl<'v, 'c> Evaluator<'v, 'c> {
             Predicate::Is(Comparison::NotEqual, wanted) => {
                 without(Predicate::Is(Comparison::Equal, wanted.clone()))
             }
-            // Each of the wanted may be in another value.
+            // Each wanted value may be found in a different value of the field.
             Predicate::Contains(wanted) => {
                 let mut memories = all();
                 for one in wanted {
@@ -210,10 +210,10 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         }
     }
 
-    /// Returns the memories of which one value of a field passes a filter.
+    /// Returns the memories with a value of a field that matches a filter.
     ///
-    /// The values of a field are the terms with its prefix, so each different value is looked at
-    /// once, however many memories have it.
+    /// The values of a field are the terms with its prefix, so each distinct value is tested once,
+    /// however many memories have it.
     fn with_value(&self, filter: &FieldFilter) -> Result<Bits, IndexError> {
         let mut memories = Bits::none(self.segment.count(Space::Memories));
         let prefix = field_prefix(&filter.key);

@@ -1,4 +1,4 @@
-//! Where the words of a phrase are.
+//! Looking up the occurrences of phrases.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::index::{
     Space, Weights, word,
 };
 
-/// How often a phrase is in a document, weighted by the fields in which it is.
+/// The frequency of a phrase in a document, weighted by field.
 pub(crate) type Weight = f32;
 
-/// How much an occurrence in a field counts.
+/// Returns the weight of an occurrence in a field.
 fn weight(field: Field) -> Weight {
     match field {
         Field::Title | Field::TitleForms => 6.0,
@@ -23,14 +23,14 @@ fn weight(field: Field) -> Weight {
     }
 }
 
-/// The phrases that a search looks for, ready to be looked up in many segments.
+/// The phrases of a search, prepared for lookups in many segments.
 #[derive(Debug)]
 pub(crate) struct Phrases {
     space: Space,
     all: Vec<Prepared>,
 }
 
-/// A phrase of a [`Phrases`].
+/// The index of a phrase in a [`Phrases`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhraseId(usize);
 
@@ -39,7 +39,7 @@ struct Prepared {
     phrase: Phrase,
     fields: Fields,
     weights: Weights,
-    /// The terms of its words.
+    /// The index terms of its words.
     terms: Vec<Vec<u8>>,
 }
 
@@ -52,7 +52,7 @@ impl Phrases {
         self.space
     }
 
-    /// Adds a phrase that is looked for in some fields, unless it is there already.
+    /// Adds a phrase to look up in some fields, unless it is present.
     pub(crate) fn add(&mut self, phrase: Phrase, fields: Fields) -> PhraseId {
         let is_same = |known: &Prepared| known.fields == fields && known.phrase == phrase;
         let known = self.all.iter().position(is_same);
@@ -68,8 +68,8 @@ impl Phrases {
         self.all.get(id.0).map(|prepared| &prepared.phrase)
     }
 
-    /// Returns the live documents that have a phrase, in ascending order, with the weight of its
-    /// occurrences.
+    /// Returns the live documents with a phrase, in ascending order, and its weighted frequency in
+    /// each.
     pub(crate) fn look_up(
         &self,
         id: PhraseId,
@@ -127,7 +127,7 @@ fn with_prefix(
     weights: &Weights,
     (live, mut sums): (&Bits, Vec<Weight>),
 ) -> Result<Vec<(Doc, Weight)>, IndexError> {
-    // A document that the segment does not have is no live one either.
+    // A document number beyond the segment is not live either.
     let mut add = |doc: Doc, weight: Weight| {
         if let Some(sum) = usize::try_from(doc).ok().and_then(|doc| sums.get_mut(doc)) {
             *sum += weight;
@@ -151,9 +151,10 @@ fn lists_with_prefix(segment: &SegmentView<'_>, prefix: &[u8]) -> Result<Vec<Lis
     Ok(lists)
 }
 
-/// Returns the documents in which words stand next to each other. Each word is one or several lists.
+/// Returns the documents in which words are adjacent. Each word is one or more posting lists.
 ///
-/// All lists are walked at once, and positions are read only in documents that have every word.
+/// All lists are intersected at once, and positions are decoded only for documents that have every
+/// word.
 fn adjacent(
     words: &[Vec<List>],
     weights: &Weights,
@@ -186,14 +187,14 @@ fn adjacent(
                 found.push((doc, sum));
             }
         }
-        // The last number there is has no document behind it; only a damaged list names it.
+        // No document has the highest number; only a damaged list contains it.
         let Some(next) = doc.checked_add(1) else { break };
         doc = next;
     }
     Ok(found)
 }
 
-/// Returns what the places count together at which the words follow each other.
+/// Returns the weighted frequency of the phrase in the current document.
 fn phrase_weight(walks: &mut [Walk<'_>], weights: &Weights) -> Weight {
     let Some((first, rest)) = walks.split_first_mut() else { return 0.0 };
     let mut sum = 0.0;
@@ -206,12 +207,12 @@ fn phrase_weight(walks: &mut [Walk<'_>], weights: &Weights) -> Weight {
     sum
 }
 
-/// Walks the documents of a word.
+/// Iterates over the documents of a word.
 struct Walk<'l> {
     lists: Vec<ListWalk<'l>>,
-    /// Where the word stands in the current document, in order.
+    /// The positions of the word in the current document, sorted.
     places: Vec<Place>,
-    /// The first of the places that may still be asked for.
+    /// The first position that may still match.
     next_place: usize,
 }
 
@@ -219,7 +220,7 @@ struct ListWalk<'l> {
     postings: Postings<'l>,
     positions: Positions<'l>,
     current: Option<Posting>,
-    /// Whether the positions of the current document were read already.
+    /// Whether the positions of the current document were decoded.
     is_read: bool,
 }
 
@@ -234,7 +235,7 @@ impl<'l> Walk<'l> {
         Self { lists: lists.iter().map(walk).collect(), places: Vec::new(), next_place: 0 }
     }
 
-    /// Returns whether the word stands at a place. Places are asked for in their order.
+    /// Returns whether the word occurs at a position. Positions must be queried in ascending order.
     fn has_place(&mut self, wanted: Place) -> bool {
         while let Some(place) = self.places.get(self.next_place) {
             if *place >= wanted {
@@ -245,7 +246,7 @@ impl<'l> Walk<'l> {
         false
     }
 
-    /// Goes to the first document that is not before `doc`, and returns it.
+    /// Advances to the first document at or after `doc`, and returns it.
     fn advance_to(&mut self, doc: Doc) -> Result<Option<Doc>, IndexError> {
         let mut first = None;
         for list in &mut self.lists {
@@ -268,7 +269,7 @@ impl<'l> Walk<'l> {
             list.is_read = true;
         }
         if self.lists.len() > 1 {
-            // Several terms with one prefix may be in one document.
+            // A document may have several terms with the prefix.
             let places: BTreeSet<_> = self.places.drain(..).collect();
             self.places.extend(places);
         }

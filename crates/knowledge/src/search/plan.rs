@@ -1,4 +1,4 @@
-//! What a search asks of the index.
+//! Plans: requests compiled for the index.
 
 use std::cell::RefCell;
 
@@ -11,33 +11,33 @@ use super::occurrences::{PhraseId, Phrases};
 use super::{SearchMode, SearchRequest};
 use crate::index::{Fields, Mark, Space};
 
-/// A request in the terms of the index, for one space of documents.
+/// A request compiled for one space.
 pub(super) struct Plan {
-    /// What a document must have to be an answer.
+    /// What a document must match.
     pub(super) strict: Clause,
-    /// What to settle for when few documents have all of it.
+    /// What is sufficient if too few documents match `strict`.
     pub(super) relaxed: Option<Relaxed>,
-    /// What the filter of the request asks for.
+    /// The conditions of the request's filter.
     conditions: Vec<Clause>,
-    /// The phrases that the clauses speak of.
+    /// The phrases that the clauses refer to.
     pub(super) phrases: Phrases,
 }
 
-/// A query of which not everything must be there.
+/// A query that documents need not match in full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Relaxed {
-    /// What counts one by one; a document must have one of these, unless something else is required
-    /// that says what is looked for.
+    /// Each of these adds to the score. A document must match at least one, unless there are
+    /// `required` clauses.
     pub(super) optional: Vec<Clause>,
-    /// What must be there all the same, and says what is looked for.
+    /// Required all the same, and part of what is searched for.
     pub(super) required: Vec<Clause>,
-    /// What is required if any document has it.
+    /// Required if any document matches.
     pub(super) quoted: Vec<Clause>,
-    /// What only narrows down.
+    /// Restricts the matches without being searched for.
     pub(super) constraints: Vec<Clause>,
 }
 
-/// The maximum number of pieces of words that are looked for besides the words themselves.
+/// The maximum number of pieces of words to look up in addition to the words.
 const PIECES_MAX: usize = 128;
 
 impl Plan {
@@ -63,19 +63,19 @@ impl Plan {
         Self { strict, relaxed, conditions, phrases: phrases.into_inner() }
     }
 
-    /// Returns what the filter of the request asks for, if it asks for anything.
+    /// Returns the conditions of the request's filter, if there are any.
     pub(super) fn condition(&self) -> Option<Clause> {
         (!self.conditions.is_empty()).then(|| Clause::All(self.conditions.clone()))
     }
 
-    /// Returns the phrases that make a document a better answer.
+    /// Returns the phrases that documents are scored by.
     pub(super) fn scored(&self) -> Vec<PhraseId> {
         let mut phrases = Vec::new();
         self.strict.add_phrases(&mut phrases);
         phrases
     }
 
-    /// Returns the phrases that snippets show, each once.
+    /// Returns the distinct phrases to highlight in snippets.
     pub(super) fn shown(&self) -> Vec<&Phrase> {
         let mut phrases = self.scored();
         if let Some(relaxed) = &self.relaxed {
@@ -92,7 +92,7 @@ impl Plan {
 }
 
 impl Relaxed {
-    /// Returns what a document must have.
+    /// Returns what a document must match.
     pub(super) fn clause(&self) -> Clause {
         let mut all = self.constraints.clone();
         if self.required.is_empty() {
@@ -102,7 +102,7 @@ impl Relaxed {
         Clause::All(all)
     }
 
-    /// Returns the phrases that make a document a better answer.
+    /// Returns the phrases that documents are scored by.
     pub(super) fn scored(&self) -> Vec<PhraseId> {
         let mut phrases = Vec::new();
         let all = self.required.iter().chain(&self.optional);
@@ -111,7 +111,7 @@ impl Relaxed {
     }
 }
 
-/// Turns what was typed into clauses.
+/// Compiles queries and filters into clauses.
 struct Compiler<'l> {
     space: Space,
     fields: Fields,
@@ -124,7 +124,7 @@ impl Compiler<'_> {
         Clause::Mark(mark.term(self.space))
     }
 
-    /// Returns what the filter of a request asks for.
+    /// Returns the conditions of a request's filter.
     fn conditions(&self, request: &SearchRequest) -> Vec<Clause> {
         let filter = &request.filter;
         let mut all = Vec::new();
@@ -147,7 +147,7 @@ impl Compiler<'_> {
         all
     }
 
-    /// Returns what an expression asks for; `None` if no word is left of it.
+    /// Compiles an expression; `None` if it has no words.
     fn clause(&self, expr: &Expr) -> Option<Clause> {
         let each = |parts: &mut dyn Iterator<Item = &Expr>| -> Vec<Clause> {
             parts.filter_map(|part| self.clause(part)).collect()
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         Clause::Words(self.phrases.borrow_mut().add(phrase, self.fields))
     }
 
-    /// Returns what a filter of the query asks for.
+    /// Compiles a filter of the query.
     fn filter(&self, filter: &Filter) -> Clause {
         let value = filter.value.as_str();
         match filter.field {
@@ -205,10 +205,10 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns what to settle for when few documents have all of an expression.
+    /// Returns the relaxed form of an expression, for when too few documents match it.
     ///
-    /// Only words that were typed next to each other can be given up; `AND`, `OR`, `NOT`, filters and
-    /// quotes mean what they say. A single word is also looked for as a prefix.
+    /// Only juxtaposed words are optional; `AND`, `OR`, `NOT`, filters and quotes are taken
+    /// literally. A single word is also looked up as a prefix.
     fn relaxed(&self, expr: &Expr) -> Relaxed {
         match expr {
             Expr::Juxtaposed(parts) => {
@@ -243,7 +243,7 @@ impl Compiler<'_> {
         relaxed
     }
 
-    /// Returns what to settle for of several parts: any of the words, with everything else.
+    /// Returns the relaxed form of several parts: any of the words, and everything else.
     fn several(&self, parts: &[&Expr]) -> Relaxed {
         let mut relaxed = Relaxed::default();
         let mut pieces = Vec::new();
@@ -270,7 +270,7 @@ impl Compiler<'_> {
         relaxed
     }
 
-    /// Returns the terms of a word that is several, such as `foo-bar` or `日本語`, one by one.
+    /// Returns the individual terms of a word that has several, such as `foo-bar` or `日本語`.
     fn pieces(&self, word: &str) -> Vec<Clause> {
         let pieces = Phrase::pieces(word, self.languages).into_iter().take(PIECES_MAX);
         pieces.map(|phrase| self.words(phrase)).collect()

@@ -1,14 +1,20 @@
-//! Ranking: which of the selected documents answer best.
+//! Ranking: ordering the selected documents by relevance.
 //!
-//! BM25 over fields. An occurrence of a phrase counts as its field weighs, more occurrences count less
-//! and less, those in a long text count less than in a short one, and a phrase that few documents have
-//! counts more than one that many have. Every selected document is scored, and the statistics are those
-//! of exactly the stores that are searched, so a score depends on nothing else: not on other stores, not
-//! on the segments that the documents happen to be in, and not on dead documents.
+//! The score is BM25 with weighted fields. Term frequency saturates, so that repeating a word does
+//! not win; length normalization keeps long notes from winning by size; and the idf makes rare
+//! words count more than common ones. It has two constants and needs neither training data nor a
+//! model, so a score can be recomputed by hand, which the tests do. Field weights scale the term
+//! frequency before it saturates, as in BM25F. Summing one BM25 score per field instead would let a
+//! word that is repeated in the title, a heading and the body count almost three times.
 //!
-//! Statistics per segment would be cheaper to keep, and wrong: the same note would rank differently
-//! after a merge. Stopping early at the newest matches would be faster, and hides the best answer
-//! whenever it is old.
+//! The statistics are those of exactly the searched stores and their live documents, so a score
+//! does not depend on other stores, on the layout of segments, or on dead documents. Statistics per
+//! segment would be cheaper to maintain, but the same note would rank differently after a merge.
+//!
+//! Every match is scored. Dynamic pruning such as WAND skips documents that cannot reach the page,
+//! but it could not return the exact total, and its per-block bounds would depend on which stores
+//! are searched together. Stopping early at the newest matches would be faster too, but would hide
+//! the best answer whenever it is old.
 
 use std::cmp::Ordering;
 
@@ -18,37 +24,37 @@ use super::clause::{Clause, Evaluator};
 use super::occurrences::{PhraseId, Phrases};
 use crate::index::{Doc, IndexError, Space, StoreView, Totals};
 
-/// How soon more occurrences of a phrase count no more.
+/// Term frequency saturation: the higher, the more further occurrences count.
 const K1: f64 = 1.2;
 
-/// How much the length of a text counts: 0 not at all, 1 in proportion.
+/// Length normalization: 0 ignores the length, 1 normalizes by it fully.
 const B: f64 = 0.75;
 
-/// A document that was found.
+/// A matching document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hit {
     pub(crate) store: StoreId,
     pub(crate) memory: MemoryId,
-    /// The place of the observation or link among those of the memory, from 0; 0 for a memory.
+    /// The index of the observation or link in its memory, 0-based; 0 for a memory.
     pub(crate) position: usize,
-    /// How well it fits; more is better.
+    /// The relevance; higher is better.
     pub(crate) score: f64,
     pub(crate) updated_at: Timestamp,
 }
 
-/// Looks for documents of one space in some stores.
+/// Ranks the documents of one space in some stores.
 pub(crate) struct Ranking<'v, 'c> {
     space: Space,
     totals: Totals,
     segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranked {
-    /// The best, the best first.
+    /// The best hits, in order.
     pub(crate) hits: Vec<Hit>,
-    /// How many there are in all.
+    /// The total number of matches.
     pub(crate) total: usize,
 }
 
@@ -75,7 +81,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok(ranking)
     }
 
-    /// Returns whether any document fulfils a clause.
+    /// Returns whether any document matches a clause.
     pub(crate) fn has_any(&self, clause: &Clause) -> Result<bool, IndexError> {
         for (_, segment) in &self.segments {
             if !segment.select(clause)?.is_empty() {
@@ -85,8 +91,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok(false)
     }
 
-    /// Returns at most `limit` of the documents that a clause selects, those first that have the
-    /// phrases. Without phrases, what changed last comes first.
+    /// Returns the best `limit` documents that match a clause, scored by the given phrases. Without
+    /// phrases, the most recently changed come first.
     pub(crate) fn best(
         &self,
         clause: &Clause,
@@ -94,7 +100,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         limit: usize,
     ) -> Result<Ranked, IndexError> {
         let mut candidates: Vec<Candidate> = Vec::new();
-        // Where the candidates of each segment begin.
+        // The index of the first candidate of each segment.
         let mut starts = Vec::with_capacity(self.segments.len());
         for (number, (_, segment)) in self.segments.iter().enumerate() {
             starts.push(candidates.len());
@@ -122,60 +128,63 @@ impl<'v, 'c> Ranking<'v, 'c> {
         for (_, segment) in &self.segments {
             lists.push(segment.occurrences(phrase)?);
         }
-        let having: usize = lists.iter().map(|list| list.len()).sum();
-        let idf = self.inverse_frequency(having);
-        let mean = self.mean_length();
+        let document_frequency: usize = lists.iter().map(|list| list.len()).sum();
+        let idf = self.idf(document_frequency);
+        let average_length = self.average_length();
         for (number, list) in lists.iter().enumerate() {
             let start = starts.get(number).copied().unwrap_or_default();
             let end = starts.get(number + 1).copied().unwrap_or(candidates.len());
-            let mine = candidates.get_mut(start..end).unwrap_or_default();
-            if mine.is_empty() || list.is_empty() {
+            let matching = candidates.get_mut(start..end).unwrap_or_default();
+            if matching.is_empty() || list.is_empty() {
                 continue;
             }
             let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
             let lengths = segment.segment().lengths(self.space)?;
-            // Both are in the order of documents.
+            // Both are sorted by document, so this is a merge join.
             let mut list = list.iter().copied().peekable();
-            for candidate in mine {
+            for candidate in matching {
                 while list.next_if(|(doc, _)| *doc < candidate.doc).is_some() {}
                 let Some((_, weight)) = list.next_if(|(doc, _)| *doc == candidate.doc) else {
                     continue;
                 };
                 let length = f64::from(lengths.get(candidate.doc)?);
                 let weight = f64::from(weight);
-                let norm = K1 * (1.0 - B + B * length / mean);
+                let norm = K1 * (1.0 - B + B * length / average_length);
                 candidate.score += idf * weight * (K1 + 1.0) / (weight + norm);
             }
         }
         Ok(())
     }
 
-    /// Returns the inverse document frequency of a phrase that this many documents have.
+    /// Returns the inverse document frequency of a phrase.
     ///
-    /// The `1 +` keeps it above zero. The classic formula is negative for a word of more than half of
-    /// the documents, and clamping it to zero, as FTS5 does, makes such a word count for nothing: a
-    /// word that most documents have still tells those that have it from those that do not.
-    fn inverse_frequency(&self, having: usize) -> f64 {
+    /// The `1 +` inside of the logarithm keeps it above zero. The classic formula is negative for a
+    /// word in more than half of the documents, and clamping it to almost zero, as FTS5 does, makes
+    /// such a word count for next to nothing. In a small store many words are that frequent, and in
+    /// a query with rarer words, a title with one of them would rank no higher than a mention in
+    /// passing.
+    fn idf(&self, document_frequency: usize) -> f64 {
         let all = number(self.totals.count(self.space));
-        let having = number(u64::try_from(having).unwrap_or(u64::MAX)).min(all);
-        (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+        let document_frequency =
+            number(u64::try_from(document_frequency).unwrap_or(u64::MAX)).min(all);
+        (1.0 + (all - document_frequency + 0.5) / (document_frequency + 0.5)).ln()
     }
 
-    /// Returns how many words a document has on average.
-    fn mean_length(&self) -> f64 {
+    /// Returns the average document length in words.
+    fn average_length(&self) -> f64 {
         let all = number(self.totals.count(self.space)).max(1.0);
         (number(self.totals.length(self.space)) / all).max(1.0)
     }
 
-    /// Returns the first of the candidates in the order of their scores, and among equal scores of
-    /// their last change.
+    /// Returns the best candidates by score; ties are broken by the time of the last change.
     fn first(&self, mut candidates: Vec<Candidate>, limit: usize) -> Result<Vec<Hit>, IndexError> {
         if limit == 0 || candidates.is_empty() {
             return Ok(Vec::new());
         }
         if candidates.len() > limit {
-            // Only those are compared further that can be among the first: sorting all of a hundred
-            // thousand matches would take longer than scoring them.
+            // Finds the lowest score of the page in linear time: sorting a hundred thousand matches
+            // would take longer than scoring them. All candidates with that score are kept, because
+            // ties are broken by columns that are read only for those that remain.
             let mut scores: Vec<f64> = candidates.iter().map(|it| it.score).collect();
             let (_, least, _) =
                 scores.select_nth_unstable_by(limit - 1, |left, right| right.total_cmp(left));
@@ -210,7 +219,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
     }
 }
 
-/// Returns a count as a number to calculate with.
+/// Converts a count for arithmetic.
 #[expect(clippy::cast_precision_loss, reason = "no store has 2^53 documents")]
 fn number(count: u64) -> f64 {
     count as f64

@@ -5,7 +5,7 @@ use super::*;
 use crate::fixture::Fixture;
 use crate::index::{BatchBuilder, IndexError, store_row};
 
-/// Puts something into the index that nobody has written, as a program with a mistake would.
+/// Corrupts the index, as a bug would.
 fn put_wrong(fixture: &Fixture, change: impl Fn(&mut Entry)) {
     let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
     let memory = fixture.knowledge.memory_at(fixture.store, &path, View::Full).unwrap();
@@ -27,8 +27,8 @@ fn problems(fixture: &Fixture) -> Vec<String> {
     problems.into_iter().map(|problem| problem.message).collect()
 }
 
-/// An index with `/a.md` and `/b.md` in which something of the first is wrong.
-fn assert_noticed(change: impl Fn(&mut Entry)) {
+/// An index of `/a.md` and `/b.md` in which the entry of the first is wrong.
+fn assert_detected(change: impl Fn(&mut Entry)) {
     let fixture = Fixture::new();
     fixture.put("/a.md", "# Tea\n\ngreen\n- [fact] hot #tag\n- part_of [[Drinks]]");
     fixture.put("/b.md", "# Cups");
@@ -43,44 +43,44 @@ fn assert_noticed(change: impl Fn(&mut Entry)) {
 }
 
 #[test]
-fn a_wrong_card_is_noticed() {
-    assert_noticed(|entry| entry.card.title.push('s'));
-    assert_noticed(|entry| entry.card.names.push("sencha".to_owned()));
-    assert_noticed(|entry| entry.card.links.clear());
+fn a_wrong_card_is_detected() {
+    assert_detected(|entry| entry.card.title.push('s'));
+    assert_detected(|entry| entry.card.names.push("sencha".to_owned()));
+    assert_detected(|entry| entry.card.links.clear());
 }
 
 #[test]
-fn a_word_too_many_or_too_few_is_noticed() {
-    assert_noticed(|entry| drop(entry.documents.memory.words.pop()));
-    assert_noticed(|entry| {
+fn an_extra_or_missing_word_is_detected() {
+    assert_detected(|entry| drop(entry.documents.memory.words.pop()));
+    assert_detected(|entry| {
         let (_, field, _) = entry.documents.memory.words[0];
         entry.documents.memory.words.push((b"mwsencha".to_vec(), field, 99));
     });
 }
 
 #[test]
-fn a_word_in_another_place_is_noticed() {
-    assert_noticed(|entry| entry.documents.memory.words[0].2 += 50);
+fn a_moved_word_is_detected() {
+    assert_detected(|entry| entry.documents.memory.words[0].2 += 50);
 }
 
 #[test]
-fn a_wrong_length_or_mark_is_noticed() {
-    assert_noticed(|entry| entry.documents.memory.length += 1);
-    assert_noticed(|entry| drop(entry.documents.memory.marks.pop()));
+fn a_wrong_length_or_mark_is_detected() {
+    assert_detected(|entry| entry.documents.memory.length += 1);
+    assert_detected(|entry| drop(entry.documents.memory.marks.pop()));
 }
 
 #[test]
-fn an_observation_or_relation_too_many_or_too_few_is_noticed() {
-    assert_noticed(|entry| entry.documents.observations.clear());
-    assert_noticed(|entry| entry.documents.relations.clear());
-    assert_noticed(|entry| {
+fn an_extra_or_missing_observation_or_relation_is_detected() {
+    assert_detected(|entry| entry.documents.observations.clear());
+    assert_detected(|entry| entry.documents.relations.clear());
+    assert_detected(|entry| {
         let copy = entry.documents.observations[0].clone();
         entry.documents.observations.push(copy);
     });
 }
 
 #[test]
-fn wrong_totals_are_noticed() {
+fn wrong_totals_are_detected() {
     let fixture = Fixture::new();
     fixture.put("/a.md", "tea");
     fixture.find("tea");

@@ -1,7 +1,7 @@
-//! An index that was damaged, cut, mixed up or taken from somewhere else.
+//! Indexes that are damaged, truncated, mixed up or foreign.
 //!
-//! Whatever the file holds, a search neither panics nor hangs, and what it answers is right: damage is
-//! noticed where it is read, and the index is made again.
+//! Whatever the file contains, a search neither panics nor hangs, and its results are correct:
+//! damage is detected when it is read, and the index is rebuilt.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ const QUERIES: [&str; 5] =
 
 const PAGE: usize = 4096;
 
-/// How many bits of each page are changed, one at a time; `QUIPU_CASES` asks for more.
+/// How many bits of each page are flipped, one at a time; `QUIPU_CASES` sets it.
 #[expect(clippy::disallowed_methods, reason = "a long run is asked for by the environment")]
 fn rounds() -> usize {
     let wanted = std::env::var("QUIPU_CASES").ok().and_then(|text| text.parse().ok());
@@ -50,7 +50,7 @@ fn rounds() -> usize {
 
 type Answers = Vec<(String, Vec<(String, f64)>, usize)>;
 
-/// Returns everything that the queries find, with scores.
+/// Returns the results of all queries, with scores.
 fn answers(knowledge: &Knowledge, library: &Library) -> Answers {
     let mut answers = Vec::new();
     for query in QUERIES {
@@ -72,7 +72,7 @@ fn answers(knowledge: &Knowledge, library: &Library) -> Answers {
     answers
 }
 
-/// Another process on the same memories, whose index is a file with these bytes.
+/// Another process on the same memories, whose index file has these bytes.
 fn with_index(library: &Library, directory: &Path, bytes: &[u8]) -> Knowledge {
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(directory.join(format!("{INDEX_FILE}{suffix}"))).unwrap_or_default();
@@ -81,7 +81,7 @@ fn with_index(library: &Library, directory: &Path, bytes: &[u8]) -> Knowledge {
     Knowledge::new(library.engine.engine().clone(), directory)
 }
 
-/// Returns the file of the index as it is when nobody uses it.
+/// Returns the index file as it is when no process uses it.
 fn closed_file(library: &Library) -> Vec<u8> {
     let path = library.directory.path().join(INDEX_FILE);
     let connection = rusqlite::Connection::open(&path).expect("it opens");
@@ -92,14 +92,14 @@ fn closed_file(library: &Library) -> Vec<u8> {
 }
 
 #[test]
-fn any_changed_byte_is_noticed_or_harmless() {
+fn any_flipped_bit_is_detected_or_harmless() {
     let library = library();
     let expected = answers(&library.engine, &library);
     let pristine = closed_file(&library);
     let directory = tempfile::tempdir().expect("a directory");
     for page in 0..pristine.len() / PAGE {
         for round in 0..rounds() {
-            // The first bytes of a page say how it is built; rows fill it from its end.
+            // The header of a page comes first; rows fill the page from its end.
             let number = page * 31 + round * 7;
             let place = [number % 24, number * 37 % PAGE, PAGE - 1 - number % 400][round % 3];
             let bit = number % 8;
@@ -113,7 +113,7 @@ fn any_changed_byte_is_noticed_or_harmless() {
 }
 
 #[test]
-fn a_file_that_ends_too_soon_or_has_holes_is_replaced() {
+fn a_truncated_or_sparse_file_is_replaced() {
     let library = library();
     let expected = answers(&library.engine, &library);
     let pristine = closed_file(&library);
@@ -125,7 +125,7 @@ fn a_file_that_ends_too_soon_or_has_holes_is_replaced() {
         torn.truncate(cut);
         let knowledge = with_index(&library, directory.path(), &torn);
         assert!(answers(&knowledge, &library) == expected, "cut at {cut}");
-        // What a disk without power leaves: sectors that were never written.
+        // After a power failure: sectors that were never written.
         let mut torn = pristine.clone();
         let hole = (pages * part / 8 * PAGE + 512)..;
         torn[hole].iter_mut().take(3 * 512).for_each(|byte| *byte = 0);
@@ -134,7 +134,7 @@ fn a_file_that_ends_too_soon_or_has_holes_is_replaced() {
     }
 }
 
-/// Pages of an older state among those of a newer one, as a copy without its log has them.
+/// Pages of an older state among those of a newer one, as in a copy without its log.
 #[test]
 fn a_mixture_of_two_states_is_not_trusted() {
     let library = library();
@@ -159,7 +159,7 @@ fn a_mixture_of_two_states_is_not_trusted() {
 }
 
 #[test]
-fn files_that_are_no_index_are_replaced() {
+fn files_that_are_not_an_index_are_replaced() {
     let library = library();
     let expected = answers(&library.engine, &library);
     let directory = tempfile::tempdir().expect("a directory");
@@ -182,7 +182,7 @@ fn files_that_are_no_index_are_replaced() {
 
 /// "`rm` of `-wal`, of the index under a running server", while another one comes and goes.
 #[test]
-fn whatever_is_removed_of_an_index_in_use_nothing_is_missed() {
+fn unlinking_files_of_an_index_in_use_loses_nothing() {
     let library = library();
     let name = |suffix: &str| library.directory.path().join(format!("{INDEX_FILE}{suffix}"));
     let removals: [&[&str]; 6] =
@@ -196,7 +196,7 @@ fn whatever_is_removed_of_an_index_in_use_nothing_is_missed() {
         }
         let after = format!("/removal/{number}b.md");
         library.put(&after, &format!("after{number}x"));
-        // One comes that has opened nothing before, and one that has everything open.
+        // One process that opens the index for the first time, and one that has everything open.
         let other = Knowledge::new(library.engine.engine().clone(), library.directory.path());
         let word = format!("after{number}x");
         let request = SearchRequest::new(vec![library.store], word.as_str());
@@ -207,9 +207,9 @@ fn whatever_is_removed_of_an_index_in_use_nothing_is_missed() {
     }
 }
 
-/// A directory in which nothing can be made, and a disk from which nothing can be removed.
+/// A directory in which nothing can be created, and a disk from which nothing can be removed.
 #[test]
-fn an_index_that_cannot_be_a_file_is_searched_in_memory() {
+fn an_index_that_cannot_be_created_is_searched_in_memory() {
     let library = library();
     let expected = answers(&library.engine, &library);
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! No byte of what was redacted is left, wherever in a note it stood and whatever the index was doing.
+//! Redaction leaves no trace in the index, wherever in a note the text was and whatever the index
+//! was doing.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_testkit::InMemoryBackend;
 use quipu_testkit::knowledge::Library;
 
-/// A word for each place in a note. None is a part or a form of another.
+/// A word for each part of a note. None is a part or a variant of another.
 const CANARIES: [&str; 10] = [
     "zqbody",
     "zqtitle",
@@ -37,7 +38,7 @@ fn actor() -> Actor {
     Actor::User(PrincipalName::from_host("ada"))
 }
 
-/// A store with so many other notes, and a leak that was then moved and overwritten.
+/// A store with this many other notes, and a leak that was then moved and overwritten.
 struct Leak {
     library: Library,
     versions: Vec<VersionId>,
@@ -100,14 +101,14 @@ impl Leak {
 }
 
 #[test]
-fn what_was_redacted_is_in_no_part_of_the_index() {
+fn redaction_leaves_no_trace_in_the_index() {
     for notes in [0, 10, 400] {
         Leak::new(notes).write().index().clean().redact().assert_gone();
     }
 }
 
 #[test]
-fn an_index_that_has_seen_the_newer_text_keeps_nothing_of_the_older() {
+fn an_index_of_the_newer_text_keeps_nothing_of_the_older() {
     for notes in [10, 400] {
         let leak = Leak::new(notes).write().index().clean();
         assert_eq!(leak.library.find("clean").len(), 1);
@@ -116,7 +117,7 @@ fn an_index_that_has_seen_the_newer_text_keeps_nothing_of_the_older() {
 }
 
 #[test]
-fn a_segment_that_was_merged_meanwhile_keeps_nothing() {
+fn a_merged_segment_keeps_nothing() {
     let leak = Leak::new(400).write().index();
     for number in 0..64 {
         leak.library.put(&format!("/later/{number}.md"), "tea later");
@@ -126,9 +127,9 @@ fn a_segment_that_was_merged_meanwhile_keeps_nothing() {
     leak.clean().redact().assert_gone();
 }
 
-/// Other handles have the file open, have read what is redacted, and keep parts of it in memory.
+/// Other handles have the file open, have read the redacted text, and have cached parts of it.
 #[test]
-fn what_other_processes_have_read_does_not_come_back() {
+fn text_cached_by_other_processes_does_not_come_back() {
     let leak = Leak::new(60).write().index();
     let store = leak.library.store;
     let others: Vec<_> = (0..3)
@@ -155,9 +156,9 @@ fn what_other_processes_have_read_does_not_come_back() {
     }
 }
 
-/// The log of the index is as much a file as the index is.
+/// The write-ahead log must be erased as well as the index.
 #[test]
-fn many_redactions_in_a_row_leave_nothing_in_the_log() {
+fn repeated_redactions_leave_nothing_in_the_log() {
     let mut leak = Leak::new(300);
     for round in 0..12 {
         leak = leak.write();
@@ -176,7 +177,7 @@ fn many_redactions_in_a_row_leave_nothing_in_the_log() {
 }
 
 #[test]
-fn a_file_that_is_no_index_is_not_kept_either() {
+fn a_file_that_is_not_an_index_is_not_kept() {
     let leak = Leak::new(20).write().index().clean();
     let file = leak.library.directory.path().join(quipu_knowledge::INDEX_FILE);
     for suffix in ["", "-wal", "-shm"] {

@@ -1,4 +1,4 @@
-//! Random steps, compared with an index that was built at once.
+//! Random operations, compared with an index that was built at once.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Scores are what the formula says, computed once more in the simplest way.
+//! Scores match the formula, recomputed in the simplest way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +12,14 @@ use quipu_knowledge::{INDEX_FILE, Knowledge, SearchRequest};
 use quipu_testkit::InMemoryBackend;
 use quipu_testkit::knowledge::{Library, new_store};
 
-/// Words that are their own stems and have no other forms, so that only fields and counts matter. The
-/// last two begin alike, and none begins with another.
+/// Words that are their own stems and have no variants, so that only fields and counts matter. The
+/// last two share a prefix, and none is a prefix of another.
 const WORDS: [&str; 6] = ["tea", "cup", "pot", "milk", "cord", "corn"];
 
-/// What the last two words begin with.
+/// The common prefix of the last two words.
 const PREFIX: &str = "cor";
 
-/// A note: its heading, which is its title too, and the words of its text.
+/// A note: its heading, which is also its title, and the words of its text.
 #[derive(Clone, Debug)]
 struct Text {
     heading: Vec<usize>,
@@ -40,7 +40,7 @@ fn written(text: &Text) -> String {
     format!("# {}\n\n{}\n", joined(&text.heading), joined(&text.body))
 }
 
-/// What is asked for.
+/// A query.
 #[derive(Clone, Debug)]
 enum Query {
     Word(usize),
@@ -72,7 +72,7 @@ fn query() -> impl Strategy<Value = Query> {
 }
 
 impl Query {
-    /// Returns the query as it is typed.
+    /// Formats the query as it is typed.
     fn typed(&self) -> String {
         let each = |parts: &[Self], operator: &str| {
             let parts: Vec<_> = parts.iter().map(Self::typed).collect();
@@ -91,7 +91,7 @@ impl Query {
         }
     }
 
-    /// Returns whether a note fits.
+    /// Returns whether a note matches.
     fn matches(&self, path: &str, text: &Text) -> bool {
         match self {
             Self::Word(_) | Self::Phrase(..) | Self::Prefix => self.weight(text) > 0.0,
@@ -104,7 +104,7 @@ impl Query {
         }
     }
 
-    /// Returns everything that makes a note a better answer.
+    /// Returns the leaves that a note is scored by.
     fn leaves(&self) -> Vec<&Self> {
         match self {
             Self::Word(_) | Self::Phrase(..) | Self::Prefix => vec![self],
@@ -114,9 +114,9 @@ impl Query {
         }
     }
 
-    /// Returns how much a leaf counts in a note: a heading is a title (6), a heading (2.5) and text
-    /// (1), and each of its words is among the note's fields (0.4, once), where nothing stands beside
-    /// anything.
+    /// Returns the weighted frequency of a leaf in a note: a heading counts as a title (6), a
+    /// heading (2.5) and text (1), and each of its words is also in the frontmatter (0.4, once), which
+    /// has no positions.
     fn weight(&self, text: &Text) -> f64 {
         let all: Vec<usize> = text.heading.iter().chain(&text.body).copied().collect();
         match self {
@@ -147,10 +147,10 @@ fn length(text: &Text) -> f64 {
     number(text.heading.len() + text.body.len())
 }
 
-/// A note by its store and its path.
+/// A note, by store and path.
 type Notes = BTreeMap<(usize, String), Text>;
 
-/// Returns the scores of the notes of some stores that fit.
+/// Returns the scores of the matching notes of some stores.
 fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, String), f64> {
     let notes: Vec<_> = notes.iter().filter(|((store, _), _)| stores.contains(store)).collect();
     let count = number(notes.len());
@@ -172,14 +172,14 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
     scored
 }
 
-/// Two stores, and the notes that are in them.
+/// Two stores, and the notes in them.
 struct Bench {
     library: Library,
     stores: [StoreId; 2],
     notes: Notes,
 }
 
-/// Writes a text to a place of a store, or deletes what is there.
+/// Writes a text to a path of a store, or deletes the note there.
 type Step = (usize, usize, Option<Text>);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -214,7 +214,7 @@ impl Bench {
         }
     }
 
-    /// Fails unless a query finds exactly what it should, with the right scores and in their order.
+    /// Fails unless a query finds exactly the expected notes, with the right scores and in order.
     fn compare(
         &self,
         knowledge: &Knowledge,
@@ -255,8 +255,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The statistics are those of the notes that live in the stores that are searched, however they
-    /// came to be what they are: in one segment or many, merged or not, on the disk or in memory.
+    /// The statistics are those of the live notes in the searched stores, whatever their history:
+    /// in one segment or many, merged or not, on disk or in memory.
     #[test]
     fn scores_are_exact(
         steps in prop::collection::vec(step(), 1..80),
@@ -275,7 +275,7 @@ proptest! {
         let engine = bench.library.engine.engine().clone();
         let nowhere = Knowledge::new(engine, Path::new("/nonexistent/quipu"));
         bench.compare_all(&nowhere, &queries)?;
-        // From here on the file cannot be written, and what changes is laid over it.
+        // From here on the file cannot be written, and changes are searched as an overlay.
         let file = bench.library.directory.path().join(INDEX_FILE);
         let holder = rusqlite::Connection::open(file).expect("it opens");
         holder.execute_batch("BEGIN IMMEDIATE").expect("it begins");
@@ -289,7 +289,7 @@ proptest! {
         bench.compare_all(&bench.library.engine, &queries)?;
     }
 
-    /// Whatever happens in one store, not a bit of an answer about another one changes.
+    /// Whatever happens in one store, the results for another one stay bit-identical.
     #[test]
     fn no_store_changes_what_is_found_in_another(
         steps in prop::collection::vec(step(), 1..40),

@@ -1,4 +1,4 @@
-//! The suite that every backend's crate runs too.
+//! The suite that the crate of every backend runs too.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ fn text_is_added_at_both_ends() {
 }
 
 #[test]
-fn a_replacement_counts() {
+fn a_replacement_checks_the_count() {
     assert_eq!(find_replace("a b a", "a", "c", 2), Ok("c b c".to_owned()));
     let wrong = |found, expected| Err(EditError::WrongCount { found, expected });
     assert_eq!(find_replace("a b a", "a", "c", 1), wrong(2, 1));
@@ -59,7 +59,7 @@ fn text_goes_before_and_after_a_heading() {
 }
 
 #[test]
-fn a_section_must_be_the_only_one_of_its_name() {
+fn an_ambiguous_section_is_refused() {
     let error = replace_section(NOTE, "# Pour", "x").unwrap_err();
     assert!(error.to_string().contains("`## Pour`"), "{error}");
     let error = replace_section("# A\n\n## A\n", "A", "x").unwrap_err();
@@ -100,7 +100,7 @@ fn a_note_without_frontmatter_gets_one() {
 }
 
 #[test]
-fn a_frontmatter_that_is_not_understood_is_left_alone() {
+fn invalid_frontmatter_is_left_alone() {
     for text in
         ["---\na: b: c\n---\n", "---\n{a: b}\n---\n", "---\nx\n---\n", "---\na: 1\na: 2\n---\n"]
     {
@@ -110,7 +110,7 @@ fn a_frontmatter_that_is_not_understood_is_left_alone() {
 }
 
 #[test]
-fn every_value_survives_the_way_through_yaml() {
+fn every_value_round_trips_through_yaml() {
     let texts = [
         "",
         " a ",
@@ -152,7 +152,7 @@ fn every_value_survives_the_way_through_yaml() {
 }
 
 #[test]
-fn a_value_that_is_nested_too_deep_is_refused() {
+fn a_value_nested_too_deep_is_refused() {
     let deep = (0..100).fold(Value::Null, |value, _| Value::List(vec![value]));
     assert!(set("Body", "a", Some(deep)).is_err());
 }

@@ -41,14 +41,14 @@ fn one_value_of_a_list_is_enough() {
 }
 
 #[test]
-fn contains_wants_all_and_looks_into_texts() {
+fn contains_requires_every_substring() {
     assert!(check(Predicate::Contains(texts(&["a", "b"])), &["b", "A"]));
     assert!(!check(Predicate::Contains(texts(&["a", "x"])), &["b", "a"]));
     assert!(check(Predicate::Contains(texts(&["ea ho"])), &["Tea House"]));
 }
 
 #[test]
-fn absence_is_a_condition_too() {
+fn absence_is_a_predicate() {
     assert!(check(Predicate::Absent, &[]));
     assert!(check(Predicate::Is(Comparison::NotEqual, "x".to_owned()), &[]));
     assert!(!check(Predicate::Exists, &[]));

@@ -7,7 +7,7 @@ use super::*;
 use crate::{Glob, Identifier, Proximity, Reference, alias_key, path_candidates};
 
 #[test]
-fn identifiers_are_told_apart() {
+fn identifiers_are_classified() {
     let name = |text: &str| Reference::Name(text.to_owned());
     let id = "mem_011111111111111111111119";
     let parse = |text: &str| Identifier::parse(text).reference;
@@ -26,7 +26,7 @@ fn identifiers_are_told_apart() {
 }
 
 #[test]
-fn signs_may_belong_to_a_name() {
+fn separators_may_belong_to_a_name() {
     let readings = |text: &str| {
         let readings = Identifier::parse(text).readings().into_iter();
         let shown = |it: Identifier| {

@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_tell_permalinks_apart(permalink in "[a-z]{1,5}", first in 1..1000_usize, second in 1..1000_usize) {
+    fn numbered_permalinks_are_distinct(permalink in "[a-z]{1,5}", first in 1..1000_usize, second in 1..1000_usize) {
         let numbered = [first, second].map(|number| numbered_permalink(&permalink, number));
         prop_assert_eq!(numbered[0] == numbered[1], first == second);
     }

@@ -1,4 +1,4 @@
-//! Which terms a typed text stands for.
+//! The terms of typed text.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 const ENGLISH: &[Language] = &[Language::English];
 
 #[test]
-fn what_is_written_as_one_is_cut_into_pieces() {
+fn compound_words_are_truncated_by_pieces() {
     let check = |text: &str, room, kept: &str, counts: (usize, usize)| {
         let found = truncated(text, room);
         assert_eq!((found.kept, (found.kept_count, found.omitted_count)), (kept, counts));
@@ -49,7 +49,7 @@ fn a_word_has_the_spellings_of_an_identifier() {
 }
 
 #[test]
-fn each_language_adds_the_stems_that_it_finds() {
+fn each_language_adds_its_stems() {
     let languages = &[Language::German, Language::English];
     assert_eq!(shown(Phrase::spellings("Häuser", languages)), ["hauser", "haus"]);
     assert_eq!(shown(Phrase::spellings("Rust", languages)), ["rust"]);
@@ -66,7 +66,7 @@ fn each_language_adds_the_stems_that_it_finds() {
 }
 
 #[test]
-fn pieces_are_the_terms_of_what_is_several() {
+fn pieces_are_the_terms_of_a_compound() {
     assert_eq!(shown(Phrase::pieces("foo-bars", ENGLISH)), ["foo", "bar"]);
     assert_eq!(shown(Phrase::pieces("日本語", ENGLISH)), ["日本", "本語"]);
     assert_eq!(Phrase::pieces("teas", ENGLISH), []);
@@ -96,7 +96,7 @@ fn a_phrase_matches_its_terms_in_order() {
 }
 
 #[test]
-fn punctuation_is_no_word() {
+fn punctuation_is_not_a_word() {
     assert_eq!(Phrase::spellings("--", ENGLISH), []);
     assert_eq!(Phrase::quoted("", ENGLISH), []);
     assert_eq!(Phrase::prefix("!", ENGLISH), []);

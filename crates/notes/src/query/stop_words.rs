@@ -1,4 +1,4 @@
-//! Dropping the words of a question that say nothing about what is looked for.
+//! Dropping the stop words of a question.
 
 #[cfg(test)]
 mod tests;
@@ -6,15 +6,14 @@ mod tests;
 use super::{Expr, Term};
 use crate::tokenizer::{Language, english_first};
 
-/// How many stop words of another language than English a query must have to be in it. One proves
-/// nothing: `die hard` is not German.
+/// The minimum number of stop words of a language other than English for a query to be in it. One
+/// proves nothing: `die hard` is not German.
 const FOREIGN_STOP_WORDS_MIN: usize = 2;
 
-/// Returns the juxtaposed parts of a query without stop words, unless there is nothing else to look
-/// for.
+/// Returns the juxtaposed parts of a query without stop words, unless nothing else would be left.
 ///
-/// `languages` are those of the texts that are searched; the stop words are those of the language
-/// that the query seems to be in.
+/// `languages` are those of the searched texts; the stop words are those of the language that the
+/// query seems to be in.
 pub fn significant<'e>(parts: &'e [Expr], languages: &[Language]) -> Vec<&'e Expr> {
     let all = || parts.iter().collect();
     let Some(language) = query_language(parts, languages) else { return all() };
@@ -60,7 +59,7 @@ fn word_of(part: &Expr) -> Option<&str> {
     }
 }
 
-/// Returns a typed word as it would stand in a list of stop words.
+/// Returns a typed word in the form of the stop word lists.
 fn normalized(word: &str) -> String {
     trimmed(word).to_lowercase().replace('’', "'")
 }
@@ -69,7 +68,7 @@ fn trimmed(word: &str) -> &str {
     word.trim_start_matches(['¿', '¡']).trim_end_matches(['?', '!', '.', ',', ':', ';'])
 }
 
-/// Returns whether a word says nothing about what is looked for.
+/// Returns whether a word is a stop word.
 ///
 /// Capital letters are significant: `IT` and `US` are not pronouns, and `Will` is a name. Only
 /// the first word of a sentence is capitalized anyway.
@@ -85,12 +84,12 @@ fn is_insignificant(word: &str, position: WordPosition, language: Language) -> b
     !is_significant && language.is_stop_word(&lower)
 }
 
-/// Where a word stands in its sentence.
+/// The position of a word in its sentence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WordPosition {
     SentenceStart,
     Inside,
 }
 
-/// Stop words that are names when they are capitalized, wherever they stand.
+/// Stop words that are names when they are capitalized, at any position.
 const NAMES: [&str; 1] = ["will"];

@@ -36,7 +36,7 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn words_phrases_and_beginnings() {
+fn words_phrases_and_prefixes() {
     check(&[
         ("tea", "tea"),
         ("green  tea", "(green tea)"),
@@ -86,7 +86,7 @@ fn filters_stand_where_words_do() {
 }
 
 #[test]
-fn what_is_not_understood_is_words() {
+fn unknown_syntax_is_words() {
     check(&[
         ("\"green tea", "(green tea)"),
         ("a \"b c\" \"d e", "(a \"b c\" d e)"),
@@ -105,7 +105,7 @@ fn what_is_not_understood_is_words() {
 }
 
 #[test]
-fn too_much_is_left_out() {
+fn excess_terms_are_dropped() {
     let many = Query::parse(&"word ".repeat(10_000));
     assert_eq!(many.terms().len(), TERMS_MAX);
     assert_eq!(many.omitted_count, 10_000 - TERMS_MAX);
@@ -117,7 +117,7 @@ fn too_much_is_left_out() {
 }
 
 #[test]
-fn what_is_written_as_one_term_counts_as_many() {
+fn compound_terms_count_as_many() {
     let words = vec!["word"; 10_000];
     for text in [format!("\"{}\"", words.join(" ")), words.join("-"), words.join("/") + "*"] {
         let query = Query::parse(&text);
@@ -203,7 +203,7 @@ fn filters_with_unusual_values() {
 
 proptest! {
     #[test]
-    fn no_query_is_wrong(text in r#"[ab ()"*:]{0,40}|(AND |OR |NOT |\(|\)|"|a |tag:|b\* ){0,30}|.{0,30}"#) {
+    fn every_query_parses(text in r#"[ab ()"*:]{0,40}|(AND |OR |NOT |\(|\)|"|a |tag:|b\* ){0,30}|.{0,30}"#) {
         let query = Query::parse(&text);
         let terms = query.terms();
         prop_assert!(terms.len() <= TERMS_MAX);

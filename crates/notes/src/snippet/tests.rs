@@ -1,4 +1,4 @@
-//! Which part of a text is shown, and what is marked in it.
+//! Which excerpt of a text is shown, and what is highlighted in it.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn matches_are_shown_as_they_are_written() {
 }
 
 #[test]
-fn beginnings_and_parts_of_words_are_shown() {
+fn prefixes_and_parts_of_words_are_shown() {
     let text = format!("{} the organization calls parseJson2", "x ".repeat(400));
     let prefix = Phrase::prefix("organiz", ENGLISH);
     assert_eq!(marked(&shown(&text, &prefix)), ["organization"]);
@@ -83,7 +83,7 @@ fn a_snippet_begins_shortly_before_the_first_match() {
 }
 
 #[test]
-fn an_ellipsis_says_that_something_is_missing() {
+fn an_ellipsis_marks_omitted_text() {
     for (before, after, starts, ends) in [
         ("", "", false, false),
         ("word ", "", false, false),

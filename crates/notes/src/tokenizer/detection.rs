@@ -1,9 +1,9 @@
 //! Detecting the language of a text by its script and its stop words.
 //!
 //! This runs on every note, so it reads only the beginning of a text, stops as soon as one language
-//! is far ahead, and packs words of up to eight bytes into an integer to look them up. N-gram
-//! models are better at short texts but cost as much as tokenizing, and a short text that is taken
-//! for English is still found by the exact forms of its words.
+//! is far ahead, and packs words of up to eight bytes into an integer for the lookup. N-gram models
+//! are better at short texts but cost as much as tokenizing, and a short text that is misdetected
+//! as English can still be found by the exact forms of its words.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use super::Language;
 
 /// Later words are not read.
 const WORDS_MAX: usize = 200;
-/// Nor is later text: Chinese text is one long word here.
+/// Nor is later text: Chinese text is a single long word here.
 const SIZE_BYTES_MAX: usize = 8 * 1024;
 /// A language with this many stop words wins early if all others are far behind.
 const DECISIVE_COUNT: u8 = 8;

@@ -8,7 +8,7 @@ mod tests;
 
 use super::irregular::base;
 
-/// Shorter words have no ending; longer ones are not words.
+/// Shorter words have no suffix; longer ones are not words.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=40;
 
 /// Returns the stem of a lower-case word.
@@ -61,24 +61,24 @@ const MIDDLE_ENDINGS: [(&str, &str); 7] = [
     ("ness", ""),
 ];
 
-/// Longer endings come before their own endings.
+/// Longer suffixes come before the suffixes that they end with.
 const LAST_ENDINGS: [&str; 18] = [
     "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous",
     "ive", "ize", "al", "er", "ic", "ou",
 ];
 
-/// A word whose endings are removed step by step.
+/// A word whose suffixes are removed step by step.
 struct Word(String);
 
 impl Word {
-    /// Returns what precedes an ending, if the word has it.
+    /// Returns what precedes a suffix, if the word has it.
     fn before(&self, ending: &str) -> Option<&str> {
         self.0.strip_suffix(ending)
     }
 
-    /// Returns whether the word has an ending.
+    /// Returns whether the word has a suffix.
     ///
-    /// Most endings are ruled out by their last letter; calling `memcmp` for each of them was a
+    /// Most suffixes are ruled out by their last letter; calling `memcmp` for each of them was a
     /// tenth of the cost of tokenizing.
     fn has(&self, ending: &str) -> bool {
         self.0.as_bytes().last() == ending.as_bytes().last() && self.0.ends_with(ending)
@@ -89,7 +89,7 @@ impl Word {
         self.0.push_str(by);
     }
 
-    /// Replaces the first ending that the word has, if what precedes it is long enough.
+    /// Replaces the first suffix that the word has, if the stem before it is long enough.
     fn replace_first(&mut self, endings: &[(&str, &str)], measure_min: usize) {
         let fits = |&&(ending, _): &&(&str, &str)| self.has(ending);
         if let Some(&(ending, by)) = endings.iter().find(fits)

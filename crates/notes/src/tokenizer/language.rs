@@ -9,8 +9,8 @@ use super::stop_words;
 
 /// A language that words are stemmed in.
 ///
-/// Texts in all other languages count as English: its stemmer changes words of plain Latin letters
-/// only, and few of those.
+/// Texts in all other languages are treated as English: its stemmer changes only words of plain
+/// Latin letters, and few of those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
     /// English.
@@ -75,7 +75,7 @@ impl Language {
         Self::Ukrainian,
     ];
 
-    /// Returns the language that a tag such as `de`, `pt-BR`, `deu` or `German` names.
+    /// Returns the language with a tag such as `de`, `pt-BR`, `deu` or `German`.
     pub fn from_tag(tag: &str) -> Option<Self> {
         let primary = tag.trim().split(['-', '_']).next().unwrap_or_default().to_lowercase();
         Self::ALL.into_iter().find(|language| language.tags().contains(&primary.as_str()))
@@ -86,7 +86,7 @@ impl Language {
         self.tags().first().copied().unwrap_or_default()
     }
 
-    /// Returns the two-letter code, then everything else that the language is called.
+    /// Returns the two-letter code, followed by all other tags and names of the language.
     fn tags(self) -> &'static [&'static str] {
         match self {
             Self::English => &["en", "eng", "english"],
@@ -135,7 +135,7 @@ impl Language {
         Some(Stemmer::new(algorithm))
     }
 
-    /// Returns whether a lower-case word says nothing about a text in this language.
+    /// Returns whether a lower-case word is a stop word of this language.
     pub(crate) fn is_stop_word(self, word: &str) -> bool {
         self.stop_words().binary_search(&word).is_ok()
     }

@@ -1,4 +1,4 @@
-//! Stop words: the most frequent words of each language, which say nothing about a text.
+//! Stop words: the most frequent words of each language, which carry no information about a text.
 //!
 //! Negations are not included, nor are words that are often significant, such as `may`. Each list
 //! is sorted.

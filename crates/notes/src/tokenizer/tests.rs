@@ -14,7 +14,7 @@ fn of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn words_lose_case_accents_and_endings() {
+fn words_lose_case_accents_and_suffixes() {
     assert_eq!(of("The Cafés were CONNECTED"), ["the", "cafe", "were", "connect"]);
     assert_eq!(of("Größe naïve"), ["gross", "naiv"]);
     assert_eq!(
@@ -32,7 +32,7 @@ fn everything_else_separates_words() {
 }
 
 #[test]
-fn scripts_without_spaces_become_pairs() {
+fn scripts_without_spaces_become_bigrams() {
     assert_eq!(of("日本語 tea茶"), ["日本", "本語", "tea", "茶"]);
     assert_eq!(of("こんにちは"), ["こん", "んに", "にち", "ちは"]);
     let mut further = Vec::new();
@@ -51,7 +51,7 @@ fn composed_and_decomposed_letters_are_the_same() {
 }
 
 #[test]
-fn what_follows_a_shortened_word_is_found_too() {
+fn the_word_after_an_elision_is_a_variant() {
     let further = |text: &str| {
         let mut found = Vec::new();
         each_variant(Run::Word, text, ENGLISH, |term| found.push(term));
@@ -63,7 +63,7 @@ fn what_follows_a_shortened_word_is_found_too() {
 }
 
 #[test]
-fn terms_know_their_places() {
+fn tokens_have_ranges() {
     let text = "Ünder the 日本語!";
     for token in tokenize(text, ENGLISH) {
         let written = text.get(token.range.clone()).unwrap();
@@ -97,7 +97,7 @@ fn irregular_forms_are_among_the_words_of_their_terms() {
 }
 
 #[test]
-fn long_words_are_cut() {
+fn long_words_are_truncated() {
     assert_eq!(of(&"x".repeat(100_000)), ["x".repeat(64)]);
     assert_eq!(of(&"é".repeat(100)), ["e".repeat(64)]);
 }

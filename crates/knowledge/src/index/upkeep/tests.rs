@@ -9,7 +9,7 @@ use super::super::store_rows::{Cursor, add_store};
 use super::super::view::StoreView;
 use super::*;
 
-/// A file with one store, which memories are written to without any engine.
+/// An index with one store, written without an engine.
 struct Fixture {
     _directory: tempfile::TempDir,
     file: IndexFile,
@@ -60,7 +60,7 @@ impl Fixture {
         row.unwrap().unwrap().num
     }
 
-    /// Takes memories in, as one segment.
+    /// Indexes memories as one segment.
     fn put(&self, memories: impl IntoIterator<Item = (u32, String)>) {
         let mut batch = BatchBuilder::default();
         for (number, words) in memories {
@@ -80,7 +80,7 @@ impl Fixture {
         self.file.read(|snapshot| rows::segments(snapshot.connection, num)).unwrap()
     }
 
-    /// Returns the memories that have a word, by number.
+    /// Returns the memories with a word, by number.
     fn with(&self, word: &str) -> Vec<u128> {
         let found = self.file.read(|snapshot| {
             let row = store_rows::store(snapshot.connection, self.store)?;
@@ -120,9 +120,9 @@ fn eight_segments_of_one_tier_are_due() {
     assert_eq!(due_ids(&segments, usize::MAX), None);
 }
 
-/// A large segment that was due stopped the merging of small ones until somebody tidied up.
+/// Regression: a large merge that was due stopped small merges until the next upkeep.
 #[test]
-fn what_is_too_large_does_not_keep_small_segments_from_being_merged() {
+fn a_large_merge_does_not_block_small_merges() {
     let mut segments = vec![row(100, 1_000, 600)];
     segments.extend((1..9).map(|id| row(id, 1, 0)));
     assert_eq!(due_ids(&segments, usize::MAX), Some(vec![100]));
@@ -132,12 +132,13 @@ fn what_is_too_large_does_not_keep_small_segments_from_being_merged() {
 }
 
 #[test]
-fn merging_in_the_background_changes_nothing_that_is_found() {
+fn merging_in_the_background_does_not_change_results() {
     let fixture = Fixture::new();
-    for part in 0..9 {
-        fixture.put((0..200).map(|number| (part * 200 + number, format!("all w{}", number % 7))));
+    for segment in 0..9 {
+        fixture
+            .put((0..200).map(|number| (segment * 200 + number, format!("all w{}", number % 7))));
     }
-    // Some are dead before it begins.
+    // Some are dead before the merge begins.
     fixture.put((0..300).map(|number| (number, "new".to_owned())));
     let before = (fixture.with("all"), fixture.with("w3"), fixture.with("new"));
     assert_eq!(before.0.len(), 1_500);
@@ -146,12 +147,12 @@ fn merging_in_the_background_changes_nothing_that_is_found() {
     assert_eq!((fixture.with("all"), fixture.with("w3"), fixture.with("new")), before);
 }
 
-/// What dies while a segment is merged is dead in the new one.
+/// Tombstones that are added during a merge carry over to the new segment.
 #[test]
 fn a_memory_that_changes_during_a_merge_is_not_found_twice() {
     let fixture = Fixture::new();
-    for part in 0..8 {
-        fixture.put((0..100).map(|number| (part * 100 + number, "old".to_owned())));
+    for segment in 0..8 {
+        fixture.put((0..100).map(|number| (segment * 100 + number, "old".to_owned())));
     }
     let num = fixture.num();
     let sources = fixture.segments();
@@ -168,10 +169,10 @@ fn a_memory_that_changes_during_a_merge_is_not_found_twice() {
 
 fn merged(fixture: &Fixture, sources: &[SegmentRow]) -> (Vec<Block>, Columns, Vec<Bits>) {
     let merged = fixture.file.read(|snapshot| {
-        let parts = parts(snapshot.connection, sources)?;
-        let live = parts.iter().map(|part| part.live.clone()).collect();
+        let inputs = inputs(snapshot.connection, sources)?;
+        let live = inputs.iter().map(|input| input.live.clone()).collect();
         let mut blocks = Vec::new();
-        let columns = merge(parts, |block| {
+        let columns = merge(inputs, |block| {
             blocks.push(block);
             Ok(())
         })?;
@@ -180,14 +181,15 @@ fn merged(fixture: &Fixture, sources: &[SegmentRow]) -> (Vec<Block>, Columns, Ve
     merged.unwrap()
 }
 
-/// Two processes may erase the same thing, one after the other, and the second changes no number that a
-/// merge in between could notice. It removed the first blocks of the merge, which then went on.
+/// Regression: two processes may erase the same text, one after the other, and the second leaves
+/// the `purged` sequence unchanged. It removed the first blocks of a merge in between, which then
+/// went on.
 #[test]
-fn a_merge_does_not_survive_an_erasing_that_is_repeated() {
+fn a_repeated_erasure_aborts_a_merge() {
     let fixture = Fixture::new();
-    for part in 0..8 {
+    for segment in 0..8 {
         let words = |number: u32| format!("all unique{number}");
-        fixture.put((0..40).map(|number| (part * 40 + number, words(part * 40 + number))));
+        fixture.put((0..40).map(|number| (segment * 40 + number, words(segment * 40 + number))));
     }
     fixture.put([(3, "clean".to_owned())]);
     fixture.scrub(&[memory(3)], 2_000);
@@ -210,11 +212,12 @@ fn a_merge_does_not_survive_an_erasing_that_is_repeated() {
 }
 
 #[test]
-fn a_merge_does_not_bring_back_what_was_erased_meanwhile() {
+fn a_merge_does_not_bring_back_erased_text() {
     let fixture = Fixture::new();
-    for part in 0..8 {
+    for segment in 0..8 {
         fixture.put(
-            (0..40).map(|number| (part * 40 + number, format!("all u{}x", part * 40 + number))),
+            (0..40)
+                .map(|number| (segment * 40 + number, format!("all u{}x", segment * 40 + number))),
         );
     }
     let (num, sources) = (fixture.num(), fixture.segments());
@@ -237,16 +240,16 @@ fn a_merge_does_not_bring_back_what_was_erased_meanwhile() {
     assert_eq!(fixture.with("clean"), [7]);
 }
 
-/// A number that is given away again would let whoever still removes a store remove another one's
-/// rows, or leave a new store segments that are not its own.
+/// If a number were reused, a process that still removes a store would remove rows of another one,
+/// or leave a new store segments that are not its own.
 #[test]
-fn no_store_ever_gets_the_number_of_another() {
+fn store_numbers_are_never_reused() {
     let fixture = Fixture::new();
     let first = fixture.add(store_id(2));
     remove_store(&fixture.file, store_id(2)).unwrap();
     let second = fixture.add(store_id(2));
     assert_ne!(first, second);
-    // Whoever removed the store at the same time does the rest of its work.
+    // The process that removed the store at the same time does the rest of its work.
     fixture.file.write(|connection| store_rows::remove_store(connection, first)).unwrap();
     let row = fixture.file.read(|snapshot| store_rows::store(snapshot.connection, store_id(2)));
     assert_eq!(row.unwrap().map(|row| row.num), Some(second));
@@ -275,7 +278,7 @@ fn a_store_that_is_being_removed_gets_no_segment() {
 }
 
 #[test]
-fn a_store_is_removed_in_pieces_and_leaves_the_others_alone() {
+fn removing_a_store_in_steps_leaves_other_stores_alone() {
     let fixture = Fixture::new();
     fixture.put((0..2_000).map(|number| (number, format!("all unique{number}"))));
     let other = Fixture { store: store_id(2), ..fixture };
@@ -288,9 +291,9 @@ fn a_store_is_removed_in_pieces_and_leaves_the_others_alone() {
     assert_eq!(gone.with("all"), Vec::<u128>::new());
 }
 
-/// The segment is taken apart in place, and nothing else of it changes.
+/// The segment is scrubbed in place, and nothing else in it changes.
 #[test]
-fn scrubbing_a_large_segment_takes_out_one_memory() {
+fn scrubbing_a_large_segment_erases_one_memory() {
     let fixture = Fixture::new();
     let words = |number: u32| format!("all shared{} secret{number}", number % 5);
     fixture.put((0..1_000).map(|number| (number, words(number))));
@@ -317,7 +320,7 @@ fn scrubbing_a_large_segment_takes_out_one_memory() {
         Ok(left)
     });
     assert_eq!(left.unwrap(), 0);
-    // Its number is not used again, so merging it later does no harm.
+    // Its number stays unused, so merging it later is harmless.
     fixture.put((0..600).map(|number| (number, "newer".to_owned())));
     while step(&fixture.file, fixture.num()).unwrap() {}
     assert_eq!(fixture.with("all").len(), 400);

@@ -1,4 +1,4 @@
-//! Fields of the frontmatter: what changes, and what must not.
+//! Edits of frontmatter fields: what changes, and what must not.
 
 use super::*;
 use crate::Note;
@@ -95,7 +95,7 @@ fn keys_are_quoted_where_yaml_needs_it() {
 }
 
 #[test]
-fn what_cannot_be_edited_says_why() {
+fn refused_edits_say_why() {
     for (text, reason) in [
         ("---\na: b: c\n---\n", "not valid YAML"),
         ("---\ntext\n---\n", "not a mapping"),

@@ -1,4 +1,4 @@
-//! What holds for every edit.
+//! Properties of every edit.
 
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn find_and_replace_is_that_of_strings(text in "[ab]{0,20}", find in "[ab]{1,3}", expected in 0..5_usize) {
+    fn find_and_replace_agrees_with_str_replace(text in "[ab]{0,20}", find in "[ab]{1,3}", expected in 0..5_usize) {
         let count = text.matches(&find).count();
         let edited = find_replace(&text, &find, "c", expected);
         if count == expected && count > 0 {

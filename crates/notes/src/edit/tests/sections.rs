@@ -68,7 +68,7 @@ fn an_exact_heading_wins_over_one_in_another_case() {
 }
 
 #[test]
-fn errors_say_what_there_is() {
+fn errors_list_the_existing_headings() {
     for (error, expected) in [
         (
             replace_section("text", "A", "x"),
@@ -90,7 +90,7 @@ fn errors_say_what_there_is() {
 }
 
 #[test]
-fn windows_line_ends_stay() {
+fn crlf_is_preserved() {
     let text = "# A\r\n\r\none\r\n\r\n# B\r\ntwo\r\n";
     for edited in [
         replace_section(text, "A", "x"),

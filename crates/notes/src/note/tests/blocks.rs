@@ -1,8 +1,8 @@
-//! Where markdown ends and text begins.
+//! Which parts of markdown are running text.
 
 use super::note;
 
-/// Returns the tags of a text, which are found wherever running text is.
+/// Returns the tags of a text, which are recognized in running text only.
 fn tags(text: &str) -> String {
     note(text).inline_tags.join(" ")
 }

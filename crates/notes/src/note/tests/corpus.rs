@@ -1,4 +1,4 @@
-//! Awkward notes, each beside what is read out of it.
+//! Awkward notes, each next to its parsed form.
 
 use super::shown;
 use crate::Note;
@@ -35,7 +35,7 @@ corpus!(
 );
 
 #[test]
-fn the_example_of_the_documentation_says_what_it_shows() {
+fn the_example_in_the_documentation_is_accurate() {
     let document = include_str!("../../../../../docs/notes.md");
     let example = document.split("```markdown\n").nth(1).and_then(|it| it.split("```").next());
     let note = Note::parse("/example.md", example.unwrap());

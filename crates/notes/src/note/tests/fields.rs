@@ -5,7 +5,7 @@ use crate::Value;
 use crate::tokenizer::Language;
 
 #[test]
-fn fields_that_notes_know() {
+fn known_fields_are_parsed() {
     let note = note(
         "---\ntitle: Green tea\ntype: guide\ntags: [tea, '#green', tea]\npermalink: drinks/tea\n\
          created: 2026-06-10\nmodified: 2026-06-11T10:00:00+02:00\n---\nText\n",
@@ -75,7 +75,7 @@ fn everything_else_is_metadata() {
 }
 
 #[test]
-fn a_block_that_is_not_understood_is_text() {
+fn an_invalid_block_is_text() {
     let cases = [
         ("a: b: c", "not valid YAML"),
         ("just text", "not a mapping"),
@@ -96,7 +96,7 @@ fn a_block_that_is_not_understood_is_text() {
 }
 
 #[test]
-fn a_repeated_field_counts_last() {
+fn the_last_of_repeated_fields_wins() {
     let note = note("---\na: 1\nb: 2\na: 3\n---\n");
     assert_eq!(note.metadata[0], ("a".to_owned(), Value::from("3")));
     assert_eq!((note.metadata.len(), note.remarks[0].line), (2, 4));
@@ -125,7 +125,7 @@ fn tags_in_the_text_count() {
         "invoice/2026|tea|cup|heading"
     );
     assert_eq!(tags("- a #list\n- uses [[A]] #related\n\n> #quoted\n"), "list|related|quoted");
-    // Those of the frontmatter and of observations are with them.
+    // Tags of the frontmatter and of observations are kept there.
     assert_eq!(tags("---\ntags: [tea]\n---\n#tea #cup #cup\n\n- [fact] hot #green\n"), "cup");
     for none in
         ["# Heading\n", "`#code`", "```\n#code\n```\n", "a#b", "issue #12", "\\#no", "[[A#b]]"]
@@ -135,7 +135,7 @@ fn tags_in_the_text_count() {
 }
 
 #[test]
-fn aliases_are_further_names() {
+fn aliases_are_alternative_names() {
     let aliases = |yaml: &str| note(&format!("---\n{yaml}\n---\n")).aliases.join("|");
     assert_eq!(
         aliases("aliases: [Green tea, 'Sencha, first flush', 7]"),
@@ -156,7 +156,7 @@ fn the_language_is_named_or_detected() {
     assert_eq!(language("lang: fr"), Language::French);
     assert_eq!(language("language: pt-BR"), Language::Portuguese);
     assert_eq!(language("lang: [xx, Dutch]"), Language::Dutch);
-    // What is no language is about something else.
+    // Anything that is not a language is ignored.
     assert_eq!(language("language: rust"), Language::German);
     assert_eq!(language("lang:"), Language::German);
     assert_eq!(language("title: The tea of the house is what it was"), Language::German);

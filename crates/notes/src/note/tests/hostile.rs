@@ -1,21 +1,21 @@
-//! Texts that are made to be slow, as long as a memory may be.
+//! Adversarial texts of the maximum size of a memory.
 //!
-//! Nothing here is measured: each takes milliseconds when the time is linear, and minutes or the
-//! whole stack when it is not.
+//! Nothing here is timed: each takes milliseconds in linear time, and minutes or the whole stack
+//! otherwise.
 
 use super::note;
 use crate::edit;
 
 const SIZE_BYTES: usize = 100 * 1024;
 
-/// What markdown gives a meaning to.
+/// Everything with a meaning in markdown.
 const MARKDOWN: &str = "[¦]¦[[¦]]¦![[¦[[a¦[[a]]¦[[a|¦(¦)¦()¦`¦`a¦``a`¦\\¦\\`¦*¦_¦**a ¦*a_¦~¦<¦<!--¦<a ¦<?¦\
     <![CDATA[¦&¦#¦#a¦@¦!¦![¦[a](¦[a](<¦](¦[a][¦[a]: b\n¦[a¦|¦| a ¦|-¦a|\n-|\n¦- ¦-\n¦> ¦>¦1. ¦\
     - [a] ¦- a\n¦  - a\n¦\t¦ ¦\n¦\r¦\r\n¦=¦a\n¦a\n=\n¦```\n¦~~~¦    a\n¦- [k] a (b\n¦\
     - uses [[a]]\n¦é¦字¦\u{feff}¦\"¦'¦x ¦*a **b ¦a**b¦[^a]: ¦[^a]¦$¦$$¦<b>¦http://¦www.¦\
     - [a](b)\n¦# a\n¦> - ¦* - + ¦1) a\n¦[a]: <b¦[a](b 'c¦&#¦&amp;¦{¦}";
 
-/// What YAML gives a meaning to.
+/// Everything with a meaning in YAML.
 const YAML: &str = "[¦{¦[a, ¦{a: ¦- ¦-\n¦a: ¦? ¦a:\n¦a: b\n¦&a ¦*a ¦!a ¦\"¦'¦\\¦\"\\¦|\n¦>\n¦a: |\n¦ ¦\t¦#¦\
     #\n¦\n¦[]¦{}¦a¦a b ¦%a\n¦[[¦,¦- a\n¦a: [¦- - - a\n¦: ¦- [¦'a'\n¦\"a\n¦a\n b\n¦? a\n: b\n¦\
     \u{feff}¦é¦!<¦[a: b, ¦[? ¦a: &b c\n¦[\n¦a: >\n\n";
@@ -25,7 +25,7 @@ fn filled(piece: &str) -> String {
 }
 
 #[test]
-fn repeated_signs() {
+fn repeated_punctuation() {
     for piece in markdown_pieces() {
         note(&filled(piece));
         note(&format!("- [k] {}", piece.repeat(1000)));

@@ -75,7 +75,7 @@ fn parts_of_a_wiki_link() {
 }
 
 #[test]
-fn a_sentence_is_no_relation() {
+fn a_sentence_is_not_a_relation() {
     for text in [
         "- Ask [[Ada]] about the budget",
         "- Ask [[Ada]] about it (today)",
@@ -92,7 +92,7 @@ fn a_sentence_is_no_relation() {
 }
 
 #[test]
-fn signs_tags_and_parentheses_make_no_sentence() {
+fn punctuation_tags_and_parentheses_do_not_make_a_sentence() {
     for (text, context) in [
         ("- uses [[A]] (ctx).", "ctx"),
         ("- uses [[A]]; (a (b)),", "a (b)"),

@@ -28,7 +28,7 @@ fn only_list_items_are_observations() {
 }
 
 #[test]
-fn boxes_and_time_codes_are_no_categories() {
+fn checkboxes_and_time_codes_are_not_categories() {
     for text in ["[ ]", "[x]", "[X]", "[-]", "[?]", "[→]", "[12:30]", "[1:02:03]", "[]", "[  ]"] {
         assert!(observations(&format!("- {text} water the tea")).is_empty(), "{text}");
     }

@@ -1,4 +1,4 @@
-//! What is formatted is parsed to the same.
+//! Parsing what was formatted returns the same.
 
 use proptest::prelude::*;
 

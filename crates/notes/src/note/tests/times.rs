@@ -5,7 +5,7 @@ use std::ops::Bound;
 use super::note;
 use crate::TimeKind;
 
-/// Returns what a qualifier means as `kind from until`, and the text after it.
+/// Returns a qualifier as `kind from until`, and the text after it.
 fn qualifier(text: &str) -> Option<(String, String)> {
     let observation = note(&format!("- [k] {text} fact")).observations.remove(0);
     let time = observation.times.first()?;
@@ -45,7 +45,7 @@ fn points_and_spans() {
 }
 
 #[test]
-fn what_is_no_date_is_text() {
+fn malformed_dates_are_text() {
     for text in [
         "@",
         "@you",

@@ -1,9 +1,9 @@
-//! Which words of a question are looked for.
+//! Which words of a question are searched for.
 
 use super::*;
 use crate::query::Query;
 
-/// Returns the words that are left of a query over texts in some languages.
+/// Returns the words of a query that are left, given the languages of the texts.
 fn left(text: &str, languages: &[Language]) -> String {
     let Some(Expr::Juxtaposed(parts)) = Query::parse(text).expr else {
         panic!("`{text}` is several words")
@@ -17,7 +17,7 @@ fn english(text: &str) -> String {
 }
 
 #[test]
-fn questions_lose_what_says_nothing() {
+fn questions_lose_their_stop_words() {
     assert_eq!(english("What is the name of my cat? Where will it sleep?"), "name cat? sleep?");
     assert_eq!(english("what did I say, what I\u{2019}ve done"), "say, done");
     assert_eq!(english("to be or not"), "not");
@@ -26,7 +26,7 @@ fn questions_lose_what_says_nothing() {
 }
 
 #[test]
-fn words_with_capitals_stay() {
+fn capitalized_words_are_kept() {
     for text in ["IT department", "US visa", "WHO guidelines", "Will birthday", "may 2023"] {
         assert_eq!(english(text), text);
     }

@@ -49,7 +49,7 @@ fn found(text: &str) -> String {
 }
 
 #[test]
-fn expressions_find_what_they_say() {
+fn expressions_match_as_documented() {
     for (query, expected) in [
         ("tea", "GBC"),
         ("teas", "GBC"),

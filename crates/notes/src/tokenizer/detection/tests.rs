@@ -1,4 +1,4 @@
-//! Which language texts are taken for.
+//! Which language is detected.
 
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ fn short_notes() {
 }
 
 #[test]
-fn markup_is_no_evidence() {
+fn markup_is_not_evidence() {
     for (language, text) in SAMPLES {
         let marked = text.replace(' ', "** **").replace(". ", ".\n\n- [x] ");
         assert_eq!(Language::detect(&format!("# {marked}")), language, "{marked}");
@@ -190,7 +190,7 @@ fn a_word_that_repeats_is_one_piece_of_evidence() {
 }
 
 #[test]
-fn scattered_words_are_no_evidence() {
+fn scattered_words_are_not_evidence() {
     let code = "x1 os x2 x3 x4 var x5 x6 x7 x8 der x9 ";
     assert_eq!(Language::detect(&code.repeat(12)), Language::English);
 }

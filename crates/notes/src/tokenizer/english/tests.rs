@@ -172,7 +172,7 @@ fn last_endings() {
 }
 
 #[test]
-fn a_final_e_and_a_double_l_go() {
+fn a_final_e_and_a_double_l_are_dropped() {
     check(&[
         ("probate", "probat"),
         ("rate", "rate"),
@@ -192,7 +192,7 @@ fn irregular_forms_share_the_stem_of_their_base() {
 }
 
 #[test]
-fn what_is_no_english_word_is_unchanged() {
+fn non_english_words_are_unchanged() {
     for word in ["", "a", "is", "v2", "größe", "日本", "Cats", "it's", &"s".repeat(41)] {
         assert_eq!(stem(word), word);
     }

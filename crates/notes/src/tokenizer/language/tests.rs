@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::tokenizer::{stems, tokenize};
 
-/// For each language, forms that have one stem, those of one word on a line.
+/// For each language, inflected forms with the same stem, one word per line.
 const FORMS: [(Language, &str); 18] = [
     (Language::English, "brew brews brewed brewing\nnote notes noted\ngo went gone"),
     (Language::Czech, "hrad hradu hrady hradem\nžena ženy ženě ženu\nkniha knihy knihu"),
@@ -86,7 +86,7 @@ fn a_word_has_a_stem_for_each_language_that_finds_another() {
 }
 
 #[test]
-fn what_is_no_word_stays() {
+fn non_words_are_unchanged() {
     for language in Language::ALL {
         for word in ["v2", "sha256", "日本", &"s".repeat(41), "is"] {
             let expected: Vec<_> = tokenize(word, Language::English);

@@ -1,7 +1,7 @@
 //! The terms of a note in each language, line by line.
 //!
-//! An index keeps terms, and compares them with those of queries byte by byte. If one of these
-//! snapshots changes, every index must be rebuilt: give the index format a new number.
+//! Terms are stored in the index, and compared with those of queries byte by byte. If one of these
+//! snapshots changes, every index must be rebuilt: increment the format version of the index.
 
 use crate::Note;
 use crate::tokenizer::{Language, each_term, variants};

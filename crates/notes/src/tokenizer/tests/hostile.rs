@@ -1,14 +1,13 @@
-//! Texts that are made to be slow, as long as a memory may be.
+//! Adversarial texts of the maximum size of a memory.
 //!
-//! Nothing here is measured: each takes milliseconds when the time is linear, and minutes when it
-//! is not.
+//! Nothing here is timed: each takes milliseconds in linear time, and minutes otherwise.
 
 use super::*;
 use crate::{Phrase, snippet};
 
 const SIZE_BYTES: usize = 100 * 1024;
 
-/// Pieces of which hostile texts are made.
+/// The pieces that adversarial texts repeat.
 const PIECES: [&str; 24] = [
     "a",
     "A",

@@ -1,10 +1,10 @@
-//! What holds for the tokens of every text.
+//! Properties of the tokens of every text.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Text with everything that the tokenizer treats differently.
+/// Text with everything that the tokenizer distinguishes.
 fn text() -> impl Strategy<Value = String> {
     let pieces = [
         "tea",
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn terms_hold_nothing_that_separates_words(text in "(\\PC|ª){0,40}") {
+    fn terms_contain_no_separators(text in "(\\PC|ª){0,40}") {
         for term in of(&text) {
             prop_assert!(!term.contains('ª'), "the index separates terms with it");
             prop_assert!(!term.is_empty());

@@ -51,7 +51,7 @@ fn scripts_with_spaces_are_words() {
 }
 
 #[test]
-fn emoji_and_symbols_are_no_words() {
+fn emoji_and_symbols_are_not_words() {
     for text in ["🫖", "👩‍🍳", "→ ⇒", "★★★", "€ £ ¥", "∑ ∞", "😀😀", "\u{200b}\u{feff}"]
     {
         assert!(of(text).is_empty(), "{text}: {:?}", of(text));
