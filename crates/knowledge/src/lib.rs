@@ -22,6 +22,7 @@ mod lookup;
 mod names;
 mod recent;
 mod search;
+mod sync;
 mod verify;
 
 use std::ops::Deref;

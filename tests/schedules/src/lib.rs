@@ -1,7 +1,7 @@
-//! The concurrent parts of `crates/sqlite`, built with the lock types of [`shuttle`], which runs them under
+//! The concurrent parts of `crates/sqlite` and `crates/knowledge`, built with the lock types of [`shuttle`], which runs them under
 //! thousands of random schedules.
 //!
-//! The files are those of the crate itself: they name lock types only through `crate::sync`, which is
+//! The files are those of the crates themselves: they name lock types only through `crate::sync`, which is
 //! another module here. Run by `./test schedules`; `QUIPU_TEST_SCHEDULES=100000` for more of them.
 
 #![cfg(test)]
@@ -14,10 +14,13 @@ mod seqlock;
 mod sync;
 #[path = "../../../crates/sqlite/src/timed_call.rs"]
 mod timed_call;
+#[path = "../../../crates/knowledge/src/indexer/turn.rs"]
+mod turn;
 
 mod caching;
 mod calling;
 mod grouping;
+mod leading;
 
 /// Runs a scenario under many schedules, with timeouts that never fire and with timeouts that fire at any
 /// moment. The former finds lost wake-ups, the latter whatever a timeout leaves behind.

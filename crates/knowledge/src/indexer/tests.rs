@@ -1,4 +1,5 @@
 use std::fs;
+use std::thread;
 
 use quipu_core::backend::{PendingErasure, Sequence};
 use quipu_core::model::Id as _;
@@ -278,7 +279,7 @@ fn erasing_twice_is_harmless() {
 #[test]
 fn threads_that_catch_up_concurrently_agree() {
     let fixture = Fixture::new();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..4 {
             let knowledge: &Knowledge = &fixture.knowledge;
             let store = fixture.store;
@@ -293,4 +294,25 @@ fn threads_that_catch_up_concurrently_agree() {
         }
     });
     fixture.assert_sound();
+}
+
+#[test]
+fn a_leader_that_takes_long_is_given_up() {
+    let turn = Turn::default();
+    let _leader = turn.lead_or_follow(Duration::from_mins(1));
+    assert!(matches!(turn.lead_or_follow(Duration::from_millis(1)), Asked::GaveUp));
+}
+
+#[test]
+fn a_panic_gives_the_turn_back() {
+    let turn = Turn::default();
+    let panicked = thread::scope(|scope| {
+        let panics = || {
+            let _leader = turn.lead_or_follow(Duration::from_mins(1));
+            panic!("in the middle");
+        };
+        scope.spawn(panics).join().is_err()
+    });
+    assert!(panicked);
+    assert!(matches!(turn.lead_or_follow(Duration::from_mins(1)), Asked::Leads(_)));
 }
