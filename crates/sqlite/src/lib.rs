@@ -190,7 +190,13 @@ impl Backend for SqliteBackend {
     }
 
     fn erase(&self) -> Result<Erasure, Error> {
-        self.eraser.erase(self.erase_access()?)
+        let erased = self.eraser.erase(self.erase_access()?)?;
+        // Listed even if nothing was erased: what is unreachable does not depend on it.
+        Ok(Erasure { unreachable: self.unreachable()?, ..erased })
+    }
+
+    fn unreachable(&self) -> Result<Vec<String>, Error> {
+        backup::leftovers(&self.directory).or_storage_error()
     }
 
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
