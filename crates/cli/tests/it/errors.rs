@@ -122,3 +122,34 @@ fn check_reports_problems_and_rebuilds_derived_data_only() {
     assert!(ran.out.contains("does not have its hash"), "{}", ran.out);
     assert!(ran.err.contains("found 1 problem"), "{}", ran.err);
 }
+
+/// Regression: the text silently went to the only other store.
+#[test]
+fn a_deleted_default_store_is_not_replaced_by_another_one() {
+    let quipu = Quipu::empty();
+    quipu.ok(&["store", "create", "work"]);
+    quipu.ok(&["store", "create", "other"]);
+    quipu.ok(&["store", "default", "work"]);
+    quipu.ok(&["store", "delete", "work", "--yes"]);
+    let refused = |hint: &str| {
+        for command in [&["put", "plan.md"][..], &["ls"], &["store", "default"], &["mcp"]] {
+            let ran = quipu.run_with(command, b"x");
+            assert_eq!(ran.code, 3, "{command:?}: {ran:?}");
+            assert!(ran.err.contains("the default store"), "{command:?}: {ran:?}");
+            assert!(ran.err.contains(hint), "{command:?}: {ran:?}");
+        }
+    };
+    refused("quipu store restore work");
+    assert_eq!(quipu.ok(&["ls", "--store", "other"]), "");
+
+    quipu.ok(&["store", "restore", "work"]);
+    quipu.put("plan.md", "x");
+    assert!(quipu.ok(&["ls", "--store", "work"]).contains("plan.md"));
+    quipu.ok(&["store", "delete", "--now", "work", "--yes"]);
+    refused("quipu store default NAME");
+    assert_eq!(quipu.ok(&["ls", "--store", "other"]), "");
+    quipu.ok(&["store", "default", "other"]);
+    quipu.put("plan.md", "x");
+    quipu.ok(&["store", "delete", "--now", "other", "--yes"]);
+    quipu.ok(&["store", "default", "--clear"]);
+}
