@@ -153,3 +153,59 @@ fn a_deleted_default_store_is_not_replaced_by_another_one() {
     quipu.ok(&["store", "delete", "--now", "other", "--yes"]);
     quipu.ok(&["store", "default", "--clear"]);
 }
+
+/// Regression: who may read but not write was told that the data directory cannot be written.
+#[cfg(unix)]
+#[test]
+fn who_may_only_read_can_read_and_search() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "giraffe");
+    let set_mode = |path: &std::path::Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    let protect = || {
+        for entry in fs::read_dir(quipu.data()).expect("a directory") {
+            set_mode(&entry.expect("an entry").path(), 0o444);
+        }
+        set_mode(&quipu.data(), 0o555);
+    };
+    let bound = |arguments: &[&str]| run(bound_by_permissions(quipu.command(arguments)), b"text");
+    let reads = || {
+        for (command, expected) in [
+            (&["cat", "a.md"][..], "giraffe"),
+            (&["ls"], "a.md"),
+            (&["search", "giraffe"], "/a.md"),
+            (&["check"], "1 memory"),
+        ] {
+            let ran = bound(command);
+            assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
+            assert!(ran.out.contains(expected), "{command:?}: {ran:?}");
+        }
+    };
+    protect();
+    reads();
+    let refused = bound(&["put", "b.md"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+    assert!(refused.err.contains("you may read the data directory, but not write it"));
+
+    // Somebody else has it open, so that a log is there.
+    set_mode(&quipu.data(), 0o755);
+    for entry in fs::read_dir(quipu.data()).expect("a directory") {
+        set_mode(&entry.expect("an entry").path(), 0o644);
+    }
+    let other = quipu.engine(0);
+    assert_ne!(other.workspaces().expect("it reads").len(), 0);
+    protect();
+    reads();
+    drop(other);
+
+    set_mode(&quipu.data(), 0o755);
+    set_mode(&quipu.data().join("quipu.db"), 0o000);
+    let refused = bound(&["cat", "a.md"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+    assert!(refused.err.contains("you may not read `"), "{refused:?}");
+    assert!(refused.err.contains("quipu.db`"), "{refused:?}");
+    set_mode(&quipu.data(), 0o755);
+}
