@@ -109,7 +109,10 @@ fn not_openable() -> Error {
 
 fn busy() -> Error {
     Error::new(ErrorKind::StorageBusy, "the database is held by another program")
-        .with_hint("close programs other than Quipu that have the database open")
+        .with_hint(
+            "it may be a Quipu process that is stopped: `ps -eo pid,stat,args` shows it with `T`, and \
+             `kill -CONT PID` continues it; otherwise close other programs that have the database open",
+        )
 }
 
 /// Returns the error for a writer whose deadline has passed while another one held the lock.
