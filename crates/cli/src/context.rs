@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::model::{Actor, MemoryPath, Store, Version, VersionId, View, WorkspaceId};
+use quipu_core::model::{Actor, MemoryPath, Store, StoreId, Version, VersionId, View, WorkspaceId};
 use quipu_core::{Engine, Error, ErrorKind};
 use quipu_knowledge::Knowledge;
 use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBackend};
@@ -143,7 +143,8 @@ impl Data {
         }
     }
 
-    /// Returns the store that `quipu store default` has set, if it still exists.
+    /// Returns the store that `quipu store default` has set, if any. Fails if that store was deleted: to
+    /// go on with another one would write where nobody looks.
     pub(crate) fn default_store(&self) -> Result<Option<Store>, Failure> {
         let workspaces = self.engine.workspaces()?;
         let workspace = workspaces.iter().find(|workspace| workspace.id == self.workspace);
@@ -151,9 +152,23 @@ impl Data {
             return Ok(None);
         };
         match self.engine.store(id) {
-            Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if *error.kind() == ErrorKind::NotFound => Err(self.no_default_store(id)?),
             store => Ok(Some(store?)),
         }
+    }
+
+    /// Returns the failure for a default store that does not exist.
+    fn no_default_store(&self, id: StoreId) -> Result<Failure, Failure> {
+        let others = "choose another one with `quipu store default NAME` or `--store NAME`";
+        let deleted = self.engine.deleted_stores(self.workspace)?;
+        let Some(deleted) = deleted.into_iter().find(|deleted| deleted.store.id == id) else {
+            let error = Error::not_found("the default store does not exist anymore");
+            return Ok(Failure::from(error).with_hint(others));
+        };
+        let name = deleted.store.name;
+        let error = Error::not_found(format!("the default store `{name}` was deleted"));
+        let hint = format!("restore it with `quipu store restore {name}`, or {others}");
+        Ok(Failure::from(error).with_hint(hint))
     }
 
     /// Returns the store that the command line or the settings name, if any.

@@ -37,6 +37,28 @@ pub(crate) fn answer(
     Ok(())
 }
 
+/// An answer of a command that erases, with the copies of text that erasing does not reach.
+#[derive(Serialize)]
+struct Reached<'a, B> {
+    #[serde(flatten)]
+    body: &'a B,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    unreachable: &'a [String],
+}
+
+/// Like [`answer`], and notes the copies of text that erasing does not reach.
+pub(crate) fn answer_reached(
+    form: Form,
+    unreachable: &[String],
+    body: &impl Serialize,
+    text: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    for sentence in unreachable {
+        note(sentence);
+    }
+    answer(form, &Reached { body, unreachable }, text)
+}
+
 /// Prints text as is: no colors, no final line break.
 pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();

@@ -79,6 +79,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// [`note_erased`](Self::note_erased).
     fn erase(&self) -> Result<Erasure, Error>;
 
+    /// Returns the copies of text that [`erase`](Self::erase) does not reach, whether or not anything was
+    /// erased since they were made. It is what an erasure reports as [`unreachable`](Erasure::unreachable).
+    fn unreachable(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Records that erasures are complete, here and in everything derived from the text. What was removed
     /// since stays pending.
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error>;
@@ -121,8 +127,8 @@ pub struct PendingErasure {
 pub struct Erasure {
     /// Every file that may have held the text, and holds nothing of it now.
     pub scanned: Vec<ScannedFile>,
-    /// Copies that are out of reach, such as the log of a replica: for each, a sentence that says where
-    /// it is and how to get rid of it. Empty if every copy is in [`scanned`](Self::scanned).
+    /// Copies that are out of reach, such as the database that a backup has replaced: for each, a sentence
+    /// that says where it is and how to get rid of it. Empty if every copy is in [`scanned`](Self::scanned).
     pub unreachable: Vec<String>,
 }
 

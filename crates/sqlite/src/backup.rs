@@ -72,7 +72,7 @@ pub fn restore_backup(backup: &Path, directory: &Path) -> Result<Restored, Error
     open::create_directory(directory)?;
     let database = directory.join(DATABASE_FILE);
     let _lock = locked_exclusively(&database)?;
-    let unfinished = directory.join("quipu.db.unfinished");
+    let unfinished = directory.join(UNFINISHED_FILE);
     remove_if_exists(&unfinished).or_storage_error()?;
     copy_file(backup, &unfinished).or_storage_error()?;
     let old_files = move_aside(directory).or_storage_error()?;
@@ -123,6 +123,35 @@ fn locked_exclusively(database: &Path) -> Result<Option<File>, Error> {
     Ok(None)
 }
 
+/// Where a backup is copied to before it replaces the database.
+const UNFINISHED_FILE: &str = "quipu.db.unfinished";
+
+/// The name of a directory with replaced files, up to its number.
+const ASIDE_PREFIX: &str = "replaced-";
+
+/// Returns a sentence for everything in a data directory that restoring backups has left behind.
+///
+/// Erasing does not touch these files. They are kept so that a restore can be undone, and the database in
+/// them may be damaged, so clearing its pages could destroy what somebody still wants to rescue.
+pub(crate) fn leftovers(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(ASIDE_PREFIX) || name == UNFINISHED_FILE {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    let sentence = |name: String| {
+        format!(
+            "`{}` was left by `quipu restore-backup` and may still hold erased text; delete it when \
+             it is no longer needed",
+            directory.join(name).display()
+        )
+    };
+    Ok(names.into_iter().map(sentence).collect())
+}
+
 /// How many replaced databases may lie around before somebody must clean up.
 const ASIDE_MAX: u32 = 1000;
 
@@ -135,7 +164,7 @@ fn move_aside(directory: &Path) -> io::Result<Option<PathBuf>> {
     if there.is_empty() {
         return Ok(None);
     }
-    let names = (1..=ASIDE_MAX).map(|number| directory.join(format!("replaced-{number}")));
+    let names = (1..=ASIDE_MAX).map(|number| directory.join(format!("{ASIDE_PREFIX}{number}")));
     let free = names.into_iter().find(|aside| !aside.exists());
     let aside = free.ok_or(io::ErrorKind::AlreadyExists)?;
     open::private_directory(&aside)?;

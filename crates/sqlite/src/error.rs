@@ -109,7 +109,10 @@ fn not_openable() -> Error {
 
 fn busy() -> Error {
     Error::new(ErrorKind::StorageBusy, "the database is held by another program")
-        .with_hint("close programs other than Quipu that have the database open")
+        .with_hint(
+            "it may be a Quipu process that is stopped: `ps -eo pid,stat,args` shows it with `T`, and \
+             `kill -CONT PID` continues it; otherwise close other programs that have the database open",
+        )
 }
 
 /// Returns the error for a writer whose deadline has passed while another one held the lock.
@@ -176,6 +179,32 @@ pub(crate) fn log_on_read_only() -> Error {
         "the data directory is on a read-only file system and was not closed cleanly",
     )
     .with_hint("open it once where it can be written, so that its log is moved into the database")
+}
+
+/// Returns the error for a write by a user who may only read.
+pub(crate) fn not_permitted() -> Error {
+    Error::new(ErrorKind::StorageUnavailable, "you may read the data directory, but not write it")
+        .with_hint("run this as its owner, or ask the owner for write access")
+}
+
+/// Returns the error for a file or directory that this user may not even read.
+pub(crate) fn not_readable(path: &Path) -> Error {
+    let name = path.display();
+    Error::new(ErrorKind::StorageUnavailable, format!("you may not read `{name}`"))
+        .with_hint("run this as the owner of the data directory, or ask the owner for read access")
+}
+
+pub(crate) fn log_on_protected() -> Error {
+    Error::new(
+        ErrorKind::StorageUnavailable,
+        "the data directory was not closed cleanly, and you may not write it",
+    )
+    .with_hint("let its owner run any command once, so that the log is moved into the database")
+}
+
+pub(crate) fn changed_while_read() -> Error {
+    Error::new(ErrorKind::StorageBusy, "the database was changed while it was read")
+        .with_hint("try again")
 }
 
 pub(crate) fn not_utf8() -> Error {

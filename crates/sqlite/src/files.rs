@@ -9,13 +9,16 @@
 //! acknowledged: a check before alone would miss a file that is replaced during the commit. A cached
 //! read is a single `pread`, which four calls of `stat` would dwarf, so reads check every 100 ms.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use quipu_core::Error;
 
 use crate::error::{self, StorageResult as _};
+use crate::open::LOG_FILE;
 
 /// The names of the files, and their identities when they were opened.
 #[derive(Debug)]
@@ -32,6 +35,37 @@ struct Identity {
     device: u64,
     inode: u64,
 }
+
+/// A database file that nobody has open for writing. Two that are equal have the same content: whoever
+/// writes creates a log first, and moves it into the database before it removes the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resting {
+    identity: Option<Identity>,
+    size_bytes: u64,
+    modified_at: SystemTime,
+}
+
+impl Resting {
+    /// Returns `None` if there is a log with something in it. May wait a moment, so that a later change has
+    /// a later timestamp.
+    pub(crate) fn of(database: &Path) -> io::Result<Option<Self>> {
+        let log = database.with_file_name(LOG_FILE);
+        if log.metadata().is_ok_and(|log| log.len() > 0) {
+            return Ok(None);
+        }
+        let file = database.metadata()?;
+        let identity = Identity::of(database)?;
+        let modified_at = file.modified()?;
+        // A timestamp in the future is no problem: a change would replace it by the present.
+        if let Ok(age) = modified_at.elapsed() {
+            thread::sleep(TIMESTAMP_STEP_MAX.saturating_sub(age));
+        }
+        Ok(Some(Self { identity, size_bytes: file.len(), modified_at }))
+    }
+}
+
+/// File systems date changes by a clock that ticks every 1 to 10 ms.
+const TIMESTAMP_STEP_MAX: Duration = Duration::from_millis(20);
 
 /// How often reads check.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -75,12 +109,12 @@ impl Files {
 impl Identity {
     /// Returns the identity behind a name; `None` on systems without inodes.
     #[cfg(unix)]
-    fn of(path: &Path) -> std::io::Result<Option<Self>> {
+    fn of(path: &Path) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
         match path.metadata() {
             Ok(file) => Ok(Some(Self { device: file.dev(), inode: file.ino() })),
             // No file has inode 0, so a missing one differs from every other.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(Some(Self { device: 0, inode: 0 }))
             }
             Err(error) => Err(error),
@@ -88,7 +122,7 @@ impl Identity {
     }
 
     #[cfg(not(unix))]
-    fn of(_: &Path) -> std::io::Result<Option<Self>> {
+    fn of(_: &Path) -> io::Result<Option<Self>> {
         Ok(None)
     }
 }

@@ -41,7 +41,7 @@ use feed::Feed;
 use files::Files;
 use gate::Gate;
 use group::{GroupCommit, Hooks};
-use open::{Mutability, Opened, Writing};
+use open::{Opened, Writing};
 use pool::Pool;
 use recall::{Recall, Source};
 use rows::{Rows, Totals};
@@ -60,7 +60,7 @@ const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
 pub struct SqliteBackend {
     directory: PathBuf,
     lock_timeout: Duration,
-    /// `None` on a read-only file system.
+    /// `None` if this process cannot write.
     writer: Option<GroupCommit<WriteConnection>>,
     readers: Pool,
     files: Arc<Files>,
@@ -80,10 +80,9 @@ impl SqliteBackend {
 
     /// Opens a data directory.
     pub fn open_with(directory: &Path, settings: &OpenSettings) -> Result<Self, Error> {
-        let Opened { files, writing } = open::open(directory, settings)?;
+        let Opened { files, writing, mutability } = open::open(directory, settings)?;
         let database = directory.join(DATABASE_FILE);
         let gate = writing.as_ref().map(|writing| Arc::clone(&writing.gate));
-        let mutability = if gate.is_some() { Mutability::Mutable } else { Mutability::Immutable };
         let feed = Arc::new(Feed::new(&directory.join(open::GATE_FILES[0])));
         let writer = writing.map(|Writing { connection, gate }| {
             let hooks = hooks(&gate, &feed);
@@ -110,7 +109,7 @@ impl SqliteBackend {
     }
 
     fn writer(&self) -> Result<&GroupCommit<WriteConnection>, Error> {
-        self.writer.as_ref().ok_or_else(error::read_only)
+        self.writer.as_ref().ok_or_else(|| self.readers.mutability().refusal())
     }
 
     fn erase_access(&self) -> Result<Access<'_>, Error> {
@@ -190,7 +189,13 @@ impl Backend for SqliteBackend {
     }
 
     fn erase(&self) -> Result<Erasure, Error> {
-        self.eraser.erase(self.erase_access()?)
+        let erased = self.eraser.erase(self.erase_access()?)?;
+        // Listed even if nothing was erased: what is unreachable does not depend on it.
+        Ok(Erasure { unreachable: self.unreachable()?, ..erased })
+    }
+
+    fn unreachable(&self) -> Result<Vec<String>, Error> {
+        backup::leftovers(&self.directory).or_storage_error()
     }
 
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
@@ -219,8 +224,7 @@ impl Backend for SqliteBackend {
 
     fn verify(&self) -> Result<Vec<String>, Error> {
         // A pooled connection would check pages from its own cache instead of those on the disk.
-        let connection = self.readers.open()?;
-        rows::verify(&connection).or_storage_error()
+        self.readers.with_new(|connection| rows::verify(connection).or_storage_error())
     }
 
     fn rebuild(&self) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::{self, StorageResult as _};
 use crate::files::Files;
 use crate::gate::Gate;
+use crate::pool::Pool;
 use crate::sync::{Arc, Instant};
 
 /// The name of the database inside the data directory.
@@ -76,8 +77,9 @@ impl OpenSettings {
 /// An open data directory.
 pub(crate) struct Opened {
     pub(crate) files: Arc<Files>,
-    /// `None` on a read-only file system.
+    /// `None` if this process cannot write.
     pub(crate) writing: Option<Writing>,
+    pub(crate) mutability: Mutability,
 }
 
 pub(crate) struct Writing {
@@ -89,16 +91,27 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     let database = directory.join(DATABASE_FILE);
     match settings.mode {
         OpenMode::Create => create_directory(directory)?,
-        // An error here does not mean that there is no database.
-        OpenMode::Existing if !database.try_exists().or_storage_error()? => {
-            return Err(error::missing());
-        }
-        OpenMode::Existing => {}
+        OpenMode::Existing => match database.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Err(error::missing()),
+            // This does not mean that there is no database.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(error::not_readable(directory).with_source(error));
+            }
+            Err(error) => return Err(error).or_storage_error(),
+        },
     }
     let gate_files = GATE_FILES.map(|name| directory.join(name));
     let gate = match Gate::open(gate_files, &settings.program, settings.lock_timeout) {
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem && database.exists() => {
             return open_read_only(&database);
+        }
+        // With `Create` this is an error: a server that may not write should not even start.
+        Err(error)
+            if error.kind() == io::ErrorKind::PermissionDenied
+                && settings.mode == OpenMode::Existing =>
+        {
+            return open_protected(&database);
         }
         gate => Arc::new(gate.or_storage_error()?),
     };
@@ -116,7 +129,8 @@ pub(crate) fn open(directory: &Path, settings: &OpenSettings) -> Result<Opened, 
     application(&connection)?;
     let names = [DATABASE_FILE, LOG_FILE, LOG_INDEX_FILE].map(|name| directory.join(name));
     let files = Files::new(names.into_iter().chain([gate.path().to_owned()]))?;
-    Ok(Opened { files: Arc::new(files), writing: Some(Writing { connection, gate }) })
+    let writing = Some(Writing { connection, gate });
+    Ok(Opened { files: Arc::new(files), writing, mutability: Mutability::Mutable })
 }
 
 /// Opens a database that nobody can change.
@@ -129,7 +143,27 @@ fn open_read_only(database: &Path) -> Result<Opened, Error> {
     if application(&connection)? != (APPLICATION_ID, schema_known()) {
         return Err(error::read_only());
     }
-    Ok(Opened { files: Arc::new(Files::new([])?), writing: None })
+    let files = Arc::new(Files::new([])?);
+    Ok(Opened { files, writing: None, mutability: Mutability::Immutable })
+}
+
+/// Opens a database that this user may only read.
+fn open_protected(database: &Path) -> Result<Opened, Error> {
+    for name in [DATABASE_FILE, LOG_FILE, LOG_INDEX_FILE] {
+        let file = database.with_file_name(name);
+        match fs::File::open(&file) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(error::not_readable(&file).with_source(error));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let files = Arc::new(Files::new([])?);
+    let pool = Pool::new(database.to_owned(), Mutability::Protected, Arc::clone(&files));
+    if pool.with(application)? != (APPLICATION_ID, schema_known()) {
+        return Err(error::not_permitted());
+    }
+    Ok(Opened { files, writing: None, mutability: Mutability::Protected })
 }
 
 /// Fails unless a file is a database of Quipu that this program can open.
@@ -159,13 +193,25 @@ pub(crate) fn truncate_log(connection: &Connection) -> Result<bool, Error> {
     Ok(!is_blocked)
 }
 
-/// Whether a file can change while it is read.
+/// Whether a file can change while it is read, and who can change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutability {
     /// Other connections may write.
     Mutable,
     /// The file system is read-only, so SQLite needs no locks and no shared memory.
     Immutable,
+    /// Others may write, but this process may not.
+    Protected,
+}
+
+impl Mutability {
+    /// Returns the error for a write that is not possible.
+    pub(crate) fn refusal(self) -> Error {
+        match self {
+            Self::Protected => error::not_permitted(),
+            Self::Mutable | Self::Immutable => error::read_only(),
+        }
+    }
 }
 
 /// Opens a connection that only reads.
@@ -180,6 +226,12 @@ pub(crate) fn reader(database: &Path, mutability: Mutability) -> Result<Connecti
             let uri = format!("file:{name}?immutable=1");
             let connection = Connection::open_with_flags(uri, flags).or_storage_error()?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+            connection
+        }
+        Mutability::Protected => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(database, flags).or_storage_error()?;
+            connection.busy_timeout(BUSY_TIMEOUT).or_storage_error()?;
             connection
         }
     };

@@ -40,7 +40,7 @@ const ENTRY_SIZE_BYTES: usize = 256;
 
 /// The rows that are valid as long as the count of turns stands still.
 pub(crate) struct Recall {
-    /// `None` on a read-only file system, where nobody counts turns and nothing is cached.
+    /// `None` if this process cannot write: then it does not see the count, and nothing is cached.
     turns: Option<TurnCount>,
     files: Arc<Files>,
     cache: SeqlockCache<Entries>,

@@ -104,6 +104,11 @@ impl Backend for FaultyBackend {
         self.inner.erase()
     }
 
+    fn unreachable(&self) -> Result<Vec<String>, Error> {
+        self.countdown.step()?;
+        self.inner.unreachable()
+    }
+
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
         self.countdown.step()?;
         self.inner.note_erased(erased)

@@ -22,7 +22,7 @@ use crate::authors::Authors;
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::pager::Pager;
-use crate::print::{Form, answer, confirm, count, local, note, size, style};
+use crate::print::{Form, answer, answer_reached, confirm, count, local, note, size, style};
 
 /// How many versions are read at a time: small enough that a long log starts without delay.
 const PAGE: usize = 256;
@@ -450,8 +450,9 @@ pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(
         confirm(&format!("The text of {versions} will be erased. This cannot be undone."))?;
     }
     let versions = data.engine.redact(&data.actor, store, &arguments.versions)?;
+    let unreachable = data.engine.backend().unreachable()?;
     let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
-    answer(context.form, &body, |out| {
+    answer_reached(context.form, &unreachable, &body, |out| {
         versions.iter().try_for_each(|version| writeln!(out, "redacted {}", version.id))
     })
 }

@@ -29,7 +29,12 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
     let may_create = settings.access == Access::ReadWrite || context.named().is_empty();
     let data = if may_create { context.open_or_create()? } else { context.open()? };
     if settings.store.is_none() {
-        settings.store = data.default_store()?.map(|store| store.name.to_string());
+        let default = match data.default_store() {
+            // The named stores are all that is offered, so a default that was deleted does not matter.
+            Err(failure) if failure.is_not_found() && !data.named.is_empty() => None,
+            default => default?,
+        };
+        settings.store = default.map(|store| store.name.to_string());
     }
     let reach = if data.named.is_empty() {
         Reach::Everything(data.workspace)

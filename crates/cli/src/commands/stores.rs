@@ -16,7 +16,7 @@ use crate::args::{
 };
 use crate::context::{Context, Data};
 use crate::failure::Failure;
-use crate::print::{self, answer, confirm, local, size};
+use crate::print::{self, answer, answer_reached, confirm, local, size};
 
 pub(super) fn run(context: &Context, command: StoreCommand) -> Result<(), Failure> {
     match command {
@@ -259,7 +259,8 @@ fn erase(context: &Context, arguments: &StoreDeleteArguments) -> Result<(), Fail
         ))?;
     }
     data.engine.erase_store(store.id)?;
-    answer(context.form, &DeletedBody::store(store.id), |out| {
+    let unreachable = data.engine.backend().unreachable()?;
+    answer_reached(context.form, &unreachable, &DeletedBody::store(store.id), |out| {
         writeln!(out, "erased {} `{}`", store.id, store.name)
     })
 }

@@ -13,7 +13,7 @@ use crate::args::{
 };
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::print::{answer, count, note, size};
+use crate::print::{answer, answer_reached, count, note, size};
 
 pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(), Failure> {
     let data = context.open()?;
@@ -41,7 +41,8 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
     if report.is_erasing_pending {
         note("removed text may still be on disk; `quipu prune` finishes erasing it");
     }
-    answer(context.form, &CheckBody::from(&report), |out| {
+    let unreachable = data.engine.backend().unreachable()?;
+    answer_reached(context.form, &unreachable, &CheckBody::from(&report), |out| {
         for problem in &report.problems {
             writeln!(out, "{}", problem.message)?;
         }
@@ -67,7 +68,9 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
         && let Some(gap) = data.engine.clock_gap()?
     {
         // Erasing does not depend on the clock.
-        data.engine.finish_erasing()?;
+        for sentence in data.engine.finish_erasing()?.unreachable {
+            note(&sentence);
+        }
         let days = gap.as_secs() / (24 * 60 * 60);
         let days = count(usize::try_from(days).unwrap_or(usize::MAX), "day", "days");
         return Err(Failure::other(format!(
@@ -85,7 +88,8 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
         data.engine.backend().compact()?;
     }
     let freed_bytes = before_bytes.saturating_sub(size_bytes()?);
-    answer(context.form, &PrunedBody::from(pruned), |out| {
+    let unreachable = data.engine.backend().unreachable()?;
+    answer_reached(context.form, &unreachable, &PrunedBody::from(pruned), |out| {
         let versions = count(pruned.versions_count, "version", "versions");
         let memories = count(pruned.memories_count, "memory", "memories");
         let sessions = count(pruned.sessions_count, "session", "sessions");
@@ -128,7 +132,8 @@ pub(super) fn restore_backup(
         match &old_files {
             Some(old) => writeln!(
                 out,
-                "the old files are in {old}; remove them when they are no longer needed"
+                "the old files are in {old}; erasing does not reach them, so delete them when they \
+                 are no longer needed"
             ),
             None => Ok(()),
         }

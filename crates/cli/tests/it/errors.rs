@@ -122,3 +122,90 @@ fn check_reports_problems_and_rebuilds_derived_data_only() {
     assert!(ran.out.contains("does not have its hash"), "{}", ran.out);
     assert!(ran.err.contains("found 1 problem"), "{}", ran.err);
 }
+
+/// Regression: the text silently went to the only other store.
+#[test]
+fn a_deleted_default_store_is_not_replaced_by_another_one() {
+    let quipu = Quipu::empty();
+    quipu.ok(&["store", "create", "work"]);
+    quipu.ok(&["store", "create", "other"]);
+    quipu.ok(&["store", "default", "work"]);
+    quipu.ok(&["store", "delete", "work", "--yes"]);
+    let refused = |hint: &str| {
+        for command in [&["put", "plan.md"][..], &["ls"], &["store", "default"], &["mcp"]] {
+            let ran = quipu.run_with(command, b"x");
+            assert_eq!(ran.code, 3, "{command:?}: {ran:?}");
+            assert!(ran.err.contains("the default store"), "{command:?}: {ran:?}");
+            assert!(ran.err.contains(hint), "{command:?}: {ran:?}");
+        }
+    };
+    refused("quipu store restore work");
+    assert_eq!(quipu.ok(&["ls", "--store", "other"]), "");
+
+    quipu.ok(&["store", "restore", "work"]);
+    quipu.put("plan.md", "x");
+    assert!(quipu.ok(&["ls", "--store", "work"]).contains("plan.md"));
+    quipu.ok(&["store", "delete", "--now", "work", "--yes"]);
+    refused("quipu store default NAME");
+    assert_eq!(quipu.ok(&["ls", "--store", "other"]), "");
+    quipu.ok(&["store", "default", "other"]);
+    quipu.put("plan.md", "x");
+    quipu.ok(&["store", "delete", "--now", "other", "--yes"]);
+    quipu.ok(&["store", "default", "--clear"]);
+}
+
+/// Regression: who may read but not write was told that the data directory cannot be written.
+#[cfg(unix)]
+#[test]
+fn who_may_only_read_can_read_and_search() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "giraffe");
+    let set_mode = |path: &std::path::Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    let protect = || {
+        for entry in fs::read_dir(quipu.data()).expect("a directory") {
+            set_mode(&entry.expect("an entry").path(), 0o444);
+        }
+        set_mode(&quipu.data(), 0o555);
+    };
+    let bound = |arguments: &[&str]| run(bound_by_permissions(quipu.command(arguments)), b"text");
+    let reads = || {
+        for (command, expected) in [
+            (&["cat", "a.md"][..], "giraffe"),
+            (&["ls"], "a.md"),
+            (&["search", "giraffe"], "/a.md"),
+            (&["check"], "1 memory"),
+        ] {
+            let ran = bound(command);
+            assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
+            assert!(ran.out.contains(expected), "{command:?}: {ran:?}");
+        }
+    };
+    protect();
+    reads();
+    let refused = bound(&["put", "b.md"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+    assert!(refused.err.contains("you may read the data directory, but not write it"));
+
+    // Somebody else has it open, so that a log is there.
+    set_mode(&quipu.data(), 0o755);
+    for entry in fs::read_dir(quipu.data()).expect("a directory") {
+        set_mode(&entry.expect("an entry").path(), 0o644);
+    }
+    let other = quipu.engine(0);
+    assert_ne!(other.workspaces().expect("it reads").len(), 0);
+    protect();
+    reads();
+    drop(other);
+
+    set_mode(&quipu.data(), 0o755);
+    set_mode(&quipu.data().join("quipu.db"), 0o000);
+    let refused = bound(&["cat", "a.md"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+    assert!(refused.err.contains("you may not read `"), "{refused:?}");
+    assert!(refused.err.contains("quipu.db`"), "{refused:?}");
+    set_mode(&quipu.data(), 0o755);
+}

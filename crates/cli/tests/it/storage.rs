@@ -169,6 +169,45 @@ fn a_backup_is_restored_with_one_command() {
     assert_eq!(quipu.ok(&["cat", "a.md"]), "backed up");
 }
 
+/// Regression: the text was still in `replaced-1/quipu.db`, and nothing said so.
+#[test]
+fn erasing_names_the_old_files_that_it_does_not_reach() {
+    let quipu = Quipu::with_store();
+    quipu.ok(&["store", "create", "doomed"]);
+    quipu.ok(&["store", "default", "notes"]);
+    let leaked = quipu.put("/a.md", "the leaked password");
+    quipu.put("/a.md", "nothing to see");
+    let backup = quipu.home.path().join("backup.db");
+    quipu.ok(&["backup", backup.to_str().expect("UTF-8")]);
+    assert_eq!(quipu.run(&["check"]).err, "");
+    let restored = quipu.ok(&["restore-backup", backup.to_str().expect("UTF-8")]);
+    let old = quipu.data().join("replaced-1");
+    assert!(restored.contains("erasing does not reach them"), "{restored}");
+
+    let names = |text: &str| text.contains(&format!("`{}`", old.display()));
+    for command in [
+        &["redact", &leaked, "--yes"][..],
+        &["prune"],
+        &["check"],
+        &["store", "delete", "--now", "doomed", "--yes"],
+    ] {
+        let ran = quipu.run(command);
+        assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
+        assert!(names(&ran.err), "{command:?}: {ran:?}");
+        assert!(ran.err.contains("delete it"), "{command:?}: {ran:?}");
+    }
+    let checked = quipu.json(&["check"]);
+    assert_eq!(checked["problems"], json!([]), "{checked}");
+    assert!(names(checked["unreachable"][0].as_str().expect("a sentence")), "{checked}");
+    quipu.ok(&["store", "create", "doomed"]);
+    let erased = quipu.json(&["store", "delete", "--now", "doomed", "--yes"]);
+    assert!(names(erased["unreachable"][0].as_str().expect("a sentence")), "{erased}");
+
+    fs::remove_dir_all(&old).expect("it is removed");
+    assert_eq!(quipu.run(&["check"]).err, "");
+    assert_eq!(quipu.run(&["redact", &leaked, "--yes"]).err, "");
+}
+
 /// Regression: a copy of the database file alone was empty after a command had exited.
 #[test]
 fn a_copy_of_the_database_file_is_complete_after_a_command() {

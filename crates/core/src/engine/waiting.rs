@@ -134,6 +134,10 @@ impl Backend for Restricted {
         self.refused()
     }
 
+    fn unreachable(&self) -> Result<Vec<String>, Error> {
+        self.refused()
+    }
+
     fn note_erased(&self, _: &[PendingErasure]) -> Result<(), Error> {
         self.refused()
     }

@@ -1,5 +1,6 @@
 //! Redaction is real: no byte of the text in any file.
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -382,5 +383,24 @@ fn no_redacted_word_comes_back_from_those_who_index_meanwhile() {
     });
     for token in &tokens {
         assert_gone(&fixture, token);
+    }
+}
+
+#[test]
+fn an_erasure_names_what_restoring_backups_has_left() {
+    let fixture = fixture();
+    let backend = fixture.engine.backend();
+    assert_eq!(backend.erase().unwrap().unreachable, [""; 0]);
+    for name in ["replaced-2", "replaced-1", "replacement"] {
+        fs::create_dir(fixture.directory.path().join(name)).unwrap();
+    }
+    fs::write(fixture.directory.path().join("quipu.db.unfinished"), "text").unwrap();
+    let unreachable = backend.erase().unwrap().unreachable;
+    assert_eq!(unreachable, backend.unreachable().unwrap());
+    let expected = ["quipu.db.unfinished", "replaced-1", "replaced-2"];
+    assert_eq!(unreachable.len(), expected.len(), "{unreachable:?}");
+    for (sentence, name) in unreachable.iter().zip(expected) {
+        let path = fixture.directory.path().join(name);
+        assert!(sentence.contains(&format!("`{}`", path.display())), "{sentence}");
     }
 }
