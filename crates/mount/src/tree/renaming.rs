@@ -116,7 +116,15 @@ impl TreeGuard<'_> {
         if self.returns_to_its_place(ino, to)? {
             return Ok(());
         }
-        self.take_over_parked(ino)?;
+        self.resuming(ino, |guard| guard.move_resumed(ino, to, process))
+    }
+
+    fn move_resumed(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
         if let Some(node) = to.node {
             self.keep_readable(node);
         }
@@ -137,8 +145,7 @@ impl TreeGuard<'_> {
     fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
             // This backup is all that is left of its memory.
-            self.take_over_parked(node)?;
-            return self.remove(node);
+            return self.resuming(node, |guard| guard.remove(node));
         }
         self.orphan(node);
         Ok(())
