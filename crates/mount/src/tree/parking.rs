@@ -75,7 +75,8 @@ impl Tree {
             }
         }
         let next = guard.state.parked.iter().map(|parked| parked.until).min()?;
-        let micros = next.as_micros().saturating_sub(now.as_micros());
+        // Settling may have waited for a busy storage.
+        let micros = next.as_micros().saturating_sub(guard.now().as_micros());
         Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
     }
 }
