@@ -8,13 +8,14 @@ use std::time::Duration;
 use quipu_core::backend::{
     Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
-use quipu_core::model::Access;
+use quipu_core::engine::Precondition;
+use quipu_core::model::{Access, Actor, Content, PrincipalName};
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
-use quipu_mount::{ROOT, TreeError};
+use quipu_mount::{Overwrite, ROOT, TreeError};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{Fixture, fixture_over};
+use crate::support::{Fixture, ME, fixture_over, path};
 
 /// What happens before a write.
 type Hook = Box<dyn FnMut() -> Result<(), Error> + Send>;
@@ -110,6 +111,19 @@ fn contended() -> (Arc<ContendedBackend>, Fixture) {
     let backend = Arc::new(ContendedBackend::default());
     let fixture = fixture_over(Arc::clone(&backend) as _, Access::ReadWrite, Limits::default());
     (backend, fixture)
+}
+
+/// Another door that creates a memory, or deletes it if it is there.
+fn toggling(fixture: &Fixture, at: &str) -> impl FnMut() -> Result<(), Error> + Send + 'static {
+    let (engine, store, at) = (fixture.engine.clone(), fixture.store, path(at));
+    let ada = Actor::User(PrincipalName::from_host("ada"));
+    move || {
+        if engine.delete_at(&ada, store, &at).is_err() {
+            let theirs = Content::new("theirs").unwrap();
+            engine.put(&ada, store, (&at, &theirs), Precondition::None).unwrap();
+        }
+        Ok(())
+    }
 }
 
 /// Makes a hook that acts the first time only.
@@ -215,4 +229,73 @@ fn a_parked_memory_that_another_door_deletes_is_gone_from_the_mount_too() {
     fixture.clock.advance(A_WHILE);
     assert_eq!(fixture.tree.settle_due(), None);
     assert!(fixture.list("/").is_empty(), "{:?}", fixture.list("/"));
+}
+
+#[test]
+fn a_rename_replaces_what_another_door_creates_meanwhile() {
+    for from in ["/b", "/b.tmp", "/b.bak"] {
+        let (backend, fixture) = contended();
+        fixture.put("/b", "ours");
+        if from != "/b" {
+            fixture.rename("/b", from).unwrap();
+        }
+        backend.before_write(once(toggling(&fixture, "/a")));
+        assert_eq!(fixture.rename(from, "/a"), Ok(()), "{from}");
+        backend.let_go();
+        assert_eq!(fixture.list("/"), ["a"], "{from}");
+        assert_eq!(fixture.text("/a").as_deref(), Some("ours"), "{from}");
+        assert_eq!(fixture.stored("/a").as_deref(), Some("ours"), "{from}");
+        assert_eq!(fixture.stored("/b"), None, "{from}");
+    }
+}
+
+#[test]
+fn a_rename_succeeds_although_another_door_deletes_its_target_meanwhile() {
+    for from in ["/b", "/b.bak"] {
+        let (backend, fixture) = contended();
+        fixture.put("/a", "theirs");
+        fixture.put("/b", "ours");
+        if from != "/b" {
+            fixture.rename("/b", from).unwrap();
+        }
+        backend.before_write(once(toggling(&fixture, "/a")));
+        assert_eq!(fixture.rename(from, "/a"), Ok(()), "{from}");
+        backend.let_go();
+        assert_eq!(fixture.list("/"), ["a"], "{from}");
+        assert_eq!(fixture.stored("/a").as_deref(), Some("ours"), "{from}");
+        assert_eq!(fixture.stored("/b"), None, "{from}");
+    }
+}
+
+#[test]
+fn a_rename_fails_with_enoent_if_another_door_deletes_its_source_meanwhile() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", "theirs");
+    fixture.put("/b", "ours");
+    backend.before_write(once(toggling(&fixture, "/b")));
+    assert_eq!(fixture.rename("/b", "/a"), Err(TreeError::NotFound));
+    assert_eq!(fixture.text("/a").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn a_rename_that_must_not_replace_respects_what_appears_meanwhile() {
+    let (backend, fixture) = contended();
+    fixture.put("/b", "ours");
+    backend.before_write(once(toggling(&fixture, "/a")));
+    let (from, to) = ((ROOT, "b".as_ref()), (ROOT, "a".as_ref()));
+    assert_eq!(fixture.tree.rename(from, to, Overwrite::No, ME), Err(TreeError::Exists));
+    assert_eq!(fixture.text("/a").as_deref(), Some("theirs"));
+    assert_eq!(fixture.text("/b").as_deref(), Some("ours"));
+}
+
+#[test]
+fn a_rename_whose_target_never_rests_gives_up_in_the_end() {
+    let (backend, fixture) = contended();
+    fixture.put("/b", "ours");
+    backend.before_write(toggling(&fixture, "/a"));
+    assert_eq!(fixture.rename("/b", "/a"), Err(TreeError::Busy));
+    backend.let_go();
+    assert_eq!(fixture.text("/b").as_deref(), Some("ours"));
+    fixture.rename("/b", "/a").unwrap();
+    assert_eq!(fixture.list("/"), ["a"]);
 }
