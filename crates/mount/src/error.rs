@@ -37,6 +37,8 @@ pub enum TreeError {
     Refused,
     /// `EBADF`: the handle is not open, or not for this.
     BadHandle,
+    /// `EBUSY`: other doors keep changing what the call is about.
+    Busy,
     /// `ESTALE`: the store was deleted, or the file is no longer what was opened.
     Stale,
     /// `EIO`: the storage does not work.
@@ -61,6 +63,7 @@ pub(crate) fn errno(error: TreeError) -> Errno {
         TreeError::NotPermitted => Errno::EPERM,
         TreeError::Refused => Errno::EACCES,
         TreeError::BadHandle => Errno::EBADF,
+        TreeError::Busy => Errno::EBUSY,
         TreeError::Stale => Errno::ESTALE,
         TreeError::Storage => Errno::EIO,
     }

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[path = "it/contention.rs"]
+mod contention;
 #[path = "it/expiry.rs"]
 mod expiry;
 #[path = "it/faults.rs"]

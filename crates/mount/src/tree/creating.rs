@@ -114,8 +114,7 @@ impl Tree {
             guard.state.problems.clear();
         }
         if guard.is_backup_of_parked(ino) {
-            guard.take_over_parked(ino)?;
-            guard.remove(ino)?;
+            guard.resuming(ino, |guard| guard.remove(ino))?;
         } else {
             guard.keep_readable(ino);
             let claim =

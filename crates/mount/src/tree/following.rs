@@ -137,7 +137,9 @@ impl TreeGuard<'_> {
     pub(super) fn observe_version(&mut self, version: &Version) {
         let is_deleted = version.operation == Operation::Deleted;
         let path = version.path.as_ref().filter(|_| !is_deleted);
-        self.state.parked.retain(|parked| !parked.is_of(version.memory) || !is_deleted);
+        if is_deleted {
+            self.forget_parked(version.memory);
+        }
         for ino in self.state.nodes.files_of(version.memory) {
             let here = self.state.nodes.path(ino).ok().flatten();
             if here.is_some() && here.as_ref() == path {

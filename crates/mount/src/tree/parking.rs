@@ -5,7 +5,8 @@
 //! that is moved to a backup or scratch name is *parked* for a moment: the mount shows the move, the
 //! store still has the memory at its old path, and the next file there continues it. If none comes,
 //! or the directory is synced, the move is *settled*: stored as a rename, or as a deletion for a
-//! scratch name.
+//! scratch name. The program that made the move was told long ago that it succeeded, so a memory
+//! stays parked while the storage fails; if the store refuses the move, that is undone and reported.
 //!
 //! While a memory is parked, mount and store disagree on purpose, in two names at once. Every call
 //! that touches either name has to settle, resume or respect the parking first, under the lock.
@@ -16,6 +17,7 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::MemoryUpdate;
 use quipu_core::model::{MemoryId, MemoryPath, Timestamp, View};
 
+use super::problems::ProblemKind;
 use super::renaming::Destination;
 use super::{Invalidation, Tree, TreeGuard};
 use crate::error::TreeError;
@@ -33,14 +35,16 @@ pub(super) struct Parked {
     until: Timestamp,
 }
 
-impl Parked {
-    pub(super) fn is_of(&self, memory: MemoryId) -> bool {
-        self.memory == memory
-    }
-}
-
 /// How long a memory stays parked; editors need a few milliseconds.
 pub(crate) const PARKED_FOR: Duration = Duration::from_secs(2);
+
+/// How long to wait before settling again when the storage has failed. An attempt holds the lock for
+/// as long as it waits for a busy storage, and readers need their turn.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+
+/// How often settling may fail before the mount ends. Each failure can take as long as the storage
+/// lets a writer wait, so this must not grow with the number of parked memories.
+const FAILURES_AT_END_MAX: usize = 2;
 
 impl Tree {
     /// Makes the renames in a directory durable.
@@ -56,8 +60,7 @@ impl Tree {
             guard.state.parked.iter().position(|parked| concerns(guard, parked))
         };
         while let Some(index) = is_concerned(&guard) {
-            let parked = guard.state.parked.swap_remove(index);
-            guard.settle(&parked)?;
+            guard.settle_at(index)?;
         }
         Ok(())
     }
@@ -67,11 +70,13 @@ impl Tree {
         let mut guard = self.lock_any();
         let now = guard.now();
         while let Some(index) = guard.state.parked.iter().position(|parked| parked.until <= now) {
-            let parked = guard.state.parked.swap_remove(index);
-            guard.settle_or_show(parked);
+            if let Err(error) = guard.settle_at(index) {
+                tracing::warn!(?error, "a move to a backup name could not be stored");
+            }
         }
         let next = guard.state.parked.iter().map(|parked| parked.until).min()?;
-        let micros = next.as_micros().saturating_sub(now.as_micros());
+        // Settling may have waited for a busy storage.
+        let micros = next.as_micros().saturating_sub(guard.now().as_micros());
         Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
     }
 }
@@ -181,22 +186,36 @@ impl TreeGuard<'_> {
     pub(super) fn settle_backup(&mut self, ino: Ino) -> Result<(), TreeError> {
         let is_it = |parked: &Parked| parked.backup == ino;
         match self.state.parked.iter().position(is_it) {
-            Some(index) => {
-                let parked = self.state.parked.swap_remove(index);
-                self.settle(&parked)
-            }
+            Some(index) => self.settle_at(index),
             None => Ok(()),
         }
     }
 
-    /// Resumes a parked file before it is removed or moved on.
-    pub(super) fn take_over_parked(&mut self, ino: Ino) -> Result<(), TreeError> {
+    /// Removes a file or moves it on, after resuming it if it is parked. If that fails, it is parked as
+    /// before.
+    pub(super) fn resuming(
+        &mut self,
+        ino: Ino,
+        call: impl FnOnce(&mut Self) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let is_it = |parked: &Parked| parked.backup == ino;
-        if let Some(index) = self.state.parked.iter().position(is_it) {
-            let parked = self.state.parked.swap_remove(index);
-            self.resume(ino, parked.memory)?;
+        let Some(index) = self.state.parked.iter().position(is_it) else { return call(self) };
+        let is_scratch = self.state.nodes.file(ino)?.is_scratch;
+        let parked = self.state.parked.swap_remove(index);
+        let done = self.resume(ino, parked.memory).and_then(|()| call(self));
+        if done.is_err() && self.is_still_at(&parked) {
+            self.load_buffer(ino)?;
+            self.state.nodes.set_memory(ino, None)?;
+            self.state.nodes.file_mut(ino)?.is_scratch = is_scratch;
+            self.state.parked.push(parked);
         }
-        Ok(())
+        done
+    }
+
+    /// Returns whether the store has a parked memory at its old path.
+    fn is_still_at(&self, parked: &Parked) -> bool {
+        let memory = self.engine().memory(self.store(), parked.memory, View::Basic);
+        memory.is_ok_and(|memory| memory.path == parked.path)
     }
 
     /// Settles everything that is parked at or below a path.
@@ -209,30 +228,94 @@ impl TreeGuard<'_> {
                 || backup.is_some_and(|backup| directory.contains(&backup))
         };
         while let Some(index) = self.state.parked.iter().position(|parked| concerns(self, parked)) {
-            let parked = self.state.parked.swap_remove(index);
-            self.settle(&parked)?;
+            self.settle_at(index)?;
         }
         Ok(())
     }
 
-    /// Settles everything that is parked.
+    /// Settles everything that is parked, before the mount ends.
     pub(super) fn settle_all(&mut self) {
-        while let Some(parked) = self.state.parked.pop() {
-            self.settle_or_show(parked);
+        let mut failures_count = 0;
+        while !self.state.parked.is_empty() && failures_count < FAILURES_AT_END_MAX {
+            if self.settle_at(0).is_err_and(may_pass) {
+                failures_count += 1;
+            }
+        }
+        let lost: Vec<_> = self.state.parked.iter().map(|parked| parked.backup).collect();
+        for backup in lost {
+            self.report(backup, ProblemKind::Refused(TreeError::Storage));
         }
     }
 
-    /// Settles a parking; if that fails, the memory is shown at its old path again.
-    #[expect(clippy::needless_pass_by_value, reason = "the parking ends here")]
-    fn settle_or_show(&mut self, parked: Parked) {
-        if let Err(error) = self.settle(&parked) {
-            tracing::warn!(?error, "a move to a backup name could not be stored");
+    /// Settles a parking. If that fails, the memory either stays parked or is shown at its old path
+    /// again.
+    fn settle_at(&mut self, index: usize) -> Result<(), TreeError> {
+        let parked = self.state.parked.swap_remove(index);
+        let settled = self.settle(&parked);
+        match settled {
+            Err(error) if may_pass(error) => {
+                self.state.parked.push(parked);
+                // The others would wait for the same storage.
+                let until = self.now().plus(RETRY_DELAY);
+                for parked in &mut self.state.parked {
+                    parked.until = parked.until.max(until);
+                }
+                return settled;
+            }
+            Err(error) => {
+                self.report(parked.backup, ProblemKind::Refused(error));
+                if let Err(error) = self.undo(&parked) {
+                    tracing::warn!(?error, "a refused move to a backup name was not undone");
+                }
+            }
+            Ok(()) => {}
         }
         let mut parent = ROOT;
         for name in parked.path.as_str().split('/').skip(1) {
             self.invalidate(Invalidation::Entry { parent, name: name.to_owned() });
             let Some(child) = self.state.nodes.child(parent, name) else { break };
             parent = child;
+        }
+        settled
+    }
+
+    /// Moves the file of a parked memory back to where the store has it.
+    fn undo(&mut self, parked: &Parked) -> Result<(), TreeError> {
+        self.state.changes_count += 1;
+        self.invalidate_entry(parked.backup);
+        let name = parked.path.file_name();
+        let directory = self.directory_of(&parked.path);
+        match directory.filter(|&directory| self.state.nodes.child(directory, name).is_none()) {
+            Some(directory) => {
+                self.resume(parked.backup, parked.memory)?;
+                self.state.nodes.relocate(parked.backup, directory, name)?;
+                self.mark_outdated(parked.backup);
+                self.store_rest(parked.backup)
+            }
+            // Another file is there already, or will be as soon as it is looked up.
+            None => {
+                self.orphan(parked.backup);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the parking of a memory that another door has deleted.
+    pub(super) fn forget_parked(&mut self, memory: MemoryId) {
+        let is_it = |parked: &Parked| parked.memory == memory;
+        if let Some(index) = self.state.parked.iter().position(is_it) {
+            let parked = self.state.parked.swap_remove(index);
+            self.drop_backup(parked.backup);
+        }
+    }
+
+    /// Removes the backup of a memory that is gone, unless it stays a scratch file or its writer will
+    /// store it.
+    fn drop_backup(&mut self, ino: Ino) {
+        if self.state.nodes.file(ino).is_ok_and(|file| !file.is_scratch && file.writers == 0) {
+            self.invalidate_entry(ino);
+            self.invalidate(Invalidation::Attributes(ino));
+            self.orphan(ino);
         }
     }
 
@@ -242,7 +325,11 @@ impl TreeGuard<'_> {
         if file.is_scratch {
             // If the file is moved back later, the memory is restored from this version.
             let newest = self.engine().memory(self.store(), parked.memory, View::Basic);
-            let former = newest.ok().map(|memory| memory.version);
+            let former = match newest {
+                Ok(memory) => Some(memory.version),
+                Err(error) if *error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error.into()),
+            };
             self.state.nodes.file_mut(parked.backup)?.former = former;
             let none = quipu_core::engine::Precondition::None;
             let deleted = self.engine().delete(self.actor(), self.store(), parked.memory, none);
@@ -251,23 +338,43 @@ impl TreeGuard<'_> {
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
-            return self.keep_emptied(&parked.path);
+            self.keep_emptied(&parked.path);
+            return Ok(());
         }
         let path = self.state.nodes.path(parked.backup)?.ok_or(TreeError::Stale)?;
         let update = MemoryUpdate { path: Some(path), ..MemoryUpdate::default() };
-        let moved = self.engine().update(self.actor(), self.store(), parked.memory, &update)?;
-        self.note_own(&moved);
+        let moved = self.engine().update(self.actor(), self.store(), parked.memory, &update);
+        match moved {
+            Ok(moved) => self.note_own(&moved),
+            // Another door has deleted it, which is how the move ends too.
+            Err(error) if *error.kind() == ErrorKind::NotFound => {
+                self.drop_backup(parked.backup);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
         self.resume(parked.backup, parked.memory)?;
-        self.keep_emptied(&parked.path)
+        self.keep_emptied(&parked.path);
+        Ok(())
     }
 
     /// Keeps the directory that a memory has left, if it is empty now.
-    fn keep_emptied(&mut self, path: &MemoryPath) -> Result<(), TreeError> {
-        let mut directory = ROOT;
-        for name in path.ancestors().filter_map(|above| above.rsplit('/').next()) {
-            let Some(child) = self.state.nodes.child(directory, name) else { return Ok(()) };
-            directory = child;
+    fn keep_emptied(&mut self, path: &MemoryPath) {
+        let Some(directory) = self.directory_of(path) else { return };
+        // The move is stored, so it must not be taken for one that has failed.
+        if let Err(error) = self.keep_if_empty(directory) {
+            tracing::warn!(?error, "an emptied directory may vanish");
         }
-        self.keep_if_empty(directory)
     }
+
+    /// Returns the node of the directory of a path, if it is known.
+    fn directory_of(&self, path: &MemoryPath) -> Option<Ino> {
+        let mut names = path.ancestors().filter_map(|above| above.rsplit('/').next());
+        names.try_fold(ROOT, |directory, name| self.state.nodes.child(directory, name))
+    }
+}
+
+/// Returns whether a later attempt may succeed.
+fn may_pass(error: TreeError) -> bool {
+    matches!(error, TreeError::Storage | TreeError::DiskFull)
 }

@@ -112,6 +112,7 @@ fn reason(error: TreeError) -> &'static str {
             "it holds a credential, which this store refuses (EACCES); leave it out"
         }
         TreeError::ReadOnly => "the store is read-only or archived (EROFS)",
+        TreeError::Busy => "other doors kept changing it (EBUSY); try again",
         TreeError::Stale => "the store or the place of the file is gone (ESTALE)",
         TreeError::NotFound
         | TreeError::Exists

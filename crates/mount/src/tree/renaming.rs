@@ -38,8 +38,22 @@ pub(super) struct Destination<'n> {
     memory: Option<MemoryId>,
 }
 
+/// How a rename ended that no rule of file systems forbids.
+enum Attempt {
+    Done,
+    /// Another door has created, moved or deleted what it is about.
+    Outdated,
+}
+
+/// How often a rename is tried. Each attempt fails only if another door changes one of the two names
+/// within the few milliseconds that it takes.
+const ATTEMPTS_MAX: usize = 10;
+
 impl Tree {
     /// Renames a file or directory on behalf of a process.
+    ///
+    /// What another door does to the target meanwhile is no error: POSIX orders it before or after the
+    /// rename, and a program that does not ask for `RENAME_NOREPLACE` does not expect `EEXIST`.
     pub fn rename(
         &self,
         from: (Ino, &OsStr),
@@ -47,42 +61,64 @@ impl Tree {
         overwrite: Overwrite,
         process: ProcessId,
     ) -> Result<(), TreeError> {
-        let mut guard = self.lock_fresh()?;
-        guard.require_writable()?;
         let name = valid_name(to.1)?;
         let from_name = from.1.to_str().ok_or(TreeError::NotFound)?;
-        guard.wait_until_stored_at(&[(from.0, from_name), (to.0, name)]);
-        let ino = guard.find(from.0, from_name)?;
-        let path = guard.state.nodes.child_path(to.0, name)?;
-        let node = match guard.find(to.0, name) {
+        for _ in 0..ATTEMPTS_MAX {
+            let mut guard = self.lock_fresh()?;
+            guard.require_writable()?;
+            match guard.rename((from.0, from_name), (to.0, name), overwrite, process)? {
+                Attempt::Done => return Ok(()),
+                Attempt::Outdated => {}
+            }
+        }
+        Err(TreeError::Busy)
+    }
+}
+
+impl TreeGuard<'_> {
+    fn rename(
+        &mut self,
+        from: (Ino, &str),
+        to: (Ino, &str),
+        overwrite: Overwrite,
+        process: ProcessId,
+    ) -> Result<Attempt, TreeError> {
+        self.wait_until_stored_at(&[from, to]);
+        let ino = self.find(from.0, from.1)?;
+        let path = self.state.nodes.child_path(to.0, to.1)?;
+        let node = match self.find(to.0, to.1) {
             Ok(node) => Some(node),
             Err(TreeError::NotFound) => None,
             Err(error) => return Err(error),
         };
         if node == Some(ino) {
-            return Ok(());
+            return Ok(Attempt::Done);
         }
         if node.is_some() && overwrite == Overwrite::No {
             return Err(TreeError::Exists);
         }
-        guard.refuse_report(Some(ino))?;
-        guard.refuse_report(node)?;
-        match (guard.kind(ino)?, node.map(|node| guard.kind(node)).transpose()?) {
+        self.refuse_report(Some(ino))?;
+        self.refuse_report(node)?;
+        let moved = match (self.kind(ino)?, node.map(|node| self.kind(node)).transpose()?) {
             (Kind::Directory, Some(Kind::File)) => return Err(TreeError::NotDirectory),
             (Kind::File, Some(Kind::Directory)) => return Err(TreeError::IsDirectory),
-            (Kind::Directory, _) => guard.move_directory(ino, (to.0, name, &path), node)?,
+            (Kind::Directory, _) => self.move_directory(ino, (to.0, to.1, &path), node),
             (Kind::File, _) => {
-                let memory = guard.memory_at(node, &path);
-                let to = Destination { parent: to.0, name, path, node, memory };
-                guard.move_file_unlocked(ino, &to, process)?;
+                let memory = self.memory_at(node, &path);
+                let to = Destination { parent: to.0, name: to.1, path, node, memory };
+                self.move_file_unlocked(ino, &to, process)
             }
+        };
+        match moved {
+            // Both names were as they should be, so one of them has changed since.
+            Err(TreeError::Exists | TreeError::NotFound) => return Ok(Attempt::Outdated),
+            moved => moved?,
         }
-        guard.entries_changed(to.0);
-        guard.keep_if_empty(from.0)
+        self.entries_changed(to.0);
+        self.keep_if_empty(from.0)?;
+        Ok(Attempt::Done)
     }
-}
 
-impl TreeGuard<'_> {
     fn memory_at(&self, node: Option<Ino>, path: &MemoryPath) -> Option<MemoryId> {
         let memory = node.and_then(|node| self.state.nodes.file(node).ok()?.memory);
         memory.or_else(|| self.parked_memory(path))
@@ -116,7 +152,15 @@ impl TreeGuard<'_> {
         if self.returns_to_its_place(ino, to)? {
             return Ok(());
         }
-        self.take_over_parked(ino)?;
+        self.resuming(ino, |guard| guard.move_resumed(ino, to, process))
+    }
+
+    fn move_resumed(
+        &mut self,
+        ino: Ino,
+        to: &Destination<'_>,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
         if let Some(node) = to.node {
             self.keep_readable(node);
         }
@@ -137,8 +181,7 @@ impl TreeGuard<'_> {
     fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
             // This backup is all that is left of its memory.
-            self.take_over_parked(node)?;
-            return self.remove(node);
+            return self.resuming(node, |guard| guard.remove(node));
         }
         self.orphan(node);
         Ok(())
@@ -165,13 +208,14 @@ impl TreeGuard<'_> {
             return Ok(());
         }
         let content = Content::from_bytes(&buffer.bytes)?;
-        let former = file.former.take();
+        let former = file.former;
         let written = match former.and_then(|former| self.bring_back(former, to, &content)) {
             Some(written) => written,
             None => self.put_text(to, &content, process)?,
         };
         let file = self.state.nodes.file_mut(ino)?;
         file.is_scratch = false;
+        file.former = None;
         self.adopt(ino, &content, &written)?;
         self.note_written_by(process, &content, &written);
         if !is_being_written {
@@ -312,7 +356,10 @@ impl TreeGuard<'_> {
         process: ProcessId,
     ) -> Result<Option<Content>, TreeError> {
         let Some(base) = self.base_at(to, old, process) else { return Ok(None) };
-        let (ours, theirs) = (self.content(new)?, self.content(old)?);
+        // Neither file is open here: a memory that is gone means that the rename has to start over.
+        let missing = |error: TreeError| error.instead_of(TreeError::Stale, TreeError::NotFound);
+        let ours = self.content(new).map_err(missing)?;
+        let theirs = self.content(old).map_err(missing)?;
         let merged = self.tree.merged((&base, &ours, &theirs), Extent::Rewritten);
         let Some(merged) = merged.filter(|merged| *merged != ours) else { return Ok(None) };
         let update = MemoryUpdate { content: Some(merged), ..MemoryUpdate::default() };

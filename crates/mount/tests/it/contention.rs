@@ -1,0 +1,301 @@
+//! Other writers that come in between, or that keep the storage busy.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quipu_core::backend::{
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
+};
+use quipu_core::engine::Precondition;
+use quipu_core::model::{Access, Actor, Content, PrincipalName};
+use quipu_core::settings::Limits;
+use quipu_core::{Error, ErrorKind};
+use quipu_mount::{Overwrite, ROOT, TreeError};
+use quipu_testkit::InMemoryBackend;
+
+use crate::support::{Fixture, ME, fixture_over, path};
+
+/// What happens before a write.
+type Hook = Box<dyn FnMut() -> Result<(), Error> + Send>;
+
+/// A backend that calls a hook before each write, except those of the hook itself.
+#[derive(Default)]
+struct ContendedBackend {
+    inner: InMemoryBackend,
+    before_write: Mutex<Option<Hook>>,
+}
+
+impl fmt::Debug for ContendedBackend {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ContendedBackend").finish_non_exhaustive()
+    }
+}
+
+impl ContendedBackend {
+    fn before_write(&self, hook: impl FnMut() -> Result<(), Error> + Send + 'static) {
+        *self.before_write.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    fn be_busy(&self) {
+        self.before_write(|| Err(Error::new(ErrorKind::StorageBusy, "somebody else is writing")));
+    }
+
+    fn let_go(&self) {
+        *self.before_write.lock().unwrap() = None;
+    }
+}
+
+impl Backend for ContendedBackend {
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
+        self.inner.read(work)
+    }
+
+    fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        self.inner.read_now(work)
+    }
+
+    fn write(&self, purpose: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        let hook = self.before_write.lock().unwrap().take();
+        if let Some(mut hook) = hook {
+            let done = hook();
+            self.before_write.lock().unwrap().get_or_insert(hook);
+            done?;
+        }
+        self.inner.write(purpose, work)
+    }
+
+    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
+        self.inner.wait(seen, patience)
+    }
+
+    fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
+        self.inner.watch(patience, look)
+    }
+
+    fn erase(&self) -> Result<Erasure, Error> {
+        self.inner.erase()
+    }
+
+    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
+        self.inner.note_erased(erased)
+    }
+
+    fn condition(&self) -> Result<Condition, Error> {
+        self.inner.condition()
+    }
+
+    fn verify(&self) -> Result<Vec<String>, Error> {
+        self.inner.verify()
+    }
+
+    fn rebuild(&self) -> Result<(), Error> {
+        self.inner.rebuild()
+    }
+
+    fn backup(&self, target: &Path) -> Result<(), Error> {
+        self.inner.backup(target)
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.inner.compact()
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        self.inner.close()
+    }
+}
+
+fn contended() -> (Arc<ContendedBackend>, Fixture) {
+    let backend = Arc::new(ContendedBackend::default());
+    let fixture = fixture_over(Arc::clone(&backend) as _, Access::ReadWrite, Limits::default());
+    (backend, fixture)
+}
+
+/// Another door that creates a memory, or deletes it if it is there.
+fn toggling(fixture: &Fixture, at: &str) -> impl FnMut() -> Result<(), Error> + Send + 'static {
+    let (engine, store, at) = (fixture.engine.clone(), fixture.store, path(at));
+    let ada = Actor::User(PrincipalName::from_host("ada"));
+    move || {
+        if engine.delete_at(&ada, store, &at).is_err() {
+            let theirs = Content::new("theirs").unwrap();
+            engine.put(&ada, store, (&at, &theirs), Precondition::None).unwrap();
+        }
+        Ok(())
+    }
+}
+
+/// Makes a hook that acts the first time only.
+fn once(
+    mut hook: impl FnMut() -> Result<(), Error> + Send + 'static,
+) -> impl FnMut() -> Result<(), Error> + Send + 'static {
+    let mut is_done = false;
+    move || if std::mem::replace(&mut is_done, true) { Ok(()) } else { hook() }
+}
+
+const A_WHILE: Duration = Duration::from_mins(1);
+
+#[test]
+fn a_parked_move_is_stored_as_soon_as_the_storage_is_not_busy() {
+    for (backup, settled) in [("/a.bak", "modified /a.bak"), ("/a~", "deleted /a")] {
+        let (backend, fixture) = contended();
+        fixture.put("/a", "old");
+        fixture.rename("/a", backup).unwrap();
+        let clock = Arc::clone(&fixture.clock);
+        backend.before_write(move || {
+            clock.advance(A_WHILE);
+            Err(Error::new(ErrorKind::StorageBusy, "somebody else is writing"))
+        });
+        for _ in 0..3 {
+            fixture.clock.advance(A_WHILE);
+            let next = fixture.tree.settle_due();
+            let is_soon = |next: Duration| next > Duration::ZERO && next < A_WHILE;
+            assert!(next.is_some_and(is_soon), "the wait for the storage counts: {next:?}");
+            assert_eq!(fixture.list("/"), [backup.trim_start_matches('/')]);
+            assert_eq!(fixture.text(backup).as_deref(), Some("old"));
+        }
+        backend.let_go();
+        fixture.clock.advance(A_WHILE);
+        assert_eq!(fixture.tree.settle_due(), None);
+        assert_eq!(fixture.history(), ["created /a", settled]);
+        assert_eq!(fixture.list("/"), [backup.trim_start_matches('/')]);
+        fixture.rename(backup, "/b").unwrap();
+        assert_eq!(fixture.memories_count(), 1, "it is still the same memory");
+    }
+}
+
+#[test]
+fn a_parked_move_outlives_calls_that_fail_because_the_storage_is_busy() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", "old");
+    fixture.rename("/a", "/a.bak").unwrap();
+    backend.be_busy();
+    assert_eq!(fixture.tree.sync_directory(ROOT), Err(TreeError::Storage));
+    assert_eq!(fixture.write("/a.bak", b"new"), Err(TreeError::Storage));
+    assert_eq!(fixture.rename("/a.bak", "/b"), Err(TreeError::Storage));
+    assert_eq!(fixture.remove("/a.bak"), Err(TreeError::Storage));
+    assert_eq!(fixture.list("/"), ["a.bak"]);
+    assert_eq!(fixture.text("/a.bak").as_deref(), Some("old"));
+    backend.let_go();
+    fixture.tree.sync_directory(ROOT).unwrap();
+    assert_eq!(fixture.history(), ["created /a", "modified /a.bak"]);
+}
+
+#[test]
+fn closing_the_tree_tries_once_more_to_store_a_parked_move() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", "old");
+    fixture.rename("/a", "/a.bak").unwrap();
+    let busy = || Err(Error::new(ErrorKind::StorageBusy, "somebody else is writing"));
+    backend.before_write(once(busy));
+    fixture.tree.close();
+    assert_eq!(fixture.history(), ["created /a", "modified /a.bak"]);
+}
+
+#[test]
+fn a_parked_move_that_is_lost_when_the_tree_is_closed_is_reported() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", "old");
+    fixture.rename("/a", "/a.bak").unwrap();
+    backend.be_busy();
+    fixture.tree.close();
+    let report = fixture.text("/.quipu/problems.md").unwrap();
+    assert!(report.contains("`/a.bak` was not stored: the storage failed"), "{report}");
+}
+
+#[test]
+fn a_parked_move_that_is_refused_is_undone_and_reported() {
+    let (_, fixture) = contended();
+    fixture.put("/a", "old");
+    fixture.rename("/a", "/a.bak").unwrap();
+    fixture.put("/a.bak", "theirs");
+    fixture.clock.advance(A_WHILE);
+    assert_eq!(fixture.tree.settle_due(), None);
+    assert_eq!(fixture.list("/"), [".quipu", "a", "a.bak"]);
+    for at in ["/a", "/a.bak"] {
+        assert_eq!(fixture.text(at), fixture.stored(at), "{at}");
+    }
+    let report = fixture.text("/.quipu/problems.md").unwrap();
+    assert!(report.contains("`/a.bak` was not stored: its path is taken"), "{report}");
+}
+
+#[test]
+fn a_parked_memory_that_another_door_deletes_is_gone_from_the_mount_too() {
+    let (_, fixture) = contended();
+    fixture.put("/a", "old");
+    fixture.rename("/a", "/a.bak").unwrap();
+    fixture.delete("/a");
+    fixture.clock.advance(A_WHILE);
+    assert_eq!(fixture.tree.settle_due(), None);
+    assert!(fixture.list("/").is_empty(), "{:?}", fixture.list("/"));
+}
+
+#[test]
+fn a_rename_replaces_what_another_door_creates_meanwhile() {
+    for from in ["/b", "/b.tmp", "/b.bak"] {
+        let (backend, fixture) = contended();
+        fixture.put("/b", "ours");
+        if from != "/b" {
+            fixture.rename("/b", from).unwrap();
+        }
+        backend.before_write(once(toggling(&fixture, "/a")));
+        assert_eq!(fixture.rename(from, "/a"), Ok(()), "{from}");
+        backend.let_go();
+        assert_eq!(fixture.list("/"), ["a"], "{from}");
+        assert_eq!(fixture.text("/a").as_deref(), Some("ours"), "{from}");
+        assert_eq!(fixture.stored("/a").as_deref(), Some("ours"), "{from}");
+        assert_eq!(fixture.stored("/b"), None, "{from}");
+    }
+}
+
+#[test]
+fn a_rename_succeeds_although_another_door_deletes_its_target_meanwhile() {
+    for from in ["/b", "/b.bak"] {
+        let (backend, fixture) = contended();
+        fixture.put("/a", "theirs");
+        fixture.put("/b", "ours");
+        if from != "/b" {
+            fixture.rename("/b", from).unwrap();
+        }
+        backend.before_write(once(toggling(&fixture, "/a")));
+        assert_eq!(fixture.rename(from, "/a"), Ok(()), "{from}");
+        backend.let_go();
+        assert_eq!(fixture.list("/"), ["a"], "{from}");
+        assert_eq!(fixture.stored("/a").as_deref(), Some("ours"), "{from}");
+        assert_eq!(fixture.stored("/b"), None, "{from}");
+    }
+}
+
+#[test]
+fn a_rename_fails_with_enoent_if_another_door_deletes_its_source_meanwhile() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", "theirs");
+    fixture.put("/b", "ours");
+    backend.before_write(once(toggling(&fixture, "/b")));
+    assert_eq!(fixture.rename("/b", "/a"), Err(TreeError::NotFound));
+    assert_eq!(fixture.text("/a").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn a_rename_that_must_not_replace_respects_what_appears_meanwhile() {
+    let (backend, fixture) = contended();
+    fixture.put("/b", "ours");
+    backend.before_write(once(toggling(&fixture, "/a")));
+    let (from, to) = ((ROOT, "b".as_ref()), (ROOT, "a".as_ref()));
+    assert_eq!(fixture.tree.rename(from, to, Overwrite::No, ME), Err(TreeError::Exists));
+    assert_eq!(fixture.text("/a").as_deref(), Some("theirs"));
+    assert_eq!(fixture.text("/b").as_deref(), Some("ours"));
+}
+
+#[test]
+fn a_rename_whose_target_never_rests_gives_up_in_the_end() {
+    let (backend, fixture) = contended();
+    fixture.put("/b", "ours");
+    backend.before_write(toggling(&fixture, "/a"));
+    assert_eq!(fixture.rename("/b", "/a"), Err(TreeError::Busy));
+    backend.let_go();
+    assert_eq!(fixture.text("/b").as_deref(), Some("ours"));
+    fixture.rename("/b", "/a").unwrap();
+    assert_eq!(fixture.list("/"), ["a"]);
+}
