@@ -17,6 +17,7 @@
 mod clock;
 pub mod conformance;
 mod faulty;
+mod forwarding;
 mod in_memory;
 pub mod knowledge;
 pub mod model;

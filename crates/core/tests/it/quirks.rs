@@ -1,13 +1,9 @@
 //! A backend that does what the contract allows and the in-memory one never does.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use quipu_core::backend::{
-    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
-};
+use quipu_core::backend::{Backend, Purpose, ReadWork, WriteWork};
 use quipu_core::{Error, ErrorKind};
 
 /// Something that happens in the middle of somebody else's call.
@@ -90,43 +86,5 @@ impl Backend for QuirkyBackend {
         self.inner.write(purpose, work)
     }
 
-    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
-        self.inner.wait(seen, timeout)
-    }
-
-    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error> {
-        self.inner.watch(timeout, is_done)
-    }
-
-    fn erase(&self) -> Result<Erasure, Error> {
-        self.inner.erase()
-    }
-
-    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
-        self.inner.note_erased(erased)
-    }
-
-    fn condition(&self) -> Result<Condition, Error> {
-        self.inner.condition()
-    }
-
-    fn verify(&self) -> Result<Vec<String>, Error> {
-        self.inner.verify()
-    }
-
-    fn rebuild(&self) -> Result<(), Error> {
-        self.inner.rebuild()
-    }
-
-    fn backup(&self, target: &Path) -> Result<(), Error> {
-        self.inner.backup(target)
-    }
-
-    fn compact(&self) -> Result<(), Error> {
-        self.inner.compact()
-    }
-
-    fn close(&self) -> Result<(), Error> {
-        self.inner.close()
-    }
+    quipu_testkit::forward_to_inner!();
 }

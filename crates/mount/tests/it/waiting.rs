@@ -1,19 +1,16 @@
 //! Calls that wait for the disk keep nobody else waiting.
 
-use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use quipu_core::Error;
-use quipu_core::backend::{
-    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
-};
+use quipu_core::backend::{Backend, Purpose, ReadWork, WriteWork};
 use quipu_core::model::Access;
 use quipu_core::settings::Limits;
 use quipu_mount::{Invalidation, Overwrite, ROOT, Tree, TreeError};
-use quipu_testkit::InMemoryBackend;
+use quipu_testkit::{InMemoryBackend, forward_to_inner};
 
 use crate::support::{Fixture, ME, READ, fixture_over};
 
@@ -86,45 +83,7 @@ impl Backend for SlowBackend {
         written
     }
 
-    fn wait(&self, seen: Sequence, patience: Duration) -> Result<Sequence, Error> {
-        self.inner.wait(seen, patience)
-    }
-
-    fn watch(&self, patience: Duration, look: &mut WatchWork<'_>) -> Result<(), Error> {
-        self.inner.watch(patience, look)
-    }
-
-    fn erase(&self) -> Result<Erasure, Error> {
-        self.inner.erase()
-    }
-
-    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
-        self.inner.note_erased(erased)
-    }
-
-    fn condition(&self) -> Result<Condition, Error> {
-        self.inner.condition()
-    }
-
-    fn verify(&self) -> Result<Vec<String>, Error> {
-        self.inner.verify()
-    }
-
-    fn rebuild(&self) -> Result<(), Error> {
-        self.inner.rebuild()
-    }
-
-    fn backup(&self, target: &Path) -> Result<(), Error> {
-        self.inner.backup(target)
-    }
-
-    fn compact(&self) -> Result<(), Error> {
-        self.inner.compact()
-    }
-
-    fn close(&self) -> Result<(), Error> {
-        self.inner.close()
-    }
+    forward_to_inner!();
 }
 
 fn slow_fixture() -> (Arc<SlowBackend>, Fixture) {
