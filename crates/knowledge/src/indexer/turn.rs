@@ -75,6 +75,9 @@ impl Turn {
     }
 
     /// Waits for the turn and takes it for long.
+    ///
+    /// The caller holds `index.lock`, so there is no other builder, and a leader is done within the time
+    /// of one batch.
     pub(super) fn build(&self) -> TurnGuard<'_> {
         let mut state = self.state();
         while state.holder != Holder::Nobody {
