@@ -232,6 +232,21 @@ pub trait Reader {
     /// Returns the versions that the query selects, the newest first.
     fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error>;
 
+    /// Returns what a store held at a moment: of each memory the newest version that was made by then,
+    /// unless that is a deletion. They come in byte order of their paths; redacted ones, which have no
+    /// path, come first.
+    ///
+    /// Below the [horizon](Self::horizon) versions may be missing.
+    fn versions_at(&self, store: StoreId, at: Timestamp, view: View)
+    -> Result<Vec<Version>, Error>;
+
+    /// Returns the moment from which on the history of a store is complete; `None` if no version of it was
+    /// ever pruned.
+    ///
+    /// It never goes back. It is the moment at which the last of the pruned versions was replaced by the
+    /// next one of its memory, or deleted the memory.
+    fn horizon(&self, store: StoreId) -> Result<Option<Timestamp>, Error>;
+
     /// Returns at most `limit` refusals of a store, the newest first.
     fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error>;
 
@@ -336,7 +351,8 @@ pub trait Writer: Reader {
     /// Records that a memory was read at a moment. No version is made.
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
 
-    /// Removes at most `limit` versions that the rule gives up, and returns how many it removed.
+    /// Removes at most `limit` versions that the rule gives up, and returns how many it removed; the
+    /// [horizon](Reader::horizon) of their stores follows.
     /// Changes made before the same moment leave the feed, except the newest.
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
 

@@ -204,7 +204,14 @@ impl Engine {
         self.write_for(purpose, |ledger| {
             ledger.writer.read_ahead(store, subject)?;
             let store = existing_store(ledger.reader(), store)?;
-            work(&mut Transaction { ledger, limits: &self.limits, actor, store, undone_to: None })
+            work(&mut Transaction {
+                ledger,
+                limits: &self.limits,
+                actor,
+                store,
+                undone_to: None,
+                reason: None,
+            })
         })
     }
 }

@@ -26,7 +26,7 @@ pub use path::{Directory, MemoryPath, PATH_SIZE_BYTES_MAX, PathError, SEGMENTS_M
 pub use refusal::Refusal;
 pub use session::{Access, Attachment, Session, slug};
 pub use store::{DeletedStore, Metadata, SecretPolicy, Store, StorePolicy};
-pub use text::{Description, Instructions, Name, TextError};
+pub use text::{Description, Instructions, Name, Reason, TextError};
 pub use time::{ParseTimestampError, Timestamp};
 pub use version::{Operation, Redaction, Version};
 pub use words::ParseWordError;

@@ -7,6 +7,7 @@ mod changes;
 mod columns;
 mod keys;
 mod memories;
+mod past;
 mod refusals;
 mod sessions;
 mod stores;
@@ -144,6 +145,19 @@ impl Reader for Rows<'_> {
 
     fn versions(&self, store: StoreId, query: &VersionQuery) -> Result<Vec<Version>, Error> {
         versions::versions(self.connection()?, store, query).or_storage_error()
+    }
+
+    fn versions_at(
+        &self,
+        store: StoreId,
+        at: Timestamp,
+        view: View,
+    ) -> Result<Vec<Version>, Error> {
+        past::versions_at(self.connection()?, store, at, view).or_storage_error()
+    }
+
+    fn horizon(&self, store: StoreId) -> Result<Option<Timestamp>, Error> {
+        past::horizon(self.connection()?, store).or_storage_error()
     }
 
     fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error> {

@@ -4,6 +4,7 @@
 //! and `quipu_testkit::conformance_tests!(open);`.
 
 mod fixture;
+pub mod past;
 pub mod reading;
 pub mod sessions;
 pub mod transactions;
@@ -66,6 +67,11 @@ macro_rules! conformance_tests {
             the_oldest_change_and_the_last_of_a_store_are_known,
             cursors_are_kept_under_their_names,
         );
+        $crate::conformance_tests!(@module $open, past:
+            the_past_has_the_newest_version_of_each_memory,
+            redacted_versions_are_part_of_the_past,
+            pruning_raises_the_horizon,
+        );
         $crate::conformance_tests!(@module $open, writing:
             putting_again_replaces,
             a_commit_moves_the_memory_and_adds_the_version,
@@ -116,6 +122,7 @@ mod tests {
         let list = include_str!("conformance.rs");
         let sources = [
             include_str!("conformance/transactions.rs"),
+            include_str!("conformance/past.rs"),
             include_str!("conformance/reading.rs"),
             include_str!("conformance/sessions.rs"),
             include_str!("conformance/writing.rs"),

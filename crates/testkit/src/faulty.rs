@@ -227,6 +227,8 @@ macro_rules! stepping_reader {
                 fn last_use(read, store: StoreId, memory: MemoryId) -> Option<Timestamp>;
                 fn version(read, store: StoreId, id: VersionId, view: View) -> Option<Version>;
                 fn versions(read, store: StoreId, query: &VersionQuery) -> Vec<Version>;
+                fn versions_at(read, store: StoreId, at: Timestamp, view: View) -> Vec<Version>;
+                fn horizon(read, store: StoreId) -> Option<Timestamp>;
                 fn refusals(read, store: StoreId, limit: usize) -> Vec<Refusal>;
                 fn session(read, id: SessionId) -> Option<Session>;
                 fn session_with_token(read, token: &SecretHash) -> Option<Session>;

@@ -2,6 +2,7 @@
 
 mod backend;
 mod deleted;
+mod past;
 mod refusals;
 mod sessions;
 
@@ -48,6 +49,7 @@ struct State {
     memories: BTreeMap<(StoreId, MemoryPath), Memory>,
     touched: BTreeMap<MemoryId, Timestamp>,
     versions: BTreeMap<VersionId, Version>,
+    horizons: BTreeMap<StoreId, Timestamp>,
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<KeyId, Key>,
     changes: BTreeMap<Sequence, Change>,
@@ -238,6 +240,19 @@ impl Reader for State {
         Ok(selected)
     }
 
+    fn versions_at(
+        &self,
+        store: StoreId,
+        at: Timestamp,
+        view: View,
+    ) -> Result<Vec<Version>, Error> {
+        Ok(self.held_at(store, at, view))
+    }
+
+    fn horizon(&self, store: StoreId) -> Result<Option<Timestamp>, Error> {
+        Ok(self.horizons.get(&store).copied())
+    }
+
     fn refusals(&self, store: StoreId, limit: usize) -> Result<Vec<Refusal>, Error> {
         Ok(self.refused(store, limit))
     }
@@ -329,6 +344,7 @@ impl Writer for State {
         self.forget(id);
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
+        self.horizons.remove(&id);
         self.set_pending(id, None);
         for key in self.keys.values_mut() {
             key.stores.iter_mut().for_each(|stores| stores.retain(|store| *store != id));
@@ -404,7 +420,7 @@ impl Writer for State {
             .map(|version| version.id)
             .collect();
         for id in &pruned {
-            self.versions.remove(id);
+            self.remove_version(*id);
         }
         let newest = self.newest_change()?.0;
         self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);

@@ -16,8 +16,8 @@ use std::time::Duration;
 use crate::backend::{Change, Commit, Event, Reader, Stamp, Writer};
 use crate::clock::Clock;
 use crate::model::{
-    Actor, Content, Id as _, Memory, MemoryId, MemoryPath, Operation, SecretPolicy, Store, StoreId,
-    Timestamp, Version, VersionId,
+    Actor, Content, Id as _, Memory, MemoryId, MemoryPath, Operation, Reason, SecretPolicy, Store,
+    StoreId, Timestamp, Version, VersionId,
 };
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
@@ -107,6 +107,8 @@ pub(super) struct Transaction<'l, 'w> {
     pub(super) store: Store,
     /// The version that an undo goes back to, recorded in the version that it makes.
     pub(super) undone_to: Option<VersionId>,
+    /// Why the change is made, recorded in every version that it makes.
+    pub(super) reason: Option<Reason>,
 }
 
 /// What a memory is to become.
@@ -274,6 +276,7 @@ impl Transaction<'_, '_> {
             actor: self.actor.clone(),
             created_at: stamp.at,
             undone_to: self.undone_to,
+            reason: self.reason.clone(),
             redaction: None,
         };
         let commit = Commit { sequence: stamp.sequence, version, before, after };

@@ -98,6 +98,8 @@ short_texts! {
     Description("description", 1024, anything);
     /// What an agent should do with an attached store: at most 4,096 characters.
     Instructions("instructions", 4096, anything);
+    /// Why something was changed or erased: 1 to 500 characters on one line.
+    Reason("reason", 500, one_line);
 }
 
 fn one_line(what: &'static str, text: &str) -> Result<(), TextError> {

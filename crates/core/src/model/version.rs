@@ -1,7 +1,9 @@
 //! Versions: what a memory was after each change.
 
 use super::words::words;
-use super::{Actor, Content, ContentHash, MemoryId, MemoryPath, StoreId, Timestamp, VersionId};
+use super::{
+    Actor, Content, ContentHash, MemoryId, MemoryPath, Reason, StoreId, Timestamp, VersionId,
+};
 
 /// An immutable snapshot of a memory, made by one change.
 ///
@@ -31,6 +33,8 @@ pub struct Version {
     pub created_at: Timestamp,
     /// The older version that an undo went back to, if this version is an undo.
     pub undone_to: Option<VersionId>,
+    /// Why the change was made, if its author said so.
+    pub reason: Option<Reason>,
     /// The redaction, if there was one.
     pub redaction: Option<Redaction>,
 }

@@ -4,8 +4,8 @@ use std::error::Error as StdError;
 use std::str::FromStr;
 
 use quipu_core::model::{
-    Content, ContentHash, Description, Id, Instructions, MemoryPath, Metadata, Name, SecretHash,
-    Timestamp,
+    Content, ContentHash, Description, Id, Instructions, MemoryPath, Metadata, Name, Reason,
+    SecretHash, Timestamp,
 };
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -42,6 +42,7 @@ pub(super) trait Columns {
     fn name(&self, column: usize) -> Result<Name>;
     fn description(&self, column: usize) -> Result<Description>;
     fn instructions(&self, column: usize) -> Result<Instructions>;
+    fn reason(&self, column: usize) -> Result<Reason>;
     fn metadata(&self, column: usize) -> Result<Metadata>;
     fn is_null(&self, column: usize) -> Result<bool>;
 }
@@ -98,6 +99,10 @@ impl Columns for Row<'_> {
 
     fn instructions(&self, column: usize) -> Result<Instructions> {
         Instructions::new(text(self, column)?).map_err(|error| misfit(column, error))
+    }
+
+    fn reason(&self, column: usize) -> Result<Reason> {
+        Reason::new(text(self, column)?).map_err(|error| misfit(column, error))
     }
 
     fn metadata(&self, column: usize) -> Result<Metadata> {

@@ -233,6 +233,7 @@ pub(crate) fn remove_deleted(connection: &Connection, rows_max: usize) -> Result
     let memories_count = { removed }.execute(params![store, limit(rows_max)])?;
     if moments.is_empty() && memories_count == 0 {
         connection.execute("DELETE FROM refusals WHERE store = ?1", [store])?;
+        connection.execute("DELETE FROM horizons WHERE store = ?1", [store])?;
         connection.execute("DELETE FROM removed_stores WHERE num = ?1", [store])?;
     }
     Ok(true)

@@ -2,21 +2,21 @@
 
 use quipu_core::backend::{Change, Commit, Event, PruneRule, VersionQuery};
 use quipu_core::model::{
-    ContentHash, Id as _, Memory, MemoryPath, Redaction, StoreId, Timestamp, Version, VersionId,
-    View,
+    ContentHash, Id as _, Memory, MemoryPath, Reason, Redaction, StoreId, Timestamp, Version,
+    VersionId, View,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params, params_from_iter};
 
 use super::columns::{Columns as _, blob, limit};
-use super::{changes, memories};
+use super::{changes, memories, past};
 use crate::erase;
 
 const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
-    v.redacted_at, v.redacted_by, v.undone_to";
-const STORE_NUMBER: &str = "(SELECT num FROM stores WHERE id = ?1)";
+    v.redacted_at, v.redacted_by, v.undone_to, v.reason";
+pub(super) const STORE_NUMBER: &str = "(SELECT num FROM stores WHERE id = ?1)";
 
-fn select(view: View) -> String {
+pub(super) fn select(view: View) -> String {
     match view {
         View::Basic => format!("SELECT {COLUMNS}, NULL FROM versions v"),
         View::Full => {
@@ -89,7 +89,7 @@ pub(super) fn versions(
         .collect()
 }
 
-fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
+pub(super) fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
     let redacted_at = row.optional_moment(8)?;
     Ok(Version {
         id: row.id(0)?,
@@ -97,12 +97,13 @@ fn from_row(row: &Row<'_>, store: StoreId) -> Result<Version> {
         memory: row.id(1)?,
         operation: row.word(2)?,
         path: if row.is_null(3)? { None } else { Some(row.path(3)?) },
-        content: if row.is_null(11)? { None } else { Some(row.content(11)?) },
+        content: if row.is_null(12)? { None } else { Some(row.content(12)?) },
         hash: if row.is_null(4)? { None } else { Some(row.hash(4)?) },
         size_bytes: if row.is_null(5)? { None } else { Some(row.count(5)?) },
         actor: row.word(6)?,
         created_at: row.moment(7)?,
         undone_to: row.optional_id(10)?,
+        reason: if row.is_null(11)? { None } else { Some(row.reason(11)?) },
         redaction: match redacted_at {
             Some(at) => Some(Redaction { at, by: row.word(9)? }),
             None => None,
@@ -119,8 +120,8 @@ pub(super) fn changed_at(connection: &Connection, store: StoreId) -> Result<Time
 pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
     let version = &commit.version;
     let sql = "INSERT INTO versions
-            (store, at, id, memory, operation, path, hash, size_bytes, actor, undone_to)
-        VALUES ((SELECT num FROM stores WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+            (store, at, id, memory, operation, path, hash, size_bytes, actor, undone_to, reason)
+        VALUES ((SELECT num FROM stores WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     connection.prepare_cached(sql)?.execute(params![
         blob(version.store),
         version.created_at.as_micros(),
@@ -132,6 +133,7 @@ pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
         version.size_bytes,
         version.actor.to_string(),
         version.undone_to.map(blob),
+        version.reason.as_ref().map(Reason::as_str),
     ])?;
     if let Some(content) = commit.content() {
         connection
@@ -219,6 +221,7 @@ pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -
         .query_map(params![rule.before.as_micros(), keep_newest, limit(at_most)], |row| row.get(0))?
         .collect::<Result<Vec<i64>>>()?;
     for at in &pruned {
+        past::raise_horizon(connection, *at)?;
         connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
         connection.prepare_cached("DELETE FROM versions WHERE at = ?1")?.execute([at])?;
     }

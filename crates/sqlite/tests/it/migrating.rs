@@ -6,7 +6,8 @@
 use std::fs;
 
 use quipu_core::backend::{Sequence, VersionFilter, VersionQuery};
-use quipu_core::model::{MemoryPath, Operation, View};
+use quipu_core::engine::NewStore;
+use quipu_core::model::{MemoryPath, Name, Operation, View};
 use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_sqlite::DATABASE_FILE;
 use rusqlite::Connection;
@@ -15,6 +16,7 @@ use tempfile::TempDir;
 use crate::support::{Files, engine, path};
 
 const SCHEMA_5: &[u8] = include_bytes!("../fixtures/schema-5.db");
+const SCHEMA_6: &[u8] = include_bytes!("../fixtures/schema-6.db");
 
 fn opened(database: &[u8]) -> (TempDir, Knowledge) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -55,6 +57,26 @@ fn schema_5_opens_with_everything_in_it() {
     assert_eq!(engine.memory_at(gone, &path("/gone.md"), View::Basic).unwrap().size_bytes, 2);
     assert_eq!(engine.check().unwrap().problems, []);
     assert_eq!(Files::read(directory.path()).with("hunter2"), Vec::<&str>::new());
+}
+
+/// What was pruned before horizons were kept is not taken for complete.
+#[test]
+fn schema_6_opens_with_horizons() {
+    let (_directory, engine) = opened(SCHEMA_6);
+    let workspace = engine.default_workspace().unwrap().id;
+    let store = |name| engine.find_store(workspace, name).unwrap().id;
+    let notes = store("notes");
+    let tea = engine.history(notes, &path("/tea.md"), 9).unwrap();
+    assert_eq!(tea.len(), 3);
+    let horizon = |store| engine.read(|reader| reader.horizon(store)).unwrap();
+    // `/gone.md` was deleted and pruned after the versions of the tea, and left no trace of its own.
+    assert!(horizon(notes) > Some(tea[1].created_at));
+    assert!(horizon(notes) < Some(tea[0].created_at));
+    assert_eq!(horizon(store("still")), horizon(notes));
+    let new =
+        engine.create_store(workspace, &NewStore::named(Name::new("new").unwrap())).unwrap().id;
+    assert_eq!(horizon(new), None);
+    assert_eq!(engine.check().unwrap().problems, []);
 }
 
 /// Nothing of the old index is left in the database.

@@ -11,9 +11,9 @@ use quipu_core::backend::{
 };
 use quipu_core::model::{
     Access, Actor, Attachment, Content, Description, Id as _, Instructions, Key, KeyId, Memory,
-    MemoryId, MemoryPath, Metadata, Name, Operation, PrincipalName, Role, SecretHash, Session,
-    SessionId, Store, StoreId, StorePolicy, Timestamp, Version, VersionId, View, Workspace,
-    WorkspaceId,
+    MemoryId, MemoryPath, Metadata, Name, Operation, PrincipalName, Reason, Role, SecretHash,
+    Session, SessionId, Store, StoreId, StorePolicy, Timestamp, Version, VersionId, View,
+    Workspace, WorkspaceId,
 };
 
 /// An empty backend, and a way to open its data a second time, as another process would.
@@ -125,7 +125,8 @@ impl Rows {
         }
     }
 
-    fn moment(number: u64) -> Timestamp {
+    /// Returns the moment of the change with this number.
+    pub fn moment(number: u64) -> Timestamp {
         Self::at(i64::try_from(number).expect("a small number"))
     }
 
@@ -157,6 +158,7 @@ impl Rows {
             actor: Self::actor("ada"),
             created_at: at,
             undone_to: before.map(|before| before.version),
+            reason: before.map(|_| Reason::new(format!("change {number}")).expect("short")),
             redaction: None,
         };
         let sequence = Sequence(number);
