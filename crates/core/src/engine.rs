@@ -9,6 +9,7 @@ mod intact;
 mod keys;
 mod listing;
 mod memories;
+mod past;
 mod places;
 mod retention;
 mod sessions;
@@ -33,6 +34,7 @@ pub use feed::{FeedEntry, Position};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
+pub use past::Past;
 pub use places::{Replaced, Survivor};
 pub use retention::Pruned;
 pub use sessions::{

@@ -28,6 +28,8 @@ mod memories;
 mod merging;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/past.rs"]
+mod past;
 #[path = "it/places.rs"]
 mod places;
 #[path = "it/properties.rs"]
