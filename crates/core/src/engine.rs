@@ -3,7 +3,10 @@
 //! Its methods are plain synchronous calls that are atomic: they do everything, or nothing and say why.
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
+mod blame;
 mod check;
+mod compare;
+mod copy;
 mod feed;
 mod intact;
 mod keys;
@@ -29,7 +32,10 @@ use crate::settings::Limits;
 use crate::{Error, ErrorKind};
 use quipu_screen::Finding;
 
+pub use blame::{BlamedLine, Precision};
 pub use check::{CheckReport, Problem, Remedy};
+pub use compare::{Difference, compare};
+pub use copy::COPIED_FROM;
 pub use feed::{FeedEntry, Position};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
