@@ -10,8 +10,9 @@ use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_over};
 
 fn put(knowledge: &Knowledge, store: quipu_core::model::StoreId, at: &str, text: &str) {
     let actor = Actor::User(PrincipalName::from_host("ada"));
-    let target = (&MemoryPath::parse(at).unwrap(), &Content::new(text).unwrap());
-    knowledge.put(&actor, store, target, Precondition::None).unwrap();
+    let target =
+        (&MemoryPath::parse(at).expect("a valid path"), &Content::new(text).expect("a short text"));
+    knowledge.put(&actor, store, target, Precondition::None).expect("it is written");
 }
 
 #[test]
