@@ -3,7 +3,7 @@
 use quipu_core::Error;
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, StoreUpdate};
 use quipu_core::model::{Access, Instructions, MemoryPath, Role, Store, StorePolicy, VersionId};
-use quipu_core::prompt::{Prompt, PromptStore};
+use quipu_service::prompt::{Prompt, PromptStore};
 use quipu_service::tool::{self, MEMORY_STORE, MemoryTool, Strings, ToolSettings};
 use quipu_service::wire::{
     ListBody, MemoryBody, PolicyBody, RedactVersions, RestoreVersion, StartToolSession, TokenBody,
