@@ -9,6 +9,8 @@
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/querying.rs"]
+mod querying;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/ranking.rs"]
