@@ -104,6 +104,11 @@ pub(crate) fn memory(id: MemoryId) -> Vec<u8> {
     term
 }
 
+/// Returns whether a term identifies a memory. All of these come before any other term.
+pub(crate) fn is_memory(term: &[u8]) -> bool {
+    term.starts_with(&[Space::Memories.byte(), b'#'])
+}
+
 /// Returns the term of a word.
 pub(crate) fn word(space: Space, word: &str) -> Vec<u8> {
     let mut term = vec![space.byte(), b'w'];
