@@ -9,11 +9,17 @@
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/linking.rs"]
+mod linking;
+#[path = "it/naming.rs"]
+mod naming;
 #[path = "it/querying.rs"]
 mod querying;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/ranking.rs"]
 mod ranking;
+#[path = "it/shelf.rs"]
+mod shelf;
 #[path = "it/suite.rs"]
 mod suite;
