@@ -179,6 +179,17 @@ impl SearchRequest {
     fn targets(&self) -> &[SearchTarget] {
         if self.targets.is_empty() { &[SearchTarget::Memories] } else { &self.targets }
     }
+
+    /// Returns the request with each store and target once. Named twice, as in `--store a --store a`,
+    /// a store would be found and counted twice.
+    fn distinct(&self) -> Self {
+        let mut request = self.clone();
+        let mut seen = HashSet::new();
+        request.stores.retain(|store| seen.insert(*store));
+        let mut seen = HashSet::new();
+        request.targets.retain(|target| seen.insert(*target));
+        request
+    }
 }
 
 /// The matches over all targets.
@@ -208,6 +219,7 @@ impl Knowledge {
     /// Everything that was acknowledged before the call can be found. All words are required; if
     /// that leaves the page unfilled, it is filled up with documents that have some of them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
+        let request = &request.distinct();
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;

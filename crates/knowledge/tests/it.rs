@@ -5,10 +5,14 @@
     reason = "a test that is wrong about a place fails by panicking"
 )]
 
+#[path = "it/contexts.rs"]
+mod contexts;
 #[path = "it/damage.rs"]
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/hits.rs"]
+mod hits;
 #[path = "it/linking.rs"]
 mod linking;
 #[path = "it/naming.rs"]
@@ -19,6 +23,8 @@ mod querying;
 mod random;
 #[path = "it/ranking.rs"]
 mod ranking;
+#[path = "it/recents.rs"]
+mod recents;
 #[path = "it/shelf.rs"]
 mod shelf;
 #[path = "it/suite.rs"]
