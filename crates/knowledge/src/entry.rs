@@ -284,3 +284,6 @@ fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
