@@ -5,6 +5,7 @@ use quipu_core::model::Directory;
 use quipu_knowledge::{
     Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
 };
+use quipu_notes::{Comparison, FieldFilter, Predicate};
 use quipu_testkit::knowledge::{Library, new_store};
 
 use crate::shelf::{library, put, with};
@@ -284,4 +285,23 @@ fn the_same_note_in_two_stores_is_two_hits() {
     assert_ne!(page.hits[0].note.store, page.hits[1].note.store);
     assert_eq!(page.hits[0].score.to_bits(), page.hits[1].score.to_bits());
     assert_eq!(page.hits[0].note.store, other, "the newest first");
+}
+
+/// Regression: `"a\0b": v` was found as a field `a` with the value `b\0v`.
+#[test]
+fn a_key_with_a_nul_byte_is_not_the_field_before_it() {
+    let library = with(&[
+        ("/odd.md", "---\n\"a\\0b\": v\n---\ntea"),
+        ("/a.md", "---\na: \"b\\0v\"\n---\ntea"),
+    ]);
+    let having = |predicate| {
+        let fields = vec![FieldFilter { key: "a".to_owned(), predicate }];
+        let filter = SearchFilter { fields, ..SearchFilter::default() };
+        let page = search(&library, &SearchRequest { filter, ..request(&library, "tea") });
+        paths(&page).join(" ")
+    };
+    assert_eq!(having(Predicate::Exists), "/a.md");
+    assert_eq!(having(Predicate::Absent), "/odd.md");
+    assert_eq!(having(Predicate::Is(Comparison::Equal, "b\0v".to_owned())), "/a.md");
+    assert_eq!(library.find("v").len(), 2, "its value is a word all the same");
 }
