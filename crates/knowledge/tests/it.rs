@@ -27,5 +27,7 @@ mod ranking;
 mod recents;
 #[path = "it/shelf.rs"]
 mod shelf;
+#[path = "it/stores.rs"]
+mod stores;
 #[path = "it/suite.rs"]
 mod suite;
