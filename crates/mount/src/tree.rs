@@ -17,6 +17,7 @@
 //! - `renaming`: renames, and saving by rename.
 //! - `parking`: memories that were moved to a backup name moments ago.
 //! - `storing`: durable writes, outside of the lock.
+//! - `stuck`: a write lock that is not given back.
 //! - `validating`: refusing writes as early as possible.
 //! - `problems`: the report of what was not stored.
 //! - `known_texts`: which text a process has read, the base of a merge.
@@ -33,6 +34,7 @@ mod problems;
 mod reading;
 mod renaming;
 mod storing;
+mod stuck;
 mod validating;
 
 use std::collections::{HashMap, HashSet};
@@ -69,6 +71,7 @@ pub struct Tree {
     stored: Condvar,
     invalidations: Sender<Invalidation>,
     recorder: problems::Recorder,
+    stuck: stuck::StuckTurn,
 }
 
 /// Which store a tree shows, and on whose behalf.
@@ -166,7 +169,10 @@ impl Tree {
         let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
-        Ok((Self { engine, settings, is_frozen, state, stored, invalidations, recorder }, receiver))
+        let stuck = stuck::StuckTurn::default();
+        let tree =
+            Self { engine, settings, is_frozen, state, stored, invalidations, recorder, stuck };
+        Ok((tree, receiver))
     }
 
     /// Returns the engine.
@@ -269,10 +275,6 @@ impl TreeGuard<'_> {
 
     fn store(&self) -> StoreId {
         self.tree.settings.store
-    }
-
-    fn actor(&self) -> &Actor {
-        &self.tree.settings.actor
     }
 
     fn names(&self) -> &NameRules {

@@ -67,6 +67,7 @@ impl Tree {
 
     /// Creates an empty memory without opening it (`mknod`).
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
+        self.wait_for_storage();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = valid_name(name)?;
@@ -82,6 +83,7 @@ impl Tree {
 
     /// Creates a directory. It exists in the mount only until it holds a memory.
     pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = valid_name(name)?;
@@ -104,6 +106,7 @@ impl Tree {
 
     /// Removes a file. Open handles stay usable, but nothing written through them is stored.
     pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
@@ -126,6 +129,7 @@ impl Tree {
 
     /// Removes an empty directory.
     pub fn remove_directory(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;

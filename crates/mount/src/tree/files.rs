@@ -2,7 +2,7 @@
 
 use quipu_core::model::{Content, Timestamp, View};
 
-use super::{Tree, TreeGuard, gone};
+use super::{Attributes, Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, ProcessId};
 use crate::process::is_bystander;
@@ -76,6 +76,9 @@ const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 impl Tree {
     /// Opens a file.
     pub fn open(&self, ino: Ino, mode: OpenMode, process: ProcessId) -> Result<Opened, TreeError> {
+        if mode != OpenMode::Read {
+            self.wait_for_storage_if_parked();
+        }
         self.lock_fresh()?.open(ino, mode, process)
     }
 
@@ -128,6 +131,20 @@ impl Tree {
         Ok(())
     }
 
+    /// Sets the size of a file, if one is given, and accepts any other change of attributes.
+    pub fn set(
+        &self,
+        file: (Ino, Option<u64>),
+        size_bytes: Option<u64>,
+        writer: ProcessId,
+    ) -> Result<Attributes, TreeError> {
+        match size_bytes {
+            Some(size_bytes) => self.truncate(file, size_bytes, writer)?,
+            None => self.accept_attributes(file.0)?,
+        }
+        self.attributes(file.0)
+    }
+
     /// Sets the size of a file, possibly through an open handle. Without writers, this is durable when
     /// it returns.
     pub fn truncate(
@@ -136,6 +153,9 @@ impl Tree {
         size_bytes: u64,
         writer: ProcessId,
     ) -> Result<(), TreeError> {
+        if !self.has_writers(ino) {
+            self.wait_for_storage();
+        }
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         if guard.state.nodes.file(ino)?.is_report {
@@ -172,9 +192,16 @@ impl Tree {
         fit.and(stored)
     }
 
-    /// Returns whether calls that change a file have to wait for a write in flight.
+    /// Returns whether calls that change a file may have to wait for the disk: for a write in flight, or
+    /// because they settle a parked memory.
     pub fn is_busy(&self, ino: Ino) -> bool {
-        self.lock_any().is_claimed(ino)
+        let guard = self.lock_any();
+        guard.is_claimed(ino) || !guard.state.parked.is_empty()
+    }
+
+    /// Returns whether a file is open for writing. If it is not, truncating it is a durable write.
+    pub fn has_writers(&self, ino: Ino) -> bool {
+        self.lock_any().state.nodes.file(ino).is_ok_and(|file| file.writers > 0)
     }
 
     /// Returns whether closing a descriptor of this handle stores something, which blocks.

@@ -64,6 +64,12 @@ impl Tree {
         let name = valid_name(to.1)?;
         let from_name = from.1.to_str().ok_or(TreeError::NotFound)?;
         for _ in 0..ATTEMPTS_MAX {
+            // Renames of directories and of parked files write with the lock held.
+            if self.is_directory((from.0, from_name)) {
+                self.wait_for_storage();
+            } else {
+                self.wait_for_storage_if_parked();
+            }
             let mut guard = self.lock_fresh()?;
             guard.require_writable()?;
             match guard.rename((from.0, from_name), (to.0, name), overwrite, process)? {
@@ -72,6 +78,12 @@ impl Tree {
             }
         }
         Err(TreeError::Busy)
+    }
+
+    fn is_directory(&self, (parent, name): (Ino, &str)) -> bool {
+        let guard = self.lock_any();
+        let found = guard.state.nodes.child(parent, name);
+        found.is_some_and(|ino| guard.state.nodes.directory(ino).is_ok())
     }
 }
 
@@ -273,7 +285,11 @@ impl TreeGuard<'_> {
         })
     }
 
-    fn update(&mut self, memory: MemoryId, update: &MemoryUpdate) -> Result<Written, Error> {
+    pub(super) fn update(
+        &mut self,
+        memory: MemoryId,
+        update: &MemoryUpdate,
+    ) -> Result<Written, Error> {
         self.durably(|tree| {
             let (actor, store) = (&tree.settings.actor, tree.settings.store);
             tree.engine.update(actor, store, memory, update)
@@ -389,7 +405,11 @@ impl TreeGuard<'_> {
         }
         self.settle_below(&from)?;
         self.settle_below(path)?;
-        match self.engine().rename(self.actor(), self.store(), &from, path) {
+        let moved = self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.rename(actor, store, &from, path)
+        });
+        match moved {
             Ok(moved) => moved.iter().for_each(|written| self.note_own(written)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),

@@ -136,10 +136,11 @@ impl TreeGuard<'_> {
         write: impl FnOnce(&Tree) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.claims == Claims::None {
-            return write(self.tree);
+            return self.tree.write_unless_stuck(write);
         }
         // A panic must end the claims as well, or others would wait for them forever.
-        let write = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| write(tree)));
+        let write =
+            |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| tree.write_unless_stuck(write)));
         self.without_lock(write).unwrap_or_else(|_panic| {
             Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
         })
