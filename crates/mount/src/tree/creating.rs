@@ -155,8 +155,8 @@ impl TreeGuard<'_> {
         self.state.nodes.child_path(parent, name)?;
         let is_scratch = self.names().is_scratch(name, making);
         if !is_scratch {
-            let usage = self.engine().usage(self.store())?;
-            if usage.memories_count >= self.engine().limits().memories_per_store_max {
+            let limit = self.engine().limits().memories_per_store_max;
+            if !self.is_usage(|usage| usage.memories_count < limit)? {
                 return Err(TreeError::StoreFull);
             }
         }

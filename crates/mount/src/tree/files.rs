@@ -122,6 +122,10 @@ impl Tree {
             target.copy_from_slice(bytes);
         }
         buffer.touched(now, writer);
+        if writer != ProcessId::UNKNOWN {
+            // Writeback of mapped pages does not make the kernel drop the attributes.
+            buffer.is_shown.set(false);
+        }
         if writing.position != Position::AtEnd {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {

@@ -122,6 +122,7 @@ impl TreeGuard<'_> {
         file.is_scratch = is_scratch;
         file.creator = None;
         self.state.parked.push(Parked { memory, path, backup: ino, until });
+        self.state.nodes.forget_absent();
         self.invalidate(Invalidation::Wake);
         Ok(())
     }

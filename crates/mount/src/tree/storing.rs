@@ -299,13 +299,19 @@ impl TreeGuard<'_> {
             self.mark_outdated(ino);
             return Ok(());
         }
+        let mut is_shown = true;
         if let Some(buffer) = &mut file.buffer {
             buffer.base = Some(stored);
             buffer.changed_at = written.memory.updated_at;
             buffer.state = BufferState::Clean;
             buffer.extent = Extent::Appended;
+            is_shown = buffer.is_shown.get();
         }
-        self.invalidate(Invalidation::Attributes(ino));
+        // A write makes the kernel drop the attributes by itself. Invalidating them for every close would
+        // wake another thread each time.
+        if is_shown {
+            self.invalidate(Invalidation::Attributes(ino));
+        }
         Ok(())
     }
 }
