@@ -22,6 +22,8 @@ pub const ROOT: Ino = 1;
 pub(crate) struct Node {
     /// Parent and name; `None` for the root and for files that were removed while open.
     pub(crate) place: Option<(Ino, String)>,
+    /// The place that it had when it was replaced.
+    pub(crate) left: Option<(Ino, String)>,
     pub(crate) kind: NodeKind,
     /// The kernel's reference count: lookups that it has not forgotten yet.
     pub(crate) lookups: u64,
@@ -233,7 +235,7 @@ impl Nodes {
         if let NodeKind::File(FileNode { memory: Some(memory), .. }) = &kind {
             self.of_memory.entry(*memory).or_default().push(ino);
         }
-        self.all.insert(ino, Node { place, kind, lookups: 0, handles: 0, claims: 0 });
+        self.all.insert(ino, Node { place, left: None, kind, lookups: 0, handles: 0, claims: 0 });
         ino
     }
 
@@ -309,7 +311,7 @@ impl Nodes {
         kind: NodeKind,
     ) -> Result<Ino, TreeError> {
         if let Some(old) = self.child(parent, name) {
-            self.detach(old);
+            self.detach_replaced(old);
         }
         let place = (parent, name.to_owned());
         self.absent.remove(&place);
@@ -321,7 +323,7 @@ impl Nodes {
     /// Moves a node to another place, replacing the one that may be there.
     pub(crate) fn relocate(&mut self, ino: Ino, parent: Ino, name: &str) -> Result<(), TreeError> {
         if let Some(old) = self.child(parent, name).filter(|&old| old != ino) {
-            self.detach(old);
+            self.detach_replaced(old);
         }
         // A directory brings the names below it along.
         self.forget_absent();
@@ -329,6 +331,17 @@ impl Nodes {
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         self.get_mut(ino)?.place = Some((parent, name.to_owned()));
         Ok(())
+    }
+
+    /// Removes a node from the tree that another one replaces, or that another door has taken away. Opening
+    /// it opens what is at its place then.
+    pub(crate) fn detach_replaced(&mut self, ino: Ino) {
+        if let Some(node) = self.all.get_mut(&ino)
+            && node.place.is_some()
+        {
+            node.left.clone_from(&node.place);
+        }
+        self.detach(ino);
     }
 
     /// Removes a node from the tree. Open handles keep it in the table.

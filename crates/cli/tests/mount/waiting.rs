@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::support::{Mount, can_mount, errno, eventually, home};
+use crate::support::{Mount, can_mount, errno, eventually, home, mounted};
 
 /// How long a write waits for the lock in this test.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,4 +62,30 @@ fn a_stopped_writer_delays_others_by_one_timeout() {
     eventually("writes are accepted again", || fs::remove_file(name(0)).is_ok());
     assert_eq!(fs::read_to_string(name(1)).unwrap(), "green");
     eventually("the move is stored", || mount.history().contains(&"modified /old.md.bak".into()));
+}
+
+#[test]
+fn a_file_that_is_replaced_all_the_time_can_always_be_opened() {
+    let mount = mounted!();
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    let is_done = AtomicBool::new(false);
+    scope(|threads| {
+        let replacing = threads.spawn(|| {
+            for number in 0..400 {
+                fs::write(mount.at("new.tmp"), format!("green {number}")).unwrap();
+                fs::rename(mount.at("new.tmp"), mount.at("tea.md")).unwrap();
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    assert!(mount.read("tea.md").starts_with("green"));
+                    fs::metadata(mount.at("tea.md")).unwrap();
+                }
+            });
+        }
+        replacing.join().unwrap();
+    });
+    assert_eq!(mount.read("tea.md"), "green 399");
 }

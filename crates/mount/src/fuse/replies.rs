@@ -44,7 +44,11 @@ pub(super) fn reply_attributes(
     reply: ReplyAttr,
 ) {
     match found {
-        Ok(attributes) => reply.attr(&KEPT_FOR, &file_attributes(ownership, &attributes)),
+        Ok(attributes) => {
+            // A file that was replaced shows the one at its place, whose changes invalidate another inode.
+            let kept_for = if attributes.is_removed { Duration::ZERO } else { KEPT_FOR };
+            reply.attr(&kept_for, &file_attributes(ownership, &attributes));
+        }
         Err(error) => reply.error(errno(error)),
     }
 }

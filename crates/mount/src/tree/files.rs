@@ -79,7 +79,11 @@ impl Tree {
         if mode != OpenMode::Read {
             self.wait_for_storage_if_parked();
         }
-        self.lock_fresh()?.open(ino, mode, process)
+        let mut guard = self.lock_fresh()?;
+        let present = guard.present(ino)?;
+        let opened = guard.open(present, mode, process)?;
+        // The kernel has another inode in mind. It must not mix the pages of the two.
+        Ok(Opened { is_apart: opened.is_apart || present != ino, ..opened })
     }
 
     /// Writes to an open file's buffer.
@@ -162,6 +166,8 @@ impl Tree {
         }
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
+        // The handle knows which file was opened if that had been replaced.
+        let ino = handle.and_then(|handle| guard.handle(handle).ok()).map_or(ino, |open| open.ino);
         if guard.state.nodes.file(ino)?.is_report {
             return Err(TreeError::NotPermitted);
         }
@@ -300,6 +306,24 @@ impl Buffer {
 impl TreeGuard<'_> {
     pub(super) fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
         self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
+    }
+
+    /// Returns the file that is now at the name of a file that was replaced.
+    ///
+    /// The kernel looks a name up first and opens it then, and either can be replaced in between. `ESTALE`
+    /// makes the kernel look again, but only once: a program that opens a file which others keep
+    /// replacing would fail now and then. Opening the present file is what it asked for.
+    fn present(&mut self, ino: Ino) -> Result<Ino, TreeError> {
+        let node = self.state.nodes.get(ino)?;
+        let (None, Some((parent, name))) = (&node.place, node.left.clone()) else {
+            return Ok(ino);
+        };
+        // If there is none, the kernel looks the name up again, and says so.
+        let missing = |error: TreeError| error.instead_of(TreeError::NotFound, TreeError::Stale);
+        let present = self.find(parent, &name).map_err(missing)?;
+        // A directory is opened by another call.
+        self.state.nodes.file(present).map_err(|_directory| TreeError::Stale)?;
+        Ok(present)
     }
 
     pub(super) fn open(

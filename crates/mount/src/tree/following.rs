@@ -191,7 +191,7 @@ impl TreeGuard<'_> {
             // Its writer will store it again on close.
             return;
         }
-        self.state.nodes.detach(ino);
+        self.state.nodes.detach_replaced(ino);
         self.invalidate(Invalidation::Attributes(ino));
         for directory in parents {
             self.vanish_if_empty(directory);

@@ -132,7 +132,7 @@ impl TreeGuard<'_> {
                 // The call in flight that removes or moves it detaches it.
                 Some(ino) if self.is_claimed(ino) => Err(TreeError::NotFound),
                 Some(ino) => {
-                    self.state.nodes.detach(ino);
+                    self.state.nodes.detach_replaced(ino);
                     Err(TreeError::NotFound)
                 }
                 None => {
@@ -210,10 +210,21 @@ impl TreeGuard<'_> {
         if let (None, Some(text)) = (&self.state.nodes.get(ino)?.place, &file.text) {
             return Ok(self.shape(ino, Kind::File, text.size_bytes(), self.now()));
         }
-        let path = self.state.nodes.path(ino)?.ok_or(TreeError::Stale)?;
+        let path = self.last_path(ino)?;
         match self.stored(&path)? {
             Some(Listing::Memory(memory)) => Ok(self.memory_shape(ino, &memory)),
             Some(Listing::Directory(_)) | None => Err(TreeError::Stale),
+        }
+    }
+
+    /// Returns the path of a node, or the one that it had when it was replaced: whoever opens it gets the
+    /// file that is there now.
+    fn last_path(&self, ino: Ino) -> Result<MemoryPath, TreeError> {
+        match &self.state.nodes.get(ino)?.left {
+            Some((parent, name)) if self.state.nodes.get(ino)?.place.is_none() => {
+                self.state.nodes.child_path(*parent, name)
+            }
+            Some(_) | None => self.state.nodes.path(ino)?.ok_or(TreeError::Stale),
         }
     }
 

@@ -195,7 +195,9 @@ impl TreeGuard<'_> {
             // This backup is all that is left of its memory.
             return self.resuming(node, |guard| guard.remove(node));
         }
-        self.orphan(node);
+        // Fails for directories, which have no memory.
+        self.state.nodes.set_memory(node, None).unwrap_or_default();
+        self.state.nodes.detach_replaced(node);
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 use quipu_core::engine::StoreUpdate;
 use quipu_core::model::{Access, SecretPolicy, StorePolicy};
 use quipu_core::settings::Limits;
-use quipu_mount::{Invalidation, Making, NewFile, ROOT, TreeError};
+use quipu_mount::{Invalidation, Making, NewFile, Overwrite, ROOT, TreeError};
 use quipu_testkit::InMemoryBackend;
 
-use crate::support::{EMPTY, ME, fixture, fixture_over};
+use crate::support::{EMPTY, ME, READ, fixture, fixture_over};
 
 /// A file that must not exist yet, as `O_EXCL` asks for it.
 const EXCLUSIVE: NewFile =
@@ -90,4 +90,34 @@ fn a_close_invalidates_attributes_only_if_they_were_shown_since_the_last_write()
     fixture.close(handle).unwrap();
     assert!(fixture.invalidations().contains(&Invalidation::Attributes(ino)));
     assert!(fixture.tree.attributes(ino).unwrap().changed_at > shown.changed_at);
+}
+
+#[test]
+fn an_open_that_meets_a_replaced_file_gets_the_present_one() {
+    let fixture = fixture();
+    fixture.write("/tea", b"green").unwrap();
+    let old = fixture.lookup("/tea").unwrap().ino;
+    for text in ["black", "white tea", "red"] {
+        fixture.write("/new.tmp", text.as_bytes()).unwrap();
+        let (from, to) = ((ROOT, "new.tmp".as_ref()), (ROOT, "tea".as_ref()));
+        fixture.tree.rename(from, to, Overwrite::Yes, ME).unwrap();
+        let opened = fixture.tree.open(old, READ, ME).unwrap();
+        assert!(opened.is_apart, "the kernel must not cache it as the text of the old inode");
+        let read = fixture.tree.read_open(opened.handle, 0, 100).unwrap();
+        assert_eq!(read, text.as_bytes());
+        let size_bytes = fixture.tree.attributes(old).unwrap().size_bytes;
+        assert_eq!(size_bytes, text.len() as u64);
+        fixture.tree.release(opened.handle);
+    }
+    let opened = fixture.tree.open(old, EMPTY, ME).unwrap();
+    fixture.tree.write(opened.handle, 0, b"mint", ME).unwrap();
+    fixture.close(opened.handle).unwrap();
+    assert_eq!(fixture.stored("/tea").as_deref(), Some("mint"));
+
+    fixture.put("/tea", "of another door");
+    fixture.delete("/tea");
+    assert_eq!(fixture.tree.open(old, READ, ME).unwrap_err(), TreeError::Stale);
+    fixture.put("/tea", "again");
+    let opened = fixture.tree.open(old, READ, ME).unwrap();
+    assert_eq!(fixture.tree.read_open(opened.handle, 0, 100).unwrap(), b"again");
 }
