@@ -288,6 +288,8 @@ impl Tree {
                 guard.store_buffer(ino, ProcessId::UNKNOWN).unwrap_or_default();
             }
         }
+        drop(guard);
+        self.recorder.finish();
     }
 }
 
