@@ -11,7 +11,7 @@ use crate::process::is_bystander;
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
     pub(super) ino: Ino,
-    mode: OpenMode,
+    pub(super) mode: OpenMode,
     pub(super) opener: ProcessId,
     /// The merge base: the newest stored text that a program which may write through this handle can
     /// have read. Its writes are a change of this text, whatever other doors have stored since.

@@ -268,7 +268,7 @@ impl TreeGuard<'_> {
         process: ProcessId,
     ) -> Result<Written, Error> {
         if let Some(memory) = to.memory {
-            let base = self.base_at(to, memory, process);
+            let base = self.base_at(memory, process);
             match self.durably(|tree| tree.replace_text(memory, base.as_ref(), content)) {
                 // Another door has just deleted it.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
@@ -298,16 +298,12 @@ impl TreeGuard<'_> {
         })
     }
 
-    /// Returns the text that a process has read of the memory that it replaces, unless that is still the
-    /// newest.
-    fn base_at(
-        &self,
-        to: &Destination<'_>,
-        memory: MemoryId,
-        process: ProcessId,
-    ) -> Option<Content> {
-        let newest = to.node.and_then(|node| self.state.nodes.file(node).ok()?.version);
-        self.base_known_of(process, memory, newest)
+    /// Returns the text that a process has read of the memory that it replaces.
+    ///
+    /// Also if that is still the newest: another door can change it until this write has its turn. With
+    /// nothing to compare with, such a change was lost.
+    fn base_at(&self, memory: MemoryId, process: ProcessId) -> Option<Content> {
+        self.base_known_of(process, memory, None)
     }
 
     /// Moves a file that is a memory.
@@ -329,7 +325,7 @@ impl TreeGuard<'_> {
                 Survivor::Moved
             };
             let ours = match survivor {
-                Survivor::Target => self.merge_into(memory, to, target, process)?,
+                Survivor::Target => self.merge_into(memory, target, process)?,
                 Survivor::Moved => None,
             };
             let pair = (memory, target);
@@ -369,11 +365,10 @@ impl TreeGuard<'_> {
     fn merge_into(
         &mut self,
         new: MemoryId,
-        to: &Destination<'_>,
         old: MemoryId,
         process: ProcessId,
     ) -> Result<Option<Content>, TreeError> {
-        let Some(base) = self.base_at(to, old, process) else { return Ok(None) };
+        let Some(base) = self.base_at(old, process) else { return Ok(None) };
         // Neither file is open here: a memory that is gone means that the rename has to start over.
         let missing = |error: TreeError| error.instead_of(TreeError::Stale, TreeError::NotFound);
         let ours = self.content(new).map_err(missing)?;

@@ -12,7 +12,7 @@ use quipu_core::{Error, ErrorKind};
 use quipu_mount::{Overwrite, ROOT, TreeError};
 use quipu_testkit::{InMemoryBackend, forward_to_inner};
 
-use crate::support::{Fixture, ME, fixture_over, path};
+use crate::support::{Fixture, ME, READ, fixture_over, path};
 
 /// What happens before a write.
 type Hook = Box<dyn FnMut() -> Result<(), Error> + Send>;
@@ -255,6 +255,45 @@ fn a_rename_replaces_what_another_door_creates_meanwhile() {
         assert_eq!(fixture.stored("/a").as_deref(), Some("ours"), "{from}");
         assert_eq!(fixture.stored("/b"), None, "{from}");
     }
+}
+
+/// A text of five lines.
+fn lines(first: &str, last: &str) -> String {
+    format!("{first}\n2\n3\n4\n{last}\n")
+}
+
+#[test]
+fn a_save_by_rename_keeps_what_another_door_stores_while_it_waits() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", &lines("1", "5"));
+    assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
+    fixture.write("/a.tmp", lines("ours", "5").as_bytes()).unwrap();
+    let (engine, store) = (fixture.engine.clone(), fixture.store);
+    backend.before_write(once(move || {
+        let (at, theirs) = (path("/a"), Content::new(lines("1", "theirs")).unwrap());
+        let ada = Actor::User(PrincipalName::from_host("ada"));
+        engine.put(&ada, store, (&at, &theirs), Precondition::None).map(drop)
+    }));
+    fixture.rename("/a.tmp", "/a").unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("ours", "theirs")));
+    assert_eq!(fixture.text("/a"), Some(lines("ours", "theirs")));
+}
+
+#[test]
+fn what_was_read_after_a_change_is_the_base_of_a_save_by_rename() {
+    let (_, fixture) = contended();
+    fixture.put("/a", &lines("1", "5"));
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let handle = fixture.tree.open(ino, READ, ME).unwrap().handle;
+    fixture.put("/a", &lines("1", "six"));
+    let read = fixture.tree.read_open(handle, 0, 100).unwrap();
+    assert_eq!(read, lines("1", "six").as_bytes());
+    fixture.tree.release(handle);
+    fixture.put("/a", &lines("1", "seven"));
+    fixture.write("/a.tmp", lines("ours", "six").as_bytes()).unwrap();
+    fixture.rename("/a.tmp", "/a").unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("ours", "seven")));
+    assert_eq!(fixture.list("/"), ["a"], "nothing was overridden");
 }
 
 #[test]
