@@ -297,11 +297,14 @@ impl Report {
             });
         }
         answer(context.form, self, |out| self.write_text(out))?;
-        let missed = match self.missed().count() {
+        let missed_count = self.missed().count();
+        let verb = match missed_count {
             0 => return Ok(()),
-            missed_count => count(missed_count, "note", "notes"),
+            _ if self.dry_run => "would not be",
+            1 => "was not",
+            _ => "were not",
         };
-        let verb = if self.dry_run { "would not be" } else { "were not" };
+        let missed = count(missed_count, "note", "notes");
         Err(Failure::other(format!("{missed} {verb} imported"))
             .with_hint("the reasons are listed above; the rest is not affected"))
     }

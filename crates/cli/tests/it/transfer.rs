@@ -141,6 +141,9 @@ fn unsuitable_files_are_skipped_with_a_reason() {
     let summary = "2 memories imported into `notes`: 0 new, 0 changed, 2 unchanged\n";
     assert!(ran.out.ends_with(summary), "{}", ran.out);
     assert!(ran.err.contains("2 notes were not imported"), "{}", ran.err);
+    fs::remove_file(source.join("nul.md")).expect("it is there");
+    let ran = quipu.run(&["import", shown(&source)]);
+    assert!(ran.err.contains("1 note was not imported"), "{}", ran.err);
 }
 
 #[test]
