@@ -67,17 +67,19 @@ impl Tree {
 
     /// Creates an empty memory without opening it (`mknod`).
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        self.wait_for_storage();
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = valid_name(name)?;
         guard.require_free(parent, name)?;
         let ino = guard.new_file(parent, name, Making::Openly)?;
-        if let Err(error) = guard.store_buffer(ino, ProcessId::UNKNOWN) {
+        // The kernel's reference, before a memory that nobody references is dropped with its claim.
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        if let Err(error) = guard.store_buffer_unlocked(ino, ProcessId::UNKNOWN) {
+            guard.state.nodes.get_mut(ino)?.lookups -= 1;
             guard.state.nodes.detach(ino);
             return Err(error);
         }
-        guard.state.nodes.get_mut(ino)?.lookups += 1;
         guard.attributes(ino)
     }
 

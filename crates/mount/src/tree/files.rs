@@ -161,9 +161,7 @@ impl Tree {
         size_bytes: u64,
         writer: ProcessId,
     ) -> Result<(), TreeError> {
-        if !self.has_writers(ino) {
-            self.wait_for_storage();
-        }
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         // The handle knows which file was opened if that had been replaced.
@@ -196,8 +194,12 @@ impl Tree {
         if file.writers > 0 {
             return fit;
         }
-        let stored =
-            if file.is_dirty() { guard.store_buffer(ino, ProcessId::UNKNOWN) } else { Ok(()) };
+        let stored = if file.is_dirty() {
+            guard.store_buffer_unlocked(ino, ProcessId::UNKNOWN)
+        } else {
+            Ok(())
+        };
+        // Nobody has opened it for writing meanwhile: that waits until the claim ends.
         guard.finish_writing(ino);
         fit.and(stored)
     }
