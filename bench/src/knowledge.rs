@@ -87,7 +87,7 @@ impl Library {
     }
 
     /// Writes from eight threads, as imports and busy servers do.
-    fn fill(&self, numbers: Range<u64>) {
+    pub(crate) fn fill(&self, numbers: Range<u64>) {
         let next = AtomicU64::new(numbers.start);
         let write = || {
             let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < numbers.end);
@@ -98,6 +98,11 @@ impl Library {
                 scope.spawn(write);
             }
         });
+    }
+
+    /// Brings the index up to date, as a search would.
+    pub(crate) fn catch_up(&self) {
+        self.engine.catch_up(&[self.store], &|_| Ok(())).expect("it indexes");
     }
 
     pub(crate) fn index(&self) -> Result<(), Error> {

@@ -40,7 +40,8 @@ pub use index::INDEX_FILE;
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget, Total,
+    Found, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
+    Total,
 };
 
 use indexer::{Attempt, Indexer};
@@ -51,6 +52,7 @@ use lookup::Lookup;
 pub struct Knowledge {
     engine: Engine,
     indexer: Arc<Indexer>,
+    scoring: Scoring,
 }
 
 impl Knowledge {
@@ -58,7 +60,13 @@ impl Knowledge {
     pub fn new(engine: Engine, directory: &Path) -> Self {
         let indexer = Arc::new(Indexer::new(engine.clone(), directory));
         let engine = engine.with_derived(Arc::clone(&indexer) as _);
-        Self { engine, indexer }
+        Self { engine, indexer, scoring: Scoring::DEFAULT }
+    }
+
+    /// Returns the same knowledge that ranks with other parameters, to compare them.
+    #[must_use]
+    pub fn with_scoring(&self, scoring: Scoring) -> Self {
+        Self { scoring, ..self.clone() }
     }
 
     /// Returns the engine.
@@ -84,7 +92,8 @@ impl Knowledge {
     }
 
     fn with_engine(&self, engine: &Engine) -> Self {
-        Self { engine: engine.clone(), indexer: Arc::clone(&self.indexer) }
+        let indexer = Arc::clone(&self.indexer);
+        Self { engine: engine.clone(), indexer, scoring: self.scoring }
     }
 
     /// Brings the indexes of all stores that changed after `seen` up to date and runs the merges
