@@ -27,12 +27,14 @@ mod upkeep;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use quipu_core::backend::{Reader, Span, VersionFilter, VersionQuery};
 use quipu_core::model::{Memory, MemoryId, StoreId, View};
 use quipu_core::{Engine, Error};
+use quipu_notes::tokenizer::Lexicon;
 
 use crate::entry::Entry;
 use crate::index::{
@@ -53,6 +55,8 @@ pub(crate) struct Indexer {
     turn: Turn,
     /// How far this process has followed the feed.
     followed: AtomicU64,
+    /// The words of the last texts that were indexed.
+    lexicon: Mutex<Lexicon>,
 }
 
 /// Called with the completed fraction of the work; an error aborts the work.
@@ -140,6 +144,7 @@ impl Indexer {
             lock: directory.join("index.lock"),
             turn: Turn::default(),
             followed: AtomicU64::new(0),
+            lexicon: Mutex::default(),
         }
     }
 
@@ -228,7 +233,7 @@ impl Indexer {
                 let size_bytes = memories.iter().map(|memory| memory.size_bytes).sum();
                 attempt.in_memory(from, size_bytes, || batch.overlay(to.at))
             };
-            let batch = batch(&memories, removed);
+            let batch = self.batch(&memories, removed);
             if turn.is_none() || attempt.is_blocked() {
                 return Ok(in_memory(&batch));
             }
@@ -293,6 +298,15 @@ impl Indexer {
                 .read(|reader| Ok((reader.store(store)?.is_some(), reader.newest_change()?.0)))?;
             if exists { add_store(connection, store, newest).map(drop) } else { Ok(()) }
         })
+    }
+
+    /// Returns the indexed form of memories.
+    fn batch(&self, memories: &[Memory], removed: Vec<MemoryId>) -> Batch {
+        match self.lexicon.try_lock() {
+            Ok(mut lexicon) => batch(memories, removed, &mut lexicon),
+            // Another thread is indexing. Waiting for it would cost more than stemming the words again.
+            Err(_) => batch(memories, removed, &mut Lexicon::default()),
+        }
     }
 
     fn cursor(&self, store: StoreId) -> Result<Cursor, Error> {
@@ -404,10 +418,10 @@ fn newest(reader: &dyn Reader) -> Result<Cursor, Error> {
     Ok(Cursor { sequence, at })
 }
 
-fn batch(memories: &[Memory], removed: Vec<MemoryId>) -> Batch {
+fn batch(memories: &[Memory], removed: Vec<MemoryId>, lexicon: &mut Lexicon) -> Batch {
     let mut batch = BatchBuilder::default();
     for memory in memories {
-        let Entry { card, documents } = Entry::read(memory);
+        let Entry { card, documents } = Entry::read(memory, lexicon);
         batch.add(documents, card.to_bytes());
     }
     for memory in removed {

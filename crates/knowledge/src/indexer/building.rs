@@ -14,7 +14,7 @@ use quipu_core::backend::{MemoryQuery, Reader};
 use quipu_core::model::{Directory, MemoryId, StoreId, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
-use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer, batch, newest, read_memories};
+use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer, newest, read_memories};
 use crate::card::Card;
 use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, note, store_row};
 
@@ -191,7 +191,7 @@ impl Indexer {
         let in_memory =
             |batch: &Batch| attempt.in_memory(from, size_bytes, || batch.overlay(to.at));
         match batches(&outdated).as_slice() {
-            [] => Ok(in_memory(&batch(&[], gone))),
+            [] => Ok(in_memory(&self.batch(&[], gone))),
             [ids] => Ok(in_memory(&self.batch_of(store, ids, gone)?.1)),
             _ => Ok(CaughtUp::Behind),
         }
@@ -206,7 +206,7 @@ impl Indexer {
         let (read_at, (memories, removed)) =
             self.engine.read(|reader| Ok((newest(reader)?, read_memories(reader, store, ids)?)))?;
         gone.extend(removed);
-        Ok((read_at, batch(&memories, gone)))
+        Ok((read_at, self.batch(&memories, gone)))
     }
 
     /// Returns the memories that are missing or outdated in the index, and those in the index that

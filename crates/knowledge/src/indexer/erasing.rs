@@ -10,7 +10,7 @@ use quipu_core::{Derived, Error, ErrorKind};
 use quipu_pages::Remains;
 use rusqlite::Connection;
 
-use super::{Indexer, batch, read_memories};
+use super::{Indexer, read_memories};
 use crate::index::{Applied, INDEX_FILE, IndexError, remove_store, scrub, store_row};
 
 /// How long to wait for readers of the write-ahead log and for other writers, and how often to
@@ -73,7 +73,7 @@ impl Indexer {
                 Ok((reader.newest_change()?.0, heads, gone))
             })?;
             let cursors = (row.cursor, row.cursor);
-            match batch(&heads, gone).apply(connection, store, cursors, newest)? {
+            match self.batch(&heads, gone).apply(connection, store, cursors, newest)? {
                 Applied::Done => {}
                 Applied::Outdated => return Err(IndexError::Outdated),
             }

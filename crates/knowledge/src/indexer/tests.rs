@@ -18,7 +18,7 @@ fn read_changes(fixture: &Fixture, store: StoreId) -> (Cursor, Batch, Cursor) {
     let from = indexer.registered(store, &Attempt::new(&|_| Ok(()))).unwrap();
     let changed = fixture.knowledge.engine.read(|reader| changed(reader, store, from)).unwrap();
     let Changed::Few { memories, removed, to } = changed else { panic!("there are few") };
-    (from, batch(&memories, removed), to)
+    (from, batch(&memories, removed, &mut Lexicon::default()), to)
 }
 
 fn apply(fixture: &Fixture, (from, batch, to): &(Cursor, Batch, Cursor)) -> Applied {
