@@ -153,6 +153,16 @@ impl Indexer {
         self.file.close();
     }
 
+    /// Returns the size of the index and its write-ahead log.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.file.size_bytes() + self.file.log_size_bytes()
+    }
+
+    /// Returns the free space inside of the index to the file system.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        self.file.compact()
+    }
+
     /// Removes the whole index.
     pub(crate) fn discard(&self) -> Result<(), Error> {
         self.file.discard()
@@ -362,21 +372,7 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     if feed.relation(reader, from)? == Relation::Unknown {
         return Ok(Changed::Unknown);
     }
-    let created = Span { first: from.at.next(), ..Span::default() };
-    let filter = VersionFilter { created, ..VersionFilter::default() };
-    let mut ids = Vec::new();
-    let mut before = None;
-    loop {
-        let query = VersionQuery { filter: filter.clone(), before, limit: PAGE, view: View::Basic };
-        let versions = reader.versions(store, &query)?;
-        ids.extend(versions.iter().map(|version| version.memory));
-        match versions.last() {
-            Some(last) if versions.len() == PAGE => before = Some(last.id),
-            Some(_) | None => break,
-        }
-    }
-    ids.sort_unstable();
-    ids.dedup();
+    let ids = ids_between(reader, store, (from, to))?;
     if ids.len() > FEW_MAX {
         return Ok(Changed::Many(ids, to));
     }
@@ -395,6 +391,30 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
         }
     }
     Ok(Changed::Few { memories, removed, to })
+}
+
+/// Returns the memories of a store with versions after one cursor and up to another, in order.
+fn ids_between(
+    reader: &dyn Reader,
+    store: StoreId,
+    (from, to): (Cursor, Cursor),
+) -> Result<Vec<MemoryId>, Error> {
+    let created = Span { first: from.at.next(), last: to.at };
+    let filter = VersionFilter { created, ..VersionFilter::default() };
+    let mut ids = Vec::new();
+    let mut before = None;
+    loop {
+        let query = VersionQuery { filter: filter.clone(), before, limit: PAGE, view: View::Basic };
+        let versions = reader.versions(store, &query)?;
+        ids.extend(versions.iter().map(|version| version.memory));
+        match versions.last() {
+            Some(last) if versions.len() == PAGE => before = Some(last.id),
+            Some(_) | None => break,
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
 }
 
 /// Reads memories with their texts; the ids of deleted ones are returned separately.

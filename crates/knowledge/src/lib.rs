@@ -130,6 +130,17 @@ impl Knowledge {
         self.indexer.tidy(store)
     }
 
+    /// Returns the size of the index in bytes, its write-ahead log included.
+    pub fn index_size_bytes(&self) -> u64 {
+        self.indexer.size_bytes()
+    }
+
+    /// Returns the free space inside of the index to the file system. Searches go on meanwhile. An index
+    /// that cannot be written now stays as it is.
+    pub fn compact_index(&self) -> Result<(), Error> {
+        self.indexer.compact()
+    }
+
     /// Removes the whole index; the next search rebuilds it.
     pub fn discard_index(&self) -> Result<(), Error> {
         self.indexer.discard()

@@ -111,10 +111,13 @@ fn empty_log(connection: &Connection, deadline: Instant) -> Result<(), IndexErro
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(IndexError::NotWritable(Error::new(
-                ErrorKind::StorageBusy,
-                "a search still reads the old index",
-            )));
+            return Err(IndexError::NotWritable(
+                Error::new(
+                    ErrorKind::StorageBusy,
+                    "a search that does not finish keeps redacted text in the log of the index",
+                )
+                .with_hint("stop the process that searches, then run `quipu prune`"),
+            ));
         }
         thread::sleep(PAUSE);
     }

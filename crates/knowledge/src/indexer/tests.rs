@@ -316,3 +316,38 @@ fn a_panic_gives_the_turn_back() {
     assert!(panicked);
     assert!(matches!(turn.lead_or_follow(Duration::from_mins(1)), Asked::Leads(_)));
 }
+
+/// Opening a named pipe waits for somebody to open its other end, and nobody ever does.
+#[cfg(unix)]
+#[test]
+fn named_pipes_in_place_of_files_do_not_block_a_search() {
+    for name in [INDEX_FILE, "index.db-lock", "index.lock"] {
+        let fixture = Fixture::new();
+        fixture.put("/a.md", "tea");
+        let pipe = fixture.directory.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(made.success());
+        assert_eq!(fixture.find("tea"), ["/a.md"], "{name}");
+    }
+}
+
+#[test]
+fn a_compacted_index_is_smaller_and_holds_the_same() {
+    let fixture = Fixture::new();
+    let word = |number: usize| format!("w{number}");
+    let text = |number: usize| (0..200).map(|it| word(it * number)).collect::<Vec<_>>().join(" ");
+    for number in 0..100 {
+        fixture.put(&format!("/{number}.md"), &text(number));
+    }
+    fixture.find("w1");
+    for number in 1..100 {
+        fixture.put(&format!("/{number}.md"), "tea");
+    }
+    fixture.find("tea");
+    fixture.knowledge.tidy_index(fixture.store).unwrap();
+    let before = fixture.knowledge.index_size_bytes();
+    fixture.knowledge.compact_index().unwrap();
+    assert!(fixture.knowledge.index_size_bytes() < before / 2);
+    assert_eq!(fixture.find("tea").len(), 99);
+    fixture.assert_sound();
+}
