@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use crate::knowledge;
 use crate::table::{number, print, processor_time, row};
+use crate::{engine, knowledge};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
@@ -16,20 +16,24 @@ pub(crate) struct Arguments {
     /// How many notes to index in all
     #[arg(long, default_value_t = 4000)]
     notes: u64,
+    /// Index notes that are lists of facts, each of which is indexed on its own as well
+    #[arg(long)]
+    facts: bool,
     /// Do not measure times: the system call for them fails under valgrind
     #[arg(long)]
     untimed: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) {
-    println!("Notes of about 1.5 KB with words of natural frequency, links and tags.");
+    let text = if arguments.facts { engine::text } else { knowledge::note };
+    println!("Notes of about {} bytes.", text(0).len());
     let mut rows = vec![row(&[&"at once", &"CPU µs for each note"])];
     for &size in &arguments.batches {
         let library = knowledge::open();
         let mut indexing = Duration::ZERO;
         let mut written = 0;
         while written < arguments.notes {
-            library.fill(written..written + size);
+            library.fill_with(written..written + size, text);
             written += size;
             if arguments.untimed {
                 library.catch_up();

@@ -26,6 +26,7 @@ mod turn;
 mod upkeep;
 
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -114,6 +115,9 @@ const LEADER_PATIENCE: Duration = Duration::from_secs(1);
 /// Larger sets of changes, by count or by total size, are not read and indexed at once.
 const FEW_MAX: usize = 1_000;
 const FEW_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// How many changed memories are indexed in parts; more of them are a build of their own.
+const PARTS: RangeInclusive<usize> = FEW_MAX + 1..=10_000;
 
 /// The maximum size of the text that one call indexes in memory, over all stores.
 const OVERLAYS_SIZE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -218,6 +222,18 @@ impl Indexer {
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),
                 Changed::Many(..) if attempt.is_blocked() => return Ok(CaughtUp::Behind),
+                Changed::Many(ids, _) if turn.is_some() && PARTS.contains(&ids.len()) => {
+                    match self.apply_part(store, from) {
+                        // The turn is given back, so that whoever waits for it sees how far it is.
+                        Ok(Applied::Done) => return Ok(CaughtUp::Followed),
+                        Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
+                        Err(IndexError::NotWritable(_)) => {
+                            attempt.mark_blocked();
+                            return Ok(CaughtUp::Behind);
+                        }
+                        Err(error) => return Err(error.into_error()),
+                    }
+                }
                 Changed::Many(ids, to) => {
                     // This takes longer than anybody should wait for.
                     turn = None;
@@ -266,6 +282,25 @@ impl Indexer {
             }
         }
         Err(IndexError::Outdated.into_error())
+    }
+
+    /// Indexes the first changes after a cursor, as many as are indexed at once.
+    ///
+    /// Without parts, a search right after a burst of writes and the follower in the background would
+    /// each index the whole burst, and one of them would find at the end that the other was faster.
+    /// With them, each continues where the other stopped.
+    fn apply_part(&self, store: StoreId, from: Cursor) -> Result<Applied, IndexError> {
+        let (memories, removed, to, read_at) = self.engine.read(|reader| {
+            let changes = reader.changes(from.sequence, FEW_MAX)?;
+            let last = changes.last().map(|last| Cursor { sequence: last.sequence, at: last.at });
+            let to = last.unwrap_or(from);
+            let ids = ids_between(reader, store, (from, to))?;
+            let (memories, removed) = read_memories(reader, store, &ids)?;
+            Ok((memories, removed, to, newest(reader)?))
+        })?;
+        // The memories may be newer than `to`, which is the harmless direction.
+        let batch = self.batch(&memories, removed);
+        self.file.write(|connection| batch.apply(connection, store, (from, to), read_at.sequence))
     }
 
     /// Returns the cursor of a store, and makes sure that the store has a row.

@@ -317,6 +317,33 @@ fn a_panic_gives_the_turn_back() {
     assert!(matches!(turn.lead_or_follow(Duration::from_mins(1)), Asked::Leads(_)));
 }
 
+/// Each part is stored with its own cursor, so that two threads share the work of a burst instead of
+/// both doing all of it.
+#[test]
+fn many_changes_are_indexed_in_parts() {
+    let fixture = Fixture::new();
+    fixture.find("warm");
+    for number in 0..=2 * FEW_MAX {
+        fixture.put(&format!("/{number}.md"), "tea");
+    }
+    let indexer = &fixture.knowledge.indexer;
+    let attempt = Attempt::new(&|_| Ok(()));
+    let newest = fixture.knowledge.newest_sequence().unwrap();
+    let mut reached = indexer.cursor(fixture.store).unwrap().sequence;
+    for _ in 0..2 {
+        let part = indexer.lead_or_follow(fixture.store, &attempt).unwrap();
+        assert!(matches!(part, CaughtUp::Followed), "a part does not complete the index");
+        let cursor = indexer.cursor(fixture.store).unwrap().sequence;
+        assert!(reached < cursor && cursor < newest);
+        reached = cursor;
+    }
+    let rest = indexer.lead_or_follow(fixture.store, &attempt).unwrap();
+    assert!(matches!(rest, CaughtUp::Stored));
+    let request = SearchRequest::new(vec![fixture.store], "tea");
+    assert_eq!(fixture.knowledge.search(&request).unwrap().total.count, 2 * FEW_MAX + 1);
+    fixture.assert_sound();
+}
+
 /// Opening a named pipe waits for somebody to open its other end, and nobody ever does.
 #[cfg(unix)]
 #[test]
