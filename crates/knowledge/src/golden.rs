@@ -8,6 +8,7 @@ use quipu_core::backend::Sequence;
 use quipu_core::model::{
     Content, Id as _, Memory, MemoryId, MemoryPath, StoreId, Timestamp, VersionId,
 };
+use quipu_notes::tokenizer::Lexicon;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use sha2::{Digest as _, Sha256};
@@ -97,7 +98,7 @@ fn format_changes_require_a_new_version() {
     for (memories, sequence) in [(memories.as_slice(), 7), (&memories[NOTES.len() - 1..], 8)] {
         let mut batch = BatchBuilder::default();
         for memory in memories {
-            let Entry { card, documents } = Entry::read(memory);
+            let Entry { card, documents } = Entry::read(memory, &mut Lexicon::default());
             batch.add(documents, card.to_bytes());
         }
         let to = Cursor { sequence: Sequence(sequence), at };

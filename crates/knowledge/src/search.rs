@@ -7,6 +7,7 @@ mod clause;
 mod occurrences;
 mod plan;
 mod rank;
+mod scoring;
 
 use std::collections::HashSet;
 
@@ -27,6 +28,7 @@ use crate::names::{Cards, NoteCard, store_cards};
 pub(crate) use clause::Clause;
 pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
+pub use scoring::Scoring;
 
 use plan::{Plan, Relaxed};
 use rank::Ranked;
@@ -226,7 +228,8 @@ impl Knowledge {
             }
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
-            let search = Search { lookup, request, languages: &languages };
+            let scoring = self.scoring;
+            let search = Search { lookup, request, languages: &languages, scoring };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -235,7 +238,7 @@ impl Knowledge {
                 }
             };
             let has_more = end < HITS_MAX && matches.hits.len() > end;
-            let plan = Plan::new(request, Space::Memories, &languages);
+            let plan = Plan::new(request, Space::Memories, &languages, self.scoring);
             let phrases = plan.shown();
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
@@ -252,6 +255,7 @@ struct Search<'s> {
     lookup: &'s Lookup<'s>,
     request: &'s SearchRequest,
     languages: &'s [Language],
+    scoring: Scoring,
 }
 
 impl<'s> Search<'s> {
@@ -263,7 +267,7 @@ impl<'s> Search<'s> {
     fn by_words(&self, limit: usize) -> Result<Matches, IndexError> {
         let targets = self.request.targets().iter();
         let plan = |target: &SearchTarget| {
-            (*target, Plan::new(self.request, target.space(), self.languages))
+            (*target, Plan::new(self.request, target.space(), self.languages, self.scoring))
         };
         let plans: Vec<_> = targets.map(plan).collect();
         let mut rankings = Vec::new();
@@ -323,7 +327,7 @@ impl<'s> Search<'s> {
 
     /// Returns the memories that meet the conditions of the request; `None` if it has none.
     fn allowed(&self) -> Result<Option<HashSet<MemoryId>>, IndexError> {
-        let plan = Plan::new(self.request, Space::Memories, self.languages);
+        let plan = Plan::new(self.request, Space::Memories, self.languages, self.scoring);
         let Some(condition) = plan.condition() else { return Ok(None) };
         let views = self.views();
         let ranked = Ranking::new(&views, &plan.phrases)?;

@@ -111,7 +111,9 @@ pub(crate) fn is_memory(term: &[u8]) -> bool {
 
 /// Returns the term of a word.
 pub(crate) fn word(space: Space, word: &str) -> Vec<u8> {
-    let mut term = vec![space.byte(), b'w'];
+    // Indexing makes one of these for every word of a text, so it allocates once.
+    let mut term = Vec::with_capacity(2 + word.len());
+    term.extend_from_slice(&[space.byte(), b'w']);
     term.extend_from_slice(word.as_bytes());
     term
 }

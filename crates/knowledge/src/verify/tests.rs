@@ -9,7 +9,7 @@ use crate::index::{BatchBuilder, IndexError, store_row};
 fn put_wrong(fixture: &Fixture, change: impl Fn(&mut Entry)) {
     let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
     let memory = fixture.knowledge.memory_at(fixture.store, &path, View::Full).unwrap();
-    let mut entry = Entry::read(&memory);
+    let mut entry = Entry::read(&memory, &mut Lexicon::default());
     change(&mut entry);
     let mut batch = BatchBuilder::default();
     batch.add(entry.documents, entry.card.to_bytes());
