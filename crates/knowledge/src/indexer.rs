@@ -21,6 +21,7 @@
 mod building;
 mod erasing;
 mod freshness;
+mod parts;
 mod reading;
 mod turn;
 mod upkeep;
@@ -284,17 +285,14 @@ impl Indexer {
         Err(IndexError::Outdated.into_error())
     }
 
-    /// Indexes the first changes after a cursor, as many as are indexed at once.
+    /// Indexes the memories that changed first after a cursor, as many as are indexed at once.
     ///
     /// Without parts, a search right after a burst of writes and the follower in the background would
     /// each index the whole burst, and one of them would find at the end that the other was faster.
     /// With them, each continues where the other stopped.
     fn apply_part(&self, store: StoreId, from: Cursor) -> Result<Applied, IndexError> {
         let (memories, removed, to, read_at) = self.engine.read(|reader| {
-            let changes = reader.changes(from.sequence, FEW_MAX)?;
-            let last = changes.last().map(|last| Cursor { sequence: last.sequence, at: last.at });
-            let to = last.unwrap_or(from);
-            let ids = ids_between(reader, store, (from, to))?;
+            let (ids, to) = parts::first(reader, store, from)?;
             let (memories, removed) = read_memories(reader, store, &ids)?;
             Ok((memories, removed, to, newest(reader)?))
         })?;

@@ -348,6 +348,35 @@ fn many_changes_are_indexed_in_parts() {
     fixture.assert_sound();
 }
 
+/// Changes of other stores in between make no part without a memory, and a memory that changes all the
+/// time is indexed once.
+#[test]
+fn parts_hold_memories_of_their_store() {
+    let fixture = Fixture::new();
+    fixture.find("warm");
+    let other = new_store(&fixture.knowledge, "other");
+    for number in 0..=FEW_MAX {
+        for round in 0..3 {
+            put(&fixture.knowledge, other, "/busy.md", &format!("{number} {round}"));
+        }
+        fixture.put(&format!("/{number}.md"), "tea");
+    }
+    let from = fixture.knowledge.indexer.cursor(fixture.store).unwrap();
+    let engine = &fixture.knowledge.engine;
+    let (ids, to) = engine.read(|reader| parts::first(reader, fixture.store, from)).unwrap();
+    assert_eq!(ids.len(), FEW_MAX);
+    let (rest, end) = engine.read(|reader| parts::first(reader, fixture.store, to)).unwrap();
+    assert_eq!(rest.len(), 1);
+    assert_eq!(end.sequence, engine.newest_sequence().unwrap());
+    let change = engine.changes(Sequence(to.sequence.0 - 1), 1).unwrap();
+    assert_eq!((change[0].at, change[0].store), (to.at, fixture.store));
+    let (busy, _) = engine.read(|reader| parts::first(reader, other, from)).unwrap();
+    assert_eq!(busy.len(), 1);
+    let request = SearchRequest::new(vec![fixture.store], "tea");
+    assert_eq!(fixture.knowledge.search(&request).unwrap().total.count, FEW_MAX + 1);
+    fixture.assert_sound();
+}
+
 /// Opening a named pipe waits for somebody to open its other end, and nobody ever does.
 #[cfg(unix)]
 #[test]
