@@ -27,7 +27,7 @@ pub(crate) use knowledge::{
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer, McpPlace};
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use sync::SyncArguments;
-pub(crate) use transfer::{ExportArguments, ExportFormat, ImportArguments, ImportKind};
+pub(crate) use transfer::{DatesWhen, ExportArguments, ExportFormat, ImportArguments, ImportKind};
 pub(crate) use upkeep::{
     BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
 };
