@@ -151,6 +151,8 @@ struct State {
     redactions_count: u64,
     /// Of a tree of the past: from when on the history is complete.
     horizon: Option<Timestamp>,
+    /// Of a tree of the past: whether its notice says less than it should.
+    is_notice_due: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +202,7 @@ impl Tree {
             deferred: Vec::new(),
             redactions_count: 0,
             horizon: None,
+            is_notice_due: false,
         };
         let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         Ok(Self {

@@ -68,7 +68,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     }
     let _log = log::start(Level::WARN, LogForm::Plain);
     let data = context.open()?;
-    let Selection { present, past } = selection(&data)?;
+    let Selection { present, past } = selection(&data, &arguments.past)?;
     let is_past_only = present.is_empty() && !past.is_empty();
     let session = if is_past_only { None } else { Some(session(&data, arguments, &present)?) };
     let root = root(context, arguments.root.as_deref());

@@ -103,10 +103,11 @@ fn a_store_can_be_mounted_as_it_was() {
     assert_eq!(mount.ready["stores"][0]["at"], before.as_str());
     let sessions = mount.quipu(&["--json", "session", "list"]);
     assert_eq!(serde_json::from_str::<Value>(&sessions).unwrap()["data"], serde_json::json!([]));
-    let home = mount.stop();
+    let mount = Mount::start(mount.stop(), &["--store", "notes", "--at", &before]);
+    assert_is_before(&mount.root().join(&named));
 
     let arguments = ["--store", "notes", "--store", "notes@#5:ro", "--store", "notes@0s  ago"];
-    let mount = Mount::start(home, &arguments);
+    let mount = Mount::start(mount.stop(), &arguments);
     let mut names: Vec<_> =
         fs::read_dir(mount.root()).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
@@ -119,7 +120,9 @@ fn a_store_can_be_mounted_as_it_was() {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
         ran.err
     };
-    assert!(refused(&["--store", "notes@#5:rw"]).contains("the past of a store is read-only"));
+    for written in [&["--store", "notes:rw", "--at", "#5"][..], &["--store", "notes@#5:rw"]] {
+        assert!(refused(written).contains("the past of a store is read-only"));
+    }
     assert!(refused(&["--store", "notes@soon"]).contains("`soon` is not a moment"));
     let twice = refused(&["--store", "notes@#5", "--store", "notes@#5"]);
     assert!(twice.contains("two stores would be mounted as `notes@#5`"), "{twice}");

@@ -137,14 +137,14 @@ fn what_is_open_is_not_forgotten() {
 }
 
 #[test]
-fn ten_thousand_names_keep_no_more_than_a_few_trees() {
+fn many_names_keep_no_more_than_a_few_trees() {
     let fixture = fixture();
     for n in 0..100 {
         fixture.put("/tea.md", &format!("{n}"));
     }
     let now = fixture.engine.now();
-    for n in 0..10_000 {
-        let name = now.minus(Duration::from_millis(500 * n)).to_string();
+    for n in 0..1_000 {
+        let name = now.minus(Duration::from_secs(5 * n)).to_string();
         fixture.pasts.moment(name.as_ref()).unwrap();
         assert!(fixture.pasts.trees_count() <= PASTS_MAX);
     }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use quipu_core::backend::{Event, Sequence};
+use quipu_core::backend::{Change, Event, Sequence};
 use quipu_core::engine::Past;
 use quipu_core::model::{Access, Id as _, Timestamp, Version, VersionId};
 use quipu_core::{Engine, Error};
@@ -117,7 +117,6 @@ impl Tree {
 impl TreeGuard<'_> {
     /// Applies the redactions that were acknowledged so far, and what retention gave up.
     pub(super) fn catch_up_with_present(&mut self, past: &OfPast) -> Result<(), Error> {
-        let mut redacted = HashSet::new();
         loop {
             let (seen, store) = (self.state.seen, self.store());
             let (changes, horizon) = past.present.read(|reader| {
@@ -126,29 +125,13 @@ impl TreeGuard<'_> {
                     if has_changed { reader.changes(seen, CHANGES_MAX)? } else { Vec::new() };
                 Ok((changes, reader.horizon(store)?))
             })?;
-            let is_gap =
-                changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1);
+            let is_gap = changes.first().is_some_and(|first| first.sequence.0 != seen.0 + 1);
             if is_gap || horizon != self.state.horizon {
                 self.state.horizon = horizon;
+                self.state.is_notice_due = true;
                 self.distrust_everything();
-                self.show_notice()?;
             }
-            for change in changes.iter().filter(|change| change.store == store) {
-                match change.event {
-                    Event::Redacted(id) if id.created_at() <= past.at() => {
-                        redacted.insert(id);
-                    }
-                    Event::StoreDeleted => {
-                        self.state.status = StoreStatus::Deleted;
-                        self.distrust_everything();
-                    }
-                    Event::Redacted(_)
-                    | Event::Version(_)
-                    | Event::StoreCreated
-                    | Event::StoreUpdated
-                    | Event::StoreArchived => {}
-                }
-            }
+            self.apply(past.at(), changes.iter().filter(|change| change.store == store));
             if let Some(last) = changes.last() {
                 self.state.seen = last.sequence;
             }
@@ -156,11 +139,36 @@ impl TreeGuard<'_> {
                 break;
             }
         }
-        if !redacted.is_empty() {
-            self.remove_redacted(&redacted);
+        if self.state.is_notice_due {
             self.show_notice()?;
+            self.state.is_notice_due = false;
         }
         Ok(())
+    }
+
+    /// Applies changes of the store to its state at a moment.
+    fn apply<'c>(&mut self, at: Timestamp, changes: impl Iterator<Item = &'c Change>) {
+        let mut redacted = HashSet::new();
+        for change in changes {
+            match change.event {
+                Event::Redacted(id) if id.created_at() <= at => {
+                    redacted.insert(id);
+                }
+                Event::StoreDeleted => {
+                    self.state.status = StoreStatus::Deleted;
+                    self.distrust_everything();
+                }
+                Event::Redacted(_)
+                | Event::Version(_)
+                | Event::StoreCreated
+                | Event::StoreUpdated
+                | Event::StoreArchived => {}
+            }
+        }
+        if !redacted.is_empty() {
+            self.state.is_notice_due = true;
+            self.remove_redacted(&redacted);
+        }
     }
 
     /// Removes the files of redacted versions, wherever the kernel may have kept their texts.

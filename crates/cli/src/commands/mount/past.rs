@@ -1,10 +1,11 @@
 //! `quipu mount --store STORE@MOMENT`: stores as they were.
 
+use quipu_core::Moment;
 use quipu_core::engine::Past;
 use quipu_core::model::{Access, Store, slug};
-use quipu_core::{Moment, moment};
 use quipu_mount::{NameRules, StoreMount, Tree, TreeSettings};
 
+use crate::args::PastArguments;
 use crate::context::Data;
 use crate::failure::Failure;
 use crate::print::note;
@@ -25,18 +26,32 @@ pub(super) struct PastStore {
     pub(super) directory: String,
 }
 
-/// Returns what the command line names.
-pub(super) fn selection(data: &Data) -> Result<Selection, Failure> {
+/// Returns what the command line names. `--at` is for all stores that are named without a moment.
+pub(super) fn selection(data: &Data, arguments: &PastArguments) -> Result<Selection, Failure> {
+    let at = arguments.at.as_ref();
     let mut selection = Selection::default();
     for text in &data.named {
         let name = text.strip_suffix(":ro").unwrap_or(text);
-        // A store may have an `@` in its name.
-        match moment::split(name) {
-            (store, Some(moment)) if data.find_store(name).is_err() => {
-                selection.past.push(past_store(data, store, moment)?);
+        let past = match (data.store_and_moment(name)?, at) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage("give the moment once: `--at`, or after `@`"));
             }
-            (_, Some(_) | None) => selection.present.push(text.clone()),
+            (Some(_), None) | (None, Some(_)) if text.ends_with(":rw") => {
+                return Err(Failure::usage("the past of a store is read-only").with_hint(
+                    "mount it without `:rw`; `quipu restore` brings old versions back",
+                ));
+            }
+            (Some(named), None) => Some(named),
+            (None, Some(at)) => Some((data.find_store(name)?, at.clone())),
+            (None, None) => None,
+        };
+        match past {
+            Some((store, moment)) => selection.past.push(past_store(data, store, &moment)?),
+            None => selection.present.push(text.clone()),
         }
+    }
+    if let (Some(at), true) = (at, data.named.is_empty()) {
+        selection.past.push(past_store(data, data.store()?, at)?);
     }
     let max = data.engine.limits().stores_per_session_max;
     if selection.past.len() > max {
@@ -51,13 +66,7 @@ pub(super) fn selection(data: &Data) -> Result<Selection, Failure> {
     Ok(selection)
 }
 
-fn past_store(data: &Data, store: &str, moment: &str) -> Result<PastStore, Failure> {
-    if let Some(moment) = moment.strip_suffix(":rw") {
-        return Err(Failure::usage("the past of a store is read-only").with_hint(format!(
-            "mount `{store}@{moment}` to read it; `quipu restore` brings old versions back"
-        )));
-    }
-    let store = data.find_store(store)?;
+fn past_store(data: &Data, store: Store, moment: &str) -> Result<PastStore, Failure> {
     let parsed = Moment::parse(moment, data.engine.now())?;
     let past = data.engine.moment(store.id, &parsed)?;
     let directory = format!("{}@{}", slug(&store.name), file_name(moment));
