@@ -95,7 +95,7 @@ pub(super) fn past_mount(
     let (tree, invalidations) = Tree::at(data.engine.engine(), &past.past, settings)?;
     if tree.notice()?.is_some() {
         let name = &past.directory;
-        note(&format!("`{name}` is not complete; see `{name}/.quipu/notice.md`"));
+        note(&format!("something is missing from `{name}`: see `{name}/.quipu/notice.md`"));
     }
     Ok(StoreMount { name: past.directory.clone(), tree, invalidations })
 }
