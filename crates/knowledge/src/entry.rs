@@ -117,7 +117,10 @@ impl Reading<'_> {
         let observed = note.observations.iter();
         marks.extend(observed.flat_map(|it| observation_marks(it, Space::Memories)));
         marks.extend(tag_marks(&note.inline_tags, Space::Memories));
-        marks.extend(fields.iter().map(|(key, value)| mark(Mark::Field(key, value))));
+        // YAML can escape the byte that ends a key in its term. Such a key would pass for the field
+        // before it, with the rest of the key as its value.
+        let keyed = fields.iter().filter(|(key, _)| !key.contains('\0'));
+        marks.extend(keyed.map(|(key, value)| mark(Mark::Field(key, value))));
         marks.extend(card.names.iter().map(|name| mark(Mark::Name(name))));
         marks.push(mark(Mark::Language(self.language.tag())));
         marks.push(mark(Mark::Title(&card.title)));
@@ -284,3 +287,6 @@ fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,3 +50,6 @@ pub(crate) use store_rows::{Cursor, StoreRow, add_store, store as store_row};
 pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use view::{List, Overlay, SegmentView, StoreView};
+
+#[cfg(test)]
+mod tests;

@@ -179,6 +179,17 @@ impl SearchRequest {
     fn targets(&self) -> &[SearchTarget] {
         if self.targets.is_empty() { &[SearchTarget::Memories] } else { &self.targets }
     }
+
+    /// Returns the request with each store and target once. Named twice, as in `--store a --store a`,
+    /// a store would be found and counted twice.
+    fn distinct(&self) -> Self {
+        let mut request = self.clone();
+        let mut seen = HashSet::new();
+        request.stores.retain(|store| seen.insert(*store));
+        let mut seen = HashSet::new();
+        request.targets.retain(|target| seen.insert(*target));
+        request
+    }
 }
 
 /// The matches over all targets.
@@ -208,6 +219,7 @@ impl Knowledge {
     /// Everything that was acknowledged before the call can be found. All words are required; if
     /// that leaves the page unfilled, it is filled up with documents that have some of them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
+        let request = &request.distinct();
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
@@ -272,7 +284,11 @@ impl<'s> Search<'s> {
         for ((target, plan), ranking) in plans.iter().zip(&rankings) {
             let Some(less) = &plan.relaxed else { continue };
             let less = with_quoted(less, ranking)?;
-            relaxed.add(*target, ranking.best(&less.clause(), &less.scored(), limit)?);
+            // Not every document with all words has some of them: `went` finds `go`, of which it is
+            // no prefix. So the two are counted apart.
+            let further =
+                Clause::All(vec![less.clause(), Clause::Not(Box::new(plan.strict.clone()))]);
+            relaxed.add(*target, ranking.best(&further, &less.scored(), limit)?);
         }
         relaxed.sort();
         Ok(appended(strict, relaxed))
@@ -333,14 +349,11 @@ fn with_quoted(relaxed: &Relaxed, ranking: &Ranking<'_, '_>) -> Result<Relaxed, 
 /// Appends documents with only some of the words to those with all of them.
 fn appended(mut strict: Matches, relaxed: Matches) -> Matches {
     let lowest = strict.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
-    let place = |(target, hit): &(SearchTarget, Hit)| (*target, hit.memory, hit.position);
-    let known: HashSet<_> = strict.hits.iter().map(place).collect();
-    let further = relaxed.hits.into_iter().filter(|found| !known.contains(&place(found)));
-    let further = further.map(|(target, hit)| {
+    let further = relaxed.hits.into_iter().map(|(target, hit)| {
         (target, Hit { score: (hit.score * RELAXED_SCORE).min(lowest), ..hit })
     });
-    strict.hits.extend(further.collect::<Vec<_>>());
-    strict.total.count = strict.hits.len().max(strict.total.count).max(relaxed.total.count);
+    strict.hits.extend(further);
+    strict.total.count += relaxed.total.count;
     strict
 }
 

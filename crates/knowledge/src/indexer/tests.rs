@@ -12,6 +12,10 @@ use crate::fixture::{Fixture, actor, find, new_store, put};
 use crate::index::INDEX_FILE;
 use crate::{Knowledge, SearchRequest};
 
+mod following;
+mod freshness;
+mod turns;
+
 /// Reads the changes that the index of a store lacks, as catching up does before it writes.
 fn read_changes(fixture: &Fixture, store: StoreId) -> (Cursor, Batch, Cursor) {
     let indexer = &fixture.knowledge.indexer;

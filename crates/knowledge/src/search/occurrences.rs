@@ -295,3 +295,6 @@ impl ListWalk<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
