@@ -220,10 +220,15 @@ fn reads(arguments: &Arguments, sides: &Sides) {
     };
     let files = arguments.files;
     if is_available("rg", "ripgrep") {
+        // Mounted only as long as it is measured: it follows every write.
+        let (data, root) = (sides.opened.directory.path(), sides.roots.path().join("past"));
+        let past = Mounted::quipu(&arguments.binary, data, &root, &["bench@0s ago".to_owned()]);
         for (name, mount, goal) in [
             ("writable", "memory/bench", "2.20 of plain"),
             ("read-only", "read-only/bench", "1.30 of plain"),
             ("archived", "archived/bench", "1.30 of plain"),
+            ("mounted past", "past/bench@0s-ago", "1.30 of plain"),
+            ("past in a writable store", "memory/bench/.quipu/at/0s ago", ""),
         ] {
             let mount = sides.roots.path().join(mount);
             let figures =
@@ -232,6 +237,7 @@ fn reads(arguments: &Arguments, sides: &Sides) {
                 });
             line(&format!("rg over {files} files, {name}, ms"), goal, &figures);
         }
+        drop(past);
     } else {
         println!("rg is not installed and could not be, so it is not measured.");
     }

@@ -100,6 +100,9 @@ pub(crate) enum Command {
     /// Mounts the stores of `--store NAME[:ro]` (repeatable), or those attached to `--session`. Runs
     /// until it is interrupted, everything is unmounted, or the parent process exits. Each run is a
     /// session, and the history names it as the author.
+    ///
+    /// `--store NAME@MOMENT` mounts a store as it was, read-only. The past of every mounted store is
+    /// below `.quipu/at/MOMENT` in it.
     #[command(after_help = examples::MOUNT)]
     Mount(MountArguments),
     /// Unmount what `quipu mount` mounted

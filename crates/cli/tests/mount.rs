@@ -16,6 +16,8 @@ mod limits;
 mod moving;
 #[path = "mount/others.rs"]
 mod others;
+#[path = "mount/past.rs"]
+mod past;
 #[path = "mount/promises.rs"]
 mod promises;
 #[path = "mount/running.rs"]

@@ -1,6 +1,7 @@
 //! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
 
 mod flags;
+mod past;
 mod replies;
 
 use std::ffi::OsStr;
@@ -16,6 +17,8 @@ use fuser::{
 };
 use quipu_core::model::Access;
 use rustix::fs::{FileType as ModeType, OFlags};
+
+pub(crate) use self::past::WithPast;
 
 use self::flags::{o_flags, open_flags, open_mode};
 use self::replies::{KEPT_FOR, file_attributes, reply_attributes, reply_empty, reply_entry};

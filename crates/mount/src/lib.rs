@@ -11,6 +11,7 @@ mod linux {
     pub use crate::mount_table::{clear_stale, mounted_below, unmount_below};
     pub use crate::nodes::{Ino, ProcessId, ROOT};
     pub use crate::ownership::Sharing;
+    pub use crate::pasts::{PASTS_MAX, Pasts};
     pub use crate::tree::{
         Attributes, DirectoryEntry, Invalidation, Kind, NewFile, OpenMode, Opened, Overwrite,
         Position, Start, Tree, TreeSettings, Usage, Writing,
@@ -34,6 +35,8 @@ pub mod names;
 mod nodes;
 #[cfg(target_os = "linux")]
 mod ownership;
+#[cfg(target_os = "linux")]
+mod pasts;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]

@@ -16,10 +16,11 @@ use quipu_core::model::Access;
 use rustix::process::{getgid, getuid};
 
 use crate::blocking::BlockingPool;
-use crate::fuse::Adapter;
+use crate::fuse::{Adapter, WithPast};
 use crate::mount_points::MountPoints;
 use crate::mount_table;
 use crate::ownership::{Ownership, Sharing};
+use crate::pasts::Pasts;
 use crate::root::RootDirectory;
 use crate::tree::{Invalidation, Tree};
 
@@ -148,18 +149,22 @@ impl Mounts {
             blocking: BlockingPool::default(),
         };
         let config = config(tree.settings().access, ownership.sharing, WORKERS_COUNT);
-        let session = start(adapter, place, &config)?;
-        let for_adapter = notifier;
-        let notifier = session.0.notifier();
-        for_adapter.get_or_init(|| notifier.clone());
-        let session = session.spawned(place)?;
+        // A past has no past of its own: the moments of its store are below the store itself.
+        let pasts = tree.moment().is_none().then(|| Arc::new(Pasts::new(Arc::clone(&tree))));
+        let (session, notifier) = match &pasts {
+            Some(pasts) => {
+                let adapter = WithPast { present: adapter, pasts: Arc::clone(pasts) };
+                start(adapter, place, &config)?.answering(place, &notifier)?
+            }
+            None => start(adapter, place, &config)?.answering(place, &notifier)?,
+        };
         {
             let tree = Arc::clone(&tree);
             thread::spawn(move || deliver_all(&tree, &store.invalidations, &notifier));
         }
         {
             let (tree, stop) = (Arc::clone(&tree), Arc::clone(&self.stop));
-            thread::spawn(move || follow_feed(&tree, &stop));
+            thread::spawn(move || follow_feed(&tree, pasts.as_deref(), &stop));
         }
         Ok(MountedStore { place: place.to_owned(), tree, session })
     }
@@ -204,6 +209,17 @@ impl Mounts {
 struct Started<F: Filesystem>(Session<F>);
 
 impl<F: Filesystem> Started<F> {
+    /// Starts to answer, after passing on the way to send invalidations.
+    fn answering(
+        self,
+        place: &Path,
+        for_adapter: &OnceLock<Notifier>,
+    ) -> Result<(BackgroundSession, Notifier), MountError> {
+        let notifier = self.0.notifier();
+        for_adapter.get_or_init(|| notifier.clone());
+        Ok((self.spawned(place)?, notifier))
+    }
+
     fn spawned(self, place: &Path) -> Result<BackgroundSession, MountError> {
         self.0.spawn().map_err(|error| MountError::Other(place.to_owned(), error))
     }
@@ -313,13 +329,20 @@ fn deliver(invalidation: &Invalidation, notifier: &Notifier) -> io::Result<()> {
     }
 }
 
-/// Follows the change feed on behalf of the tree.
-fn follow_feed(tree: &Tree, stop: &AtomicBool) {
+/// Follows the change feed on behalf of the tree and its past.
+fn follow_feed(tree: &Tree, pasts: Option<&Pasts>, stop: &AtomicBool) {
+    let mut redactions_count = 0;
     while !stop.load(Ordering::Relaxed) {
         let followed = tree.follow().and_then(|seen| {
+            // Nothing else changes the past, so its trees need not read every change again.
+            let count = tree.redactions_count();
+            if let Some(pasts) = pasts.filter(|_| count != redactions_count) {
+                pasts.follow()?;
+                redactions_count = count;
+            }
             // What changed just now is applied; changes right behind it wait and are applied together.
             thread::sleep(FOLLOW_PAUSE);
-            tree.engine().wait(seen, PATIENCE)
+            tree.wait(seen, PATIENCE)
         });
         if let Err(error) = followed
             && !stop.load(Ordering::Relaxed)

@@ -22,6 +22,7 @@
 //! - `problems`: the report of what was not stored.
 //! - `known_texts`: which text a process has read, the base of a merge.
 //! - `following`: changes of other doors, from the change feed.
+//! - `past`: the tree of a store as it was.
 
 mod creating;
 mod files;
@@ -30,6 +31,7 @@ mod known_texts;
 mod listing;
 mod lookup;
 mod parking;
+mod past;
 mod problems;
 mod reading;
 mod renaming;
@@ -56,6 +58,7 @@ pub use creating::NewFile;
 pub use files::{OpenMode, Opened, Position, Start, Writing};
 pub use listing::DirectoryEntry;
 pub use lookup::{Attributes, Kind, Usage};
+pub(crate) use problems::DIRECTORY as OWN_DIRECTORY;
 pub use renaming::Overwrite;
 
 use parking::Parked;
@@ -69,9 +72,18 @@ pub struct Tree {
     state: Mutex<State>,
     /// Notified when claims end.
     stored: Condvar,
-    invalidations: Sender<Invalidation>,
+    invalidations: Invalidations,
     recorder: problems::Recorder,
     stuck: stuck::StuckTurn,
+    /// `None` for the tree of a store as it is.
+    past: Option<past::OfPast>,
+}
+
+/// Where invalidations go, and what is added to the inode numbers in them.
+#[derive(Clone, Debug)]
+struct Invalidations {
+    sender: Sender<Invalidation>,
+    offset: Ino,
 }
 
 /// Which store a tree shows, and on whose behalf.
@@ -135,6 +147,12 @@ struct State {
     claims: Vec<storing::Claim>,
     /// Versions that may have been made by one of these.
     deferred: Vec<Version>,
+    /// Counts what can have changed the past of the store: redactions, and gaps in the feed.
+    redactions_count: u64,
+    /// Of a tree of the past: from when on the history is complete.
+    horizon: Option<Timestamp>,
+    /// Of a tree of the past: whether its notice says less than it should.
+    is_notice_due: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +168,18 @@ impl Tree {
         engine: Engine,
         settings: TreeSettings,
     ) -> Result<(Self, Receiver<Invalidation>), Error> {
-        let (invalidations, receiver) = channel();
+        let (sender, receiver) = channel();
+        let recorder = problems::Recorder::start(engine.clone());
+        let invalidations = Invalidations { sender, offset: 0 };
+        Ok((Self::over(engine, settings, recorder, invalidations)?, receiver))
+    }
+
+    fn over(
+        engine: Engine,
+        settings: TreeSettings,
+        recorder: problems::Recorder,
+        invalidations: Invalidations,
+    ) -> Result<Self, Error> {
         // Read before the kernel caches anything, so that no change is missed.
         let seen = engine.newest_sequence()?;
         let state = State {
@@ -171,14 +200,22 @@ impl Tree {
             problems: problems::Problems::default(),
             claims: Vec::new(),
             deferred: Vec::new(),
+            redactions_count: 0,
+            horizon: None,
+            is_notice_due: false,
         };
         let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
-        let recorder = problems::Recorder::start(engine.clone());
-        let (state, stored) = (Mutex::new(state), Condvar::new());
-        let stuck = stuck::StuckTurn::default();
-        let tree =
-            Self { engine, settings, is_frozen, state, stored, invalidations, recorder, stuck };
-        Ok((tree, receiver))
+        Ok(Self {
+            engine,
+            settings,
+            is_frozen,
+            state: Mutex::new(state),
+            stored: Condvar::new(),
+            invalidations,
+            recorder,
+            stuck: stuck::StuckTurn::default(),
+            past: None,
+        })
     }
 
     /// Returns the engine.
@@ -305,13 +342,23 @@ impl TreeGuard<'_> {
         &self.tree.settings.names
     }
 
+    /// Returns the time of new files and directories.
     fn now(&self) -> Timestamp {
-        self.tree.engine.now()
+        self.tree.past.as_ref().map_or_else(|| self.tree.engine.now(), past::OfPast::at)
     }
 
     fn invalidate(&self, invalidation: Invalidation) {
+        let Invalidations { sender, offset } = &self.tree.invalidations;
+        let invalidation = match invalidation {
+            Invalidation::Entry { parent, name } => {
+                Invalidation::Entry { parent: parent + offset, name }
+            }
+            Invalidation::Content(ino) => Invalidation::Content(ino + offset),
+            Invalidation::Attributes(ino) => Invalidation::Attributes(ino + offset),
+            Invalidation::Wake => Invalidation::Wake,
+        };
         // Without a kernel there is no receiver.
-        self.tree.invalidations.send(invalidation).unwrap_or_default();
+        sender.send(invalidation).unwrap_or_default();
     }
 
     /// Makes the kernel look up the name of a node again.

@@ -13,6 +13,8 @@ mod faults;
 mod following;
 #[path = "it/listing.rs"]
 mod listing;
+#[path = "it/past.rs"]
+mod past;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/remembering.rs"]

@@ -53,6 +53,8 @@ pub(super) const MOUNT: &str = "\
 Examples:
   quipu mount --store notes --root ~/memory         ~/memory/notes, until Ctrl-C
   quipu mount --store notes --store team:ro --detach
+  quipu mount --store 'notes@yesterday 14:00'       as it was, read-only
+  diff -r ~/memory/notes/.quipu/at/yesterday ~/memory/notes
   quipu unmount --root ~/memory";
 
 /// `quipu import`.

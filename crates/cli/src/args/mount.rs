@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use quipu_core::model::SessionId;
 
+use super::PastArguments;
+
 #[derive(Args, Debug)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "mounts exist on Linux"))]
 pub(crate) struct MountArguments {
     /// Mount the stores attached to this session instead of creating one
-    #[arg(long, value_name = "ID", conflicts_with = "stores")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["stores", "at"])]
     pub(crate) session: Option<SessionId>,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
     /// Directory below which each store gets its own directory [default: /mnt/memory]
     /// [env: `QUIPU_MOUNT_ROOT`]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -1,5 +1,7 @@
 //! `quipu mount` and `quipu unmount`.
 
+mod past;
+
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;
@@ -20,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tracing::Level;
 
+use self::past::{PastStore, Selection, past_mount, selection};
 use super::sessions::attachment;
 use crate::args::{MountArguments, UnmountArguments};
 use crate::context::{Context, Data};
@@ -31,7 +34,8 @@ use crate::uses;
 /// The announcement that everything is mounted.
 #[derive(Serialize)]
 struct Ready {
-    session: String,
+    /// `None` if only the past is mounted: nothing can be written in its name.
+    session: Option<String>,
     root: String,
     stores: Vec<ReadyStore>,
 }
@@ -41,6 +45,9 @@ struct ReadyStore {
     name: String,
     path: String,
     access: &'static str,
+    /// The moment, of a store as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
 }
 
 /// How long the mounts stay.
@@ -61,11 +68,19 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     }
     let _log = log::start(Level::WARN, LogForm::Plain);
     let data = context.open()?;
-    let session = session(&data, arguments)?;
+    let Selection { present, past } = selection(&data, &arguments.past)?;
+    let is_past_only = present.is_empty() && !past.is_empty();
+    let session = if is_past_only { None } else { Some(session(&data, arguments, &present)?) };
     let root = root(context, arguments.root.as_deref());
+    let names = &context.settings.names;
     let mut stores = Vec::new();
-    for attachment in &session.attachments {
-        stores.push(store_mount(&data, &session, attachment, context.settings.names.clone())?);
+    if let Some(session) = &session {
+        for attachment in &session.attachments {
+            stores.push(store_mount(&data, session, attachment, names.clone())?);
+        }
+    }
+    for past in &past {
+        stores.push(past_mount(&data, past, names.clone())?);
     }
     let sharing = if arguments.allow_other { Sharing::Everyone } else { Sharing::Owner };
 
@@ -78,7 +93,8 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     };
     let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explain(&error))?;
     uses::flush_in_background(&data.engine);
-    let announced = announce(context.form, &session, &root, &data);
+    let announced = ready(&data, session.as_ref(), &past, &root)
+        .and_then(|ready| announce(context.form, &ready));
     if announced.is_ok() {
         if lifetime == Lifetime::Detached {
             detach_stdio()?;
@@ -96,7 +112,7 @@ fn root(context: &Context, wanted: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the given session, or a new one with the given stores.
-fn session(data: &Data, arguments: &MountArguments) -> Result<Session, Failure> {
+fn session(data: &Data, arguments: &MountArguments, named: &[String]) -> Result<Session, Failure> {
     if let Some(id) = arguments.session {
         let session = data.engine.session(id)?;
         if session.archived_at.is_some() {
@@ -105,14 +121,14 @@ fn session(data: &Data, arguments: &MountArguments) -> Result<Session, Failure> 
         }
         return Ok(session);
     }
-    let attachments = if data.named.is_empty() {
+    let attachments = if named.is_empty() {
         vec![NewAttachment {
             store: data.store()?.id,
             access: Access::ReadWrite,
             instructions: Instructions::default(),
         }]
     } else {
-        data.named.iter().map(|text| attachment(data, text, "")).collect::<Result<_, _>>()?
+        named.iter().map(|text| attachment(data, text, "")).collect::<Result<_, _>>()?
     };
     let new = NewSession::titled(&arguments.title, attachments, SessionToken::None);
     Ok(data.engine.create_session(data.workspace, &new)?.0)
@@ -141,26 +157,48 @@ fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
     Ok(if is_archived { Access::ReadOnly } else { attachment.access })
 }
 
-/// Prints one line when everything is mounted; supervisors wait for it.
-fn announce(form: Form, session: &Session, root: &Path, data: &Data) -> Result<(), Failure> {
+/// Returns what is mounted where.
+fn ready(
+    data: &Data,
+    session: Option<&Session>,
+    past: &[PastStore],
+    root: &Path,
+) -> Result<Ready, Failure> {
+    let path = |directory: &str| root.join(directory).display().to_string();
     let mut stores = Vec::new();
-    for attachment in &session.attachments {
+    for attachment in session.iter().flat_map(|session| &session.attachments) {
         stores.push(ReadyStore {
             name: attachment.name.as_str().to_owned(),
-            path: root.join(&attachment.slug).display().to_string(),
+            path: path(&attachment.slug),
             access: access(data, attachment)?.as_str(),
+            at: None,
         });
     }
-    let ready = Ready { session: session.id.to_string(), root: root.display().to_string(), stores };
+    stores.extend(past.iter().map(|past| ReadyStore {
+        name: past.store.name.as_str().to_owned(),
+        path: path(&past.directory),
+        access: Access::ReadOnly.as_str(),
+        at: Some(past.past.at.to_string()),
+    }));
+    let session = session.map(|session| session.id.to_string());
+    Ok(Ready { session, root: root.display().to_string(), stores })
+}
+
+/// Prints one line when everything is mounted; supervisors wait for it.
+fn announce(form: Form, ready: &Ready) -> Result<(), Failure> {
     if form == Form::Json {
         let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, &ready)?;
+        serde_json::to_writer(&mut out, ready)?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    let places: Vec<_> =
-        ready.stores.iter().map(|store| format!("{} ({})", store.path, store.access)).collect();
-    answer(form, &ready, |out| writeln!(out, "mounted {} as {}", places.join(", "), ready.session))
+    let place = |store: &ReadyStore| match &store.at {
+        Some(at) => format!("{} ({}, as of {at})", store.path, store.access),
+        None => format!("{} ({})", store.path, store.access),
+    };
+    let places: Vec<_> = ready.stores.iter().map(place).collect();
+    let session = ready.session.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
+    answer(form, ready, |out| writeln!(out, "mounted {}{session}", places.join(", ")))
 }
 
 /// Waits for whatever ends a mount.

@@ -202,6 +202,13 @@ impl Mount {
         }
     }
 
+    /// Ends the mount and returns its home.
+    pub(crate) fn stop(mut self) -> TempDir {
+        kill_process(self.pid(), Signal::TERM).unwrap();
+        assert_eq!(self.ended(), Some(0));
+        std::mem::replace(&mut self.home, tempfile::tempdir().unwrap())
+    }
+
     /// Runs a bash script in the store `notes`.
     pub(crate) fn bash(&self, script: &str) -> Ran {
         let mut command = Command::new("bash");

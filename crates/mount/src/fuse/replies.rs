@@ -12,6 +12,10 @@ use crate::tree::{Attributes, Kind};
 /// The kernel caches names and attributes until they are invalidated.
 pub(super) const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 
+/// How long the kernel keeps the way to the past. `2h ago` moves on, and a memory may come to be where
+/// `.quipu` is. Not to keep it at all would cost a program that walks a past a lookup for every file.
+const KEPT_BRIEFLY_FOR: Duration = Duration::from_secs(1);
+
 pub(super) fn file_attributes(ownership: Ownership, attributes: &Attributes) -> FileAttr {
     let changed_at = system_time(attributes.changed_at);
     let shown = match attributes.kind {
@@ -33,6 +37,21 @@ pub(super) fn reply_entry(
     match found {
         Ok(attributes) => {
             reply.entry(&KEPT_FOR, &file_attributes(ownership, &attributes), Generation(0));
+        }
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+/// Replies with an entry whose name may soon mean something else.
+pub(super) fn reply_entry_briefly(
+    ownership: Ownership,
+    found: Result<Attributes, TreeError>,
+    reply: ReplyEntry,
+) {
+    match found {
+        Ok(attributes) => {
+            let shown = file_attributes(ownership, &attributes);
+            reply.entry(&KEPT_BRIEFLY_FOR, &shown, Generation(0));
         }
         Err(error) => reply.error(errno(error)),
     }

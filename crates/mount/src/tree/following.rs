@@ -27,6 +27,11 @@ impl Tree {
         Ok(guard.state.seen)
     }
 
+    /// Counts what can have changed the past of the store so far.
+    pub(crate) fn redactions_count(&self) -> u64 {
+        self.lock_any().state.redactions_count
+    }
+
     /// Returns the number of the pending invalidation of a file's cached text, if there is one.
     pub fn outdated(&self, ino: Ino) -> Option<u64> {
         self.lock_any().state.nodes.file(ino).ok()?.outdated
@@ -58,6 +63,10 @@ impl TreeGuard<'_> {
         &mut self,
         question: impl Fn(&dyn Reader) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        if let Some(past) = &self.tree.past {
+            self.catch_up_with_present(past)?;
+            return self.engine().read(question);
+        }
         loop {
             let seen = self.state.seen;
             let (changes, answer) = self.engine().read(|reader| {
@@ -114,14 +123,16 @@ impl TreeGuard<'_> {
                 self.distrust_everything();
             }
             Event::StoreUpdated => self.state.record = None,
-            Event::Redacted(_) | Event::StoreCreated => {}
+            Event::Redacted(_) => self.state.redactions_count += 1,
+            Event::StoreCreated => {}
         }
         Ok(())
     }
 
     /// Invalidates everything, when the changes are not known in detail.
-    fn distrust_everything(&mut self) {
+    pub(super) fn distrust_everything(&mut self) {
         self.state.changes_count += 1;
+        self.state.redactions_count += 1;
         self.state.record = None;
         self.state.usage = None;
         self.state.nodes.forget_absent();
@@ -145,7 +156,7 @@ impl TreeGuard<'_> {
     }
 
     /// Invalidates the text and the name of a node; its newest version may be known.
-    fn distrust(&mut self, ino: Ino, version: Option<VersionId>) {
+    pub(super) fn distrust(&mut self, ino: Ino, version: Option<VersionId>) {
         // The name first: the kernel orders this after lookups in flight, which may carry old attributes.
         self.invalidate_entry(ino);
         if let Ok(file) = self.state.nodes.file_mut(ino)
@@ -199,14 +210,14 @@ impl TreeGuard<'_> {
     }
 
     /// Returns the ancestors of a node, the nearest first, without the root.
-    fn parents(&self, ino: Ino) -> Vec<Ino> {
+    pub(super) fn parents(&self, ino: Ino) -> Vec<Ino> {
         let parent = |ino: Ino| self.state.nodes.get(ino).ok()?.place.as_ref().map(|place| place.0);
         std::iter::successors(parent(ino), |&above| parent(above))
             .filter(|&above| above != ROOT)
             .collect()
     }
 
-    fn vanish_if_empty(&mut self, ino: Ino) {
+    pub(super) fn vanish_if_empty(&mut self, ino: Ino) {
         let Ok(Some(path)) = self.state.nodes.path(ino) else { return };
         let Ok(directory) = self.state.nodes.directory(ino) else { return };
         let holds = |child: &Ino| {

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 
 use quipu_core::model::{Access, Listing, Memory, MemoryPath, Timestamp};
 
+use super::problems::DIRECTORY;
 use super::{StoreStatus, Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::{DirectoryNode, FileNode, Ino, NodeKind, ROOT};
@@ -56,6 +57,17 @@ impl Tree {
         let attributes = guard.attributes(ino)?;
         guard.state.nodes.get_mut(ino)?.lookups += 1;
         Ok(attributes)
+    }
+
+    /// Returns whether there is something at a name.
+    pub(crate) fn has(&self, parent: Ino, name: &OsStr) -> bool {
+        let Some(name) = name.to_str() else { return false };
+        self.lock_fresh_for(parent, name).is_ok_and(|mut guard| guard.find(parent, name).is_ok())
+    }
+
+    /// Returns whether a directory is the one of the mount's own files.
+    pub(crate) fn is_own_directory(&self, ino: Ino) -> bool {
+        self.lock_any().state.nodes.child(ROOT, DIRECTORY) == Some(ino)
     }
 
     /// Takes a reference for a node that the kernel got with a listing.

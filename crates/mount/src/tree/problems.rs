@@ -19,8 +19,9 @@ use super::{Invalidation, TreeGuard};
 use crate::error::TreeError;
 use crate::nodes::{Buffer, BufferState, FileNode, Ino, NodeKind, ROOT};
 
-/// The path of the report.
-const DIRECTORY: &str = ".quipu";
+/// The directory of files of the mount's own.
+pub(crate) const DIRECTORY: &str = ".quipu";
+/// The name of the report in it.
 const NAME: &str = "problems.md";
 /// How many problems are listed; older ones are dropped.
 const PROBLEMS_MAX: usize = 100;
@@ -92,6 +93,11 @@ impl Recorder {
         let (sender, refusals) = sync_channel(PROBLEMS_MAX);
         let thread = thread::spawn(move || record_all(&engine, &refusals));
         Self(Mutex::new(Some((sender, thread))))
+    }
+
+    /// Returns the recorder of a tree that cannot be written.
+    pub(super) fn disabled() -> Self {
+        Self(Mutex::default())
     }
 
     fn record(&self, refusal: Refusal) {
@@ -196,7 +202,8 @@ impl TreeGuard<'_> {
         if problems.len() > PROBLEMS_MAX {
             problems.pop_front();
         }
-        if let Err(error) = self.show_report() {
+        let text = self.state.problems.render();
+        if let Err(error) = self.show_own(NAME, text) {
             tracing::warn!(?error, "the report of problems could not be updated");
         }
     }
@@ -207,8 +214,8 @@ impl TreeGuard<'_> {
         if file.is_some_and(|file| file.is_report) { Err(TreeError::NotPermitted) } else { Ok(()) }
     }
 
-    /// Updates the report file, unless a memory has its path.
-    fn show_report(&mut self) -> Result<(), TreeError> {
+    /// Updates a file of the mount's own, unless a memory has its path.
+    pub(super) fn show_own(&mut self, name: &str, text: String) -> Result<(), TreeError> {
         let directory = match self.find(ROOT, DIRECTORY) {
             Ok(directory) => directory,
             Err(TreeError::NotFound) => {
@@ -220,10 +227,9 @@ impl TreeGuard<'_> {
         };
         self.state.nodes.directory(directory)?;
         let now = self.now();
-        let text = self.state.problems.render();
         let buffer =
             Buffer { bytes: text.into_bytes(), state: BufferState::Clean, ..Buffer::new(now) };
-        let report = match self.find(directory, NAME) {
+        let report = match self.find(directory, name) {
             Ok(known) if self.state.nodes.file(known)?.is_report => {
                 self.state.nodes.file_mut(known)?.buffer = Some(buffer);
                 known
@@ -231,14 +237,14 @@ impl TreeGuard<'_> {
             Ok(_) => return Err(TreeError::Exists),
             Err(TreeError::NotFound) => {
                 let file = FileNode { is_scratch: true, is_report: true, ..FileNode::new(buffer) };
-                self.state.nodes.put(directory, NAME, NodeKind::File(file))?
+                self.state.nodes.put(directory, name, NodeKind::File(file))?
             }
             Err(error) => return Err(error),
         };
         self.entries_changed(directory);
         self.entries_changed(ROOT);
         self.invalidate(Invalidation::Entry { parent: ROOT, name: DIRECTORY.to_owned() });
-        self.invalidate(Invalidation::Entry { parent: directory, name: NAME.to_owned() });
+        self.invalidate(Invalidation::Entry { parent: directory, name: name.to_owned() });
         self.mark_outdated(report);
         Ok(())
     }
