@@ -128,6 +128,8 @@ pub(crate) enum CaughtUp {
     Followed,
     /// The index is at this cursor, and the overlay holds everything after it.
     InMemory(Cursor, Box<Overlay>),
+    /// The same, but the overlay holds only a part: the rest does not fit into memory.
+    PartlyInMemory(Cursor, Box<Overlay>),
     /// It lacks more than the memory budget allows to search as an overlay.
     Behind,
 }
@@ -162,9 +164,10 @@ impl Indexer {
         for _ in 0..ATTEMPTS_MAX {
             match self.lead_or_follow(store, attempt)? {
                 CaughtUp::Followed => {}
-                caught_up @ (CaughtUp::Stored | CaughtUp::InMemory(..) | CaughtUp::Behind) => {
-                    return Ok(caught_up);
-                }
+                caught_up @ (CaughtUp::Stored
+                | CaughtUp::InMemory(..)
+                | CaughtUp::PartlyInMemory(..)
+                | CaughtUp::Behind) => return Ok(caught_up),
             }
         }
         Err(IndexError::Outdated.into_error())
@@ -199,6 +202,10 @@ impl Indexer {
     ) -> Result<CaughtUp, Error> {
         for _ in 0..ATTEMPTS_MAX {
             let from = self.registered(store, attempt)?;
+            if attempt.is_blocked() && from == Cursor::START {
+                // Everything is missing, so listing what changed would only take longer.
+                return self.build_in_memory(store, attempt);
+            }
             let changed = self.engine.read(|reader| changed(reader, store, from))?;
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),

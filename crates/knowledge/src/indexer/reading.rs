@@ -83,6 +83,10 @@ impl Indexer {
             CaughtUp::InMemory(from, overlay) => {
                 missing.overlays.insert(store, (from, *overlay));
             }
+            CaughtUp::PartlyInMemory(from, overlay) => {
+                missing.overlays.insert(store, (from, *overlay));
+                missing.behind.push(store);
+            }
             CaughtUp::Behind => missing.behind.push(store),
         }
         Ok(())
