@@ -61,34 +61,30 @@ pub(super) fn search(
         let message = format!("as_of searches at most {STORES_MAX} stores, not {}", stores.len());
         return Err(Error::invalid(message).with_hint("name some as `project` or `projects`"));
     }
+    let Some(moment) = shared_moment(call, stores, moment)? else {
+        return Ok((SearchPage::default(), Vec::new()));
+    };
     let end = request.offset.saturating_add(request.limit);
-    let (mut all, mut thens, mut missing) = (SearchPage::default(), Vec::<Then>::new(), None);
+    let (mut all, mut thens) = (SearchPage::default(), Vec::new());
     for store in stores {
         call.require_wanted()?;
-        // The first decides what the moment means: for the others, `now` may be later by a change.
-        let then = match thens.first() {
-            Some(first) => Then::new(call.engine(), store.id, &Moment::Time(first.past.at)),
-            None => Then::parse(call.engine(), store.id, moment),
-        };
-        let then = match then {
-            Err(error) if *error.kind() == ErrorKind::NotFound => {
-                missing.get_or_insert(error);
-                continue;
-            }
+        let then = match Then::new(call.engine(), store.id, &moment) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => continue,
             then => then?,
         };
-        let whole =
-            SearchRequest { stores: vec![store.id], offset: 0, limit: end, ..request.clone() };
-        let page = then.engine.search(&whole)?;
+        let stores = vec![store.id];
+        let page = then.engine.search(&SearchRequest {
+            stores,
+            offset: 0,
+            limit: end,
+            ..request.clone()
+        })?;
         all.hits.extend(page.hits);
         all.total.count += page.total.count;
         all.total.is_lower_bound |= page.total.is_lower_bound;
         all.has_more |= page.has_more;
         all.is_behind |= page.is_behind;
         thens.push(then);
-    }
-    if let Some(error) = missing.filter(|_| thens.is_empty()) {
-        return Err(error);
     }
     all.hits.sort_by(|left, right| {
         let by_score = right.score.total_cmp(&left.score);
@@ -97,6 +93,24 @@ pub(super) fn search(
     all.has_more |= all.hits.len() > end;
     all.hits = all.hits.into_iter().skip(request.offset).take(request.limit).collect();
     Ok((all, thens))
+}
+
+/// Returns one moment for all stores; `None` if there are no stores.
+///
+/// A version is known to its own store only, and `now` may be later by a change for the next store. So the
+/// first store that knows the moment says which time it is.
+fn shared_moment(call: &Call, stores: &[Store], moment: &str) -> Result<Option<Moment>, Error> {
+    let mut missing = None;
+    for store in stores {
+        match Then::parse(call.engine(), store.id, moment) {
+            Ok(then) => return Ok(Some(Moment::Time(then.past.at))),
+            Err(error) if *error.kind() == ErrorKind::NotFound => {
+                missing.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    missing.map_or(Ok(None), Err)
 }
 
 /// Says in an answer of which moment it is. What it shows is there, so what was redacted is not missed.
