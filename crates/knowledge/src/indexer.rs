@@ -22,6 +22,7 @@ mod building;
 mod erasing;
 mod freshness;
 mod reading;
+mod scanning;
 mod turn;
 mod upkeep;
 
@@ -53,6 +54,8 @@ pub(crate) struct Indexer {
     turn: Turn,
     /// How far this process has followed the feed.
     followed: AtomicU64,
+    /// Whether the engine reads the past, of which nothing is stored.
+    is_of_past: bool,
 }
 
 /// Called with the completed fraction of the work; an error aborts the work.
@@ -142,6 +145,7 @@ impl Indexer {
             lock: directory.join("index.lock"),
             turn: Turn::default(),
             followed: AtomicU64::new(0),
+            is_of_past: false,
         }
     }
 
@@ -175,6 +179,9 @@ impl Indexer {
 
     /// Brings the index of a store to the present, or waits for another thread that does so.
     fn lead_or_follow(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
+        if self.is_of_past {
+            return self.scan(store, attempt);
+        }
         if attempt.is_blocked() {
             return self.lead(store, attempt, None);
         }
@@ -202,10 +209,6 @@ impl Indexer {
     ) -> Result<CaughtUp, Error> {
         for _ in 0..ATTEMPTS_MAX {
             let from = self.registered(store, attempt)?;
-            if attempt.is_blocked() && from == Cursor::START {
-                // Everything is missing, so listing what changed would only take longer.
-                return self.build_in_memory(store, attempt);
-            }
             let changed = self.engine.read(|reader| changed(reader, store, from))?;
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),

@@ -22,10 +22,7 @@ use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, 
 const BATCH_MEMORIES_MAX: usize = 4_096;
 const BATCH_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// How much text of one store is indexed in memory: enough for 10,000 notes of usual length.
-const IN_MEMORY_SIZE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// The limit of a batch for changed memories. Their sizes are not known in advance, so each may have the
+/// The same limit for changed memories. Their sizes are not known in advance, so each may have the
 /// maximum size of a memory.
 const FEED_BATCH_MEMORIES_MAX: usize = 1_000;
 
@@ -184,37 +181,23 @@ impl Indexer {
         self.file.write(|connection| last.apply(connection, store, (from, to), to.sequence))
     }
 
-    /// Returns everything that the index lacks as an overlay, if that is not too much. If nothing can be
-    /// stored, as much as fits is better than nothing.
-    pub(super) fn build_in_memory(
-        &self,
-        store: StoreId,
-        attempt: &Attempt<'_>,
-    ) -> Result<CaughtUp, Error> {
+    /// Returns everything that the index lacks as an overlay, if it fits into one batch.
+    fn build_in_memory(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
         let from = self.cursor(store)?;
         let (to, heads) =
             self.engine.read(|reader| Ok((newest(reader)?, heads(reader, store)?)))?;
         let (outdated, gone) = self.compare(store, &heads).map_err(IndexError::into_error)?;
-        let (fitting, size_bytes) = fitting(&outdated);
-        let is_whole = fitting.len() == outdated.len();
-        if !is_whole && !attempt.is_blocked() {
-            return Ok(CaughtUp::Behind);
-        }
-        let batch = self.batch_of(store, &fitting, gone)?.1;
-        let caught_up = attempt.in_memory(from, size_bytes, || batch.overlay(to.at));
-        match caught_up {
-            CaughtUp::InMemory(from, overlay) if !is_whole => {
-                Ok(CaughtUp::PartlyInMemory(from, overlay))
-            }
-            CaughtUp::Stored
-            | CaughtUp::Followed
-            | CaughtUp::InMemory(..)
-            | CaughtUp::PartlyInMemory(..)
-            | CaughtUp::Behind => Ok(caught_up),
+        let size_bytes = outdated.iter().map(|(_, size_bytes)| size_bytes).sum();
+        let in_memory =
+            |batch: &Batch| attempt.in_memory(from, size_bytes, || batch.overlay(to.at));
+        match batches(&outdated).as_slice() {
+            [] => Ok(in_memory(&batch(&[], gone))),
+            [ids] => Ok(in_memory(&self.batch_of(store, ids, gone)?.1)),
+            _ => Ok(CaughtUp::Behind),
         }
     }
 
-    fn batch_of(
+    pub(super) fn batch_of(
         &self,
         store: StoreId,
         ids: &[MemoryId],
@@ -280,19 +263,6 @@ fn heads(reader: &dyn Reader, store: StoreId) -> Result<Vec<Head>, Error> {
 fn share(done: usize, all: usize) -> f64 {
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     number(done) / number(all).max(1.0)
-}
-
-/// Returns the first memories whose texts fit into memory together, and the size of those texts.
-fn fitting(memories: &[MemorySize]) -> (Vec<MemoryId>, u64) {
-    let (mut ids, mut total_bytes) = (Vec::new(), 0);
-    for (memory, size_bytes) in memories {
-        if total_bytes + size_bytes > IN_MEMORY_SIZE_BYTES_MAX {
-            break;
-        }
-        total_bytes += size_bytes;
-        ids.push(*memory);
-    }
-    (ids, total_bytes)
 }
 
 /// Divides memories into batches within the limits.
