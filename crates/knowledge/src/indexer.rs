@@ -41,6 +41,7 @@ use crate::index::{
     merge_small, remove_store, store_row,
 };
 use freshness::{Feed, Relation};
+use scanning::Scans;
 use turn::{Asked, Turn, TurnGuard};
 
 /// Maintains the index.
@@ -56,6 +57,7 @@ pub(crate) struct Indexer {
     followed: AtomicU64,
     /// Whether the engine reads the past, of which nothing is stored.
     is_of_past: bool,
+    scans: Scans,
 }
 
 /// Called with the completed fraction of the work; an error aborts the work.
@@ -146,6 +148,7 @@ impl Indexer {
             turn: Turn::default(),
             followed: AtomicU64::new(0),
             is_of_past: false,
+            scans: Scans::default(),
         }
     }
 

@@ -69,7 +69,7 @@ impl Knowledge {
     /// searched in part, and the answer says so ([`SearchPage::is_behind`]).
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
         let engine = self.engine.at(past)?;
-        let indexer = Arc::new(Indexer::of_past(engine.clone()));
+        let indexer = Arc::new(self.indexer.of_past(engine.clone()));
         Ok(Self { engine, indexer })
     }
 

@@ -50,6 +50,7 @@ impl Indexer {
         work: impl Fn(&Lookup<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         engine.require_blocking()?;
+        let _scan = self.begin()?;
         let goals = engine.read(|reader| goals(reader, stores))?;
         let mut missing = Missing::default();
         let attempt = Attempt::new(&|_| Ok(()));
