@@ -23,6 +23,7 @@ mod erasing;
 mod freshness;
 mod parts;
 mod reading;
+mod scanning;
 mod turn;
 mod upkeep;
 
@@ -44,6 +45,7 @@ use crate::index::{
     merge_small, remove_store, store_row,
 };
 use freshness::{Feed, Relation};
+use scanning::Scans;
 use turn::{Asked, Turn, TurnGuard};
 
 /// Maintains the index.
@@ -59,6 +61,9 @@ pub(crate) struct Indexer {
     followed: AtomicU64,
     /// The words of the last texts that were indexed.
     lexicon: Mutex<Lexicon>,
+    /// Whether the engine reads the past, of which nothing is stored.
+    is_of_past: bool,
+    scans: Scans,
 }
 
 /// Called with the completed fraction of the work; an error aborts the work.
@@ -137,6 +142,8 @@ pub(crate) enum CaughtUp {
     Followed,
     /// The index is at this cursor, and the overlay holds everything after it.
     InMemory(Cursor, Box<Overlay>),
+    /// The same, but the overlay holds only a part: the rest does not fit into memory.
+    PartlyInMemory(Cursor, Box<Overlay>),
     /// It lacks more than the memory budget allows to search as an overlay.
     Behind,
 }
@@ -150,6 +157,8 @@ impl Indexer {
             turn: Turn::default(),
             followed: AtomicU64::new(0),
             lexicon: Mutex::default(),
+            is_of_past: false,
+            scans: Scans::default(),
         }
     }
 
@@ -182,9 +191,10 @@ impl Indexer {
         for _ in 0..ATTEMPTS_MAX {
             match self.lead_or_follow(store, attempt)? {
                 CaughtUp::Followed => {}
-                caught_up @ (CaughtUp::Stored | CaughtUp::InMemory(..) | CaughtUp::Behind) => {
-                    return Ok(caught_up);
-                }
+                caught_up @ (CaughtUp::Stored
+                | CaughtUp::InMemory(..)
+                | CaughtUp::PartlyInMemory(..)
+                | CaughtUp::Behind) => return Ok(caught_up),
             }
         }
         Err(IndexError::Outdated.into_error())
@@ -192,6 +202,9 @@ impl Indexer {
 
     /// Brings the index of a store to the present, or waits for another thread that does so.
     fn lead_or_follow(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
+        if self.is_of_past {
+            return self.scan(store, attempt);
+        }
         if attempt.is_blocked() {
             return self.lead(store, attempt, None);
         }

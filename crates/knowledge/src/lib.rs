@@ -48,9 +48,6 @@ pub use search::{
 use indexer::{Attempt, Indexer};
 use lookup::Lookup;
 
-/// A directory that cannot exist, so that nothing is ever stored in it.
-const NOWHERE: &str = "/dev/null/quipu";
-
 /// An engine that also knows the names of memories, their links and their words.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
@@ -80,7 +77,7 @@ impl Knowledge {
     /// searched in part, and the answer says so ([`SearchPage::is_behind`]).
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
         let engine = self.engine.at(past)?;
-        let indexer = Arc::new(Indexer::new(engine.clone(), Path::new(NOWHERE)));
+        let indexer = Arc::new(self.indexer.of_past(engine.clone()));
         Ok(Self { engine, indexer, scoring: self.scoring })
     }
 

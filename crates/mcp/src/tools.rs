@@ -8,6 +8,7 @@ mod history;
 mod memory;
 mod moving;
 mod notes;
+mod past;
 mod recent;
 mod search;
 mod shown;
@@ -19,6 +20,7 @@ use quipu_core::Error;
 use quipu_core::model::{Actor, Store, StoreId};
 use quipu_knowledge::Knowledge;
 use quipu_service::Author;
+use quipu_service::past::Then;
 use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::runtime::Handle;
@@ -84,6 +86,12 @@ impl Progress {
 }
 
 impl Call {
+    /// Returns the same call, to be answered with a store as it was. It reaches no other store.
+    fn at(&self, then: &Then) -> Self {
+        let client = Client { engine: then.engine.clone(), identity: self.client.identity.clone() };
+        Self { client, asked: Arc::clone(&self.asked) }
+    }
+
     fn engine(&self) -> &Knowledge {
         &self.client.engine
     }

@@ -9,6 +9,7 @@ use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use quipu_core::ErrorKind;
+use quipu_core::engine::Principal;
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::Knowledge;
 use quipu_service::endpoint::payer;
@@ -188,6 +189,27 @@ impl<'a> Call<'a> {
             return Err(self.caller.denied(need));
         }
         Ok(store)
+    }
+
+    /// Returns the store that the path names by name, slug or id, if the caller may read it. A session
+    /// knows its stores by the names that they were attached with.
+    pub(super) fn readable_store(&self) -> Result<Store, Failure> {
+        let name = self.parameter("store");
+        if let Principal::Session(session) = &self.caller.principal {
+            let attached = session.attachments.iter().find(|attachment| {
+                attachment.slug == name
+                    || attachment.name.as_str() == name
+                    || attachment.store.to_string() == name
+            });
+            let attached = attached.ok_or_else(|| self.caller.denied(Need::Read))?;
+            return Ok(self.engine.store(attached.store)?);
+        }
+        let store = self.find_store(name)?;
+        if self.caller.may_in(store.id, Need::Read) {
+            Ok(store)
+        } else {
+            Err(self.caller.denied(Need::Read))
+        }
     }
 
     /// Returns the store of the caller's workspace with this name, slug or id. To a caller that is

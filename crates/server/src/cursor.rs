@@ -1,10 +1,11 @@
 //! Page cursors: opaque to clients, a place in one list to us.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use quipu_core::model::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::answer::Failure;
@@ -76,6 +77,36 @@ impl Cursors {
     }
 }
 
+/// A place in a list of the past, and the moments that the list is of.
+///
+/// A request names them relative to now, or leaves one out: each page would be of another list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pinned<const COUNT: usize> {
+    pub(super) moments: [Timestamp; COUNT],
+    pub(super) place: String,
+}
+
+impl<const COUNT: usize> Display for Pinned<COUNT> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.moments.iter().try_for_each(|at| write!(f, "{} ", at.as_micros()))?;
+        f.write_str(&self.place)
+    }
+}
+
+impl<const COUNT: usize> FromStr for Pinned<COUNT> {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (mut moments, mut place) = ([Timestamp::MIN; COUNT], text);
+        for moment in &mut moments {
+            let (micros, rest) = place.split_once(' ').ok_or(())?;
+            *moment = Timestamp::from_micros(micros.parse().map_err(drop)?);
+            place = rest;
+        }
+        Ok(Self { moments, place: place.to_owned() })
+    }
+}
+
 fn add(digest: &mut Sha256, text: &str) {
     digest.update(text.len().to_le_bytes());
     digest.update(text);
@@ -93,6 +124,16 @@ mod tests {
 
     fn cursors(kind: &str, store: &str, query: &str) -> Cursors {
         Cursors::of(kind, store, &Query::new(query))
+    }
+
+    #[test]
+    fn a_place_keeps_its_moments() {
+        let at = Timestamp::from_micros;
+        let pinned = Pinned { moments: [at(7), at(8)], place: "/a b".to_owned() };
+        assert_eq!(pinned.to_string().parse(), Ok(pinned));
+        for wrong in ["", "7", "7 /a", "7 x /a"] {
+            assert_eq!(wrong.parse::<Pinned<2>>(), Err(()), "{wrong}");
+        }
     }
 
     #[test]

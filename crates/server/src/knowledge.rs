@@ -25,11 +25,16 @@ const LINKS_MAX: usize = 1000;
 
 /// Searches the stores that are named, or all that the caller may read.
 pub(super) fn search(call: &Call<'_>) -> Answer {
-    let page = call.engine.search(&search_request(call)?)?;
+    let stores = stores(call, &call.query().all("store")?)?;
+    let page = call.engine.search(&search_request(call, stores)?)?;
     Ok(json(&SearchBody::from(&page)))
 }
 
-fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
+/// Parses what a search in some stores looks for.
+pub(super) fn search_request(
+    call: &Call<'_>,
+    stores: Vec<StoreId>,
+) -> Result<SearchRequest, Failure> {
     let query = call.query();
     let what = query.all("type")?.into_iter().map(|text| match text {
         "memory" | "entity" => Ok(SearchTarget::Memories),
@@ -55,7 +60,7 @@ fn search_request(call: &Call<'_>) -> Result<SearchRequest, Failure> {
         }
     };
     Ok(SearchRequest {
-        stores: stores(call, &query.all("store")?)?,
+        stores,
         // An empty query selects by the filters alone, so it is allowed here.
         text: query
             .get_or_empty("query")
@@ -83,7 +88,7 @@ fn owned(query: &Query, name: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Parses a directory as people write it: `docs`, `/docs`, `/docs/`.
-fn directory(text: &str) -> Result<Directory, Failure> {
+pub(super) fn directory(text: &str) -> Result<Directory, Failure> {
     let text = text.trim_matches('/');
     let text = if text.is_empty() { "/".to_owned() } else { format!("/{text}/") };
     Ok(Directory::parse(&text).map_err(Error::from)?)

@@ -16,6 +16,7 @@ use super::answer::{Answer, Failure, json};
 use super::call::Call;
 use super::caller::{Need, parse_id};
 use super::cursor::Cursors;
+use super::query::Query;
 
 const LIST: &str = "memories";
 
@@ -34,29 +35,28 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
 
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Read)?;
-    let view = call.query().view(View::Basic)?;
-    let directory = match call.query().get("path_prefix")? {
-        None => Directory::root(),
-        Some(prefix) => Directory::parse(prefix).map_err(|error| invalid("path_prefix", error))?,
-    };
-    let depth = match call.query().get("depth")? {
-        None | Some("0") => None,
-        Some("1") => NonZero::new(1),
-        Some(_) => return Err(Failure::invalid("depth: must be 0 or 1")),
-    };
     let cursors = Cursors::new(call, LIST);
-    let query = ListQuery {
-        directory,
-        depth,
-        after: cursors.place(call.query())?,
-        limit: call.query().limit(view)?,
-        view,
-    };
+    let query = list_query(call.query(), cursors.place(call.query())?)?;
     let page = call.engine.list(store.id, &query)?;
     Ok(json(&ListBody {
         data: page.items.iter().map(ListingBody::from).collect(),
         next_page: page.next.map(|place| cursors.encode(place)),
     }))
+}
+
+/// Parses what a listing selects.
+pub(super) fn list_query(query: &Query, after: Option<String>) -> Result<ListQuery, Failure> {
+    let view = query.view(View::Basic)?;
+    let directory = match query.get("path_prefix")? {
+        None => Directory::root(),
+        Some(prefix) => Directory::parse(prefix).map_err(|error| invalid("path_prefix", error))?,
+    };
+    let depth = match query.get("depth")? {
+        None | Some("0") => None,
+        Some("1") => NonZero::new(1),
+        Some(_) => return Err(Failure::invalid("depth: must be 0 or 1")),
+    };
+    Ok(ListQuery { directory, depth, after, limit: query.limit(view)?, view })
 }
 
 pub(super) fn retrieve(call: &Call<'_>) -> Answer {

@@ -81,31 +81,16 @@ pub(super) fn start_tool_session(call: &Call<'_>) -> Answer {
     }))
 }
 
-/// Returns the store that the path names by name, slug or id, if the caller may read it.
+/// Returns the store that the path names, if the caller may read it.
 ///
 /// The memory tool's own store is created at its first use by a caller that may create stores. Any
 /// other missing name may be a typo, so nothing is created for it.
 fn named_store(call: &Call<'_>) -> Result<Store, Failure> {
     let name = call.parameter("store");
-    if let Principal::Session(session) = &call.caller.principal {
-        let attached = session.attachments.iter().find(|attachment| {
-            attachment.slug == name
-                || attachment.name.as_str() == name
-                || attachment.store.to_string() == name
-        });
-        let attached = attached.ok_or_else(|| call.caller.denied(Need::Read))?;
-        return Ok(call.engine.store(attached.store)?);
+    if name == MEMORY_STORE && call.caller.require_workspace(Need::Manage).is_ok() {
+        return Ok(call.engine.find_or_create_store(call.caller.workspace, name)?);
     }
-    let store = if name == MEMORY_STORE && call.caller.require_workspace(Need::Manage).is_ok() {
-        call.engine.find_or_create_store(call.caller.workspace, name)?
-    } else {
-        call.find_store(name)?
-    };
-    if call.caller.may_in(store.id, Need::Read) {
-        Ok(store)
-    } else {
-        Err(call.caller.denied(Need::Read))
-    }
+    call.readable_store()
 }
 
 /// Returns the policy of a store.

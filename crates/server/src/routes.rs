@@ -8,7 +8,9 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
-use super::{App, events, knowledge, memories, own, pages, ready, sessions, stores, versions};
+use super::{
+    App, compare, events, knowledge, memories, own, pages, past, ready, sessions, stores, versions,
+};
 
 /// The path of the health check.
 pub(super) const HEALTH: &str = "/healthz";
@@ -101,6 +103,13 @@ fn table() -> Vec<Route> {
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
         write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
         write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
+        read(Method::GET, "/quipu/stores/{store}/at/{moment}", past::summary),
+        read(Method::GET, "/quipu/stores/{store}/at/{moment}/memories", past::list),
+        read(Method::GET, "/quipu/stores/{store}/at/{moment}/memory", past::memory),
+        read(Method::GET, "/quipu/stores/{store}/at/{moment}/search", past::search),
+        read(Method::GET, "/quipu/stores/{store}/diff", compare::diff),
+        read(Method::GET, "/quipu/stores/{store}/blame", compare::blame),
+        write(Method::POST, "/quipu/stores/{store}/copy", past::copy),
         read(Method::GET, "/quipu/search", knowledge::search),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),

@@ -1,8 +1,8 @@
 //! What Quipu's protocols share, below both HTTP and MCP.
 //!
 //! [`Service`] is one engine as the protocols of a process use it: the [`pool`] through which
-//! asynchronous code reaches the engine, and the change [`feed`]. [`tool`] is the memory tool, and
-//! [`wire`] has the JSON shapes, which are defined nowhere else in Quipu.
+//! asynchronous code reaches the engine, and the change [`feed`]. [`tool`] is the memory tool, [`past`]
+//! is a store as it was, and [`wire`] has the JSON shapes, which are defined nowhere else in Quipu.
 //!
 //! Nothing here speaks a protocol. `quipu-server` (HTTP) and `quipu-mcp` depend on this crate and not
 //! on each other, so they build side by side; [`endpoint`] is the seam between them.
@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod feed;
 mod follower;
 pub mod log;
+pub mod past;
 pub mod pool;
 pub mod prompt;
 pub mod tool;

@@ -6,6 +6,7 @@
 mod knowledge;
 mod object;
 mod own;
+mod past;
 mod requests;
 mod sessions;
 
@@ -23,8 +24,12 @@ pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
     SessionSummary, StoreDetails, TokenBody, ToolSessionBody, WorkspaceBody,
 };
+pub use past::{
+    AsOfBody, BlameBody, BlamedLineBody, ComparisonBody, CopyBody, DifferenceBody, PastListBody,
+    PastMemoryBody, PastSearchBody, PastStoreBody, RedactedBody, SEARCHED, SideBody, SourceBody,
+};
 pub use requests::{
-    AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
+    AgentParam, CopyStore, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
     RedactVersions, ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy,
     UpdateSession, UpdateStore,
 };

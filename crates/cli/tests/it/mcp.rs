@@ -13,6 +13,8 @@ mod lines;
 mod memory;
 #[path = "mcp/notes.rs"]
 mod notes;
+#[path = "mcp/past.rs"]
+mod past;
 #[path = "mcp/protocol.rs"]
 mod protocol;
 

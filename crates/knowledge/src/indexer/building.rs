@@ -70,7 +70,7 @@ impl Indexer {
             }
             if !is_large {
                 match self.build_in_memory(store, attempt)? {
-                    CaughtUp::Behind => is_large = true,
+                    CaughtUp::PartlyInMemory(..) | CaughtUp::Behind => is_large = true,
                     built @ (CaughtUp::Stored | CaughtUp::Followed | CaughtUp::InMemory(..)) => {
                         return Ok(built);
                     }
@@ -204,7 +204,7 @@ impl Indexer {
         }
     }
 
-    fn batch_of(
+    pub(super) fn batch_of(
         &self,
         store: StoreId,
         ids: &[MemoryId],

@@ -50,6 +50,7 @@ impl Indexer {
         work: impl Fn(&Lookup<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         engine.require_blocking()?;
+        let _scan = self.begin()?;
         let goals = engine.read(|reader| goals(reader, stores))?;
         let mut missing = Missing::default();
         let attempt = Attempt::new(&|_| Ok(()));
@@ -82,6 +83,10 @@ impl Indexer {
             CaughtUp::Stored | CaughtUp::Followed => {}
             CaughtUp::InMemory(from, overlay) => {
                 missing.overlays.insert(store, (from, *overlay));
+            }
+            CaughtUp::PartlyInMemory(from, overlay) => {
+                missing.overlays.insert(store, (from, *overlay));
+                missing.behind.push(store);
             }
             CaughtUp::Behind => missing.behind.push(store),
         }

@@ -5,15 +5,16 @@ use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::{Context, ContextItem, ContextRequest, Direction, Related};
 use serde_json::{Value, json};
 
-use super::Call;
-use super::found;
 use super::search::{card, store_name};
-use super::shown;
+use super::{Call, found, past, shown};
 use crate::answer::Answer;
 use crate::arguments::{Arguments, Paging};
 
 const DEPTH_MAX: usize = 5;
 const RELATED_MAX: usize = 100;
+
+/// What an answer about the past says, since the past has one store.
+const OTHER_STORES: &str = "links to other stores are not followed";
 
 pub(super) fn build_context(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let url = match arguments.first_word(&["url", "identifier"])? {
@@ -29,12 +30,28 @@ pub(super) fn build_context(call: &Call, arguments: &Arguments) -> Result<Answer
         offset: paging.offset(),
         limit: paging.page_size,
     };
-    let scopes = found::scopes(call, arguments)?;
+    let moment = past::moment(arguments)?;
+    let scopes = match &moment {
+        Some(_) => past::scopes(call, arguments, &url)?,
+        None => found::scopes(call, arguments)?,
+    };
     let mut missing = None;
     for scope in &scopes {
         call.require_wanted()?;
-        match call.engine().context(scope, &url, &request) {
-            Ok(context) => return Ok(answer(&url, &context, &call.client.stores()?, paging)),
+        let look = |call: &Call| call.engine().context(scope, &url, &request);
+        let found = match &moment {
+            Some(moment) => past::within(call, (scope, moment), look)
+                .map(|(context, then)| (context, Some(then))),
+            None => look(call).map(|context| (context, None)),
+        };
+        match found {
+            Ok((context, then)) => {
+                let answer = answer(&url, &context, &call.client.stores()?, paging);
+                return match then {
+                    Some(then) => past::said_of_all(answer, &[then], &[OTHER_STORES]),
+                    None => Ok(answer),
+                };
+            }
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }

@@ -6,11 +6,12 @@ use std::num::NonZero;
 use quipu_core::Error;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Memory, Store, View};
+use quipu_knowledge::Scope;
 use quipu_notes::Glob;
 use serde_json::{Value, json};
 
-use super::Call;
 use super::shown::counted;
+use super::{Call, past};
 use crate::answer::Answer;
 use crate::arguments::{Arguments, Paging};
 use crate::place;
@@ -44,12 +45,14 @@ pub(super) fn list(call: &Call, arguments: &Arguments) -> Result<Answer, Error> 
         ));
     };
 
-    let mut found = contents(call, &store, &directory, depth)?;
-    let is_there = !(found.files.is_empty() && found.directories.is_empty());
-    if !is_there && directory != Directory::root() {
-        return Err(Error::not_found(format!("no directory `{directory}` is in `{}`", store.name))
-            .with_hint("list / to see what there is"));
-    }
+    let look = |call: &Call| existing_contents(call, &store, &directory, depth);
+    let (mut found, then) = match past::moment(arguments)? {
+        None => (look(call)?, None),
+        Some(moment) => {
+            let (found, then) = past::within(call, (&Scope::only(store.id), &moment), look)?;
+            (found, Some(then))
+        }
+    };
     if let Some(glob) = &glob {
         found.files.retain(|memory| glob.matches(memory.path.file_name()));
         found.directories.clear();
@@ -59,7 +62,11 @@ pub(super) fn list(call: &Call, arguments: &Arguments) -> Result<Answer, Error> 
         "size" => found.files.sort_by_key(|memory| std::cmp::Reverse(memory.size_bytes)),
         _ => {}
     }
-    Ok(shown(&store, &directory, &found, paging))
+    let answer = shown(&store, &directory, &found, paging);
+    match then {
+        Some(then) => past::said_of_all(answer, &[then], &[]),
+        None => Ok(answer),
+    }
 }
 
 fn directory(name: &str) -> Result<Directory, Error> {
@@ -67,6 +74,22 @@ fn directory(name: &str) -> Result<Directory, Error> {
         "" | "." => Ok(Directory::root()),
         inner => Ok(place::path(inner)?.as_directory()),
     }
+}
+
+/// Returns what is in a directory, which must exist.
+fn existing_contents(
+    call: &Call,
+    store: &Store,
+    directory: &Directory,
+    depth: usize,
+) -> Result<Contents, Error> {
+    let found = contents(call, store, directory, depth)?;
+    let is_there = !(found.files.is_empty() && found.directories.is_empty());
+    if !is_there && *directory != Directory::root() {
+        return Err(Error::not_found(format!("no directory `{directory}` is in `{}`", store.name))
+            .with_hint("list / to see what there is"));
+    }
+    Ok(found)
 }
 
 fn contents(

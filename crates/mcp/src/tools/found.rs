@@ -4,8 +4,9 @@ use quipu_core::model::{ContentHash, Memory, MemoryId, MemoryPath, ParseHashErro
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Scope;
 use quipu_notes::{Identifier, Reference};
+use quipu_service::past::Then;
 
-use super::Call;
+use super::{Call, past};
 use crate::arguments::Arguments;
 
 /// A note, and where it is.
@@ -33,8 +34,30 @@ impl<T> Hit<T> {
 
 /// Resolves an identifier to exactly one note.
 pub(super) fn exact(call: &Call, identifier: &str, arguments: &Arguments) -> Result<Found, Error> {
-    let found = one(call, arguments, identifier, |scope| living(call, scope, identifier))?;
+    let scopes = scopes(call, arguments)?;
+    let look = |scope: &Scope| living(call, scope, identifier);
+    let found = one(call, arguments, (identifier, &scopes), look)?;
     Ok(Found { store: found.store, memory: found.what })
+}
+
+/// Resolves an identifier to exactly one note, of the present or of the moment that the call asks about.
+pub(super) fn exact_as_of(
+    call: &Call,
+    identifier: &str,
+    arguments: &Arguments,
+) -> Result<(Found, Option<Then>), Error> {
+    let Some(moment) = past::moment(arguments)? else {
+        return Ok((exact(call, identifier, arguments)?, None));
+    };
+    let scopes = past::scopes(call, arguments, identifier)?;
+    let look = |scope: &Scope| {
+        let look = |call: &Call| living(call, scope, identifier);
+        let (hit, then) = past::within(call, (scope, &moment), look)?;
+        Ok(Hit { store: hit.store, memory: hit.memory, path: hit.path, what: (hit.what, then) })
+    };
+    let found = one(call, arguments, (identifier, &scopes), look)?;
+    let (memory, then) = found.what;
+    Ok((Found { store: found.store, memory }, Some(then)))
 }
 
 /// Resolves an identifier to exactly one note, which is to be changed.
@@ -59,13 +82,13 @@ pub(super) fn living(call: &Call, scope: &Scope, identifier: &str) -> Result<Hit
 pub(super) fn one<T>(
     call: &Call,
     arguments: &Arguments,
-    identifier: &str,
+    (identifier, scopes): (&str, &[Scope]),
     look: impl Fn(&Scope) -> Result<Hit<T>, Error>,
 ) -> Result<Hit<T>, Error> {
     let has_order = arguments.word("project")?.is_some() || call.client.default_store()?.is_some();
     let mut found: Vec<Hit<T>> = Vec::new();
     let mut missing = None;
-    for scope in &scopes(call, arguments)? {
+    for scope in scopes {
         match look(scope) {
             Ok(hit) if found.iter().any(|known| known.memory == hit.memory) => {}
             Ok(hit) => found.push(hit),

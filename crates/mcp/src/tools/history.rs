@@ -165,7 +165,8 @@ pub(super) fn restore_note(call: &Call, arguments: &Arguments) -> Result<Answer,
 fn subject(call: &Call, arguments: &Arguments) -> Result<Hit<()>, Error> {
     let identifier = arguments.required("identifier")?;
     found::refuse_pattern(&identifier)?;
-    found::one(call, arguments, &identifier, |scope| {
+    let scopes = found::scopes(call, arguments)?;
+    found::one(call, arguments, (&identifier, &scopes), |scope| {
         let missing = match found::living(call, scope, &identifier) {
             Ok(hit) => return Ok(Hit::new(hit.store, hit.memory, Some(hit.what.path), ())),
             Err(error) if *error.kind() == ErrorKind::NotFound => error,

@@ -7,9 +7,9 @@ use quipu_notes::edit::set_metadata;
 use quipu_notes::{Note, Value as Field, path_candidates};
 use serde_json::{Map, Value, json};
 
-use super::Call;
 use super::found::{self, Found};
 use super::shown::{self, Actors};
+use super::{Call, past};
 use crate::answer::Answer;
 use crate::arguments::Arguments;
 
@@ -17,7 +17,8 @@ const PAGE_LINES: usize = 1000;
 
 pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let identifier = arguments.required("identifier")?;
-    let Found { store, memory } = found::exact(call, &identifier, arguments)?;
+    let (found, then) = found::exact_as_of(call, &identifier, arguments)?;
+    let Found { store, memory } = found;
     let content = memory.content.as_ref().expect("the note was found with its text");
     let note = Note::parse(memory.path.as_str(), content.as_str());
     let text = match arguments.flag("include_frontmatter")? {
@@ -28,7 +29,11 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let (first, last) = range(arguments, lines.len())?;
     let part = lines.get(first - 1..last).unwrap_or_default().concat();
     let has_more = last < lines.len();
-    let permalink = permalink(call, &memory, &note);
+    let permalink = match &then {
+        // That of another note may have been the same, but finding out takes an index of the moment.
+        Some(_) => wanted_permalink(&memory, &note),
+        None => permalink(call, &memory, &note),
+    };
     let version = call.engine().version(store.id, memory.version, View::Basic)?;
     let data = json!({
         "title": note.title,
@@ -55,7 +60,11 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
             last + 1
         ));
     }
-    Ok(Answer::new(text, data))
+    let answer = Answer::new(text, data);
+    Ok(match &then {
+        Some(then) => past::said(answer, then),
+        None => answer,
+    })
 }
 
 /// Returns the first and the last line to show, from 1.
@@ -224,9 +233,14 @@ fn permalink(call: &Call, memory: &Memory, note: &Note) -> String {
         Ok(card) => card.permalink,
         Err(error) => {
             tracing::debug!(%error, "the index has no entry for a note");
-            note.permalink.clone().unwrap_or_else(|| quipu_notes::permalink(memory.path.as_str()))
+            wanted_permalink(memory, note)
         }
     }
+}
+
+/// Returns the permalink that a note asks for, which it has unless another note asks for the same.
+fn wanted_permalink(memory: &Memory, note: &Note) -> String {
+    note.permalink.clone().unwrap_or_else(|| quipu_notes::permalink(memory.path.as_str()))
 }
 
 /// Describes a note that was written.

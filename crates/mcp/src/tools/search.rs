@@ -10,8 +10,8 @@ use quipu_knowledge::{
 use quipu_notes::{Comparison, FieldFilter, Predicate};
 use serde_json::{Map, Value, json};
 
-use super::Call;
 use super::shown::{self, Actors};
+use super::{Call, past};
 use crate::answer::Answer;
 use crate::arguments::{Arguments, Paging};
 
@@ -32,16 +32,29 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         offset: paging.offset(),
         limit: paging.page_size,
     };
+    let detail = match arguments.flag("compact")? {
+        Some(true) => Detail::Compact,
+        Some(false) | None => Detail::Full,
+    };
+    if let Some(moment) = past::moment(arguments)? {
+        call.asked.progress.step(1.0, 2.0, "searching");
+        let (page, thens) = past::search(call, (&stores, &moment), &request)?;
+        call.require_wanted()?;
+        call.asked.progress.step(2.0, 2.0, "done");
+        return past::said_of_search(answer(call, &stores, &page, paging, detail), &page, &thens);
+    }
     call.catch_up(&request.stores)?;
     call.asked.progress.step(1.0, 2.0, "searching");
     let page = call.engine().search(&request)?;
     call.require_wanted()?;
     call.asked.progress.step(2.0, 2.0, "done");
-    let detail = match arguments.flag("compact")? {
-        Some(true) => Detail::Compact,
-        Some(false) | None => Detail::Full,
-    };
-    Ok(answer(call, &stores, &page, paging, detail))
+    let mut answer = answer(call, &stores, &page, paging, detail);
+    if page.is_behind {
+        answer
+            .text
+            .push_str("\nThe search index cannot be updated: recent changes may be missing.");
+    }
+    Ok(answer)
 }
 
 /// How much of each hit is shown.
@@ -132,9 +145,6 @@ fn answer(
     }
     if page.has_more {
         lines.push(format!("more with page={}", paging.page + 1));
-    }
-    if page.is_behind {
-        lines.push("The search index cannot be updated: recent changes may be missing.".to_owned());
     }
     let data = json!({
         "results": results,

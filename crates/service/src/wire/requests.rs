@@ -184,3 +184,13 @@ pub struct RestoreVersion {
     /// Another path to restore to.
     pub path: Option<String>,
 }
+
+/// The body of a request to copy a store.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyStore {
+    /// The name of the new store.
+    pub name: String,
+    /// The moment to copy; without it, the store is copied as it is.
+    pub at: Option<String>,
+}

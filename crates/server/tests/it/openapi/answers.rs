@@ -127,6 +127,10 @@ const RECENT: &str = "/quipu/stores/{store}/recent";
 const LINKS: &str = "/quipu/stores/{store}/links";
 const POLICY: &str = "/quipu/stores/{store}/policy";
 const REDACT_SEVERAL: &str = "/quipu/stores/{store}/redact";
+const AT: &str = "/quipu/stores/{store}/at/{moment}";
+const DIFF: &str = "/quipu/stores/{store}/diff";
+const BLAME: &str = "/quipu/stores/{store}/blame";
+const COPY: &str = "/quipu/stores/{store}/copy";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
 
 #[tokio::test]
@@ -135,6 +139,7 @@ async fn every_operation_succeeds_as_documented() {
     use_stores(&mut witness).await;
     use_memories(&mut witness).await;
     use_knowledge(&mut witness).await;
+    use_past(&mut witness).await;
     use_sessions(&mut witness).await;
     for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/quipu/docs"] {
         witness.call(Method::GET, path, Value::Null).await;
@@ -222,6 +227,45 @@ async fn use_knowledge(witness: &mut Witness) {
     witness.call(Method::GET, &format!("{LINKS}?direction=none"), Value::Null).await;
 }
 
+async fn use_past(witness: &mut Witness) {
+    let body = json!({"path": "/then.md", "content": "one\ntwo\n"});
+    let then = witness.call(Method::POST, MEMORIES, body).await;
+    let id = then["id"].as_str().expect("an id");
+    witness.set("moment", &then["memory_version_id"]);
+    let memory = format!("{MEMORIES}/{{then}}");
+    witness.set("then", &json!(id));
+    let uri = witness.address(&memory);
+    witness.server.post(&uri, json!({"content": "one\n2\n", "path": "/now.md"})).await.ok();
+    witness.call(Method::GET, AT, Value::Null).await;
+    for query in ["", "?depth=1&view=full", "?limit=1"] {
+        witness.call(Method::GET, &format!("{AT}/memories{query}"), Value::Null).await;
+    }
+    witness.call(Method::GET, &format!("{AT}/memory?path=/then.md"), Value::Null).await;
+    witness.refused(404, Method::GET, &format!("{AT}/memory?path=/now.md"), Value::Null).await;
+    witness.call(Method::GET, &format!("{AT}/search?query=two"), Value::Null).await;
+    let moment = witness.address("{moment}");
+    for query in ["", "&view=basic&limit=1", "&to=now"] {
+        witness.call(Method::GET, &format!("{DIFF}?from={moment}{query}"), Value::Null).await;
+    }
+    witness.refused(400, Method::GET, DIFF, Value::Null).await;
+    witness.call(Method::GET, &format!("{BLAME}?path=/now.md&limit=1"), Value::Null).await;
+    witness.refused(400, Method::GET, BLAME, Value::Null).await;
+    witness.call(Method::POST, COPY, json!({"name": "then", "at": moment})).await;
+    witness.refused(400, Method::POST, COPY, json!({"name": "then"})).await;
+    // A version that was redacted: it is named by what it was part of.
+    let redact = json!({"memory_version_ids": [moment]});
+    witness.call(Method::POST, REDACT_SEVERAL, redact).await;
+    let past = witness.call(Method::GET, AT, Value::Null).await;
+    assert_eq!(past["redacted_count"], 1);
+    let store = witness.address("{store}");
+    witness.set("store", &json!("twice"));
+    for (method, path) in [(Method::GET, AT), (Method::GET, DIFF), (Method::GET, BLAME)] {
+        witness.refused(409, method, path, Value::Null).await;
+    }
+    witness.refused(409, Method::POST, COPY, json!({"name": "x"})).await;
+    witness.set("store", &json!(store));
+}
+
 async fn use_sessions(witness: &mut Witness) {
     let store = witness.address("{store}");
     let resource =
@@ -284,6 +328,7 @@ async fn every_operation_fails_as_documented() {
         [(server_with(settings, Limits::default()), 529), (server(), 401), (server(), 404)]
     {
         let mut witness = Witness::new(server);
+        witness.set("moment", &json!("yesterday"));
         for (name, prefix) in ids {
             witness.set(name, &json!(format!("{prefix}_01{none}")));
         }
@@ -310,6 +355,7 @@ fn body_for(path: &str) -> Value {
     match path {
         TOOL => json!({"command": "view", "path": "/memories"}),
         RESTORE => json!({"memory_version_id": "x"}),
+        COPY => json!({"name": "x"}),
         REDACT_SEVERAL => json!({"memory_version_ids": ["x"]}),
         _ => json!({}),
     }

@@ -22,6 +22,7 @@ async fn an_empty_parameter_is_rejected_unless_it_is_meaningful() {
             .replace("{store}", store.rsplit('/').next().expect("an id"))
             .replace("{memory}", &text(&memory["id"]))
             .replace("{version}", &text(&memory["memory_version_id"]))
+            .replace("{moment}", &text(&memory["memory_version_id"]))
             .replace("{session}", &text(&session["id"]));
         let method: Method = operation.method.parse().expect("a method");
         // What the parameters before it need is left out: the first of all checks is this one.
@@ -40,6 +41,12 @@ async fn an_empty_parameter_is_rejected_unless_it_is_meaningful() {
                 path_ if path_.ends_with("/context") && name != "url" => {
                     format!("{path}?url=a&{name}=")
                 }
+                path_ if path_.ends_with("/diff") && name != "from" => {
+                    format!("{path}?from=now&{name}=")
+                }
+                path_ if path_.ends_with("/memory") && name != "path" => {
+                    format!("{path}?path=/a&{name}=")
+                }
                 _ => format!("{path}?{name}="),
             };
             let key = &server.key;
@@ -55,6 +62,6 @@ async fn an_empty_parameter_is_rejected_unless_it_is_meaningful() {
         }
     }
     assert!(refused > 50, "only {refused} parameters were tried");
-    assert_eq!(meaningful, ["query"]);
+    assert_eq!(meaningful, ["query", "query"]);
     assert_eq!(server.all(&format!("{store}/memories")).await.len(), 1);
 }

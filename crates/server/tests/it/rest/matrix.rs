@@ -118,6 +118,13 @@ const WRITE_SESSION: Expected = Expected {
     elsewhere: 404,
     invalid: 401,
 };
+/// The caller reads the source and creates a store.
+const COPY: Expected = Expected {
+    own: [403, 403, 200, 403, 403, 403, 403, 403],
+    other: [403; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
 /// None of the callers has made the session.
 const RENEW_TOKEN: Expected = Expected {
     own: [403, 403, 200, 403, 403, 200, 403, 403],
@@ -152,7 +159,7 @@ const CREATE_MEMORY: &str = r#"{"path": "/new", "content": "x"}"#;
 const CREATE_SESSION: &str = r#"{"agent": "a", "environment_id": "e", "resources": [
     {"type": "memory_store", "memory_store_id": "{store}", "access": "read_write"}]}"#;
 
-const ROWS: [Row; 44] = [
+const ROWS: [Row; 51] = [
     row("GET /v1/memory_stores", "", ANYBODY),
     row("POST /v1/memory_stores", r#"{"name": "new"}"#, MANAGE_WORKSPACE),
     row("GET /v1/memory_stores/{store}", "", READ),
@@ -184,6 +191,13 @@ const ROWS: [Row; 44] = [
     row("POST /quipu/stores/{store}/policy", r#"{"secrets": "off"}"#, MANAGE),
     row("POST /quipu/stores/{store}/redact", r#"{"memory_version_ids": ["{version}"]}"#, MANAGE),
     row("POST /quipu/stores/{store}/restore", r#"{"memory_version_id": "{version}"}"#, WRITE),
+    row("GET /quipu/stores/{store}/at/{moment}", "", READ),
+    row("GET /quipu/stores/{store}/at/{moment}/memories", "", READ),
+    asked("GET /quipu/stores/{store}/at/{moment}/memory", "?path=/a", READ),
+    asked("GET /quipu/stores/{store}/at/{moment}/search", "?q=x", READ),
+    asked("GET /quipu/stores/{store}/diff", "?from={version}", READ),
+    asked("GET /quipu/stores/{store}/blame", "?path=/a", READ),
+    row("POST /quipu/stores/{store}/copy", r#"{"name": "new", "at": "{version}"}"#, COPY),
     asked("GET /quipu/search", "?store={store}&query=x", READ),
     asked("GET /quipu/stores/{store}/context", "?url=a", READ),
     row("GET /quipu/stores/{store}/recent", "", READ),
@@ -276,6 +290,7 @@ impl World {
             text.replace("{store}", &things.store.to_string())
                 .replace("{memory}", &things.memory)
                 .replace("{version}", &things.version)
+                .replace("{moment}", &things.version)
                 .replace("{session}", &things.session.to_string())
         };
         let (method, path) = row.route.split_once(' ').expect("a method and a path");
