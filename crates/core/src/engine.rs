@@ -9,8 +9,11 @@ mod intact;
 mod keys;
 mod listing;
 mod memories;
+mod past_tree;
 mod places;
+mod plan;
 mod retention;
+mod revert;
 mod sessions;
 mod stores;
 mod transaction;
@@ -33,8 +36,11 @@ pub use feed::{FeedEntry, Position};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
+pub use past_tree::{Completeness, Restoration};
 pub use places::{Replaced, Survivor};
+pub use plan::{Action, Approval, CarriedOut, Goal, Plan, State, Step};
 pub use retention::Pruned;
+pub use revert::Selection;
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
     SessionToken, SessionUpdate,

@@ -36,6 +36,8 @@ mod properties;
 mod quirks;
 #[path = "it/retention.rs"]
 mod retention;
+#[path = "it/reverting.rs"]
+mod reverting;
 #[path = "it/screening.rs"]
 mod screening;
 #[path = "it/sessions.rs"]

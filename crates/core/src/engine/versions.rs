@@ -167,7 +167,7 @@ fn selected(
     reader.versions(store, &VersionQuery { filter, before: None, limit, view: View::Basic })
 }
 
-fn existing_version(
+pub(super) fn existing_version(
     reader: &dyn Reader,
     store: StoreId,
     id: VersionId,
