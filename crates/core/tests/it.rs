@@ -38,6 +38,8 @@ mod quirks;
 mod retention;
 #[path = "it/reverting.rs"]
 mod reverting;
+#[path = "it/reverting_random.rs"]
+mod reverting_random;
 #[path = "it/screening.rs"]
 mod screening;
 #[path = "it/sessions.rs"]
