@@ -199,13 +199,19 @@ impl<'a> History<'a> {
             text: Text::Of(memory.version),
         });
         let mut ours = head.clone();
+        // The version that `ours` is, as long as nothing had to be merged.
+        let mut place = self.versions.len().checked_sub(1);
         let mut why = ALONE;
         for run in runs.iter().rev() {
             let (base, theirs) = (self.after(run.1), self.before(run.0));
-            if !is_past(ours.as_ref(), &base) {
-                why = MERGED;
-            }
-            ours = match self.without_run(ours, &base, &theirs) {
+            let result = if place == Some(run.1) {
+                place = run.0.checked_sub(1);
+                theirs.known()
+            } else {
+                (place, why) = (None, MERGED);
+                self.without_run(ours, &base, &theirs)
+            };
+            ours = match result {
                 Ok(ours) => ours,
                 Err(Obstacle::Left(reason)) => return Ok((Then::Unknown(reason), why)),
                 Err(Obstacle::Failed(error)) => return Err(error),
@@ -219,17 +225,15 @@ impl<'a> History<'a> {
         Ok((then, why))
     }
 
-    /// Takes the change from `theirs` to `base` out of `ours`.
+    /// Takes the change from `theirs` to `base` out of `ours`, which others made of `base`.
     fn without_run(
         &self,
         ours: Option<Held>,
         base: &Past,
         theirs: &Past,
     ) -> Result<Option<Held>, Obstacle> {
-        if is_past(ours.as_ref(), base) {
-            return theirs.known();
-        }
-        // Others have deleted the memory since; it stays deleted.
+        // Others have deleted the memory since, and it stays deleted. That holds even if the run had
+        // deleted it too: somebody brought it back in between, and then somebody decided against it.
         let Some(ours) = ours else { return Ok(None) };
         // What others have changed to the very state before needs no merge, so no base.
         if matches!(theirs, Past::Held(theirs) if theirs.is(&ours)) {
@@ -326,16 +330,6 @@ impl Past {
             Self::Pruned => {
                 Err(Obstacle::Left("the version before the change is no longer kept".to_owned()))
             }
-        }
-    }
-}
-
-fn is_past(ours: Option<&Held>, past: &Past) -> bool {
-    match (ours, past) {
-        (None, Past::Absent) => true,
-        (Some(ours), Past::Held(past)) => ours.is(past),
-        (Some(_), Past::Absent) | (None, Past::Held(_)) | (_, Past::Redacted(_) | Past::Pruned) => {
-            false
         }
     }
 }

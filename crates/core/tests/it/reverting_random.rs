@@ -148,7 +148,8 @@ struct Reference {
     path: Option<MemoryPath>,
     /// Lines that the rogue added or removed.
     touched: BTreeSet<String>,
-    /// Lines that others added or removed after the rogue had: a merge sees only the end of this.
+    /// Lines that others added or removed after the rogue had, also by deleting the memory or bringing it
+    /// back: a merge sees only the end of this.
     contested: BTreeSet<String>,
     /// Lines that anybody but the rogue ever added.
     of_others: BTreeSet<String>,
@@ -186,6 +187,9 @@ impl Reference {
             return;
         }
         self.contested.extend(changed.intersection(&self.touched).cloned());
+        if before.is_none() || after.is_none() {
+            self.contested.extend(self.touched.iter().cloned());
+        }
         self.of_others.extend(new.difference(old).cloned());
         self.has_contested_path |= is_moved && self.is_moved_by_rogue;
         match after {
@@ -208,7 +212,6 @@ impl Reference {
 
     /// Checks what has become of the memory.
     fn check(&self, after: Option<&(String, String)>) -> Result<(), TestCaseError> {
-        let is_recreated = self.lines.is_some();
         let Some((path, text)) = after else {
             // Nothing of others is deleted.
             prop_assert!(self.lines.as_ref().is_none_or(|lines| lines.is_subset(&self.contested)));
@@ -218,7 +221,7 @@ impl Reference {
         let of_rogue =
             |line: &&String| line.starts_with("rogue") && !self.of_others.contains(*line);
         prop_assert_eq!(now.iter().find(of_rogue), None, "a line of the rogue is left");
-        if let (true, Some(expected)) = (is_recreated, &self.lines) {
+        if let Some(expected) = &self.lines {
             let plain = |lines: &BTreeSet<String>| -> BTreeSet<String> {
                 lines.difference(&self.contested).cloned().collect()
             };
