@@ -3,15 +3,19 @@
 //! Its methods are plain synchronous calls that are atomic: they do everything, or nothing and say why.
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
+mod blame;
 mod check;
+mod compare;
+mod copy;
 mod feed;
 mod intact;
 mod keys;
 mod listing;
 mod memories;
-mod past_tree;
+mod past;
 mod places;
 mod plan;
+mod restoration;
 mod retention;
 mod revert;
 mod sessions;
@@ -31,14 +35,18 @@ use crate::settings::Limits;
 use crate::{Error, ErrorKind};
 use quipu_screen::Finding;
 
+pub use blame::{BlamedLine, Precision};
 pub use check::{CheckReport, Problem, Remedy};
+pub use compare::{Difference, compare};
+pub use copy::COPIED_FROM;
 pub use feed::{FeedEntry, Position};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
-pub use past_tree::{Completeness, Restoration};
+pub use past::Past;
 pub use places::{Replaced, Survivor};
 pub use plan::{Action, Approval, CarriedOut, Goal, Plan, State, Step};
+pub use restoration::{Completeness, Restoration};
 pub use retention::Pruned;
 pub use revert::Selection;
 pub use sessions::{

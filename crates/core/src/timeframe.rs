@@ -27,6 +27,35 @@ pub fn since(text: &str, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
+/// Returns the moment that a text means, as [`since`] does; a day may be followed by a time of day, as in
+/// `yesterday 14:00` and `2026-11-15 09:30`.
+pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let text = text.trim();
+    let Some((day, time)) = text.rsplit_once(' ') else {
+        return since(text, now);
+    };
+    let Some(time) = time_of_day(time) else {
+        return since(text, now);
+    };
+    let day = match day.trim().to_lowercase().as_str() {
+        day @ ("today" | "yesterday") => since(day, now)?,
+        // Only a date has a midnight to count from: `2h ago 14:00` means nothing.
+        day if day.len() == "2026-11-15".len() => day.parse().ok()?,
+        _ => return None,
+    };
+    Some(day.plus(time))
+}
+
+/// Returns how long after midnight a time such as `14:00` or `14:00:30` is.
+fn time_of_day(text: &str) -> Option<Duration> {
+    let midnight = jiff::civil::Time::midnight();
+    let time = text.contains(':').then(|| text.parse::<jiff::civil::Time>().ok())??;
+    Duration::try_from(
+        time.since(midnight).ok()?.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?,
+    )
+    .ok()
+}
+
 /// Returns when a month such as `2026-11` begins.
 fn month_start(month: &str) -> Option<Timestamp> {
     format!("{month}-01").parse().ok()
@@ -127,6 +156,20 @@ mod tests {
     fn dates_and_moments_are_taken_as_they_are() {
         assert_eq!(check("2026-11-01").as_deref(), Some("2026-11-01T00:00:00Z"));
         assert_eq!(check("2026-11-01t10:00:00+01:00").as_deref(), Some("2026-11-01T09:00:00Z"));
+    }
+
+    #[test]
+    fn a_day_may_have_a_time() {
+        let now = "2026-11-15T12:30:00Z".parse().unwrap();
+        let check = |text| moment(text, now).map(|at| at.to_string().replace(".000000", ""));
+        assert_eq!(check("Yesterday 14:00").as_deref(), Some("2026-11-14T14:00:00Z"));
+        assert_eq!(check("today 09:05:30").as_deref(), Some("2026-11-15T09:05:30Z"));
+        assert_eq!(check("2026-11-01 23:59").as_deref(), Some("2026-11-01T23:59:00Z"));
+        assert_eq!(check("2026-11-01T23:59:00+01:00").as_deref(), Some("2026-11-01T22:59:00Z"));
+        assert_eq!(check("two weeks ago").as_deref(), Some("2026-11-01T12:30:00Z"));
+        for text in ["yesterday 25:00", "2h ago 14:00", "14:00", "2026-11 14:00", "today 14"] {
+            assert_eq!(check(text), None, "{text}");
+        }
     }
 
     #[test]

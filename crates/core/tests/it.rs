@@ -2,14 +2,20 @@
 
 #![expect(clippy::string_slice, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[path = "it/blame.rs"]
+mod blame;
 #[path = "it/check.rs"]
 mod check;
 #[path = "it/clock.rs"]
 mod clock;
+#[path = "it/comparing.rs"]
+mod comparing;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/contents.rs"]
 mod contents;
+#[path = "it/copying.rs"]
+mod copying;
 #[path = "it/erasing.rs"]
 mod erasing;
 #[path = "it/faults.rs"]
@@ -28,6 +34,8 @@ mod memories;
 mod merging;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/past.rs"]
+mod past;
 #[path = "it/places.rs"]
 mod places;
 #[path = "it/properties.rs"]

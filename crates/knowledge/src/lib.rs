@@ -30,6 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quipu_core::backend::Sequence;
+use quipu_core::engine::Past;
 use quipu_core::model::StoreId;
 use quipu_core::{Engine, Error};
 
@@ -46,6 +47,9 @@ pub use search::{
 use indexer::{Attempt, Indexer};
 use lookup::Lookup;
 
+/// A directory that cannot exist, so that nothing is ever stored in it.
+const NOWHERE: &str = "/dev/null/quipu";
+
 /// An engine that also knows the names of memories, their links and their words.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
@@ -59,6 +63,17 @@ impl Knowledge {
         let indexer = Arc::new(Indexer::new(engine.clone(), directory));
         let engine = engine.with_derived(Arc::clone(&indexer) as _);
         Self { engine, indexer }
+    }
+
+    /// Returns the knowledge of a store as it was. See [`Engine::at`].
+    ///
+    /// Each search reads the whole store and indexes it in memory: an index of each moment would outlive
+    /// redactions, and nobody asks about the same moment often. A store that is too large for that is
+    /// searched in part, and the answer says so ([`SearchPage::is_behind`]).
+    pub fn at(&self, past: &Past) -> Result<Self, Error> {
+        let engine = self.engine.at(past)?;
+        let indexer = Arc::new(Indexer::new(engine.clone(), Path::new(NOWHERE)));
+        Ok(Self { engine, indexer })
     }
 
     /// Returns the engine.

@@ -9,6 +9,8 @@
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/past.rs"]
+mod past;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/ranking.rs"]

@@ -5,6 +5,7 @@
 //! - [`FaultyBackend`]: a backend that fails at a chosen step.
 //! - [`model`]: a naive reference, and random operations on it and on a real engine.
 //! - [`knowledge`]: what the engine promises about search and links, run over each backend.
+//! - [`past`]: what a store was at random moments of a random history.
 //! - [`ManualClock`]: a clock that moves only by hand.
 
 #![expect(
@@ -21,6 +22,7 @@ mod forwarding;
 mod in_memory;
 pub mod knowledge;
 pub mod model;
+pub mod past;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! A plan names for each memory what becomes of it and why. It is computed on a snapshot for a dry run,
 //! and inside the write transaction when it is carried out, by the same code; its digest tells whether
 //! both are the same plan. What each memory should become is decided in [`super::revert`] and
-//! [`super::past_tree`]; which of that is possible, and in what order, in [`schedule`].
+//! [`super::restoration`]; which of that is possible, and in what order, in [`schedule`].
 
 mod schedule;
 
@@ -18,7 +18,7 @@ use crate::settings::Limits;
 use crate::{Error, ErrorKind};
 
 use super::memories::existing_memory;
-use super::past_tree::Restoration;
+use super::restoration::Restoration;
 use super::revert::Selection;
 use super::transaction::{ScreenedText, Target, Transaction, require_open};
 use super::{Engine, Precondition, existing_store};

@@ -117,7 +117,7 @@ pub(super) type Run = (usize, usize);
 
 /// What is known of a memory between two of its versions.
 #[derive(Clone)]
-enum Past {
+enum Was {
     /// It did not exist.
     Absent,
     /// It was this.
@@ -229,14 +229,14 @@ impl<'a> History<'a> {
     fn without_run(
         &self,
         ours: Option<Held>,
-        base: &Past,
-        theirs: &Past,
+        base: &Was,
+        theirs: &Was,
     ) -> Result<Option<Held>, Obstacle> {
         // Others have deleted the memory since, and it stays deleted. That holds even if the run had
         // deleted it too: somebody brought it back in between, and then somebody decided against it.
         let Some(ours) = ours else { return Ok(None) };
         // What others have changed to the very state before needs no merge, so no base.
-        if matches!(theirs, Past::Held(theirs) if theirs.is(&ours)) {
+        if matches!(theirs, Was::Held(theirs) if theirs.is(&ours)) {
             return Ok(Some(ours));
         }
         // It was deleted, and others have brought it back since.
@@ -296,29 +296,29 @@ impl<'a> History<'a> {
     }
 
     /// Returns what the memory was after the version at a place.
-    fn after(&self, place: usize) -> Past {
+    fn after(&self, place: usize) -> Was {
         match self.versions.get(place) {
-            None | Some(Version { operation: Operation::Deleted, .. }) => Past::Absent,
+            None | Some(Version { operation: Operation::Deleted, .. }) => Was::Absent,
             Some(Version { path: Some(path), hash: Some(hash), id, .. }) => {
-                Past::Held(Held { path: path.clone(), hash: *hash, text: Text::Of(*id) })
+                Was::Held(Held { path: path.clone(), hash: *hash, text: Text::Of(*id) })
             }
-            Some(version) => Past::Redacted(version.id),
+            Some(version) => Was::Redacted(version.id),
         }
     }
 
     /// Returns what the memory was before the version at a place.
-    fn before(&self, place: usize) -> Past {
+    fn before(&self, place: usize) -> Was {
         match self.versions.get(place).map(|version| version.operation) {
-            None | Some(Operation::Created) => Past::Absent,
+            None | Some(Operation::Created) => Was::Absent,
             Some(Operation::Modified | Operation::Deleted) => match place.checked_sub(1) {
                 Some(place) => self.after(place),
-                None => Past::Pruned,
+                None => Was::Pruned,
             },
         }
     }
 }
 
-impl Past {
+impl Was {
     /// Returns the state, or why it is not known.
     fn known(&self) -> Result<Option<Held>, Obstacle> {
         match self {

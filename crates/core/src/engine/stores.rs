@@ -94,7 +94,7 @@ impl Engine {
         })
     }
 
-    fn new_store(
+    pub(super) fn new_store(
         &self,
         ledger: &mut Ledger<'_>,
         workspace: WorkspaceId,

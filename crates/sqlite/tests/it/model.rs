@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use quipu_core::Backend;
 use quipu_sqlite::{OpenMode, SqliteBackend};
-use quipu_testkit::{knowledge, model};
+use quipu_testkit::{knowledge, model, past};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
@@ -27,6 +27,16 @@ proptest! {
         let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
         knowledge::compare(Arc::new(backend), &steps);
     }
+}
+
+/// `QUIPU_CASES=100000` runs as many operations, and compares 1,000 moments.
+#[test]
+fn the_past_over_sqlite_is_what_a_replayed_log_says() {
+    let operations_count = usize::try_from(cases()).expect("it is small").max(1_500);
+    let size = past::Size { operations_count, moments_count: operations_count.min(100_000) / 100 };
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let backend = SqliteBackend::open(directory.path(), OpenMode::Create).expect("it opens");
+    assert!(past::run(Arc::new(backend), 1, size) > 0, "no moment is above the horizon");
 }
 
 /// Returns how many lists of operations to try; `QUIPU_CASES` asks for more.
