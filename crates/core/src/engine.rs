@@ -4,6 +4,7 @@
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
 mod blame;
+mod changed;
 mod check;
 mod compare;
 mod copy;
@@ -36,6 +37,7 @@ use crate::{Error, ErrorKind};
 use quipu_screen::Finding;
 
 pub use blame::{BlamedLine, Precision};
+pub use changed::{Changed, Known};
 pub use check::{CheckReport, Problem, Remedy};
 pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;

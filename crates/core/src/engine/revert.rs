@@ -15,11 +15,15 @@ use crate::model::{
     Timestamp, Version, VersionId, View,
 };
 
+use super::changed::Known;
 use super::plan::{State, Then, Wish};
 use super::versions::existing_version;
 
 const ALONE: &str = "nobody else has changed it since";
 const MERGED: &str = "others have changed it since, and their changes stay";
+
+/// How many actors are looked up one by one.
+const ACTORS_LOOKED_UP_MAX: usize = 4;
 
 /// Selects changes of a store.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +59,7 @@ impl Selection {
         Ok(wishes)
     }
 
-    fn require_valid(&self, now: Timestamp) -> Result<(), Error> {
+    pub(super) fn require_valid(&self, now: Timestamp) -> Result<(), Error> {
         let Span { first, last } = self.created;
         if first > last {
             return Err(Error::invalid(format!("{first} is after {last}, so nothing is between"))
@@ -70,31 +74,39 @@ impl Selection {
 
     /// Returns the memories that have a change which is selected, as far as this is known without the
     /// changes before it.
-    fn candidates(&self, reader: &dyn Reader, store: StoreId) -> Result<BTreeSet<MemoryId>, Error> {
+    pub(super) fn candidates(
+        &self,
+        reader: &dyn Reader,
+        store: StoreId,
+    ) -> Result<BTreeSet<MemoryId>, Error> {
+        // A key can have thousands of sessions; looking for each of them would take longer than looking
+        // at every change once.
+        let each: Vec<_> = match self.actors.len() {
+            1..=ACTORS_LOOKED_UP_MAX => self.actors.iter().map(|it| vec![it.clone()]).collect(),
+            _ => vec![Vec::new()],
+        };
         let mut memories = BTreeSet::new();
-        let everybody = [None];
-        let each = self.actors.iter().map(Some);
-        let actors: Vec<_> =
-            if self.actors.is_empty() { everybody.into_iter().collect() } else { each.collect() };
-        for actor in actors {
-            let filter = VersionFilter {
-                actors: actor.into_iter().cloned().collect(),
-                created: self.created,
-                ..VersionFilter::default()
-            };
+        for actors in each {
+            let filter =
+                VersionFilter { actors, created: self.created, ..VersionFilter::default() };
             let query = VersionQuery { filter, before: None, limit: usize::MAX, view: View::Basic };
-            memories.extend(reader.versions(store, &query)?.iter().map(|version| version.memory));
+            let versions = reader.versions(store, &query)?;
+            let selected = versions.iter().filter(|version| self.is_by(version));
+            memories.extend(selected.map(|version| version.memory));
         }
         Ok(memories)
     }
 
-    fn selects(&self, version: &Version, before: Option<&Version>) -> bool {
-        let is_author = self.actors.is_empty() || self.actors.contains(&version.actor);
+    fn is_by(&self, version: &Version) -> bool {
+        self.actors.is_empty() || self.actors.contains(&version.actor)
+    }
+
+    pub(super) fn selects(&self, version: &Version, before: Option<&Version>) -> bool {
         let is_there = |path: &MemoryPath| {
             let was_at = before.and_then(|before| before.path.as_ref());
             [version.path.as_ref(), was_at].into_iter().flatten().any(|it| is_at_or_below(it, path))
         };
-        is_author
+        self.is_by(version)
             && self.created.contains(version.created_at)
             && self.path.as_ref().is_none_or(is_there)
     }
@@ -295,6 +307,27 @@ impl<'a> History<'a> {
         Ok(version.content.expect("a version with a hash was read with its text"))
     }
 
+    /// Returns what is known of the memory before the version at a place.
+    pub(super) fn known_before(&self, place: usize) -> Result<Known, Error> {
+        self.known(&self.before(place))
+    }
+
+    /// Returns what is known of the memory after the version at a place.
+    pub(super) fn known_after(&self, place: usize) -> Result<Known, Error> {
+        self.known(&self.after(place))
+    }
+
+    fn known(&self, was: &Was) -> Result<Known, Error> {
+        match was.known() {
+            Ok(None) => Ok(Known::Absent),
+            Ok(Some(held)) => {
+                Ok(Known::State(State { content: self.text(&held)?, path: held.path }))
+            }
+            Err(Obstacle::Left(why)) => Ok(Known::Lost(why)),
+            Err(Obstacle::Failed(error)) => Err(error),
+        }
+    }
+
     /// Returns what the memory was after the version at a place.
     fn after(&self, place: usize) -> Was {
         match self.versions.get(place) {
@@ -324,9 +357,9 @@ impl Was {
         match self {
             Self::Absent => Ok(None),
             Self::Held(held) => Ok(Some(held.clone())),
-            Self::Redacted(version) => Err(Obstacle::Left(format!(
-                "the text of `{version}`, which is needed, was redacted"
-            ))),
+            Self::Redacted(version) => {
+                Err(Obstacle::Left(format!("the text of `{version}` was redacted")))
+            }
             Self::Pruned => {
                 Err(Obstacle::Left("the version before the change is no longer kept".to_owned()))
             }

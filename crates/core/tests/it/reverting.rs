@@ -3,8 +3,8 @@
 use quipu_core::ErrorKind;
 use quipu_core::backend::Span;
 use quipu_core::engine::{
-    Action, Approval, CarriedOut, Completeness, Goal, Plan, Precondition, Restoration, Selection,
-    StoreUpdate,
+    Action, Approval, CarriedOut, Completeness, Goal, Known, Plan, Precondition, Restoration,
+    Selection, StoreUpdate,
 };
 use quipu_core::model::{
     Actor, Memory, PrincipalName, Reason, SecretPolicy, StorePolicy, Timestamp, View,
@@ -403,4 +403,40 @@ fn below_the_horizon_a_tree_is_restored_only_as_far_as_it_is_known() {
     assert_eq!(left, [("/pruned".to_owned(), reason)]);
     let texts = ["/known", "/pruned", "/new"].map(|at| fixture.text(at).unwrap_or_default());
     assert_eq!(texts, ["then", "later", ""]);
+}
+
+#[test]
+fn what_somebody_changed_is_one_difference_per_memory() {
+    let fixture = fixture();
+    fixture.put("/a", "one\n");
+    fixture.put_by("rogue", "/a", "two\n");
+    fixture.put("/a", "three\n");
+    fixture.put_by("rogue", "/a", "four\n");
+    fixture.move_by("rogue", "/a", "/b");
+    fixture.put("/b", "five\n");
+    fixture.put_by("rogue", "/new", "six\n");
+    let selection = Selection { actors: vec![by("rogue")], ..Selection::default() };
+    let changed = fixture.engine.changed(fixture.store, &selection).unwrap();
+    let text = |known: &Known| {
+        known.state().map(|state| format!("{} {}", state.path, state.content.as_str()))
+    };
+    let shown: Vec<_> = changed
+        .iter()
+        .map(|it| (text(&it.before).unwrap_or_default(), text(&it.after), it.versions_count))
+        .collect();
+    let expected = [("/a one\n", "/b four\n", 3), ("", "/new six\n", 1)];
+    assert_eq!(shown, expected.map(|(old, new, count)| (old.into(), Some(new.into()), count)));
+}
+
+#[test]
+fn a_selection_of_many_authors_is_the_same_as_of_each() {
+    let fixture = fixture();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        fixture.put_by(name, &format!("/{name}"), name);
+    }
+    let actors = names.iter().take(5).map(|name| by(name)).collect();
+    fixture.done(&Goal::Revert(Selection { actors, ..Selection::default() }));
+    assert_eq!(fixture.engine.tree(fixture.store).unwrap().len(), 1);
+    assert_eq!(fixture.text("/f").unwrap(), "f");
 }

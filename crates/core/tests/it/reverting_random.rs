@@ -46,6 +46,10 @@ fn deed() -> impl Strategy<Value = (usize, Deed)> {
     (0..AUTHORS.len(), deed)
 }
 
+fn place(number: usize) -> MemoryPath {
+    path(PATHS.get(number).unwrap())
+}
+
 fn by(name: &str) -> Actor {
     Actor::User(PrincipalName::from_host(name))
 }
@@ -62,11 +66,12 @@ fn goal() -> Goal {
 type Tree = BTreeMap<MemoryId, (String, String)>;
 
 impl Fixture {
-    fn do_deed(&self, author: &str, deed: &Deed, number: usize) -> Result<(), Error> {
+    fn do_deed(&self, author: usize, deed: &Deed, number: usize) -> Result<(), Error> {
+        let author = AUTHORS.get(author).unwrap();
         let (engine, store, actor) = (&self.engine, self.store, &by(author));
         let line = format!("{author} {number}\n");
         let edit = |at: usize, change: &dyn Fn(&mut Vec<String>)| {
-            engine.edit(actor, store, &path(PATHS[at]), |_, text| {
+            engine.edit(actor, store, &place(at), |_, text| {
                 let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
                 change(&mut lines);
                 Ok::<_, Error>(lines.concat())
@@ -74,8 +79,8 @@ impl Fixture {
         };
         match *deed {
             Deed::Create(at) => {
-                let lines: String = (0..10).map(|n| format!("{author} {number}.{n}\n")).collect();
-                engine.create(actor, store, &path(PATHS[at]), &content(&lines)).map(drop)
+                let lines: Vec<_> = (0..10).map(|n| format!("{author} {number}.{n}\n")).collect();
+                engine.create(actor, store, &place(at), &content(&lines.concat())).map(drop)
             }
             Deed::Replace(at, place) => edit(at, &|lines| {
                 if let Some(old) = lines.get_mut(place) {
@@ -92,10 +97,8 @@ impl Fixture {
                 }
             })
             .map(drop),
-            Deed::Move(from, to) => {
-                engine.rename(actor, store, &path(PATHS[from]), &path(PATHS[to])).map(drop)
-            }
-            Deed::Delete(at) => engine.delete_at(actor, store, &path(PATHS[at])).map(drop),
+            Deed::Move(from, to) => engine.rename(actor, store, &place(from), &place(to)).map(drop),
+            Deed::Delete(at) => engine.delete_at(actor, store, &place(at)).map(drop),
             Deed::Restore(number) => match self.all_versions().get(number) {
                 Some(version) => engine.restore(actor, store, version.id, None).map(drop),
                 None => Ok(()),
@@ -123,11 +126,11 @@ impl Fixture {
         let entry = |item| match item {
             Listing::Memory(memory) => {
                 let text = memory.content.unwrap().as_str().to_owned();
-                (memory.id, (memory.path.to_string(), text))
+                Some((memory.id, (memory.path.to_string(), text)))
             }
-            Listing::Directory(directory) => panic!("{directory} is listed"),
+            Listing::Directory(_) => None,
         };
-        items.into_iter().map(entry).collect()
+        items.into_iter().filter_map(entry).collect()
     }
 
     fn carry_out(&self, author: &str, goal: &Goal) -> CarriedOut {
@@ -164,7 +167,7 @@ impl Reference {
         for version in versions {
             let content = version.content.as_ref();
             let after = content.map(|it| (version.path.as_ref().unwrap(), lines(it.as_str())));
-            reference.step(is_rogue(version), before.as_ref(), after.as_ref());
+            reference.step(version, before.as_ref(), after.as_ref());
             before = after;
         }
         reference
@@ -172,7 +175,7 @@ impl Reference {
 
     fn step(
         &mut self,
-        is_rogue: bool,
+        version: &Version,
         before: Option<&(&MemoryPath, BTreeSet<String>)>,
         after: Option<&(&MemoryPath, BTreeSet<String>)>,
     ) {
@@ -181,7 +184,7 @@ impl Reference {
         let new = after.map_or(&none, |(_, lines)| lines);
         let changed: BTreeSet<_> = old.symmetric_difference(new).cloned().collect();
         let is_moved = before.map(|it| it.0) != after.map(|it| it.0);
-        if is_rogue {
+        if is_rogue(version) {
             self.touched.extend(changed);
             self.is_moved_by_rogue |= is_moved;
             return;
@@ -238,7 +241,7 @@ fn check_revert(deeds: &[(usize, Deed)]) -> Result<(), TestCaseError> {
     let fixture = fixture();
     for (number, (author, deed)) in deeds.iter().enumerate() {
         // What is not possible, such as a move to a path that is taken, does not happen.
-        fixture.do_deed(AUTHORS[*author], deed, number).unwrap_or_default();
+        fixture.do_deed(*author, deed, number).unwrap_or_default();
     }
     let (before, versions) = (fixture.tree(), fixture.all_versions());
     let plan = fixture.engine.plan(fixture.store, &goal()).unwrap();
@@ -296,11 +299,11 @@ proptest! {
     ) {
         let fixture = fixture();
         for (number, (author, deed)) in deeds.iter().enumerate() {
-            fixture.do_deed(AUTHORS[*author], deed, number).unwrap_or_default();
+            fixture.do_deed(*author, deed, number).unwrap_or_default();
         }
         let plan = fixture.engine.plan(fixture.store, &goal()).unwrap();
         for (number, (author, deed)) in others.iter().enumerate() {
-            fixture.do_deed(AUTHORS[*author], deed, 100 + number).unwrap_or_default();
+            fixture.do_deed(*author, deed, 100 + number).unwrap_or_default();
         }
         let (before, versions) = (fixture.tree(), fixture.all_versions().len());
         let approval = Approval {
