@@ -23,6 +23,7 @@ mod memories;
 mod metrics;
 mod own;
 mod pages;
+mod plans;
 mod query;
 mod rate;
 mod ready;

@@ -8,7 +8,9 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
-use super::{App, events, knowledge, memories, own, pages, ready, sessions, stores, versions};
+use super::{
+    App, events, knowledge, memories, own, pages, plans, ready, sessions, stores, versions,
+};
 
 /// The path of the health check.
 pub(super) const HEALTH: &str = "/healthz";
@@ -99,12 +101,24 @@ fn table() -> Vec<Route> {
         write(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
         read(Method::GET, "/quipu/stores/{store}/policy", own::policy),
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
-        write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/restore",
+            Kind::ByBody(plans::plan_kind),
+            plans::restore,
+        ),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/revert",
+            Kind::ByBody(plans::plan_kind),
+            plans::revert,
+        ),
         write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
         read(Method::GET, "/quipu/search", knowledge::search),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
         read(Method::GET, "/quipu/stores/{store}/links", knowledge::links),
+        read(Method::GET, "/quipu/sessions/{session}/changes", plans::changes),
         read(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
         write(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
         route(Method::GET, "/quipu/events", events::stream),

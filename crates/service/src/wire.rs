@@ -6,6 +6,7 @@
 mod knowledge;
 mod object;
 mod own;
+mod plans;
 mod requests;
 mod sessions;
 
@@ -23,10 +24,13 @@ pub use own::{
     AttachmentBody, ChangeBody, CheckBody, DiffBody, FindingBody, KeyBody, PolicyBody, PrunedBody,
     SessionSummary, StoreDetails, TokenBody, ToolSessionBody, WorkspaceBody,
 };
+pub use plans::{
+    ChangedBody, PlanBody, Restore, RevertChanges, SpanBody, StepBody, changed_diff, step_diff,
+};
 pub use requests::{
     AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
-    RedactVersions, ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy,
-    UpdateSession, UpdateStore,
+    RedactVersions, ResourceParam, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
+    UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
 
