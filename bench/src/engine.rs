@@ -81,6 +81,18 @@ impl Opened {
         written.expect("it is written").memory.id
     }
 
+    /// Puts this many memories, with eight writers.
+    pub(crate) fn fill(&self, memories: u64, text: impl Fn(u64) -> String + Sync) {
+        let next = AtomicU64::new(0);
+        let left = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < memories);
+        let write = || {
+            while let Some(memory) = left() {
+                self.put(memory, text(memory));
+            }
+        };
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(write))));
+    }
+
     /// Creates another store, which receives memories from now on.
     pub(crate) fn add_store(&mut self, name: &str) {
         let workspace = self.engine.default_workspace().expect("a workspace").id;
@@ -102,7 +114,7 @@ pub(crate) fn text(seed: u64) -> String {
     text
 }
 
-fn path(memory: u64) -> MemoryPath {
+pub(crate) fn path(memory: u64) -> MemoryPath {
     MemoryPath::parse(&format!("/notes/{memory:06}.md")).expect("a valid path")
 }
 

@@ -13,6 +13,7 @@ mod load;
 mod mcp;
 #[cfg(target_os = "linux")]
 mod mount;
+mod past;
 mod redaction;
 mod rest;
 mod retrieval;
@@ -42,6 +43,8 @@ enum Subject {
     /// The mount against a plain directory, other FUSE file systems and bare SQLite.
     #[cfg(target_os = "linux")]
     Mount(mount::Arguments),
+    /// Reading a store as it was, against reading it as it is.
+    Past(past::Arguments),
     /// One redaction in a large database, and what other writers notice of it.
     Redaction(redaction::Arguments),
     /// How well search finds the notes that answer questions.
@@ -67,6 +70,7 @@ fn main() {
         Subject::Mcp(arguments) => mcp::run(&arguments),
         #[cfg(target_os = "linux")]
         Subject::Mount(arguments) => mount::run(&arguments),
+        Subject::Past(arguments) => past::run(&arguments),
         Subject::Redaction(arguments) => redaction::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Stores(arguments) => stores::run(&arguments),

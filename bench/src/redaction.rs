@@ -1,6 +1,6 @@
 //! One redaction in a large database, and its effect on concurrent writers.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const WRITERS: u64 = 4;
 pub(crate) fn run(arguments: &Arguments) {
     let opened = engine::open();
     let memories = arguments.megabytes * 1_000_000 / SIZE_BYTES;
-    fill(&opened, memories);
+    opened.fill(memories, |memory| text(memory, 0));
     if !arguments.without_index {
         opened.engine.follow(None).expect("it indexes");
     }
@@ -63,20 +63,6 @@ fn text(memory: u64, round: u64) -> String {
         text.push_str(&format!("w{word:x} "));
     }
     text
-}
-
-fn fill(opened: &Opened, memories: u64) {
-    let next = AtomicU64::new(0);
-    let left = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|memory| *memory < memories);
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                while let Some(memory) = left() {
-                    opened.put(memory, text(memory, 0));
-                }
-            });
-        }
-    });
 }
 
 /// Overwrites a memory and returns its previous version.

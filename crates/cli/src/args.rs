@@ -18,7 +18,7 @@ use quipu_core::model::{Access, SecretPolicy, SessionId};
 
 pub(crate) use access::{KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments};
 pub(crate) use history::{
-    DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
+    BlameArguments, DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
 };
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
@@ -128,8 +128,11 @@ pub(crate) enum Command {
     Log(LogArguments),
     /// Show a version: its author and what it changed
     Show(ShowArguments),
-    /// Compare versions
+    /// Compare versions, moments or stores
+    #[command(after_help = examples::DIFF)]
     Diff(DiffArguments),
+    /// Show who wrote each line of a memory, and when
+    Blame(BlameArguments),
     /// Restore an old version, or undo the last change to a memory
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
@@ -256,6 +259,9 @@ pub(crate) enum StoreCommand {
     Delete(StoreDeleteArguments),
     /// Restore a deleted store
     Restore(StoreRestoreArguments),
+    /// Copy the memories of a store, as they are or as they were, to a new store
+    #[command(after_help = examples::STORE_COPY)]
+    Copy(StoreCopyArguments),
     /// Show or set the store that commands use when none is named
     Default(StoreDefaultArguments),
 }
@@ -269,6 +275,16 @@ pub(crate) struct StoreCreateArguments {
     pub(crate) if_missing: bool,
     #[command(flatten)]
     pub(crate) properties: StoreProperties,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreCopyArguments {
+    /// Store to copy; `NAME@MOMENT` copies it as it was
+    pub(crate) from: String,
+    /// Name of the new store
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Args, Debug)]
@@ -360,6 +376,17 @@ pub(crate) struct LsArguments {
     /// List memories recursively
     #[arg(long, short = 'R')]
     pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
+}
+
+/// The moment at which a store is read.
+#[derive(Args, Debug, Default)]
+pub(crate) struct PastArguments {
+    /// Read the store as it was: a time (`yesterday 14:00`, `2h ago`, `2026-11-15`, UTC), a place in the
+    /// feed (`#12345`) or a version; `--store NAME@MOMENT` means the same
+    #[arg(long, value_name = "MOMENT")]
+    pub(crate) at: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -367,6 +394,8 @@ pub(crate) struct CatArguments {
     /// Memories, by path or id
     #[arg(required = true, value_name = "PATH")]
     pub(crate) memories: Vec<String>,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Args, Debug)]

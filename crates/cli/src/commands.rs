@@ -1,5 +1,7 @@
 //! The commands, one file per group.
 
+mod blame;
+mod diff;
 mod export;
 mod history;
 mod import;
@@ -40,7 +42,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Rm(arguments) => memories::rm(context, &arguments),
         Command::Log(arguments) => history::log(context, &arguments),
         Command::Show(arguments) => history::show(context, &arguments),
-        Command::Diff(arguments) => history::diff(context, &arguments),
+        Command::Diff(arguments) => diff::run(context, &arguments),
+        Command::Blame(arguments) => blame::run(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
         Command::Redact(arguments) => history::redact(context, &arguments),
         Command::Search(arguments) => knowledge::search(context, &arguments),

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
 use quipu_core::model::{Actor, MemoryPath, Store, StoreId, Version, VersionId, View, WorkspaceId};
-use quipu_core::{Engine, Error, ErrorKind};
+use quipu_core::{Engine, Error, ErrorKind, Moment};
 use quipu_knowledge::Knowledge;
 use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBackend};
 
-use crate::args::Global;
+use crate::args::{Global, PastArguments};
 use crate::authors::Authors;
 use crate::failure::Failure;
-use crate::print::Form;
+use crate::print::{Form, count, local, note};
 use crate::settings::{Flags, Settings};
 use crate::uses;
 
@@ -33,7 +33,7 @@ pub(crate) struct Context {
 }
 
 /// An open data directory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Data {
     pub(crate) engine: Knowledge,
     pub(crate) workspace: WorkspaceId,
@@ -115,7 +115,72 @@ impl Context {
     }
 }
 
+impl Context {
+    /// Opens the data directory for reading the selected store, as it is or as it was.
+    ///
+    /// With a moment, the engine that is returned reads that store alone.
+    pub(crate) fn open_at(&self, arguments: &PastArguments) -> Result<Data, Failure> {
+        let data = self.open()?;
+        match data.wanted_moment(arguments)? {
+            Some((store, moment)) => data.at(&store, &moment),
+            None => Ok(data),
+        }
+    }
+}
+
 impl Data {
+    /// Returns the selected store and the moment that the command line names for it, if it names one.
+    fn wanted_moment(&self, arguments: &PastArguments) -> Result<Option<(Store, String)>, Failure> {
+        let named = match self.named.as_slice() {
+            [only] => self.store_and_moment(only)?,
+            several => {
+                let moments = several.iter().map(|name| self.store_and_moment(name));
+                if moments.collect::<Result<Vec<_>, _>>()?.iter().any(Option::is_some) {
+                    return Err(Failure::usage("the past is read in one store at a time"));
+                }
+                None
+            }
+        };
+        match (named, &arguments.at) {
+            (Some(_), Some(_)) => Err(Failure::usage("give the moment once: `--at`, or after `@`")),
+            (Some((store, moment)), None) => Ok(Some((store, moment))),
+            (None, Some(moment)) => Ok(Some((self.store()?, moment.clone()))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Returns what `NAME@MOMENT` names; `None` if it has no `@`, or is the name of a store as it is.
+    pub(crate) fn store_and_moment(&self, text: &str) -> Result<Option<(Store, String)>, Failure> {
+        let (name, Some(moment)) = quipu_core::moment::split(text) else { return Ok(None) };
+        match self.engine.find_store(self.workspace, text) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => {}
+            found => return found.map(|_| None).map_err(Failure::from),
+        }
+        Ok(Some((self.engine.find_store(self.workspace, name)?, moment.to_owned())))
+    }
+
+    /// Returns the same data with an engine that reads a store as it was at a moment.
+    pub(crate) fn at(self, store: &Store, moment: &str) -> Result<Self, Failure> {
+        let moment = Moment::parse(moment, self.engine.now())?;
+        let past = self.engine.moment(store.id, &moment)?;
+        if let Some(horizon) = past.horizon.filter(|_| !past.is_complete()) {
+            note(&format!(
+                "incomplete: old versions were removed by retention; the history is complete from \
+                 {} on",
+                local(horizon)
+            ));
+        }
+        let redacted_count = self.engine.redacted_at(&past)?.len();
+        if redacted_count > 0 {
+            let memories = count(redacted_count, "memory", "memories");
+            note(&format!(
+                "{memories} of that moment cannot be shown, because it was redacted since"
+            ));
+        }
+        let engine = self.engine.at(&past)?;
+        Ok(Self { engine, named: vec![store.id.to_string()], ..self })
+    }
+
     /// Returns the selected store: the one named, the default one, or the only one.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         if let Some(wanted) = self.wanted_store()? {
@@ -192,7 +257,17 @@ impl Data {
 
     /// Returns the store with this name or id.
     pub(crate) fn find_store(&self, wanted: &str) -> Result<Store, Failure> {
-        Ok(self.engine.find_store(self.workspace, wanted)?)
+        match self.engine.find_store(self.workspace, wanted) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => {
+                let Ok(Some((store, _))) = self.store_and_moment(wanted) else {
+                    return Err(error.into());
+                };
+                let message = format!("`{wanted}` is the past, which this command cannot use");
+                let hint = format!("use `{}`, or a command with `--at`", store.name);
+                Err(Failure::from(Error::invalid(message)).with_hint(hint))
+            }
+            found => Ok(found?),
+        }
     }
 
     /// Returns the names of the authors of versions.

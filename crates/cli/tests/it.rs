@@ -18,6 +18,8 @@ mod logging;
 mod mcp;
 #[path = "it/packaging.rs"]
 mod packaging;
+#[path = "it/past.rs"]
+mod past;
 #[path = "it/readiness.rs"]
 mod readiness;
 #[path = "it/serve.rs"]

@@ -10,13 +10,11 @@ pub mod backend;
 pub mod clock;
 pub mod derived;
 pub mod diff;
-pub mod edit;
 pub mod engine;
 pub mod error;
 pub mod merge;
 pub mod model;
 pub mod moment;
-pub mod prompt;
 pub mod settings;
 pub mod timeframe;
 

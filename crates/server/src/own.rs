@@ -2,7 +2,7 @@
 
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, StoreUpdate};
 use quipu_core::model::{Access, Instructions, Role, Store, StorePolicy, VersionId};
-use quipu_core::prompt::{Prompt, PromptStore};
+use quipu_service::prompt::{Prompt, PromptStore};
 use quipu_service::tool::{self, MEMORY_STORE, MemoryTool, Strings, ToolSettings};
 use quipu_service::wire::{
     ListBody, PolicyBody, RedactVersions, StartToolSession, TokenBody, ToolSessionBody,

@@ -4,6 +4,7 @@
 //! sends is read in [`input`], and paths in [`place`]; here each command becomes one call of the
 //! engine, so each is one transaction.
 
+mod edit;
 mod input;
 mod listing;
 mod place;
@@ -14,7 +15,7 @@ use std::num::NonZero;
 
 use quipu_core::engine::{PathContents, Written};
 use quipu_core::model::{Access, Actor, Content, Memory, MemoryPath, StoreId};
-use quipu_core::{Error, ErrorKind, edit};
+use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
 use serde_json::Value;
 

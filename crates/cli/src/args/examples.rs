@@ -7,6 +7,23 @@ Examples:
   quipu log --all --since 7d --oneline    the last week in all stores
   quipu log --actor claude --grep oolong  what a session wrote about something";
 
+/// `quipu diff`.
+pub(super) const DIFF: &str = "\
+Examples:
+  quipu diff tea.md                       the last change of a memory
+  quipu diff tea.md --at yesterday        a memory then and now
+  quipu diff --at 'yesterday 14:00'       a whole store then and now
+  quipu diff notes@2026-11-01 notes@2026-11-15 --stat
+  quipu diff notes team                   two stores";
+
+/// `quipu store copy`.
+pub(super) const STORE_COPY: &str = "\
+Examples:
+  quipu store copy notes experiment       to try something out
+  quipu store copy notes@yesterday before the state before today's changes
+
+Memories get new ids and one version each; the history stays with the original.";
+
 /// `quipu restore`.
 pub(super) const RESTORE: &str = "\
 Examples:

@@ -3,6 +3,8 @@
 use clap::Args;
 use quipu_core::model::{Operation, VersionId};
 
+use super::PastArguments;
+
 #[derive(Args, Debug)]
 pub(crate) struct LogArguments {
     /// Only this memory, by path or id; it may be deleted
@@ -48,16 +50,31 @@ pub(crate) struct ShowArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArguments {
-    /// Version to compare with its predecessor, or a path for its last change
-    pub(crate) old: String,
-    /// Second version to compare the first one with
-    pub(crate) new: Option<VersionId>,
+    /// Version to compare with its predecessor, a path for its last change, or a store as `NAME`,
+    /// `NAME@MOMENT` or `@MOMENT`
+    #[arg(required_unless_present = "at", value_name = "OLD")]
+    pub(crate) old: Option<String>,
+    /// Version or store to compare the first one with [default: the same store as it is now]
+    #[arg(value_name = "NEW")]
+    pub(crate) new: Option<String>,
+    /// Compare the memory at OLD, or the whole store, as it was then with how it is now
+    #[arg(long, value_name = "MOMENT", conflicts_with = "new")]
+    pub(crate) at: Option<String>,
     /// Only count the changed lines
     #[arg(long)]
     pub(crate) stat: bool,
     /// Lines of context around each change
     #[arg(long, short = 'U', value_name = "COUNT", default_value_t = 3)]
     pub(crate) unified: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BlameArguments {
+    /// Memory, by path or id
+    #[arg(value_name = "PATH")]
+    pub(crate) memory: String,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Args, Debug)]

@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use super::PastArguments;
+
 #[derive(Args, Debug)]
 pub(crate) struct SearchArguments {
     /// Query: words, "phrases", prefix*, AND, OR, NOT, tag:x, type:x, path:x
@@ -40,6 +42,8 @@ pub(crate) struct SearchArguments {
     /// Number of hits to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) offset: usize,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -94,6 +98,8 @@ pub(crate) struct ContextArguments {
     /// Maximum number of memories, if several match
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Args, Debug)]
@@ -113,6 +119,8 @@ pub(crate) struct LinksArguments {
     /// Maximum number of entries
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 1000)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Args, Debug)]
@@ -123,6 +131,8 @@ pub(crate) struct GraphArguments {
     /// Maximum number of memories
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 500)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

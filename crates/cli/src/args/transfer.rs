@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::PastArguments;
+
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub(crate) struct ImportArguments {
@@ -78,6 +80,8 @@ pub(crate) struct ExportArguments {
     /// Replace existing files that differ
     #[arg(long)]
     pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
 }
 
 /// The formats that a store can be exported in.

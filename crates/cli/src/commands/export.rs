@@ -20,7 +20,7 @@ use crate::print::{answer, note};
 const PAGE: usize = 1000;
 
 pub(super) fn run(context: &Context, arguments: &ExportArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let store = data.store()?;
     let is_jsonl = arguments.target.extension().is_some_and(|it| it.eq_ignore_ascii_case("jsonl"));
     let default = if is_jsonl { ExportFormat::Archive } else { ExportFormat::Folder };

@@ -10,14 +10,14 @@ use quipu_core::backend::{Archived, Span, VersionFilter, VersionQuery};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::model::{
     Actor, Content, MemoryId, MemoryPath, Operation, Refusal, Store, StoreId, Timestamp, Version,
-    VersionId, View,
+    View,
 };
 use quipu_core::timeframe;
-use quipu_service::wire::{DiffBody, ListBody, VersionBody};
+use quipu_service::wire::{ListBody, VersionBody};
 use serde::Serialize;
 
 use super::memories::{print_text, report};
-use crate::args::{DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments};
+use crate::args::{LogArguments, RedactArguments, RestoreArguments, ShowArguments};
 use crate::authors::Authors;
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
@@ -362,52 +362,7 @@ pub(super) fn show(context: &Context, arguments: &ShowArguments) -> Result<(), F
     })
 }
 
-pub(super) fn diff(context: &Context, arguments: &DiffArguments) -> Result<(), Failure> {
-    let data = context.open()?;
-    let (store, old, new) = compared(&data, arguments)?;
-    let diff = data.engine.diff(store, old, new)?;
-    let body = DiffBody::new(&diff, arguments.unified);
-    answer(context.form, &body, |out| {
-        if arguments.stat {
-            let (added, removed) = (diff.added_count(), diff.removed_count());
-            let added = count(added, "line added", "lines added");
-            let removed = count(removed, "line removed", "lines removed");
-            return writeln!(out, "{added}, {removed}");
-        }
-        if diff.is_empty() {
-            return Ok(());
-        }
-        let old = old.map_or_else(|| "/dev/null".to_owned(), |id| id.to_string());
-        let bold = Style::new().bold();
-        writeln!(out, "{bold}--- {old}{bold:#}\n{bold}+++ {new}{bold:#}")?;
-        unified(out, &diff, arguments.unified)
-    })
-}
-
-/// Returns the two versions to compare; the first is `None` for the first version of a memory.
-fn compared(
-    data: &Data,
-    arguments: &DiffArguments,
-) -> Result<(StoreId, Option<VersionId>, VersionId), Failure> {
-    if let Ok(first) = arguments.old.parse::<VersionId>() {
-        let first = data.version(first)?;
-        if let Some(second) = arguments.new {
-            return Ok((first.store, Some(first.id), second));
-        }
-        let before = data.engine.previous_version(&first, View::Basic)?;
-        return Ok((first.store, before.map(|before| before.id), first.id));
-    }
-    if arguments.new.is_some() {
-        return Err(Failure::usage("give either one path, or one or two versions"));
-    }
-    let store = data.store()?;
-    let newest = data.engine.history(store.id, &path(&arguments.old)?, 2)?;
-    let mut ids = newest.iter().map(|version| version.id);
-    let new = ids.next().ok_or_else(|| Failure::other("the memory has no versions"))?;
-    Ok((store.id, ids.next(), new))
-}
-
-fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> io::Result<()> {
+pub(super) fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> io::Result<()> {
     let (cyan, green, red) =
         (style(AnsiColor::Cyan), style(AnsiColor::Green), style(AnsiColor::Red));
     for hunk in diff.hunks(context) {

@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::print::{answer, count, local, note, raw, style};
 
 pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let request = request(&data, arguments)?;
     let page = data.engine.search(&request)?;
     let stores = if request.stores.len() > 1 { data.stores(Archived::Show)? } else { Vec::new() };
@@ -233,7 +233,7 @@ pub(super) fn recent(context: &Context, arguments: &RecentArguments) -> Result<(
 }
 
 pub(super) fn context(context: &Context, arguments: &ContextArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let request = ContextRequest {
         depth: arguments.depth,
         kinds: arguments.kinds.clone(),
@@ -283,7 +283,7 @@ fn scope(data: &Data) -> Result<Scope, Failure> {
 }
 
 pub(super) fn links(context: &Context, arguments: &LinksArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let scope = scope(&data)?;
     if arguments.orphans {
         let orphans = data.engine.orphans(&scope, arguments.limit)?;
@@ -328,7 +328,7 @@ fn write_link(out: &mut dyn Write, link: &NoteLink) -> std::io::Result<()> {
 }
 
 pub(super) fn graph(context: &Context, arguments: &GraphArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let graph = data.engine.graph(data.store()?.id, arguments.limit)?;
     if graph.is_cut {
         note(&format!(

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::print::{Form, answer, count, local, note, note_findings, raw, size, style};
 
 pub(super) fn ls(context: &Context, arguments: &LsArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let store = data.store()?;
     let directory = directory(&arguments.directory)?;
     let query = ListQuery {
@@ -80,7 +80,7 @@ pub(super) fn find(data: &Data, store: &Store, text: &str, view: View) -> Result
 }
 
 pub(super) fn cat(context: &Context, arguments: &CatArguments) -> Result<(), Failure> {
-    let data = context.open()?;
+    let data = context.open_at(&arguments.past)?;
     let store = data.store()?;
     let memories = arguments
         .memories

@@ -6,7 +6,7 @@ use quipu_core::Error;
 use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, VersionQuery};
 use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
 use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, View};
-use quipu_core::prompt::{Prompt, PromptStore};
+use quipu_service::prompt::{Prompt, PromptStore};
 use quipu_service::wire::{DeletedBody, ListBody, SessionSummary, VersionBody};
 use serde::Serialize;
 

@@ -11,12 +11,13 @@ use quipu_service::wire::{DeletedBody, ListBody, StoreDetails};
 use serde::Serialize;
 
 use crate::args::{
-    StoreCommand, StoreCreateArguments, StoreDefaultArguments, StoreDeleteArguments,
-    StoreNameArguments, StoreProperties, StoreRestoreArguments, StoreUpdateArguments,
+    StoreCommand, StoreCopyArguments, StoreCreateArguments, StoreDefaultArguments,
+    StoreDeleteArguments, StoreNameArguments, StoreProperties, StoreRestoreArguments,
+    StoreUpdateArguments,
 };
 use crate::context::{Context, Data};
 use crate::failure::Failure;
-use crate::print::{self, answer, answer_reached, confirm, local, size};
+use crate::print::{self, answer, answer_reached, confirm, count, local, note, size};
 
 pub(super) fn run(context: &Context, command: StoreCommand) -> Result<(), Failure> {
     match command {
@@ -40,7 +41,39 @@ pub(super) fn run(context: &Context, command: StoreCommand) -> Result<(), Failur
         StoreCommand::Delete(arguments) => delete(context, &arguments),
         StoreCommand::Restore(arguments) => restore(context, arguments),
         StoreCommand::Default(arguments) => default(context, &arguments),
+        StoreCommand::Copy(arguments) => copy(context, arguments),
     }
+}
+
+fn copy(context: &Context, arguments: StoreCopyArguments) -> Result<(), Failure> {
+    let data = context.open()?;
+    let named = data.store_and_moment(&arguments.from)?;
+    let (from, moment) = match (named, arguments.past.at) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage("give the moment once: `--at`, or after `@`"));
+        }
+        (Some((store, moment)), None) => (store, Some(moment)),
+        (None, at) => (data.find_store(&arguments.from)?, at),
+    };
+    let new = NewStore {
+        description: from.description.clone(),
+        metadata: from.metadata.clone(),
+        policy: from.policy,
+        ..NewStore::named(Name::new(arguments.to).map_err(Error::from)?)
+    };
+    let existing = data.engine.find_store(data.workspace, new.name.as_str());
+    if existing.is_ok() {
+        let message = format!("there is already a store named `{}`", new.name);
+        return Err(Failure::from(Error::invalid(message)).with_hint("choose another name"));
+    }
+    let source = match moment {
+        Some(moment) => data.clone().at(&from, &moment)?.engine,
+        None => data.engine.clone(),
+    };
+    let target = (data.workspace, &new);
+    let (store, copied_count) = data.engine.copy_store(&data.actor, (&source, from.id), target)?;
+    note(&format!("copied {} of `{}`", count(copied_count, "memory", "memories"), from.name));
+    show(context, &data, &store)
 }
 
 fn named(data: &Data, arguments: &StoreNameArguments) -> Result<Store, Failure> {

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use super::edit::{self, ReplaceError, Replaced};
 use quipu_core::Error;
-use quipu_core::edit::{self, ReplaceError, Replaced};
 use quipu_core::model::SecretPolicy;
 use quipu_screen::Finding;
 

@@ -2,7 +2,7 @@
 //!
 //! It goes into a system prompt: a short protocol, then what is attached and where.
 
-use crate::model::{Access, Attachment, Description, Instructions, Name, Store};
+use quipu_core::model::{Access, Attachment, Description, Instructions, Name, Store};
 
 /// What goes into an agent's system prompt.
 #[derive(Clone, Debug, Default)]

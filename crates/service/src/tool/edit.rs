@@ -4,16 +4,16 @@
 
 /// The result of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
+pub(super) struct Replaced {
     /// The new text.
-    pub text: String,
+    pub(super) text: String,
     /// The line, counted from 1, on which the replacement begins.
-    pub line: usize,
+    pub(super) line: usize,
 }
 
 /// Why nothing was replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReplaceError {
+pub(super) enum ReplaceError {
     /// The text to replace is empty, so it is everywhere.
     Empty,
     /// It does not occur.
@@ -29,7 +29,7 @@ pub enum ReplaceError {
 ///
 /// Overlapping occurrences count as several, which `str::matches` does not see: replacing `aa` in `aaa`
 /// has two possible results, and the caller must say which is meant.
-pub fn replace(text: &str, old: &str, new: &str) -> Result<Replaced, ReplaceError> {
+pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Replaced, ReplaceError> {
     if old.is_empty() {
         return Err(ReplaceError::Empty);
     }
@@ -102,13 +102,13 @@ fn advance(pattern: &[u8], borders: &[usize], mut matched: usize, byte: u8) -> u
 
 /// The error for a line number that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InsertError {
+pub(super) struct InsertError {
     /// How many lines the text has; the empty one after a final newline does not count.
-    pub lines_count: usize,
+    pub(super) lines_count: usize,
 }
 
 /// Returns how many lines a text has; the empty one after a final newline does not count.
-pub fn lines_count(text: &str) -> usize {
+pub(super) fn lines_count(text: &str) -> usize {
     let body = text.strip_suffix('\n').unwrap_or(text);
     if text.is_empty() { 0 } else { body.matches('\n').count() + 1 }
 }
@@ -116,7 +116,7 @@ pub fn lines_count(text: &str) -> usize {
 /// Inserts lines after line number `after`; 0 means before the first.
 ///
 /// Newlines at the end of `addition` are dropped, and the result always ends with one.
-pub fn insert(text: &str, after: i64, addition: &str) -> Result<String, InsertError> {
+pub(super) fn insert(text: &str, after: i64, addition: &str) -> Result<String, InsertError> {
     let lines_count = lines_count(text);
     let after = usize::try_from(after).ok().filter(|after| *after <= lines_count);
     let after = after.ok_or(InsertError { lines_count })?;
