@@ -17,8 +17,9 @@ use quipu_service::wire::{ListBody, VersionBody};
 use serde::Serialize;
 
 use super::memories::{print_text, report};
-use crate::args::{LogArguments, RedactArguments, RestoreArguments, ShowArguments};
-use crate::authors::Authors;
+use super::revert;
+use crate::args::{LogArguments, PlanArguments, RedactArguments, RestoreArguments, ShowArguments};
+use crate::authors::{Authors, Wanted};
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::pager::Pager;
@@ -143,8 +144,15 @@ struct Source {
 
 impl<'a> Versions<'a> {
     fn new(data: &'a Data, stores: &[Store], arguments: &LogArguments) -> Result<Self, Failure> {
-        let actors = match arguments.actor.as_deref() {
-            Some(text) => data.authors().matching(text)?,
+        let wanted = [
+            arguments.actor.as_deref().map(Wanted::Actor),
+            arguments.session.as_deref().map(Wanted::Session),
+            arguments.key.as_deref().map(Wanted::Key),
+            arguments.user.as_deref().map(Wanted::User),
+            arguments.host.as_deref().map(Wanted::Host),
+        ];
+        let actors = match wanted.into_iter().flatten().next() {
+            Some(wanted) => data.authors().matching(wanted)?,
             None => Vec::new(),
         };
         let pattern = arguments.grep.as_ref().map(|pattern| pattern.to_lowercase());
@@ -222,17 +230,7 @@ fn filter(
     store: &Store,
     arguments: &LogArguments,
 ) -> Result<Option<VersionFilter>, Failure> {
-    let moment = |text: &Option<String>| match text {
-        None => Ok(None),
-        Some(text) => timeframe::since(text, data.engine.now()).map(Some).ok_or_else(|| {
-            Failure::usage(format!("`{text}` is not a time such as `7d` or `2026-11-15`"))
-        }),
-    };
-    let all = Span::default();
-    let created = Span {
-        first: moment(&arguments.since)?.unwrap_or(all.first),
-        last: moment(&arguments.until)?.unwrap_or(all.last),
-    };
+    let created = span(data, arguments.since.as_deref(), arguments.until.as_deref())?;
     let memory = match memory(data, store, arguments.memory.as_deref()) {
         // The memory may be in another store.
         Err(failure) if arguments.all && failure.is_not_found() => return Ok(None),
@@ -240,6 +238,21 @@ fn filter(
     };
     let operation = arguments.operation;
     Ok(Some(VersionFilter { memory, path: None, operation, actors: Vec::new(), created }))
+}
+
+/// Returns the span of time between two moments as people write them.
+pub(super) fn span(data: &Data, since: Option<&str>, until: Option<&str>) -> Result<Span, Failure> {
+    let moment = |text: Option<&str>| match text {
+        None => Ok(None),
+        Some(text) => timeframe::since(text, data.engine.now()).map(Some).ok_or_else(|| {
+            Failure::usage(format!("`{text}` is not a time such as `7d` or `2026-11-15`"))
+        }),
+    };
+    let all = Span::default();
+    Ok(Span {
+        first: moment(since)?.unwrap_or(all.first),
+        last: moment(until)?.unwrap_or(all.last),
+    })
 }
 
 /// Returns the memory with this id, or the one that is or was at this path.
@@ -283,6 +296,9 @@ impl Shown<'_> {
         writeln!(out, "Actor:  {}", authors.full(&version.actor))?;
         writeln!(out, "Date:   {}", local(version.created_at))?;
         writeln!(out, "Size:   {}", size_change(version, before))?;
+        if let Some(reason) = &version.reason {
+            writeln!(out, "Reason: {reason}")?;
+        }
         if let Some(redaction) = &version.redaction {
             writeln!(out, "Redacted by {} on {}", redaction.by, local(redaction.at))?;
         }
@@ -379,18 +395,29 @@ pub(super) fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> io::R
 }
 
 pub(super) fn restore(context: &Context, arguments: &RestoreArguments) -> Result<(), Failure> {
+    if let Some(moment) = &arguments.at {
+        return revert::restore_tree(context, arguments, moment);
+    }
+    let PlanArguments { dry_run, expect, reason } = &arguments.plan;
+    if *dry_run || expect.is_some() || reason.is_some() {
+        return Err(Failure::usage("`--dry-run`, `--expect` and `--reason` need `--at`"));
+    }
     let data = context.open()?;
     let to = arguments.to.as_deref().map(path).transpose()?;
-    let written = match arguments.target.parse() {
+    let target = arguments.target.as_deref().unwrap_or_default();
+    let written = match target.parse() {
         Ok(id) => {
             let version = data.version(id)?;
-            data.engine.restore(&data.actor, version.store, version.id, to.as_ref())?
+            let store = data.engine.store(version.store)?;
+            let author = data.author(&store, &arguments.writer)?;
+            data.engine.restore(&author, version.store, version.id, to.as_ref())?
         }
         Err(_) => {
             let store = data.store()?;
-            let memory = memory(&data, &store, Some(&arguments.target))?;
+            let author = data.author(&store, &arguments.writer)?;
+            let memory = memory(&data, &store, Some(target))?;
             let memory = memory.ok_or_else(|| Failure::usage("name a version or a path"))?;
-            data.engine.undo(&data.actor, store.id, memory, to.as_ref())?.1
+            data.engine.undo(&author, store.id, memory, to.as_ref())?.1
         }
     };
     report(context, &written)

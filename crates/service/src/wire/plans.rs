@@ -141,9 +141,11 @@ pub struct ChangedBody {
     /// The memory.
     pub memory_id: String,
     /// Where it was before the first change; null if it did not exist or is not known.
+    pub old_path: Option<String>,
+    /// Where it was after the last change, or before it if that deleted the memory; null if it is not known.
     pub path: Option<String>,
-    /// Where it was after the last change; null if it was deleted or is not known.
-    pub new_path: Option<String>,
+    /// Whether the last change deleted it.
+    pub is_deleted: bool,
     /// How many changes there were.
     pub versions_count: usize,
     /// What changed in the text; null if one of the texts is gone.
@@ -159,8 +161,9 @@ impl From<(model::StoreId, &Changed)> for ChangedBody {
         Self {
             memory_store_id: store.to_string(),
             memory_id: changed.memory.to_string(),
-            path: path(&changed.before),
-            new_path: path(&changed.after),
+            old_path: path(&changed.before),
+            path: path(&changed.after).or_else(|| path(&changed.before)),
+            is_deleted: changed.after == Known::Absent,
             versions_count: changed.versions_count,
             lost: diff.as_ref().err().cloned(),
             diff: diff.ok().map(|diff| DiffBody::new(&diff, CONTEXT_LINES)),
