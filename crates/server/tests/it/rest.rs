@@ -22,6 +22,8 @@ mod mcp_limits;
 mod memories;
 #[path = "rest/own.rs"]
 mod own;
+#[path = "rest/plans.rs"]
+mod plans;
 #[path = "rest/rights.rs"]
 mod rights;
 #[path = "rest/sessions.rs"]

@@ -128,6 +128,7 @@ const LINKS: &str = "/quipu/stores/{store}/links";
 const POLICY: &str = "/quipu/stores/{store}/policy";
 const REDACT_SEVERAL: &str = "/quipu/stores/{store}/redact";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
+const REVERT: &str = "/quipu/stores/{store}/revert";
 
 #[tokio::test]
 async fn every_operation_succeeds_as_documented() {
@@ -181,6 +182,10 @@ async fn use_memories(witness: &mut Witness) {
     witness.refused(409, Method::DELETE, &stale, Value::Null).await;
     let version = witness.address("{version}");
     witness.call(Method::POST, RESTORE, json!({"memory_version_id": version})).await;
+    let tree = json!({"at": version, "dry_run": true});
+    witness.call(Method::POST, RESTORE, tree).await;
+    let body = json!({"actors": ["user_ada"], "expect": "00000000"});
+    witness.refused(409, Method::POST, REVERT, body).await;
     witness.call(Method::GET, VERSION, Value::Null).await;
     witness.call(Method::POST, REDACT, Value::Null).await;
     witness.call(Method::POST, REDACT_SEVERAL, json!({"memory_version_ids": [version]})).await;
@@ -191,6 +196,12 @@ async fn use_memories(witness: &mut Witness) {
     }
     let create = json!({"command": "create", "path": "/memories/tool.md", "file_text": "x"});
     witness.call(Method::POST, TOOL, create.clone()).await;
+    let actor = witness.call(Method::GET, &format!("{VERSIONS}?limit=1"), Value::Null).await;
+    let actor = &actor["data"][0]["created_by"]["api_key_id"];
+    for dry_run in [true, false] {
+        let body = json!({"actors": [actor], "path": "/tool.md", "dry_run": dry_run});
+        witness.call(Method::POST, REVERT, body).await;
+    }
     witness.call(Method::POST, &format!("{TOOL}?strings=python"), create.clone()).await;
     witness.call(Method::POST, TOOL_SESSION, json!({"title": "a run"})).await;
     witness.call(Method::POST, STORES, json!({"name": "twice"})).await;
@@ -236,6 +247,7 @@ async fn use_sessions(witness: &mut Witness) {
     witness.call(Method::GET, SESSION, Value::Null).await;
     witness.call(Method::POST, SESSION, json!({"title": "new"})).await;
     witness.call(Method::PATCH, SESSION, json!({"metadata": {"a": "b"}})).await;
+    witness.call(Method::GET, "/quipu/sessions/{session}/changes", Value::Null).await;
     witness.call(Method::GET, "/quipu/sessions/{session}/prompt", Value::Null).await;
     witness.call(Method::POST, "/quipu/sessions/{session}/token", Value::Null).await;
     witness.call(Method::POST, "/v1/sessions/{session}/archive", Value::Null).await;
