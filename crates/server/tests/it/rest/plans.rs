@@ -16,8 +16,8 @@ async fn session(server: &Server, store: &str) -> (String, String) {
     let resource = json!({"type": "memory_store", "memory_store_id": store.rsplit('/').next()});
     let body = json!({"agent": "a", "environment_id": "e", "resources": [resource]});
     let reply = server.post("/v1/sessions", body).await;
-    let token = reply.headers["quipu-session-token"].to_str().unwrap().to_owned();
-    (reply.ok()["id"].as_str().unwrap().to_owned(), token)
+    let token = reply.headers["quipu-session-token"].to_str().expect("a text").to_owned();
+    (reply.ok()["id"].as_str().expect("an id").to_owned(), token)
 }
 
 #[tokio::test]
