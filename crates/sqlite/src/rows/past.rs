@@ -21,18 +21,23 @@ pub(super) fn versions_at(
             SELECT CASE WHEN updated_at <= ?2 THEN updated_at
                 ELSE (SELECT max(at) FROM versions WHERE memory = memories.id AND at <= ?2) END AS at
               FROM memories WHERE store = {STORE_NUMBER}
-            UNION
+            UNION ALL
             SELECT (SELECT max(at) FROM versions n WHERE n.memory = d.memory AND n.at <= ?2)
               FROM versions d
               WHERE d.store = {STORE_NUMBER} AND d.operation = 'deleted' AND d.at > ?2
          ) past ON past.at = v.at
-         WHERE v.operation <> 'deleted' ORDER BY v.path",
+         WHERE v.operation <> 'deleted'",
         select(view)
     );
-    connection
+    let mut versions = connection
         .prepare_cached(&sql)?
         .query_map(params![blob(store), at.as_micros()], |row| from_row(row, store))?
-        .collect()
+        .collect::<Result<Vec<_>>>()?;
+    // Here and not in SQL, which would copy the rows into a temporary tree. A memory that was deleted and
+    // restored since is there once for each.
+    versions.sort_by(|a, b| a.path.cmp(&b.path).then(a.id.cmp(&b.id)));
+    versions.dedup_by_key(|version| version.id);
+    Ok(versions)
 }
 
 pub(super) fn horizon(connection: &Connection, store: StoreId) -> Result<Option<Timestamp>> {

@@ -17,11 +17,16 @@ const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes
 pub(super) const STORE_NUMBER: &str = "(SELECT num FROM stores WHERE id = ?1)";
 
 pub(super) fn select(view: View) -> String {
+    select_by(view, "")
+}
+
+/// Selects versions by an index that SQLite would not choose.
+fn select_by(view: View, index: &str) -> String {
     match view {
-        View::Basic => format!("SELECT {COLUMNS}, NULL FROM versions v"),
-        View::Full => {
-            format!("SELECT {COLUMNS}, t.content FROM versions v LEFT JOIN texts t ON t.at = v.at")
-        }
+        View::Basic => format!("SELECT {COLUMNS}, NULL FROM versions v {index}"),
+        View::Full => format!(
+            "SELECT {COLUMNS}, t.content FROM versions v {index} LEFT JOIN texts t ON t.at = v.at"
+        ),
     }
 }
 
@@ -77,9 +82,12 @@ pub(super) fn versions(
     // A memory has fewer versions than a store, so its index is better. The unary plus keeps SQLite
     // from using the store's.
     let plus = if filter.memory.is_some() { "+" } else { "" };
+    // So has a path; but SQLite takes the store's index if the limit is a parameter.
+    let by_path = filter.path.is_some() && filter.memory.is_none();
+    let index = if by_path { "INDEXED BY versions_by_path" } else { "" };
     let sql = format!(
         "{} WHERE {plus}v.store = {STORE_NUMBER} AND {} ORDER BY v.at DESC LIMIT ?{}",
-        select(query.view),
+        select_by(query.view, index),
         conditions.join(" AND "),
         values.len()
     );
