@@ -5,7 +5,9 @@ use quipu_core::engine::{Approval, Completeness, Goal, Restoration, Selection};
 use quipu_core::model::{Actor, ExpectedDigest, MemoryPath, Reason, Store, Timestamp, VersionId};
 use quipu_core::moment::Moment;
 use quipu_core::{Error, timeframe};
-use quipu_service::wire::{ChangedBody, ListBody, MemoryBody, PlanBody, Restore, RevertChanges};
+use quipu_service::wire::{
+    ChangedBody, Diffs, ListBody, MemoryBody, PlanBody, Restore, RevertChanges,
+};
 use serde::Deserialize;
 
 use super::answer::{Answer, Failure, json};
@@ -103,10 +105,10 @@ pub(super) fn changes(call: &Call<'_>) -> Answer {
     };
     let stores = call.engine.stores(&query)?.items;
     let selection = Selection { actors: vec![Actor::Session(session.id)], ..Selection::default() };
-    let mut bodies = Vec::new();
+    let (mut bodies, mut diffs) = (Vec::new(), Diffs::default());
     for store in stores.iter().filter(|store| call.caller.may_in(store.id, Need::Read)) {
         let changed = call.engine.changed(store.id, &selection)?;
-        bodies.extend(changed.iter().map(|changed| ChangedBody::from((store.id, changed))));
+        bodies.extend(changed.iter().map(|it| ChangedBody::new(store.id, it, &mut diffs)));
     }
     Ok(json(&ListBody::complete(bodies)))
 }

@@ -25,7 +25,8 @@ pub use own::{
     SessionSummary, StoreDetails, TokenBody, ToolSessionBody, WorkspaceBody,
 };
 pub use plans::{
-    ChangedBody, PlanBody, Restore, RevertChanges, SpanBody, StepBody, changed_diff, step_diff,
+    ChangedBody, Diffs, PlanBody, Restore, RevertChanges, SpanBody, StepBody, changed_diff,
+    step_diff,
 };
 pub use requests::{
     AgentParam, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,

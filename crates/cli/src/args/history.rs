@@ -7,7 +7,7 @@ use super::{PastArguments, PlanArguments, WriterArguments};
 
 #[derive(Args, Debug)]
 pub(crate) struct LogArguments {
-    /// Only this memory, by path or id; it may be deleted
+    /// Only this memory, by path or id, or this directory; it may be deleted
     #[arg(value_name = "PATH")]
     pub(crate) memory: Option<String>,
     /// Maximum number of versions [default: all; 50 on a terminal without a pager]

@@ -9,8 +9,8 @@ use quipu_core::Error;
 use quipu_core::backend::{Archived, Span, VersionFilter, VersionQuery};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::model::{
-    Actor, Content, MemoryId, MemoryPath, Operation, Refusal, Store, StoreId, Timestamp, Version,
-    View,
+    Actor, Content, Directory, MemoryId, MemoryPath, Operation, Refusal, Store, StoreId, Timestamp,
+    Version, View,
 };
 use quipu_core::timeframe;
 use quipu_service::wire::{ListBody, VersionBody};
@@ -138,6 +138,8 @@ struct Versions<'a> {
 struct Source {
     store: StoreId,
     query: VersionQuery,
+    /// Only versions in it.
+    directory: Option<Directory>,
     buffer: VecDeque<Version>,
     is_exhausted: bool,
 }
@@ -157,15 +159,25 @@ impl<'a> Versions<'a> {
         };
         let pattern = arguments.grep.as_ref().map(|pattern| pattern.to_lowercase());
         let view = if pattern.is_some() { View::Full } else { View::Basic };
+        let created = span(data, arguments.since.as_deref(), arguments.until.as_deref())?;
         let mut sources = Vec::new();
         for store in stores {
-            let Some(mut filter) = filter(data, store, arguments)? else { continue };
+            let Some(place) = place(data, store, arguments)? else { continue };
+            let (memory, directory) = match place {
+                Place::Store => (None, None),
+                Place::Memory(memory) => (Some(memory), None),
+                Place::Directory(directory) => (None, Some(directory)),
+            };
+            let operation = arguments.operation;
+            let mut filter =
+                VersionFilter { memory, path: None, operation, actors: Vec::new(), created };
             if let [only] = actors.as_slice() {
                 filter.actors = vec![only.clone()];
             }
             sources.push(Source {
                 store: store.id,
                 query: VersionQuery { filter, before: None, limit: PAGE, view },
+                directory,
                 buffer: VecDeque::new(),
                 is_exhausted: false,
             });
@@ -200,13 +212,14 @@ impl<'a> Versions<'a> {
 
 impl Source {
     fn fill(&mut self, data: &Data) -> Result<(), Failure> {
-        if self.is_exhausted || !self.buffer.is_empty() {
-            return Ok(());
+        while !self.is_exhausted && self.buffer.is_empty() {
+            let page = data.engine.versions(self.store, &self.query)?;
+            self.query.before = page.next;
+            self.is_exhausted = page.next.is_none();
+            let directory = self.directory.as_ref();
+            let is_wanted = |version: &Version| directory.is_none_or(|it| is_in(version, it));
+            self.buffer.extend(page.items.into_iter().filter(is_wanted));
         }
-        let page = data.engine.versions(self.store, &self.query)?;
-        self.query.before = page.next;
-        self.is_exhausted = page.next.is_none();
-        self.buffer.extend(page.items);
         Ok(())
     }
 
@@ -224,20 +237,40 @@ pub(super) struct Shown<'a> {
     pub(super) authors: &'a Authors<'a>,
 }
 
-/// Returns the filter for a store, or `None` if the memory was never in it.
-fn filter(
-    data: &Data,
-    store: &Store,
-    arguments: &LogArguments,
-) -> Result<Option<VersionFilter>, Failure> {
-    let created = span(data, arguments.since.as_deref(), arguments.until.as_deref())?;
-    let memory = match memory(data, store, arguments.memory.as_deref()) {
-        // The memory may be in another store.
-        Err(failure) if arguments.all && failure.is_not_found() => return Ok(None),
-        memory => memory?,
+/// What the log of a store is about.
+enum Place {
+    Store,
+    Memory(MemoryId),
+    /// A directory, also one that no memory lies in anymore.
+    Directory(Directory),
+}
+
+/// Returns what the log of a store is about, or `None` if it was never in it.
+fn place(data: &Data, store: &Store, arguments: &LogArguments) -> Result<Option<Place>, Failure> {
+    let Some(text) = arguments.memory.as_deref() else { return Ok(Some(Place::Store)) };
+    let trimmed = text.trim_end_matches('/');
+    if trimmed.is_empty() {
+        return Ok(Some(Place::Store));
+    }
+    let failure = match memory(data, store, Some(trimmed)) {
+        Ok(memory) => return Ok(memory.map(Place::Memory)),
+        Err(failure) if failure.is_not_found() => failure,
+        Err(failure) => return Err(failure),
     };
-    let operation = arguments.operation;
-    Ok(Some(VersionFilter { memory, path: None, operation, actors: Vec::new(), created }))
+    if let Ok(directory) = path(trimmed).map(|path| path.as_directory()) {
+        let (filter, view) = (VersionFilter::default(), View::Basic);
+        let query = VersionQuery { filter, before: None, limit: usize::MAX, view };
+        let versions = data.engine.versions(store.id, &query)?.items;
+        if versions.iter().any(|version| is_in(version, &directory)) {
+            return Ok(Some(Place::Directory(directory)));
+        }
+    }
+    // It may be in another store.
+    if arguments.all { Ok(None) } else { Err(failure) }
+}
+
+fn is_in(version: &Version, directory: &Directory) -> bool {
+    version.path.as_ref().is_some_and(|path| directory.contains(path))
 }
 
 /// Returns the span of time between two moments as people write them.

@@ -41,7 +41,9 @@ impl Line {
     }
 
     fn with(self, flag: &str, value: &str) -> Self {
-        Self(format!("{} {flag} {}", self.0, quoted(value)))
+        // Otherwise the value would be taken for a flag.
+        let separator = if value.starts_with('-') { '=' } else { ' ' };
+        Self(format!("{} {flag}{separator}{}", self.0, quoted(value)))
     }
 
     fn with_span(self, span: Span) -> Self {

@@ -8,7 +8,9 @@ use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{Changed, Known, NewAttachment, NewSession, Selection, SessionToken};
 use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, Store};
 use quipu_service::prompt::{Prompt, PromptStore};
-use quipu_service::wire::{ChangedBody, DeletedBody, ListBody, SessionSummary, changed_diff};
+use quipu_service::wire::{
+    ChangedBody, DeletedBody, Diffs, ListBody, SessionSummary, changed_diff,
+};
 use serde::Serialize;
 
 use super::history::unified;
@@ -132,7 +134,9 @@ fn show_with_changes(
         changes.extend(changed.into_iter().map(|changed| (store.clone(), changed)));
     }
     let root = &context.settings.mount_root;
-    let bodies = changes.iter().map(|(store, changed)| ChangedBody::from((store.id, changed)));
+    let mut diffs = Diffs::default();
+    let bodies =
+        changes.iter().map(|(store, changed)| ChangedBody::new(store.id, changed, &mut diffs));
     let body = SessionWithChanges {
         session: SessionSummary::new(session, root),
         changes: bodies.collect(),

@@ -1,5 +1,6 @@
 //! Taking back what somebody did: `revert`, `restore --at`, and writing as a session.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use quipu_core::clock::{Clock as _, SystemClock};
@@ -119,6 +120,30 @@ fn wrong_and_ambiguous_names_and_times_change_nothing() {
 }
 
 #[test]
+fn a_store_that_fails_after_another_one_is_done_is_reported_with_it() {
+    let quipu = Quipu::with_store();
+    quipu.ok(&["store", "create", "team"]);
+    let session = quipu.new_session("agent", &["notes", "team"]);
+    for store in ["notes", "team"] {
+        let put = ["put", "/a", "--store", store];
+        assert_eq!(quipu.run_with(&put, b"one").code, 0);
+    }
+    let put = ["put", "/a", "--store", "notes", "--session", &session];
+    assert_eq!(quipu.run_with(&put, b"two").code, 0);
+    quipu.ok(&["rm", "/a", "--store", "team", "--session", &session]);
+    assert_eq!(quipu.run_with(&["put", "/b", "--store", "team"], b"full").code, 0);
+
+    let mut command = quipu.command(&["revert", "--session", "agent", "--all"]);
+    command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", "1");
+    let ran = crate::support::run(command, b"");
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.err.contains("done in `notes`, then: the store holds 1 memories"), "{ran:?}");
+    assert!(ran.err.contains("--actor user_ada --since"), "{ran:?}");
+    assert_eq!(quipu.ok(&["cat", "/a", "--store", "notes"]), "one");
+    assert_eq!(quipu.ok(&["ls", "--store", "team"]), "/b\n");
+}
+
+#[test]
 fn a_folder_goes_back_to_a_moment() {
     let quipu = Quipu::with_store();
     quipu.put("/dir/a", "then\n");
@@ -178,6 +203,20 @@ fn commands_write_as_a_session_that_may() {
     quipu.ok(&["session", "delete", &apart]);
     assert_eq!(put("notes", &apart).code, 3);
     assert_eq!(by_variable("nonsense").code, 2);
+}
+
+#[test]
+fn the_log_of_a_directory_has_what_happened_in_it() {
+    let quipu = Quipu::with_store();
+    quipu.put("/dir/a", "one");
+    quipu.put("/other", "two");
+    quipu.ok(&["mv", "/dir/a", "/b"]);
+    for name in ["dir", "/dir/"] {
+        let log = quipu.ok(&["log", name, "--oneline"]);
+        assert!(log.lines().count() == 1 && log.contains("created"), "{log}");
+    }
+    assert_eq!(quipu.ok(&["log", "/", "--oneline"]).lines().count(), 3);
+    assert_eq!(quipu.run(&["log", "typo"]).code, 3);
 }
 
 #[test]
@@ -290,7 +329,8 @@ fn a_killed_revert_leaves_nothing_half_done() {
     write("bob", "good\n");
     for _ in 0..6 {
         write("rogue", "bad\n");
-        let mut child = quipu.command(&["revert", "--actor", "rogue", "--all"]).spawn().unwrap();
+        let mut command = quipu.command(&["revert", "--actor", "rogue", "--all"]);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let millis = u64::try_from(SystemClock.random() % 250).unwrap();
         std::thread::sleep(Duration::from_millis(millis));
         if child.try_wait().unwrap().is_none() {

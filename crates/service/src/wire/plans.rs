@@ -13,6 +13,29 @@ use super::own::DiffBody;
 /// How many unchanged lines are shown around a change.
 const CONTEXT_LINES: usize = 3;
 
+/// The maximum size of all differences in an answer, so that one request cannot fill the memory with the
+/// texts of a whole store. Those beyond it are left out.
+const DIFFS_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The differences of one answer.
+#[derive(Debug, Default)]
+pub struct Diffs {
+    size_bytes: usize,
+}
+
+impl Diffs {
+    /// Returns the shape of a difference, unless there were too many before it.
+    fn body(&mut self, diff: &Diff) -> Option<DiffBody> {
+        if self.size_bytes > DIFFS_SIZE_BYTES_MAX {
+            return None;
+        }
+        let body = DiffBody::new(diff, CONTEXT_LINES);
+        let lines = body.hunks.iter().flat_map(|hunk| &hunk.lines);
+        self.size_bytes += lines.map(String::len).sum::<usize>();
+        Some(body)
+    }
+}
+
 /// What a revert or a restore does in one store, or would do.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename = "plan")]
@@ -66,12 +89,17 @@ pub struct StepBody {
     pub new_path: Option<String>,
     /// The version that was made, if any.
     pub memory_version_id: Option<String>,
-    /// What changes in its text.
-    pub diff: DiffBody,
+    /// What changes in its text; null if the answer would become too long.
+    pub diff: Option<DiffBody>,
 }
 
 impl PlanBody {
     fn new(plan: &Plan, versions: &HashMap<model::MemoryId, model::VersionId>) -> Self {
+        let mut diffs = Diffs::default();
+        let steps = plan.steps.iter().map(|step| {
+            let version = versions.get(&step.memory).map(ToString::to_string);
+            StepBody::new(step, version, &mut diffs)
+        });
         Self {
             memory_store_id: plan.store.to_string(),
             digest: plan.digest.to_string(),
@@ -79,7 +107,7 @@ impl PlanBody {
             changed_count: plan.changed_count(),
             left_count: plan.left_count(),
             unchanged_count: plan.unchanged_count,
-            steps: plan.steps.iter().map(|step| StepBody::new(step, versions)).collect(),
+            steps: steps.collect(),
             created: None,
         }
     }
@@ -101,7 +129,7 @@ impl From<&CarriedOut> for PlanBody {
 }
 
 impl StepBody {
-    fn new(step: &Step, versions: &HashMap<model::MemoryId, model::VersionId>) -> Self {
+    fn new(step: &Step, memory_version_id: Option<String>, diffs: &mut Diffs) -> Self {
         let path = step.before.as_ref().map(|before| before.path.to_string());
         let (action, new_path) = match &step.action {
             Action::Delete => ("delete", None),
@@ -115,8 +143,8 @@ impl StepBody {
             why: step.why.clone(),
             path,
             new_path,
-            memory_version_id: versions.get(&step.memory).map(ToString::to_string),
-            diff: DiffBody::new(&step_diff(step), CONTEXT_LINES),
+            memory_version_id,
+            diff: diffs.body(&step_diff(step)),
         }
     }
 }
@@ -148,14 +176,15 @@ pub struct ChangedBody {
     pub is_deleted: bool,
     /// How many changes there were.
     pub versions_count: usize,
-    /// What changed in the text; null if one of the texts is gone.
+    /// What changed in the text; null if one of the texts is gone, or if the answer would become too long.
     pub diff: Option<DiffBody>,
-    /// Why there is no diff.
+    /// Why one of the texts is gone.
     pub lost: Option<String>,
 }
 
-impl From<(model::StoreId, &Changed)> for ChangedBody {
-    fn from((store, changed): (model::StoreId, &Changed)) -> Self {
+impl ChangedBody {
+    /// Returns the shape of what was changed in a store.
+    pub fn new(store: model::StoreId, changed: &Changed, diffs: &mut Diffs) -> Self {
         let path = |known: &Known| known.state().map(|state| state.path.to_string());
         let diff = changed_diff(changed);
         Self {
@@ -166,7 +195,7 @@ impl From<(model::StoreId, &Changed)> for ChangedBody {
             is_deleted: changed.after == Known::Absent,
             versions_count: changed.versions_count,
             lost: diff.as_ref().err().cloned(),
-            diff: diff.ok().map(|diff| DiffBody::new(&diff, CONTEXT_LINES)),
+            diff: diff.ok().and_then(|diff| diffs.body(&diff)),
         }
     }
 }
@@ -222,4 +251,18 @@ pub struct Restore {
     pub expect: Option<String>,
     /// Why.
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_beyond_the_limit_are_left_out() {
+        let long = Diff::new("", &"x".repeat(DIFFS_SIZE_BYTES_MAX + 1));
+        let short = Diff::new("", "x");
+        let mut diffs = Diffs::default();
+        let is_shown = [&short, &long, &short].map(|diff| diffs.body(diff).is_some());
+        assert_eq!(is_shown, [true, true, false]);
+    }
 }
