@@ -210,7 +210,7 @@ fn memories_that_exchanged_their_paths_are_left() {
     fixture.put_by("rogue", "/new", "new");
     let left = fixture.left(&all_of("rogue"));
     assert_eq!(left.len(), 2);
-    assert!(left.iter().all(|(_, why)| why.contains("move one of them away")), "{left:?}");
+    assert!(left.iter().all(|(_, why)| why.contains("exchanged their paths")), "{left:?}");
     assert_eq!(fixture.text("/a").unwrap(), "b");
     assert_eq!(fixture.text("/new"), None);
 }

@@ -241,7 +241,7 @@ fn taken(wanted: &MemoryPath, occupant: &MemoryPath) -> String {
 
 fn exchanged(wanted: &MemoryPath) -> String {
     format!(
-        "the memory at `{wanted}`, where it should go, waits for it to move first; move one of them \
-         away and try again"
+        "the memory at `{wanted}`, where it should go, is one of several that exchanged their paths; \
+         move them by hand"
     )
 }
