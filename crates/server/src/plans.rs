@@ -48,7 +48,9 @@ pub(super) fn revert(call: &Call<'_>) -> Answer {
     };
     let path = body.path.as_deref().map(tree_path).transpose()?.flatten();
     let names = body.actors.join(", ");
+    // A reason that is too long is refused in a dry run as well.
     let reason = body.reason.unwrap_or_else(|| shortened(format!("revert of {names}")));
+    let reason = Reason::new(reason).map_err(Error::from)?;
     let goal = Goal::Revert(Selection { actors, created, path });
     if body.dry_run {
         return planned(call, &store, &goal, body.expect.as_deref());
@@ -71,10 +73,11 @@ pub(super) fn restore(call: &Call<'_>) -> Answer {
     let path = body.path.as_deref().map(tree_path).transpose()?.flatten();
     let completeness = if body.incomplete { Completeness::Partial } else { Completeness::Required };
     let goal = Goal::Restore(Restoration { at: past.at, path, completeness });
+    let reason = body.reason.unwrap_or_else(|| format!("restore as of {}", past.at));
+    let reason = Reason::new(reason).map_err(Error::from)?;
     if body.dry_run {
         return planned(call, &store, &goal, body.expect.as_deref());
     }
-    let reason = body.reason.unwrap_or_else(|| format!("restore as of {}", past.at));
     carried_out(call, &store, &goal, (body.expect.as_deref(), reason))
 }
 
@@ -126,13 +129,12 @@ fn carried_out(
     call: &Call<'_>,
     store: &Store,
     goal: &Goal,
-    (expect, reason): (Option<&str>, String),
+    (expect, reason): (Option<&str>, Reason),
 ) -> Answer {
     let expect: Option<ExpectedDigest> = expect
         .map(str::parse)
         .transpose()
         .map_err(|error| Failure::invalid(format!("expect: {error}")))?;
-    let reason = Reason::new(reason).map_err(Error::from)?;
     let approval = Approval { expect, reason };
     let done = call.engine.carry_out(&call.caller.actor, store.id, goal, &approval)?;
     Ok(json(&PlanBody::from(&done)))

@@ -89,6 +89,7 @@ async fn malformed_plans_are_refused() {
         json!({"actors": ["user_ada"], "expect": "123"}),
         json!({"actors": ["user_ada"], "expect": "12345678", "dry_run": true}),
         json!({"actors": ["user_ada"], "reason": ""}),
+        json!({"actors": ["user_ada"], "reason": "x".repeat(501), "dry_run": true}),
         json!({"actors": ["user_ada"], "color": "red"}),
     ] {
         server.post(&revert, body).await.invalid();
@@ -98,6 +99,7 @@ async fn malformed_plans_are_refused() {
         json!({"at": "soon"}),
         json!({"at": "2999-01-01"}),
         json!({"at": "now", "memory_version_id": "x"}),
+        json!({"at": "now", "reason": "", "dry_run": true}),
         json!({"memory_version_id": "x", "dry_run": true}),
     ] {
         server.post(&restore, body).await.invalid();
