@@ -80,24 +80,38 @@ impl Library {
     }
 
     pub(crate) fn write_to(&self, store: StoreId, number: u64) {
+        self.write_text(store, number, note(number));
+    }
+
+    fn write_text(&self, store: StoreId, number: u64, text: String) {
         let path = MemoryPath::parse(&format!("/topic{}/note{number}.md", number % 50));
-        let content = Content::new(note(number)).expect("a text");
+        let content = Content::new(text).expect("a text");
         let target = (&path.expect("a path"), &content);
         self.engine.put(&self.actor, store, target, Precondition::None).expect("it is written");
     }
 
     /// Writes from eight threads, as imports and busy servers do.
     fn fill(&self, numbers: Range<u64>) {
+        self.fill_with(numbers, note);
+    }
+
+    pub(crate) fn fill_with(&self, numbers: Range<u64>, text: fn(u64) -> String) {
         let next = AtomicU64::new(numbers.start);
         let write = || {
             let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < numbers.end);
-            std::iter::from_fn(take).for_each(|number| self.write(number));
+            std::iter::from_fn(take)
+                .for_each(|number| self.write_text(self.store, number, text(number)));
         };
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(write);
             }
         });
+    }
+
+    /// Brings the index up to date, as a search would.
+    pub(crate) fn catch_up(&self) {
+        self.engine.catch_up(&[self.store], &|_| Ok(())).expect("it indexes");
     }
 
     pub(crate) fn index(&self) -> Result<(), Error> {
@@ -334,7 +348,8 @@ fn while_followed(library: &Library, numbers: Range<u64>) -> f64 {
             let mut seen = Sequence(0);
             while !stop.load(Ordering::Relaxed) {
                 library.engine.wait(seen, Duration::from_millis(100)).expect("it waits");
-                // It pauses for as long as it works, as the server's follower does.
+                // It pauses for as long as it works. The server's follower pauses longer, and waits for
+                // quiet moments, which do not come here.
                 let worked = time(|| {
                     seen = library.engine.follow(Some(seen)).expect("it indexes");
                 });

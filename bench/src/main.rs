@@ -8,6 +8,7 @@
 mod bare;
 mod engine;
 mod followers;
+mod indexing;
 mod knowledge;
 mod load;
 mod mcp;
@@ -37,6 +38,8 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// What indexing costs per note, by the number of notes that are indexed at once.
+    Indexing(indexing::Arguments),
     /// Search, context and recent activity as the store grows, and what the index costs writers.
     Knowledge(knowledge::Arguments),
     /// The MCP server over stdio: start, memory, notes, searches; against another one if named.
@@ -69,6 +72,7 @@ enum Subject {
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Indexing(arguments) => indexing::run(&arguments),
         Subject::Knowledge(arguments) => knowledge::run(&arguments),
         Subject::Mcp(arguments) => mcp::run(&arguments),
         #[cfg(target_os = "linux")]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::engine::{self, fill, open, text};
 use crate::followers::Followers;
 use crate::load::{Client, Load, Request, load};
-use crate::table::{median, number, print, row, spent};
+use crate::table::{median, number, print, row, spent, time};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// How often each measurement is repeated; the median is shown
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Measure creates only
+    #[arg(long)]
+    creates: bool,
     /// The larger of the two stores whose lists are compared
     #[arg(long, default_value_t = 100_000)]
     memories: u64,
@@ -41,6 +44,9 @@ const FOLLOWERS: usize = 300;
 
 pub(crate) fn run(arguments: &Arguments) {
     println!("Servers in processes of their own, the load in this one, memories of 2 KB.");
+    if arguments.creates {
+        return creates(arguments);
+    }
     reads(arguments);
     creates(arguments);
     followed(arguments);
@@ -235,7 +241,7 @@ fn followed(arguments: &Arguments) {
 
 fn creates(arguments: &Arguments) {
     let span = Duration::from_secs(arguments.seconds);
-    let (mut peer, mut ours) = (Vec::new(), Vec::new());
+    let (mut peer, mut ours, mut first) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         let opened = open();
         let writes = 4000 * arguments.seconds;
@@ -245,12 +251,16 @@ fn creates(arguments: &Arguments) {
         let directory = engine::scratch();
         let server = Server::quipu(&arguments.binary, directory.path());
         let line = format!("POST {}", server.store());
-        ours.push(load(&server.address, WRITERS, span, |connection, turn| {
+        let before = spent(server.child.id()).0;
+        let load = load(&server.address, WRITERS, span, |connection, turn| {
             let number = u64::try_from(connection * 1_000_000 + turn).unwrap_or_default();
             let path = format!("/{connection}/{turn}.md");
             let body = json!({"path": path, "content": text(number)}).to_string();
             Request { line: line.clone(), key: KEY.to_owned(), body }
-        }));
+        });
+        let cpu = spent(server.child.id()).0.saturating_sub(before).div_f64(load.answers.max(1.0));
+        ours.push(Load { cpu: Some(cpu), ..load });
+        first.push(time(|| drop(server.ask("GET /quipu/search?q=first", &Value::Null))));
     }
     let (peer, ours) = (median(peer), middle(&ours));
     let rows = vec![
@@ -259,6 +269,9 @@ fn creates(arguments: &Arguments) {
         line_of("Quipu over HTTP", &ours, ours.rate / peer),
     ];
     print(&format!("Durable creates, {WRITERS} connections"), &rows);
+    // It indexes what the server has not indexed in the background.
+    let first = median(first.iter().map(Duration::as_secs_f64).collect());
+    println!("The first search after the last create took {} ms.", number(first * 1e3));
 }
 
 fn growth(arguments: &Arguments) {

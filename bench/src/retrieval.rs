@@ -1,5 +1,7 @@
 //! Retrieval quality: how well search finds the notes that answer questions.
 
+mod tuning;
+
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,9 @@ pub(crate) struct Arguments {
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
+    /// Look for better parameters of ranking, by cross-validation
+    #[arg(long)]
+    tune: bool,
 }
 
 /// How many hits are examined for answers.
@@ -44,7 +49,7 @@ struct Question {
 }
 
 /// The hits for a question, best first: whether each is an answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ranking {
     hits: Vec<bool>,
     answers_count: usize,
@@ -58,6 +63,9 @@ pub(crate) fn run(arguments: &Arguments) {
     let notes_count = fill(&engine, store, &arguments.folder);
     // The first search brings the index up to date.
     search(&engine, store, "warm");
+    if arguments.tune {
+        return tuning::run(&engine, store, &questions);
+    }
     let rankings: Vec<_> = questions.iter().map(|it| rank(&engine, store, it)).collect();
     let scores = Scores::of(&rankings);
     if arguments.json {

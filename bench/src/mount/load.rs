@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::process::{Mounted, wait_until};
-use super::{Arguments, Sides, note};
+use super::{Arguments, Sides, note, nothing};
 use crate::engine::{fill, open, rate, scratch, text};
 use crate::table::{median, number, print, row, spent};
 
@@ -23,42 +23,77 @@ const CHANGES_COUNT: u64 = 10_000;
 const WRITTEN_FIRST: u64 = 100_000;
 
 pub(super) fn run(arguments: &Arguments, sides: &Sides) {
-    writers(arguments, sides);
     reading_beside_writers(arguments, sides);
     foreign_changes(arguments);
 }
 
-/// Compares durable closes in the mount with durable writes of the engine, both from many threads.
-fn writers(arguments: &Arguments, sides: &Sides) {
-    let (mount, alone) = (sides.quipu_path(), open());
+/// Compares durable closes in the mount with durable writes of the engine and with closes in a file
+/// system that stores nothing, all from many threads.
+///
+/// The mount has a data directory of its own, as the engine has: a second mount of the same store
+/// would follow every write, and be measured as well.
+pub(super) fn writers(arguments: &Arguments) {
+    let (alone, opened, roots, idle_root) = (open(), open(), scratch(), scratch());
+    let (memory, stores) = (roots.path().join("memory"), ["bench".to_owned()]);
+    let data = opened.directory.path();
+    let (mounted, _) = Mounted::quipu(&arguments.binary, data, &memory, &stores);
+    let mount = memory.join("bench");
+    fs::create_dir(mount.join("notes")).expect("it can be made");
+    let nothing = nothing::mount(idle_root.path(), 1);
     let writes = u64::from(arguments.writes) * WRITERS_COUNT;
     let mut turns = Vec::new();
+    let mut spent_each = Vec::new();
     for turn in 0..=arguments.rounds as u64 {
         let memory = |number: u64| WRITTEN_FIRST + turn * writes + number;
+        let closes = |root: &Path| {
+            rate(WRITERS_COUNT, writes, |number| {
+                let text = text(memory(number));
+                fs::write(note(root, memory(number)), text).expect("it is written");
+            })
+        };
         let engine = rate(WRITERS_COUNT, writes, |number| {
             alone.put(memory(number), text(memory(number)));
         });
-        let closes = rate(WRITERS_COUNT, writes, |number| {
-            fs::write(note(&mount, memory(number)), text(memory(number))).expect("it is written");
-        });
-        turns.push((engine, closes));
+        let bare = closes(idle_root.path());
+        let (before, _) = spent(mounted.id());
+        let quipu = closes(&mount);
+        let (after, _) = spent(mounted.id());
+        turns.push((engine, bare, quipu));
+        let each = after.saturating_sub(before).as_secs_f64() * 1e6;
+        spent_each.push(each / f64::from(u32::try_from(writes).unwrap_or(u32::MAX)));
     }
     // The first round is a warm-up.
     let turns = turns.get(1..).unwrap_or_default();
-    let engine = median(turns.iter().map(|turn| turn.0).collect());
-    let closes = median(turns.iter().map(|turn| turn.1).collect());
-    let share = median(turns.iter().map(|turn| turn.1 / turn.0).collect());
+    let middle = |of: &dyn Fn(&(f64, f64, f64)) -> f64| median(turns.iter().map(of).collect());
+    // Both keep all processors busy, so whoever does both after one another is no faster than this.
+    let ceiling = |turn: &(f64, f64, f64)| 1.0 / (1.0 / turn.0 + 1.0 / turn.1);
+    let heading = [
+        "durable new files per second",
+        "the engine",
+        "bare FUSE",
+        "one after the other",
+        "Quipu, close",
+        "of the engine",
+        "goal",
+        "of one after the other",
+        "CPU of the mount, µs each",
+    ];
     let rows = vec![
-        row(&[&"durable new files per second", &"the engine", &"Quipu, close", &"share", &"goal"]),
+        heading.map(str::to_owned).to_vec(),
         row(&[
             &format!("{WRITERS_COUNT} writers"),
-            &number(engine),
-            &number(closes),
-            &number(share),
+            &number(middle(&|turn| turn.0)),
+            &number(middle(&|turn| turn.1)),
+            &number(middle(&ceiling)),
+            &number(middle(&|turn| turn.2)),
+            &number(middle(&|turn| turn.2 / turn.0)),
             &"0.60",
+            &number(middle(&|turn| turn.2 / ceiling(turn))),
+            &number(median(spent_each)),
         ]),
     ];
     print("Many writers", &rows);
+    nothing.umount_and_join().expect("nothing uses it");
 }
 
 /// Measures opening, reading and closing cached files while others write.

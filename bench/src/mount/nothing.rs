@@ -1,4 +1,6 @@
 //! A no-op file system: the cost of FUSE itself on a host, with the same library.
+//!
+//! It can be written to as well, and forgets what is written.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,13 +9,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr,
-    ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session,
+    ReplyCreate, ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite,
+    Request, Session, WriteFlags,
 };
 
 use crate::engine::text;
 
-/// The same notes as in the other file systems. It answers each request with prepared data, has
-/// neither stores, handles nor changes, and is read-only.
+/// The same notes as in the other file systems. It answers each request with prepared data and has
+/// neither stores, handles nor changes; new files are accepted and stay empty.
 struct Nothing {
     texts: Vec<String>,
 }
@@ -60,6 +63,12 @@ impl Nothing {
         }
     }
 
+    /// Returns the inode that a name has or would have.
+    fn ino(name: &OsStr) -> Option<u64> {
+        let number = name.to_str()?.strip_suffix(".md")?.parse::<u64>().ok()?;
+        Some(FIRST + number)
+    }
+
     fn text(&self, ino: u64) -> &str {
         let place = ino.checked_sub(FIRST).and_then(|place| usize::try_from(place).ok());
         place.and_then(|place| self.texts.get(place)).map_or("", String::as_str)
@@ -74,11 +83,9 @@ impl Filesystem for Nothing {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = name.to_str().unwrap_or_default();
-        let file = || name.strip_suffix(".md")?.parse::<u64>().ok().map(|number| FIRST + number);
         let found = match parent.0 {
             ROOT => (name == "notes").then_some(NOTES),
-            _ => file(),
+            _ => Self::ino(name).filter(|ino| !self.text(*ino).is_empty()),
         };
         match found {
             Some(ino) => reply.entry(&KEPT_FOR, &self.attributes(ino), Generation(0)),
@@ -93,6 +100,40 @@ impl Filesystem for Nothing {
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
         reply.opened(FileHandle(0), flags);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        name: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        let Some(ino) = Self::ino(name) else { return reply.error(Errno::EINVAL) };
+        let (attributes, flags) = (self.attributes(ino), FopenFlags::FOPEN_KEEP_CACHE);
+        reply.created(&KEPT_FOR, &attributes, Generation(0), FileHandle(0), flags);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        bytes: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        reply.written(u32::try_from(bytes.len()).expect("a text is short"));
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
     }
 
     fn release(

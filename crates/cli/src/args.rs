@@ -31,7 +31,7 @@ pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOff
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use plans::{PlanArguments, RevertArguments, WriterArguments};
 pub(crate) use sync::SyncArguments;
-pub(crate) use transfer::{ExportArguments, ExportFormat, ImportArguments, ImportKind};
+pub(crate) use transfer::{DatesWhen, ExportArguments, ExportFormat, ImportArguments, ImportKind};
 pub(crate) use upkeep::{
     BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
 };

@@ -26,5 +26,7 @@ mod saving;
 mod support;
 #[path = "mount/tools.rs"]
 mod tools;
+#[path = "mount/waiting.rs"]
+mod waiting;
 #[path = "mount/writing.rs"]
 mod writing;

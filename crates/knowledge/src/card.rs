@@ -137,3 +137,6 @@ fn optional(input: &mut Input<'_>) -> Result<Option<String>, Damaged> {
         _ => Err(Damaged),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use quipu_core::model::{Memory, MemoryPath};
-use quipu_notes::tokenizer::{Language, each_term, variants};
+use quipu_notes::tokenizer::{Found, Language, Lexicon};
 use quipu_notes::{
     Edge, Identifier, LinkTarget, Note, Observation, Reference, Value, alias_key, path_candidates,
     permalink,
@@ -27,7 +27,7 @@ const FIELDS_MAX: usize = 1000;
 
 impl Entry {
     /// Builds the entry of a memory that was read with its text.
-    pub(crate) fn read(memory: &Memory) -> Self {
+    pub(crate) fn read(memory: &Memory, lexicon: &mut Lexicon) -> Self {
         let text = memory.content.as_ref().map_or("", |content| content.as_str());
         let note = Note::parse(memory.path.as_str(), text);
         let reading = Reading { language: note.language, note: &note, text, memory };
@@ -39,9 +39,12 @@ impl Entry {
         };
         let documents = Documents {
             row,
-            memory: reading.memory_document(&card),
-            observations: note.observations.iter().map(|it| reading.observation(it)).collect(),
-            relations: card.links.iter().map(|link| reading.relation(link)).collect(),
+            memory: reading.memory_document(&card, lexicon),
+            observations: {
+                let observations = note.observations.iter();
+                observations.map(|it| reading.observation(it, lexicon)).collect()
+            },
+            relations: card.links.iter().map(|link| reading.relation(link, lexicon)).collect(),
         };
         Self { card, documents }
     }
@@ -90,34 +93,30 @@ impl Reading<'_> {
         }
     }
 
-    fn memory_document(&self, card: &Card) -> Document {
+    fn memory_document(&self, card: &Card, lexicon: &mut Lexicon) -> Document {
         let note = self.note;
         let body = self.text.get(note.body.clone()).unwrap_or_default();
         let tags = || note.tags.iter().chain(&note.inline_tags).map(String::as_str);
         let fields = fields(note);
-        let path_and_values = || {
-            let values = fields.iter().map(|(_, value)| value.as_str());
-            std::iter::once(card.path.as_str()).chain(values)
-        };
-        let mut words = Words::new(Space::Memories, self.language);
-        words.add(Field::Title, [note.title.as_str()]);
-        words.add(Field::Tags, tags());
-        words.add(Field::Headings, note.headings.iter().map(|heading| heading.text.as_str()));
-        let length = words.add(Field::Body, [body]);
-        words.add_forms(Field::TitleForms, variants([note.title.as_str()], self.language));
-        let mut forms = variants(std::iter::once(body).chain(tags()), self.language);
-        each_term(path_and_values(), self.language, |term| {
-            forms.insert(term.to_owned());
-        });
-        forms.append(&mut variants(path_and_values(), self.language));
-        words.add_forms(Field::Forms, forms);
+        let values = fields.iter().map(|(_, value)| value.as_str());
+        let mut words = Words::new(Space::Memories, self.language, lexicon);
+        words.add(Field::Title, [note.title.as_str()], Variants::Of(Field::TitleForms));
+        words.add(Field::Tags, tags(), Variants::Of(Field::Forms));
+        // The headings are in the body too.
+        let headings = note.headings.iter().map(|heading| heading.text.as_str());
+        words.add(Field::Headings, headings, Variants::Ignored);
+        let length = words.add(Field::Body, [body], Variants::Of(Field::Forms));
+        words.add_forms(std::iter::once(card.path.as_str()).chain(values));
 
         let mut marks = self.inherited_marks(Space::Memories);
         let mark = |mark: Mark<'_>| mark.term(Space::Memories);
         let observed = note.observations.iter();
         marks.extend(observed.flat_map(|it| observation_marks(it, Space::Memories)));
         marks.extend(tag_marks(&note.inline_tags, Space::Memories));
-        marks.extend(fields.iter().map(|(key, value)| mark(Mark::Field(key, value))));
+        // YAML can escape the byte that ends a key in its term. Such a key would pass for the field
+        // before it, with the rest of the key as its value.
+        let keyed = fields.iter().filter(|(key, _)| !key.contains('\0'));
+        marks.extend(keyed.map(|(key, value)| mark(Mark::Field(key, value))));
         marks.extend(card.names.iter().map(|name| mark(Mark::Name(name))));
         marks.push(mark(Mark::Language(self.language.tag())));
         marks.push(mark(Mark::Title(&card.title)));
@@ -126,39 +125,34 @@ impl Reading<'_> {
             let keys = link_keys(&card.path, &link.target);
             marks.extend(keys.iter().map(|key| mark(Mark::LinkTo(key))));
         }
-        Document { length, words: words.found, marks: each_once(marks) }
+        Document { length, words: words.into_found(), marks: distinct(marks) }
     }
 
-    fn observation(&self, observation: &Observation) -> Document {
+    fn observation(&self, observation: &Observation, lexicon: &mut Lexicon) -> Document {
         let mut texts = vec![observation.text.as_str()];
         texts.extend(observation.context.as_deref());
         texts.extend(observation.written_times());
-        let mut words = Words::new(Space::Observations, self.language);
-        words.add(Field::Title, [observation.category.as_str()]);
-        words.add(Field::Tags, observation.tags.iter().map(String::as_str));
-        let length = words.add(Field::Body, texts.iter().copied());
+        let mut words = Words::new(Space::Observations, self.language, lexicon);
+        words.add(Field::Title, [observation.category.as_str()], Variants::Ignored);
+        let tags = observation.tags.iter().map(String::as_str);
+        words.add(Field::Tags, tags, Variants::Ignored);
+        let length = words.add(Field::Body, texts, Variants::Of(Field::Forms));
         // A fact is searched together with the title of its note.
-        let mut forms = variants(texts, self.language);
-        forms.append(&mut variants([self.note.title.as_str()], self.language));
-        each_term([self.note.title.as_str()], self.language, |term| {
-            forms.insert(term.to_owned());
-        });
-        words.add_forms(Field::Forms, forms);
+        words.add_forms([self.note.title.as_str()]);
         let mut marks = self.inherited_marks(Space::Observations);
         marks.extend(observation_marks(observation, Space::Observations));
-        Document { length, words: words.found, marks: each_once(marks) }
+        Document { length, words: words.into_found(), marks: distinct(marks) }
     }
 
-    fn relation(&self, link: &LinkRow) -> Document {
+    fn relation(&self, link: &LinkRow, lexicon: &mut Lexicon) -> Document {
         let context = link.context.as_deref().unwrap_or_default();
         let texts = [link.target.name.as_str(), context, self.note.title.as_str()];
-        let mut words = Words::new(Space::Relations, self.language);
-        words.add(Field::Title, [link.kind.as_str()]);
-        let length = words.add(Field::Body, texts);
-        words.add_forms(Field::Forms, variants(texts, self.language));
+        let mut words = Words::new(Space::Relations, self.language, lexicon);
+        words.add(Field::Title, [link.kind.as_str()], Variants::Ignored);
+        let length = words.add(Field::Body, texts, Variants::Of(Field::Forms));
         let mut marks = self.inherited_marks(Space::Relations);
         marks.push(Mark::Relation(&link.kind).term(Space::Relations));
-        Document { length, words: words.found, marks: each_once(marks) }
+        Document { length, words: words.into_found(), marks: distinct(marks) }
     }
 
     /// Returns the marks of a memory that its observations and relations inherit.
@@ -173,25 +167,47 @@ impl Reading<'_> {
 }
 
 /// The words of a document with their fields and positions.
-struct Words {
+struct Words<'l> {
     space: Space,
     language: Language,
+    lexicon: &'l mut Lexicon,
     found: Vec<(Vec<u8>, Field, u32)>,
+    /// The words without positions, with duplicates.
+    forms: Vec<(Vec<u8>, Field)>,
 }
 
-impl Words {
-    fn new(space: Space, language: Language) -> Self {
-        Self { space, language, found: Vec::new() }
+/// What to do with the variants of words.
+#[derive(Clone, Copy)]
+enum Variants {
+    /// They are indexed in this field.
+    Of(Field),
+    Ignored,
+}
+
+impl<'l> Words<'l> {
+    fn new(space: Space, language: Language, lexicon: &'l mut Lexicon) -> Self {
+        Self { space, language, lexicon, found: Vec::new(), forms: Vec::new() }
     }
 
     /// Adds the words of separate texts, and returns their number.
-    fn add<'t>(&mut self, field: Field, texts: impl IntoIterator<Item = &'t str>) -> u32 {
+    fn add<'t>(
+        &mut self,
+        field: Field,
+        texts: impl IntoIterator<Item = &'t str>,
+        variants: Variants,
+    ) -> u32 {
         let (mut count, mut position) = (0, 0);
         for text in texts {
-            each_term([text], self.language, |term| {
-                self.found.push((word(self.space, term), field, position));
-                count += 1;
-                position += 1;
+            self.lexicon.read(text, self.language, |found| match (found, variants) {
+                (Found::Term(term), _) => {
+                    self.found.push((word(self.space, term), field, position));
+                    count += 1;
+                    position += 1;
+                }
+                (Found::Variant(variant), Variants::Of(field)) => {
+                    self.forms.push((word(self.space, variant), field));
+                }
+                (Found::Variant(_), Variants::Ignored) => {}
             });
             // A gap keeps phrases from spanning two headings or tags.
             position += 1;
@@ -199,8 +215,20 @@ impl Words {
         count
     }
 
-    fn add_forms(&mut self, field: Field, forms: impl IntoIterator<Item = String>) {
-        self.found.extend(forms.into_iter().map(|form| (word(self.space, &form), field, 0)));
+    /// Adds the words of texts without their positions.
+    fn add_forms<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+        for text in texts {
+            self.lexicon.read(text, self.language, |found| {
+                let (Found::Term(form) | Found::Variant(form)) = found;
+                self.forms.push((word(self.space, form), Field::Forms));
+            });
+        }
+    }
+
+    fn into_found(self) -> Vec<(Vec<u8>, Field, u32)> {
+        let Self { mut found, forms, .. } = self;
+        found.extend(distinct(forms).into_iter().map(|(form, field)| (form, field, 0)));
+        found
     }
 }
 
@@ -225,6 +253,14 @@ pub(crate) fn link_keys(from: &MemoryPath, target: &LinkTarget) -> Vec<String> {
     each_once(keys)
 }
 
+/// Returns keys without duplicates, in any order.
+fn distinct<T: Ord>(mut keys: Vec<T>) -> Vec<T> {
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Returns keys without duplicates and empty ones, in their order.
 fn each_once<T: AsRef<[u8]> + Clone + Eq + std::hash::Hash>(
     keys: impl IntoIterator<Item = T>,
 ) -> Vec<T> {
@@ -284,3 +320,6 @@ fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

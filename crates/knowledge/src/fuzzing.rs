@@ -12,7 +12,7 @@ use quipu_notes::tokenizer::Language;
 
 use crate::card::Card;
 use crate::index::{self, Bits, Fields, Input, SegmentView, Space};
-use crate::search::Phrases;
+use crate::search::{Phrases, Scoring};
 
 /// Decodes bytes as every kind of blob, and looks up phrases in segments that are made of them.
 ///
@@ -49,7 +49,7 @@ fn search(bytes: &[u8]) {
     for segment in index::any_segments(&pieces) {
         let view = SegmentView::in_memory(Arc::new(segment));
         for space in Space::ALL {
-            let mut phrases = Phrases::new(space);
+            let mut phrases = Phrases::new(space, Scoring::DEFAULT);
             let live = Bits::all(view.count(space));
             let all = words.iter().cloned().chain(prefixes.clone());
             for phrase in all.map(|phrase| phrases.add(phrase, Fields::ALL)).collect::<Vec<_>>() {

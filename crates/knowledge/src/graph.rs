@@ -114,12 +114,15 @@ impl Knowledge {
         self.lookup(&scope.stores, |lookup| {
             existing_store(lookup.reader, scope.home)?;
             let mut linked = HashSet::new();
-            each_link(lookup, scope, |from, _, to| {
-                if let Some(to) = to.filter(|to| to.memory != from.memory) {
-                    linked.extend([from.memory, to.memory]);
-                }
-                Ok(true)
-            })?;
+            // A link from another store is an incoming one too, as for `backlinks`.
+            for &home in &scope.stores {
+                let scope = Scope { home, stores: scope.stores.clone() };
+                each_link(lookup, &scope, |from, _, to| {
+                    let ends = to.filter(|to| to.memory != from.memory);
+                    linked.extend(ends.into_iter().flat_map(|to| [from.memory, to.memory]));
+                    Ok(true)
+                })?;
+            }
             let mut alone = lookup.notes(scope.home)?;
             alone.retain(|card| !linked.contains(&card.memory));
             let total_count = alone.len();

@@ -42,6 +42,7 @@ pub(crate) use file::{FORMAT, SCHEMA};
 pub(crate) use file::{IndexFile, Snapshot};
 pub(crate) use note_rows::{each_note, note};
 pub(crate) use postings::{Doc, Field, Fields, Place, Positions, Posting, Postings, Weights};
+pub(crate) use replacing::is_file_or_missing;
 pub(crate) use scrub::scrub;
 pub(crate) use segment::{Document, Documents, Totals};
 #[cfg(test)]
@@ -50,3 +51,6 @@ pub(crate) use store_rows::{Cursor, StoreRow, add_store, store as store_row};
 pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use view::{List, Overlay, SegmentView, StoreView};
+
+#[cfg(test)]
+mod tests;

@@ -26,13 +26,16 @@ mod turn;
 mod upkeep;
 
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use quipu_core::backend::{Reader, Span, VersionFilter, VersionQuery};
 use quipu_core::model::{Memory, MemoryId, StoreId, View};
 use quipu_core::{Engine, Error};
+use quipu_notes::tokenizer::Lexicon;
 
 use crate::entry::Entry;
 use crate::index::{
@@ -53,6 +56,8 @@ pub(crate) struct Indexer {
     turn: Turn,
     /// How far this process has followed the feed.
     followed: AtomicU64,
+    /// The words of the last texts that were indexed.
+    lexicon: Mutex<Lexicon>,
 }
 
 /// Called with the completed fraction of the work; an error aborts the work.
@@ -111,6 +116,9 @@ const LEADER_PATIENCE: Duration = Duration::from_secs(1);
 const FEW_MAX: usize = 1_000;
 const FEW_SIZE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// How many changed memories are indexed in parts; more of them are a build of their own.
+const PARTS: RangeInclusive<usize> = FEW_MAX + 1..=10_000;
+
 /// The maximum size of the text that one call indexes in memory, over all stores.
 const OVERLAYS_SIZE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -140,12 +148,23 @@ impl Indexer {
             lock: directory.join("index.lock"),
             turn: Turn::default(),
             followed: AtomicU64::new(0),
+            lexicon: Mutex::default(),
         }
     }
 
     /// Closes the file as soon as it is no longer in use.
     pub(crate) fn close(&self) {
         self.file.close();
+    }
+
+    /// Returns the size of the index and its write-ahead log.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.file.size_bytes() + self.file.log_size_bytes()
+    }
+
+    /// Returns the free space inside of the index to the file system.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        self.file.compact()
     }
 
     /// Removes the whole index.
@@ -203,6 +222,18 @@ impl Indexer {
             let (memories, removed, to) = match changed {
                 Changed::Few { memories, removed, to } => (memories, removed, to),
                 Changed::Many(..) if attempt.is_blocked() => return Ok(CaughtUp::Behind),
+                Changed::Many(ids, _) if turn.is_some() && PARTS.contains(&ids.len()) => {
+                    match self.apply_part(store, from) {
+                        // The turn is given back, so that whoever waits for it sees how far it is.
+                        Ok(Applied::Done) => return Ok(CaughtUp::Followed),
+                        Ok(Applied::Outdated) | Err(IndexError::Damaged) => continue,
+                        Err(IndexError::NotWritable(_)) => {
+                            attempt.mark_blocked();
+                            return Ok(CaughtUp::Behind);
+                        }
+                        Err(error) => return Err(error.into_error()),
+                    }
+                }
                 Changed::Many(ids, to) => {
                     // This takes longer than anybody should wait for.
                     turn = None;
@@ -228,7 +259,7 @@ impl Indexer {
                 let size_bytes = memories.iter().map(|memory| memory.size_bytes).sum();
                 attempt.in_memory(from, size_bytes, || batch.overlay(to.at))
             };
-            let batch = batch(&memories, removed);
+            let batch = self.batch(&memories, removed);
             if turn.is_none() || attempt.is_blocked() {
                 return Ok(in_memory(&batch));
             }
@@ -251,6 +282,25 @@ impl Indexer {
             }
         }
         Err(IndexError::Outdated.into_error())
+    }
+
+    /// Indexes the first changes after a cursor, as many as are indexed at once.
+    ///
+    /// Without parts, a search right after a burst of writes and the follower in the background would
+    /// each index the whole burst, and one of them would find at the end that the other was faster.
+    /// With them, each continues where the other stopped.
+    fn apply_part(&self, store: StoreId, from: Cursor) -> Result<Applied, IndexError> {
+        let (memories, removed, to, read_at) = self.engine.read(|reader| {
+            let changes = reader.changes(from.sequence, FEW_MAX)?;
+            let last = changes.last().map(|last| Cursor { sequence: last.sequence, at: last.at });
+            let to = last.unwrap_or(from);
+            let ids = ids_between(reader, store, (from, to))?;
+            let (memories, removed) = read_memories(reader, store, &ids)?;
+            Ok((memories, removed, to, newest(reader)?))
+        })?;
+        // The memories may be newer than `to`, which is the harmless direction.
+        let batch = self.batch(&memories, removed);
+        self.file.write(|connection| batch.apply(connection, store, (from, to), read_at.sequence))
     }
 
     /// Returns the cursor of a store, and makes sure that the store has a row.
@@ -293,6 +343,15 @@ impl Indexer {
                 .read(|reader| Ok((reader.store(store)?.is_some(), reader.newest_change()?.0)))?;
             if exists { add_store(connection, store, newest).map(drop) } else { Ok(()) }
         })
+    }
+
+    /// Returns the indexed form of memories.
+    fn batch(&self, memories: &[Memory], removed: Vec<MemoryId>) -> Batch {
+        match self.lexicon.try_lock() {
+            Ok(mut lexicon) => batch(memories, removed, &mut lexicon),
+            // Another thread is indexing. Waiting for it would cost more than stemming the words again.
+            Err(_) => batch(memories, removed, &mut Lexicon::default()),
+        }
     }
 
     fn cursor(&self, store: StoreId) -> Result<Cursor, Error> {
@@ -348,21 +407,7 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
     if feed.relation(reader, from)? == Relation::Unknown {
         return Ok(Changed::Unknown);
     }
-    let created = Span { first: from.at.next(), ..Span::default() };
-    let filter = VersionFilter { created, ..VersionFilter::default() };
-    let mut ids = Vec::new();
-    let mut before = None;
-    loop {
-        let query = VersionQuery { filter: filter.clone(), before, limit: PAGE, view: View::Basic };
-        let versions = reader.versions(store, &query)?;
-        ids.extend(versions.iter().map(|version| version.memory));
-        match versions.last() {
-            Some(last) if versions.len() == PAGE => before = Some(last.id),
-            Some(_) | None => break,
-        }
-    }
-    ids.sort_unstable();
-    ids.dedup();
+    let ids = ids_between(reader, store, (from, to))?;
     if ids.len() > FEW_MAX {
         return Ok(Changed::Many(ids, to));
     }
@@ -381,6 +426,30 @@ fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed,
         }
     }
     Ok(Changed::Few { memories, removed, to })
+}
+
+/// Returns the memories of a store with versions after one cursor and up to another, in order.
+fn ids_between(
+    reader: &dyn Reader,
+    store: StoreId,
+    (from, to): (Cursor, Cursor),
+) -> Result<Vec<MemoryId>, Error> {
+    let created = Span { first: from.at.next(), last: to.at };
+    let filter = VersionFilter { created, ..VersionFilter::default() };
+    let mut ids = Vec::new();
+    let mut before = None;
+    loop {
+        let query = VersionQuery { filter: filter.clone(), before, limit: PAGE, view: View::Basic };
+        let versions = reader.versions(store, &query)?;
+        ids.extend(versions.iter().map(|version| version.memory));
+        match versions.last() {
+            Some(last) if versions.len() == PAGE => before = Some(last.id),
+            Some(_) | None => break,
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
 }
 
 /// Reads memories with their texts; the ids of deleted ones are returned separately.
@@ -404,10 +473,10 @@ fn newest(reader: &dyn Reader) -> Result<Cursor, Error> {
     Ok(Cursor { sequence, at })
 }
 
-fn batch(memories: &[Memory], removed: Vec<MemoryId>) -> Batch {
+fn batch(memories: &[Memory], removed: Vec<MemoryId>, lexicon: &mut Lexicon) -> Batch {
     let mut batch = BatchBuilder::default();
     for memory in memories {
-        let Entry { card, documents } = Entry::read(memory);
+        let Entry { card, documents } = Entry::read(memory, lexicon);
         batch.add(documents, card.to_bytes());
     }
     for memory in removed {

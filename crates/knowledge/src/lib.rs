@@ -41,7 +41,8 @@ pub use index::INDEX_FILE;
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Found, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget, Total,
+    Found, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
+    Total,
 };
 
 use indexer::{Attempt, Indexer};
@@ -55,6 +56,7 @@ const NOWHERE: &str = "/dev/null/quipu";
 pub struct Knowledge {
     engine: Engine,
     indexer: Arc<Indexer>,
+    scoring: Scoring,
 }
 
 impl Knowledge {
@@ -62,7 +64,13 @@ impl Knowledge {
     pub fn new(engine: Engine, directory: &Path) -> Self {
         let indexer = Arc::new(Indexer::new(engine.clone(), directory));
         let engine = engine.with_derived(Arc::clone(&indexer) as _);
-        Self { engine, indexer }
+        Self { engine, indexer, scoring: Scoring::DEFAULT }
+    }
+
+    /// Returns the same knowledge that ranks with other parameters, to compare them.
+    #[must_use]
+    pub fn with_scoring(&self, scoring: Scoring) -> Self {
+        Self { scoring, ..self.clone() }
     }
 
     /// Returns the knowledge of a store as it was. See [`Engine::at`].
@@ -99,7 +107,8 @@ impl Knowledge {
     }
 
     fn with_engine(&self, engine: &Engine) -> Self {
-        Self { engine: engine.clone(), indexer: Arc::clone(&self.indexer) }
+        let indexer = Arc::clone(&self.indexer);
+        Self { engine: engine.clone(), indexer, scoring: self.scoring }
     }
 
     /// Brings the indexes of all stores that changed after `seen` up to date and runs the merges
@@ -134,6 +143,17 @@ impl Knowledge {
     /// Runs the merges that are due in the index of a store.
     pub fn tidy_index(&self, store: StoreId) -> Result<(), Error> {
         self.indexer.tidy(store)
+    }
+
+    /// Returns the size of the index in bytes, its write-ahead log included.
+    pub fn index_size_bytes(&self) -> u64 {
+        self.indexer.size_bytes()
+    }
+
+    /// Returns the free space inside of the index to the file system. Searches go on meanwhile. An index
+    /// that cannot be written now stays as it is.
+    pub fn compact_index(&self) -> Result<(), Error> {
+        self.indexer.compact()
     }
 
     /// Removes the whole index; the next search rebuilds it.

@@ -1,6 +1,6 @@
 //! Recent activity.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use quipu_core::Error;
 use quipu_core::backend::{Span, VersionFilter, VersionQuery};
@@ -53,7 +53,8 @@ impl Knowledge {
     pub fn recent(&self, request: &RecentRequest) -> Result<Page<RecentChange, VersionId>, Error> {
         self.lookup(&request.stores, |lookup| {
             let mut changes = Vec::new();
-            for &store in &request.stores {
+            let mut seen = HashSet::new();
+            for &store in request.stores.iter().filter(|store| seen.insert(**store)) {
                 existing_store(lookup.reader, store)?;
                 changes.extend(recent_of(lookup, store, request)?);
             }

@@ -7,6 +7,7 @@ mod clause;
 mod occurrences;
 mod plan;
 mod rank;
+mod scoring;
 
 use std::collections::HashSet;
 
@@ -27,6 +28,7 @@ use crate::names::{Cards, NoteCard, store_cards};
 pub(crate) use clause::Clause;
 pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
+pub use scoring::Scoring;
 
 use plan::{Plan, Relaxed};
 use rank::Ranked;
@@ -179,6 +181,17 @@ impl SearchRequest {
     fn targets(&self) -> &[SearchTarget] {
         if self.targets.is_empty() { &[SearchTarget::Memories] } else { &self.targets }
     }
+
+    /// Returns the request with each store and target once. Named twice, as in `--store a --store a`,
+    /// a store would be found and counted twice.
+    fn distinct(&self) -> Self {
+        let mut request = self.clone();
+        let mut seen = HashSet::new();
+        request.stores.retain(|store| seen.insert(*store));
+        let mut seen = HashSet::new();
+        request.targets.retain(|target| seen.insert(*target));
+        request
+    }
 }
 
 /// The matches over all targets.
@@ -208,13 +221,15 @@ impl Knowledge {
     /// Everything that was acknowledged before the call can be found. All words are required; if
     /// that leaves the page unfilled, it is filled up with documents that have some of them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
+        let request = &request.distinct();
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
             }
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
-            let search = Search { lookup, request, languages: &languages };
+            let scoring = self.scoring;
+            let search = Search { lookup, request, languages: &languages, scoring };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -223,7 +238,7 @@ impl Knowledge {
                 }
             };
             let has_more = end < HITS_MAX && matches.hits.len() > end;
-            let plan = Plan::new(request, Space::Memories, &languages);
+            let plan = Plan::new(request, Space::Memories, &languages, self.scoring);
             let phrases = plan.shown();
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
@@ -240,6 +255,7 @@ struct Search<'s> {
     lookup: &'s Lookup<'s>,
     request: &'s SearchRequest,
     languages: &'s [Language],
+    scoring: Scoring,
 }
 
 impl<'s> Search<'s> {
@@ -251,7 +267,7 @@ impl<'s> Search<'s> {
     fn by_words(&self, limit: usize) -> Result<Matches, IndexError> {
         let targets = self.request.targets().iter();
         let plan = |target: &SearchTarget| {
-            (*target, Plan::new(self.request, target.space(), self.languages))
+            (*target, Plan::new(self.request, target.space(), self.languages, self.scoring))
         };
         let plans: Vec<_> = targets.map(plan).collect();
         let mut rankings = Vec::new();
@@ -272,7 +288,11 @@ impl<'s> Search<'s> {
         for ((target, plan), ranking) in plans.iter().zip(&rankings) {
             let Some(less) = &plan.relaxed else { continue };
             let less = with_quoted(less, ranking)?;
-            relaxed.add(*target, ranking.best(&less.clause(), &less.scored(), limit)?);
+            // Not every document with all words has some of them: `went` finds `go`, of which it is
+            // no prefix. So the two are counted apart.
+            let further =
+                Clause::All(vec![less.clause(), Clause::Not(Box::new(plan.strict.clone()))]);
+            relaxed.add(*target, ranking.best(&further, &less.scored(), limit)?);
         }
         relaxed.sort();
         Ok(appended(strict, relaxed))
@@ -307,7 +327,7 @@ impl<'s> Search<'s> {
 
     /// Returns the memories that meet the conditions of the request; `None` if it has none.
     fn allowed(&self) -> Result<Option<HashSet<MemoryId>>, IndexError> {
-        let plan = Plan::new(self.request, Space::Memories, self.languages);
+        let plan = Plan::new(self.request, Space::Memories, self.languages, self.scoring);
         let Some(condition) = plan.condition() else { return Ok(None) };
         let views = self.views();
         let ranked = Ranking::new(&views, &plan.phrases)?;
@@ -333,14 +353,11 @@ fn with_quoted(relaxed: &Relaxed, ranking: &Ranking<'_, '_>) -> Result<Relaxed, 
 /// Appends documents with only some of the words to those with all of them.
 fn appended(mut strict: Matches, relaxed: Matches) -> Matches {
     let lowest = strict.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
-    let place = |(target, hit): &(SearchTarget, Hit)| (*target, hit.memory, hit.position);
-    let known: HashSet<_> = strict.hits.iter().map(place).collect();
-    let further = relaxed.hits.into_iter().filter(|found| !known.contains(&place(found)));
-    let further = further.map(|(target, hit)| {
+    let further = relaxed.hits.into_iter().map(|(target, hit)| {
         (target, Hit { score: (hit.score * RELAXED_SCORE).min(lowest), ..hit })
     });
-    strict.hits.extend(further.collect::<Vec<_>>());
-    strict.total.count = strict.hits.len().max(strict.total.count).max(relaxed.total.count);
+    strict.hits.extend(further);
+    strict.total.count += relaxed.total.count;
     strict
 }
 

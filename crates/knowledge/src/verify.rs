@@ -12,6 +12,7 @@ use quipu_core::Error;
 use quipu_core::backend::{MemoryQuery, Reader};
 use quipu_core::engine::{CheckReport, Remedy};
 use quipu_core::model::{Directory, Memory, MemoryId, StoreId, View};
+use quipu_notes::tokenizer::Lexicon;
 
 use crate::Knowledge;
 use crate::entry::Entry;
@@ -67,6 +68,7 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
     let mut indexed = digests(view).map_err(|error| lookup.failed(error))?;
     let mut problems = Vec::new();
     let mut totals = Totals::default();
+    let mut lexicon = Lexicon::default();
     let mut start = Bound::Unbounded;
     loop {
         let memories = page(lookup.reader, store, start)?;
@@ -74,7 +76,7 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
         start = Bound::Excluded(last.path.as_str().to_owned());
         for memory in memories {
             let card = lookup.full_note(store, memory.id)?;
-            let entry = Entry::read(&memory);
+            let entry = Entry::read(&memory, &mut lexicon);
             totals.add(&entry.documents.totals());
             let is_wrong_card = card.as_ref() != Some(&entry.card);
             let is_newer = card.is_none_or(|card| card.version != memory.version);

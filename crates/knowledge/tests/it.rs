@@ -5,15 +5,31 @@
     reason = "a test that is wrong about a place fails by panicking"
 )]
 
+#[path = "it/contexts.rs"]
+mod contexts;
 #[path = "it/damage.rs"]
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/hits.rs"]
+mod hits;
+#[path = "it/linking.rs"]
+mod linking;
+#[path = "it/naming.rs"]
+mod naming;
 #[path = "it/past.rs"]
 mod past;
+#[path = "it/querying.rs"]
+mod querying;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/ranking.rs"]
 mod ranking;
+#[path = "it/recents.rs"]
+mod recents;
+#[path = "it/shelf.rs"]
+mod shelf;
+#[path = "it/stores.rs"]
+mod stores;
 #[path = "it/suite.rs"]
 mod suite;

@@ -1,6 +1,7 @@
 //! The kernel's side: translates FUSE requests to calls on a [`Tree`], and nothing else.
 
 mod flags;
+mod replies;
 
 use std::ffi::OsStr;
 use std::sync::mpsc::Sender;
@@ -8,21 +9,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request,
     TimeOrNow, WriteFlags,
 };
-use quipu_core::model::{Access, Timestamp};
+use quipu_core::model::Access;
 use rustix::fs::{FileType as ModeType, OFlags};
 
 use self::flags::{o_flags, open_flags, open_mode};
+use self::replies::{KEPT_FOR, file_attributes, reply_attributes, reply_empty, reply_entry};
 use crate::blocking::BlockingPool;
-use crate::error::{TreeError, errno};
+use crate::error::errno;
 use crate::names::Making;
 use crate::nodes::ProcessId;
 use crate::ownership::{BLOCK_SIZE_BYTES, Ownership};
-use crate::tree::{Attributes, Kind, NewFile, OpenMode, Overwrite, Tree};
+use crate::tree::{NewFile, OpenMode, Overwrite, Tree};
 
 /// A tree as the kernel sees it.
 #[derive(Debug)]
@@ -36,8 +38,6 @@ pub(crate) struct Adapter {
     pub(crate) blocking: BlockingPool,
 }
 
-/// The kernel caches names and attributes until they are invalidated.
-const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 const NAME_SIZE_BYTES_MAX: u32 = 1023;
 /// The first entries of every directory, at positions 1 and 2; the tree does not list them.
 const DOTS: [&str; 2] = [".", ".."];
@@ -45,65 +45,28 @@ const DOTS: [&str; 2] = [".", ".."];
 const WRITE_SIZE_BYTES_MAX: u32 = 128 * 1024;
 
 impl Adapter {
-    fn file_attributes(&self, attributes: &Attributes) -> FileAttr {
-        let changed_at = system_time(attributes.changed_at);
-        let shown = match attributes.kind {
-            Kind::Directory => {
-                self.ownership.directory(attributes.ino, changed_at, attributes.access)
-            }
-            Kind::File => FileAttr {
-                size: attributes.size_bytes,
-                blocks: attributes.size_bytes.div_ceil(512),
-                ..self.ownership.file(attributes.ino, changed_at, attributes.access)
-            },
-        };
-        FileAttr { nlink: if attributes.is_removed { 0 } else { shown.nlink }, ..shown }
-    }
-
-    fn reply_entry(&self, found: Result<Attributes, TreeError>, reply: ReplyEntry) {
-        match found {
-            Ok(attributes) => {
-                reply.entry(&KEPT_FOR, &self.file_attributes(&attributes), Generation(0));
-            }
-            Err(error) => reply.error(errno(error)),
-        }
-    }
-
-    fn set(
-        &self,
-        (ino, handle): (u64, Option<FileHandle>),
-        size: Option<u64>,
-        writer: ProcessId,
-    ) -> Result<Attributes, TreeError> {
-        let file = (ino, handle.map(|handle| handle.0));
-        match size {
-            Some(size_bytes) => self.tree.truncate(file, size_bytes, writer)?,
-            None => self.tree.accept_attributes(ino)?,
-        }
-        self.tree.attributes(ino)
-    }
-}
-
-impl Adapter {
     /// Runs a close or sync, on the blocking pool if it has to wait for the disk.
     fn end_write(&self, handle: FileHandle, call: impl FnOnce() + Send + 'static) {
-        if self.tree.has_to_store(handle.0) { self.blocking.run(call) } else { call() }
+        if self.tree.has_to_store(handle.0) {
+            let tree = Arc::clone(&self.tree);
+            self.blocking.run(move || {
+                tree.wait_for_storage_if_parked();
+                call();
+            });
+        } else {
+            call();
+        }
     }
 
-    /// Runs a call that changes a file, on the blocking pool if it has to wait for a write in flight.
+    /// Runs a call that changes a file, on the blocking pool if it may have to wait for the disk.
     fn change(&self, ino: INodeNo, call: impl FnOnce() + Send + 'static) {
         if self.tree.is_busy(ino.0) { self.blocking.run(call) } else { call() }
     }
-}
 
-fn system_time(at: Timestamp) -> SystemTime {
-    UNIX_EPOCH + Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))
-}
-
-fn reply_empty(done: Result<(), TreeError>, reply: ReplyEmpty) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(error)),
+    /// Runs a call that changes directories, on the blocking pool if it may have to settle a parked
+    /// memory.
+    fn change_entries(&self, call: impl FnOnce() + Send + 'static) {
+        if self.tree.has_parked() { self.blocking.run(call) } else { call() }
     }
 }
 
@@ -135,7 +98,7 @@ impl Filesystem for Adapter {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         // Negative entries must not be cached: the kernel would not ask again before the name is
         // invalidated, and another door may just have created a memory there.
-        self.reply_entry(self.tree.lookup(parent.0, name), reply);
+        reply_entry(self.ownership, self.tree.lookup(parent.0, name), reply);
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -143,10 +106,7 @@ impl Filesystem for Adapter {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.tree.attributes(ino.0) {
-            Ok(attributes) => reply.attr(&KEPT_FOR, &self.file_attributes(&attributes)),
-            Err(error) => reply.error(errno(error)),
-        }
+        reply_attributes(self.ownership, self.tree.attributes(ino.0), reply);
     }
 
     fn setattr(
@@ -167,9 +127,13 @@ impl Filesystem for Adapter {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set((ino.0, handle), size, ProcessId(request.pid())) {
-            Ok(attributes) => reply.attr(&KEPT_FOR, &self.file_attributes(&attributes)),
-            Err(error) => reply.error(errno(error)),
+        let (tree, ownership) = (Arc::clone(&self.tree), self.ownership);
+        let (file, writer) = ((ino.0, handle.map(|handle| handle.0)), ProcessId(request.pid()));
+        let call = move || reply_attributes(ownership, tree.set(file, size, writer), reply);
+        if size.is_some() && !self.tree.has_writers(ino.0) {
+            self.blocking.run(call);
+        } else {
+            self.change(ino, call);
         }
     }
 
@@ -184,7 +148,11 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         if ModeType::from_raw_mode(mode) == ModeType::RegularFile {
-            self.reply_entry(self.tree.make_file(parent.0, name), reply);
+            let (tree, ownership) = (Arc::clone(&self.tree), self.ownership);
+            let name = name.to_owned();
+            self.blocking.run(move || {
+                reply_entry(ownership, tree.make_file(parent.0, &name), reply);
+            });
         } else {
             reply.error(Errno::EPERM);
         }
@@ -199,7 +167,10 @@ impl Filesystem for Adapter {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        self.reply_entry(self.tree.make_directory(parent.0, name), reply);
+        let (tree, ownership, name) = (Arc::clone(&self.tree), self.ownership, name.to_owned());
+        self.change_entries(move || {
+            reply_entry(ownership, tree.make_directory(parent.0, &name), reply);
+        });
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -208,7 +179,8 @@ impl Filesystem for Adapter {
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        reply_empty(self.tree.remove_directory(parent.0, name), reply);
+        let (tree, name) = (Arc::clone(&self.tree), name.to_owned());
+        self.change_entries(move || reply_empty(tree.remove_directory(parent.0, &name), reply));
     }
 
     fn symlink(
@@ -397,7 +369,7 @@ impl Filesystem for Adapter {
                 Err(error) => return reply.error(errno(error)),
             };
         for entry in entries {
-            let shown = self.file_attributes(&entry.attributes);
+            let shown = file_attributes(self.ownership, &entry.attributes);
             let ino = INodeNo(entry.attributes.ino);
             if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
                 break;
@@ -428,7 +400,8 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         // Removals and most renames are durable when they return; what is parked is not.
-        reply_empty(self.tree.sync_directory(ino.0), reply);
+        let tree = Arc::clone(&self.tree);
+        self.change_entries(move || reply_empty(tree.sync_directory(ino.0), reply));
     }
 
     fn statfs(&self, _: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -472,7 +445,7 @@ impl Filesystem for Adapter {
         match self.tree.create(parent.0, name, new) {
             Ok((attributes, opened)) => reply.created(
                 &KEPT_FOR,
-                &self.file_attributes(&attributes),
+                &file_attributes(self.ownership, &attributes),
                 Generation(0),
                 FileHandle(opened.handle),
                 open_flags(&self.notifier, attributes.ino, opened, new.mode),

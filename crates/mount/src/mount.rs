@@ -77,6 +77,10 @@ pub enum MountError {
 const WORKERS_COUNT: usize = 1;
 /// How long one wait for the change feed lasts; it ends early with every change.
 const PATIENCE: Duration = Duration::from_hours(1);
+/// The least time between two looks at the change feed. An open or a lookup looks by itself, so this
+/// only delays what the kernel has cached, by less than anybody notices. Without it, every group of
+/// writes of this mount wakes the thread that follows the feed.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(3);
 /// How long to wait before retrying a storage that failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -312,7 +316,11 @@ fn deliver(invalidation: &Invalidation, notifier: &Notifier) -> io::Result<()> {
 /// Follows the change feed on behalf of the tree.
 fn follow_feed(tree: &Tree, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        let followed = tree.follow().and_then(|seen| tree.engine().wait(seen, PATIENCE));
+        let followed = tree.follow().and_then(|seen| {
+            // What changed just now is applied; changes right behind it wait and are applied together.
+            thread::sleep(FOLLOW_PAUSE);
+            tree.engine().wait(seen, PATIENCE)
+        });
         if let Err(error) = followed
             && !stop.load(Ordering::Relaxed)
         {

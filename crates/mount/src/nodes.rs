@@ -4,7 +4,8 @@
 //! an old one, the new node takes over the memory. This table makes no decisions; it keeps parents
 //! and children consistent.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use quipu_core::model::{Content, Memory, MemoryId, MemoryPath, Timestamp, VersionId};
 
@@ -21,6 +22,8 @@ pub const ROOT: Ino = 1;
 pub(crate) struct Node {
     /// Parent and name; `None` for the root and for files that were removed while open.
     pub(crate) place: Option<(Ino, String)>,
+    /// The place that it had when it was replaced.
+    pub(crate) left: Option<(Ino, String)>,
     pub(crate) kind: NodeKind,
     /// The kernel's reference count: lookups that it has not forgotten yet.
     pub(crate) lookups: u64,
@@ -96,6 +99,8 @@ pub(crate) struct Buffer {
     pub(crate) changed_at: Timestamp,
     /// Which processes wrote to it since it was last stored.
     pub(crate) writers: Vec<ProcessId>,
+    /// Whether the kernel may have cached attributes since the last write, which makes it drop them.
+    pub(crate) is_shown: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +145,7 @@ impl Buffer {
             is_given_up: false,
             changed_at,
             writers: Vec::new(),
+            is_shown: Cell::new(true),
         }
     }
 
@@ -154,6 +160,7 @@ impl Buffer {
             is_given_up: false,
             changed_at,
             writers: Vec::new(),
+            is_shown: Cell::new(true),
         }
     }
 }
@@ -201,11 +208,22 @@ pub(crate) struct Nodes {
     /// change made following the feed quadratic.
     of_memory: HashMap<MemoryId, Vec<Ino>>,
     next: Ino,
+    /// Names that the store does not have, as of the position in the feed. A lookup precedes every
+    /// creation, and the answer to the one is that to the other.
+    absent: HashSet<(Ino, String)>,
 }
+
+/// How many absent names are remembered.
+const ABSENT_MAX: usize = 1024;
 
 impl Nodes {
     pub(crate) fn new(now: Timestamp) -> Self {
-        let mut nodes = Self { all: HashMap::new(), of_memory: HashMap::new(), next: ROOT };
+        let mut nodes = Self {
+            all: HashMap::new(),
+            of_memory: HashMap::new(),
+            next: ROOT,
+            absent: HashSet::new(),
+        };
         let root = DirectoryNode { kept: true, changed_at: now, children: BTreeMap::new() };
         nodes.insert(None, NodeKind::Directory(root));
         nodes
@@ -217,7 +235,7 @@ impl Nodes {
         if let NodeKind::File(FileNode { memory: Some(memory), .. }) = &kind {
             self.of_memory.entry(*memory).or_default().push(ino);
         }
-        self.all.insert(ino, Node { place, kind, lookups: 0, handles: 0, claims: 0 });
+        self.all.insert(ino, Node { place, left: None, kind, lookups: 0, handles: 0, claims: 0 });
         ino
     }
 
@@ -266,6 +284,25 @@ impl Nodes {
         self.directory(parent).ok()?.children.get(name).copied()
     }
 
+    /// Remembers that the store has nothing at a name.
+    pub(crate) fn note_absent(&mut self, parent: Ino, name: &str) {
+        if self.absent.len() >= ABSENT_MAX {
+            self.absent.clear();
+        }
+        self.absent.insert((parent, name.to_owned()));
+    }
+
+    /// Returns whether the store is known to have nothing at a name. The caller has caught up with the
+    /// feed.
+    pub(crate) fn is_absent(&self, parent: Ino, name: &str) -> bool {
+        !self.absent.is_empty() && self.absent.contains(&(parent, name.to_owned()))
+    }
+
+    /// Forgets which names are absent, because something may have appeared anywhere.
+    pub(crate) fn forget_absent(&mut self) {
+        self.absent.clear();
+    }
+
     /// Inserts a node at a place, replacing the one that may be there.
     pub(crate) fn put(
         &mut self,
@@ -274,9 +311,11 @@ impl Nodes {
         kind: NodeKind,
     ) -> Result<Ino, TreeError> {
         if let Some(old) = self.child(parent, name) {
-            self.detach(old);
+            self.detach_replaced(old);
         }
-        let ino = self.insert(Some((parent, name.to_owned())), kind);
+        let place = (parent, name.to_owned());
+        self.absent.remove(&place);
+        let ino = self.insert(Some(place), kind);
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         Ok(ino)
     }
@@ -284,12 +323,25 @@ impl Nodes {
     /// Moves a node to another place, replacing the one that may be there.
     pub(crate) fn relocate(&mut self, ino: Ino, parent: Ino, name: &str) -> Result<(), TreeError> {
         if let Some(old) = self.child(parent, name).filter(|&old| old != ino) {
-            self.detach(old);
+            self.detach_replaced(old);
         }
+        // A directory brings the names below it along.
+        self.forget_absent();
         self.unlink(ino);
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         self.get_mut(ino)?.place = Some((parent, name.to_owned()));
         Ok(())
+    }
+
+    /// Removes a node from the tree that another one replaces, or that another door has taken away. Opening
+    /// it opens what is at its place then.
+    pub(crate) fn detach_replaced(&mut self, ino: Ino) {
+        if let Some(node) = self.all.get_mut(&ino)
+            && node.place.is_some()
+        {
+            node.left.clone_from(&node.place);
+        }
+        self.detach(ino);
     }
 
     /// Removes a node from the tree. Open handles keep it in the table.

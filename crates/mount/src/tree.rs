@@ -17,6 +17,7 @@
 //! - `renaming`: renames, and saving by rename.
 //! - `parking`: memories that were moved to a backup name moments ago.
 //! - `storing`: durable writes, outside of the lock.
+//! - `stuck`: a write lock that is not given back.
 //! - `validating`: refusing writes as early as possible.
 //! - `problems`: the report of what was not stored.
 //! - `known_texts`: which text a process has read, the base of a merge.
@@ -33,6 +34,7 @@ mod problems;
 mod reading;
 mod renaming;
 mod storing;
+mod stuck;
 mod validating;
 
 use std::collections::{HashMap, HashSet};
@@ -41,9 +43,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use quipu_core::backend::Sequence;
+use quipu_core::backend::{Sequence, Usage as StoreUsage};
 use quipu_core::engine::Written;
-use quipu_core::model::{Access, Actor, StoreId, Timestamp, Version, VersionId};
+use quipu_core::model::{Access, Actor, Store, StoreId, Timestamp, Version, VersionId};
 use quipu_core::{Engine, Error};
 
 use crate::error::TreeError;
@@ -69,6 +71,7 @@ pub struct Tree {
     stored: Condvar,
     invalidations: Sender<Invalidation>,
     recorder: problems::Recorder,
+    stuck: stuck::StuckTurn,
 }
 
 /// Which store a tree shows, and on whose behalf.
@@ -120,6 +123,10 @@ struct State {
     /// The position in the change feed up to which changes have been applied.
     seen: Sequence,
     status: StoreStatus,
+    /// The store itself, as of `seen`. Every change of it is in the feed.
+    record: Option<Store>,
+    /// How full the store was, and when.
+    usage: Option<(Sequence, StoreUsage)>,
     /// Which texts processes have read recently.
     known_texts: known_texts::KnownTexts,
     /// What could not be stored recently.
@@ -158,6 +165,8 @@ impl Tree {
             outdated_count: 0,
             seen,
             status: StoreStatus::Open,
+            record: None,
+            usage: None,
             known_texts: known_texts::KnownTexts::default(),
             problems: problems::Problems::default(),
             claims: Vec::new(),
@@ -166,7 +175,10 @@ impl Tree {
         let is_frozen = settings.access == Access::ReadOnly && is_frozen(&engine, settings.store)?;
         let recorder = problems::Recorder::start(engine.clone());
         let (state, stored) = (Mutex::new(state), Condvar::new());
-        Ok((Self { engine, settings, is_frozen, state, stored, invalidations, recorder }, receiver))
+        let stuck = stuck::StuckTurn::default();
+        let tree =
+            Self { engine, settings, is_frozen, state, stored, invalidations, recorder, stuck };
+        Ok((tree, receiver))
     }
 
     /// Returns the engine.
@@ -188,21 +200,32 @@ impl Tree {
     }
 
     fn lock(&self) -> Result<TreeGuard<'_>, TreeError> {
-        let guard = self.lock_any();
-        match guard.state.status {
-            StoreStatus::Deleted => Err(TreeError::Stale),
-            StoreStatus::Open | StoreStatus::Archived => Ok(guard),
-        }
+        self.lock_any().unless_deleted()
     }
 
     /// Locks the tree after applying every change that was acknowledged before the call.
     fn lock_fresh(&self) -> Result<TreeGuard<'_>, TreeError> {
         let mut guard = self.lock_any();
         guard.catch_up()?;
-        match guard.state.status {
-            StoreStatus::Deleted => Err(TreeError::Stale),
-            StoreStatus::Open | StoreStatus::Archived => Ok(guard),
+        guard.unless_deleted()
+    }
+
+    /// Like [`Tree::lock_fresh`], and finds out with the same read whether the store has nothing at a name.
+    fn lock_fresh_for(&self, parent: Ino, name: &str) -> Result<TreeGuard<'_>, TreeError> {
+        let mut guard = self.lock_any();
+        let path = guard.state.nodes.child_path(parent, name);
+        let is_known = guard.state.nodes.child(parent, name).is_some();
+        let (Ok(path), false) = (path, is_known) else {
+            drop(guard);
+            return self.lock_fresh();
+        };
+        let store = guard.store();
+        let is_absent =
+            guard.catch_up_and(|reader| Ok(reader.overlapping(store, &path, None)?.is_none()))?;
+        if is_absent {
+            guard.note_absent(parent, name);
         }
+        guard.unless_deleted()
     }
 
     fn lock_any(&self) -> TreeGuard<'_> {
@@ -244,6 +267,13 @@ enum Claims {
 }
 
 impl<'a> TreeGuard<'a> {
+    fn unless_deleted(self) -> Result<Self, TreeError> {
+        match self.state.status {
+            StoreStatus::Deleted => Err(TreeError::Stale),
+            StoreStatus::Open | StoreStatus::Archived => Ok(self),
+        }
+    }
+
     /// Releases the lock, runs `work` and locks again. Anything read from the state before may be
     /// outdated afterwards.
     fn without_lock<T>(&mut self, work: impl FnOnce(&'a Tree) -> T) -> T {
@@ -269,10 +299,6 @@ impl TreeGuard<'_> {
 
     fn store(&self) -> StoreId {
         self.tree.settings.store
-    }
-
-    fn actor(&self) -> &Actor {
-        &self.tree.settings.actor
     }
 
     fn names(&self) -> &NameRules {
@@ -308,14 +334,43 @@ impl TreeGuard<'_> {
         if self.tree.settings.access == Access::ReadOnly || self.state.status != StoreStatus::Open {
             return Err(TreeError::ReadOnly);
         }
-        match self.engine().store(self.store()) {
-            Ok(store) if store.archived_at.is_some() => {
-                self.state.status = StoreStatus::Archived;
-                Err(TreeError::ReadOnly)
-            }
-            Ok(_) => Ok(()),
-            Err(error) => Err(gone(error)),
+        if self.record()?.archived_at.is_some() {
+            self.state.status = StoreStatus::Archived;
+            return Err(TreeError::ReadOnly);
         }
+        Ok(())
+    }
+
+    /// Returns the store, as of the position in the feed. Reading it each time would take a snapshot of
+    /// the database for every create and every write.
+    fn record(&mut self) -> Result<&Store, TreeError> {
+        let record = match self.state.record.take() {
+            Some(record) => record,
+            None => self.engine().store(self.store()).map_err(gone)?,
+        };
+        Ok(self.state.record.insert(record))
+    }
+
+    /// Returns whether the usage of the store is acceptable.
+    ///
+    /// A change adds at most one memory and its text. So an older usage is good enough while the store
+    /// cannot have reached its limits since; near them it is read again each time.
+    fn is_usage(&mut self, acceptable: impl Fn(&StoreUsage) -> bool) -> Result<bool, TreeError> {
+        let (seen, content_max) = (self.state.seen, self.engine().limits().content_size_bytes_max);
+        let at_most = |(at, usage): (Sequence, StoreUsage)| {
+            let changes = seen.0.saturating_sub(at.0);
+            let grown = changes.saturating_mul(content_max);
+            StoreUsage {
+                memories_count: usage.memories_count.saturating_add(changes),
+                size_bytes: usage.size_bytes.saturating_add(grown),
+            }
+        };
+        if self.state.usage.is_some_and(|known| acceptable(&at_most(known))) {
+            return Ok(true);
+        }
+        let usage = self.engine().usage(self.store()).map_err(gone)?;
+        self.state.usage = Some((seen, usage));
+        Ok(acceptable(&usage))
     }
 }
 

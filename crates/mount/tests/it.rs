@@ -15,6 +15,8 @@ mod following;
 mod listing;
 #[path = "it/random.rs"]
 mod random;
+#[path = "it/remembering.rs"]
+mod remembering;
 #[path = "it/saving.rs"]
 mod saving;
 #[path = "it/support.rs"]

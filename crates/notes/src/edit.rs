@@ -86,8 +86,10 @@ pub fn append(text: &str, content: &str) -> String {
 pub fn prepend(text: &str, content: &str) -> String {
     let start = Frontmatter::parse(text).body_start;
     let (before, body) = text.split_at_checked(start).unwrap_or((text, ""));
-    let gap = if before.is_empty() || before.ends_with(['\n', '\u{feff}']) { "" } else { "\n" };
-    [before, gap, &on_own_lines(content, line_end(text)), body].concat()
+    let end_of_line = line_end(text);
+    let has_gap = before.is_empty() || before.ends_with(['\n', '\u{feff}']);
+    let gap = if has_gap { "" } else { end_of_line };
+    [before, gap, &on_own_lines(content, end_of_line), body].concat()
 }
 
 /// Replaces a text that must occur exactly `expected` times, not counting overlaps.

@@ -101,7 +101,8 @@ impl Comparison {
 fn compare(left: &str, right: &str) -> Ordering {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     match (number(left), number(right)) {
-        (Some(left), Some(right)) => left.total_cmp(&right),
+        // Not `total_cmp`, for which `-0` is less than `0`. Both are finite, so they have an order.
+        (Some(left), Some(right)) => left.partial_cmp(&right).unwrap_or(Ordering::Equal),
         (_, _) => {
             let left = if is_day(right) { day_of(left) } else { left };
             left.to_lowercase().cmp(&right.to_lowercase())

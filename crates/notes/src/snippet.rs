@@ -130,8 +130,9 @@ fn back(text: &str, at: usize, chars: usize) -> usize {
         return 0;
     }
     let lead = text.get(start..at).unwrap_or_default();
-    let space = lead.find(char::is_whitespace).map_or(0, |space| space + 1);
-    start + space.min(lead.len())
+    // Spaces may have several bytes, as between Japanese words.
+    let space = lead.char_indices().find(|(_, letter)| letter.is_whitespace());
+    start + space.map_or(0, |(at, letter)| at + letter.len_utf8())
 }
 
 fn forward(text: &str, start: usize, chars: usize) -> usize {

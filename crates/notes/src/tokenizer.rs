@@ -19,6 +19,7 @@ mod detection;
 mod english;
 mod irregular;
 mod language;
+mod lexicon;
 // rustfmt would put every word with non-ASCII letters on a line of its own.
 #[rustfmt::skip]
 mod stop_words;
@@ -26,7 +27,7 @@ mod stop_words;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::iter;
 use std::ops::{Range, RangeInclusive};
 
@@ -36,6 +37,7 @@ use unicode_normalization::char::is_combining_mark;
 use crate::permalink::undecomposed;
 
 pub use language::Language;
+pub use lexicon::{Found, Lexicon};
 
 /// Longer words are truncated.
 const TERM_SIZE_BYTES_MAX: usize = 64;
@@ -97,26 +99,11 @@ pub fn each_term<'a>(
     language: Language,
     mut visit: impl FnMut(&str),
 ) {
-    // Most words of a text occur more than once.
-    let mut known: HashMap<&str, String> = HashMap::new();
+    let mut lexicon = Lexicon::default();
     for text in texts {
-        each_run(text, |run, range| {
-            let written = text.get(range).unwrap_or_default();
-            match run {
-                Run::Word => {
-                    let term = known.entry(written).or_insert_with(|| term(written, language));
-                    if !term.is_empty() {
-                        visit(term);
-                    }
-                }
-                Run::Ideographs => {
-                    let mut tokens = Vec::new();
-                    bigrams(written, 0..written.len(), &mut tokens);
-                    for token in &tokens {
-                        visit(&token.term);
-                    }
-                }
-            }
+        lexicon.read(text, language, |found| match found {
+            Found::Term(term) => visit(term),
+            Found::Variant(_) => {}
         });
     }
 }
@@ -128,22 +115,17 @@ pub fn variants<'a>(
     texts: impl IntoIterator<Item = &'a str>,
     language: Language,
 ) -> BTreeSet<String> {
-    let mut seen = HashSet::new();
-    let mut found = BTreeSet::new();
-    let mut keep = |term: String| {
-        if !term.is_empty() {
-            found.insert(term);
-        }
-    };
+    let mut lexicon = Lexicon::default();
+    let mut variants = BTreeSet::new();
     for text in texts {
-        each_run(text, |run, range| {
-            let written = text.get(range).unwrap_or_default();
-            if seen.insert(written) {
-                each_variant(run, written, language, &mut keep);
+        lexicon.read(text, language, |found| match found {
+            Found::Term(_) => {}
+            Found::Variant(variant) => {
+                variants.insert(variant.to_owned());
             }
         });
     }
-    found
+    variants
 }
 
 /// The first letters of an ASCII word or a term, as far as stemming preserves them.
@@ -392,22 +374,33 @@ pub(crate) enum Run {
 /// Calls `visit` with each run of letters in a text.
 pub(crate) fn each_run(text: &str, mut visit: impl FnMut(Run, Range<usize>)) {
     let mut open: Option<(Run, usize)> = None;
-    let mut letters = text.char_indices().peekable();
-    while let Some((at, letter)) = letters.next() {
-        let joins = is_apostrophe(letter)
-            && matches!(open, Some((Run::Word, _)))
-            && letters.peek().is_some_and(|(_, next)| run_of(*next) == Some(Run::Word));
-        let run = if joins { Some(Run::Word) } else { run_of(letter) };
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        // Most words are plain, and are skipped as a whole: letter by letter, finding words would
+        // take longer than looking them up.
+        let plain = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        let (run, size) = if plain > 0 { (Some(Run::Word), plain) } else { next_run(rest, open) };
         if open.map(|(run, _)| run) != run {
             if let Some((kind, start)) = open.take() {
                 visit(kind, start..at);
             }
             open = run.map(|run| (run, at));
         }
+        at += size;
     }
     if let Some((kind, start)) = open {
         visit(kind, start..text.len());
     }
+}
+
+/// Returns the run that the first character of a text belongs to, and the size of the character.
+fn next_run(text: &str, open: Option<(Run, usize)>) -> (Option<Run>, usize) {
+    let mut letters = text.chars();
+    let Some(letter) = letters.next() else { return (None, 0) };
+    let joins = is_apostrophe(letter)
+        && matches!(open, Some((Run::Word, _)))
+        && letters.next().is_some_and(|next| run_of(next) == Some(Run::Word));
+    (if joins { Some(Run::Word) } else { run_of(letter) }, letter.len_utf8())
 }
 
 fn run_of(letter: char) -> Option<Run> {

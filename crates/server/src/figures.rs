@@ -15,6 +15,7 @@ use super::App;
 pub(super) struct Figures {
     newest: Sequence,
     indexed: Sequence,
+    index_size_bytes: u64,
     /// `None` if it cannot be read; the other figures are shown nevertheless.
     condition: Option<Condition>,
 }
@@ -24,6 +25,7 @@ impl Figures {
         Ok(Self {
             newest: engine.newest_sequence()?,
             indexed: engine.followed(),
+            index_size_bytes: engine.index_size_bytes(),
             condition: engine.condition().ok(),
         })
     }
@@ -37,6 +39,8 @@ pub(super) fn render(app: &App, figures: &Figures) -> String {
     page.gauge("quipu_index_lag", "Changes that are not in the index yet", index_lag);
     let feed_lag = app.feed().published().map_or(0, |at| figures.newest.0.saturating_sub(at.0));
     page.gauge("quipu_feed_lag", "Changes that were not delivered to streams yet", feed_lag);
+    let help = "Size of the search index and its write-ahead log";
+    page.gauge("quipu_index_bytes", help, figures.index_size_bytes);
     if let Some(condition) = &figures.condition {
         storage(&mut page, condition);
     }

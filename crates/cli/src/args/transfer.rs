@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::PastArguments;
 
 #[derive(Args, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub(crate) struct ImportArguments {
     /// Folder or file to import
     #[arg(value_hint = ValueHint::AnyPath)]
@@ -21,15 +20,36 @@ pub(crate) struct ImportArguments {
     /// Import all text files of a folder, including code and Obsidian's `.canvas` boards
     #[arg(long)]
     pub(crate) all_texts: bool,
-    /// Add the dates of markdown files to their frontmatter, unless it has a date
-    #[arg(long)]
-    pub(crate) file_dates: bool,
+    /// Add the dates of markdown files to their frontmatter, unless it has a date; `always` if WHEN is
+    /// left out
+    // With a space instead of the `=`, `--file-dates ~/vault` would take the folder for a value.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = DatesWhen::Auto,
+        default_missing_value = "always"
+    )]
+    pub(crate) file_dates: DatesWhen,
     /// Replace memories that others edited, and restore those deleted in the store since
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Print what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// When an import adds the dates of files to notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DatesWhen {
+    /// If the folder is an Obsidian vault
+    Auto,
+    /// From any folder
+    Always,
+    /// Not at all: texts are imported byte for byte
+    Never,
 }
 
 /// The kinds of sources that can be imported.

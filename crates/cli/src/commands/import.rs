@@ -33,7 +33,7 @@ use quipu_core::settings::Limits;
 use quipu_mount::sync::DataDirectory;
 use serde::Serialize;
 
-use crate::args::{ImportArguments, ImportKind};
+use crate::args::{DatesWhen, ImportArguments, ImportKind};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
 use crate::print::{answer, count, note};
@@ -79,7 +79,7 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
         data: &own,
         size_max: limits.content_size_bytes_max,
         texts: if arguments.all_texts { FileSelection::Texts } else { FileSelection::Notes },
-        dates: if arguments.file_dates { FileDates::Added } else { FileDates::Ignored },
+        dates: file_dates(arguments),
     };
     let collected = source::collect(&request)?;
     let plan = Plan { kind, arguments, limits };
@@ -89,6 +89,22 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
         (data, _) => plan.simulate(data.as_ref(), &name, collected)?,
     };
     report.print(context)
+}
+
+/// Returns whether the dates of files are added.
+///
+/// Whoever keeps a vault sorts and searches notes by the dates of their files. In other folders, those
+/// are often the dates of a checkout or a copy. A folder that is synced has equal texts on both sides, which
+/// added dates would end.
+fn file_dates(arguments: &ImportArguments) -> FileDates {
+    let source = &arguments.source;
+    match arguments.file_dates {
+        DatesWhen::Always => FileDates::Added,
+        DatesWhen::Auto if detection::is_vault(source) && !detection::is_synced(source) => {
+            FileDates::Added
+        }
+        DatesWhen::Auto | DatesWhen::Never => FileDates::Ignored,
+    }
 }
 
 /// Returns the store to import into. If there is none at all, one is created with the name of the
@@ -281,11 +297,14 @@ impl Report {
             });
         }
         answer(context.form, self, |out| self.write_text(out))?;
-        let missed = match self.missed().count() {
+        let missed_count = self.missed().count();
+        let verb = match missed_count {
             0 => return Ok(()),
-            missed_count => count(missed_count, "note", "notes"),
+            _ if self.dry_run => "would not be",
+            1 => "was not",
+            _ => "were not",
         };
-        let verb = if self.dry_run { "would not be" } else { "were not" };
+        let missed = count(missed_count, "note", "notes");
         Err(Failure::other(format!("{missed} {verb} imported"))
             .with_hint("the reasons are listed above; the rest is not affected"))
     }

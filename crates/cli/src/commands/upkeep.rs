@@ -81,11 +81,13 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
     let pruned = data.engine.prune()?;
     let size_bytes = || -> Result<u64, Failure> {
         let condition = data.engine.condition()?;
-        Ok(condition.database_size_bytes + condition.log_size_bytes)
+        let database = condition.database_size_bytes + condition.log_size_bytes;
+        Ok(database + data.engine.index_size_bytes())
     };
     let before_bytes = size_bytes()?;
     if arguments.compact {
         data.engine.backend().compact()?;
+        data.engine.compact_index()?;
     }
     let freed_bytes = before_bytes.saturating_sub(size_bytes()?);
     let unreachable = data.engine.backend().unreachable()?;

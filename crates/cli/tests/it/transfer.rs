@@ -13,6 +13,8 @@ mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -139,6 +141,9 @@ fn unsuitable_files_are_skipped_with_a_reason() {
     let summary = "2 memories imported into `notes`: 0 new, 0 changed, 2 unchanged\n";
     assert!(ran.out.ends_with(summary), "{}", ran.out);
     assert!(ran.err.contains("2 notes were not imported"), "{}", ran.err);
+    fs::remove_file(source.join("nul.md")).expect("it is there");
+    let ran = quipu.run(&["import", shown(&source)]);
+    assert!(ran.err.contains("1 note was not imported"), "{}", ran.err);
 }
 
 #[test]
@@ -155,6 +160,30 @@ fn every_note_that_a_full_store_refuses_is_named() {
     assert_eq!(refused, 25, "{}", ran.out);
     assert!(ran.out.starts_with("not imported:\n"), "{}", ran.out);
     assert!(ran.err.contains("25 notes were not imported"), "{}", ran.err);
+}
+
+#[test]
+fn an_import_outlasts_one_wait_that_ends_in_vain() {
+    let quipu = Quipu::with_store();
+    let names: Vec<_> = (0..3000).map(|number| format!("{number}.md")).collect();
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), "tea")).collect();
+    let source = folder(&quipu, "many", &files);
+    let mut command = quipu.command(&["--json", "import", shown(&source)]);
+    command.env("QUIPU_STORAGE_LOCK_TIMEOUT_SECONDS", "1");
+    let importing = thread::spawn(move || crate::support::run(command, b""));
+    while !quipu.ok(&["ls"]).contains(".md") {
+        thread::yield_now();
+    }
+    // As if the import were stopped for so long, which makes its deadline pass in the same way.
+    let lock = quipu.data().join("quipu.lock");
+    let lock = fs::File::options().read(true).write(true).open(lock).expect("the lock file");
+    lock.lock().expect("it becomes free");
+    thread::sleep(Duration::from_millis(1500));
+    drop(lock);
+    let ran = importing.join().expect("it ends");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report: Value = serde_json::from_str(&ran.out).expect("one JSON document");
+    assert_eq!(numbers(&report), [3000, 0, 0, 0]);
 }
 
 #[test]

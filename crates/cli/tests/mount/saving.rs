@@ -1,10 +1,11 @@
 //! How editors and tools save.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use rustix::process::{Signal, kill_process};
 
-use crate::support::{Mount, eventually, mounted, needs};
+use crate::support::{Mount, can_mount, eventually, home, mounted, needs};
 
 /// Returns a mount with one memory that others have seen.
 fn with_tea(mount: Mount) -> Mount {
@@ -159,6 +160,57 @@ fn syncing_a_directory_makes_its_renames_durable() {
     kill_process(mount.pid(), Signal::KILL).unwrap();
     mount.ended();
     mount.assert_one_memory(&["created /tea.md", "modified /tea.md.bak"]);
+}
+
+/// Returns which of these names become memories through a mount, and which through a sync, with a
+/// setting.
+fn memories_of(names: &[&str], setting: &str) -> [BTreeSet<String>; 2] {
+    let home = home();
+    fs::write(home.path().join("data/quipu.toml"), setting).unwrap();
+    let mount = Mount::start(home, &["--store", "notes"]);
+    let folder = mount.home.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    for name in names {
+        fs::write(mount.at(name), name).unwrap();
+        fs::write(folder.join(name), name).unwrap();
+    }
+    mount.quipu(&["sync", folder.to_str().unwrap(), "--store", "team"]);
+    ["notes", "team"].map(|store| {
+        let listed = mount.quipu(&["ls", "--store", store]);
+        let is_listed =
+            |name: &&str| listed.lines().any(|line| line.trim_start_matches('/') == *name);
+        names.iter().copied().filter(is_listed).map(str::to_owned).collect()
+    })
+}
+
+#[test]
+fn mounts_and_sync_have_the_same_scratch_names() {
+    if !can_mount() {
+        return;
+    }
+    let names = [
+        "4913",
+        "tea.md~",
+        "#tea.md#",
+        "tea.tmp",
+        "tea.tmp.42",
+        "index.lock",
+        "Cargo.lock",
+        "tmp_obj_X1",
+        "tea.md",
+        "tea.draft",
+        "kept.draft",
+        "tea.bak",
+        "sed123456",
+    ];
+    let kept = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    let by_default =
+        kept(&["Cargo.lock", "tea.md", "tea.draft", "kept.draft", "tea.bak", "sed123456"]);
+    assert_eq!(memories_of(&names, ""), [by_default.clone(), by_default]);
+    let setting = "[names]\nscratch = [\"*.draft\", \"!kept.draft\", \"tea.b?k\"]\n";
+    let changed: BTreeSet<_> =
+        kept(&names).difference(&kept(&["tea.draft", "tea.bak"])).cloned().collect();
+    assert_eq!(memories_of(&names, setting), [changed.clone(), changed]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use quipu_core::{Error, ErrorKind};
 
 use super::cache::Cache;
 use super::error::IndexError;
-use super::replacing::{Identity, Sole, opening, replacing};
+use super::replacing::{Identity, Sole, Stamp, is_file_or_missing, opening, replacing};
 use super::rows::{self, SegmentRow};
 use super::segment::Segment;
 
@@ -31,7 +31,7 @@ pub const INDEX_FILE: &str = "index.db";
 
 /// The format version of the index. It is incremented with every change of the layout or of what is
 /// indexed of a text; an index with another version is rebuilt. A golden test enforces this.
-pub(crate) const FORMAT: i64 = 2;
+pub(crate) const FORMAT: i64 = 3;
 
 /// The tables of the index.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
@@ -61,6 +61,8 @@ pub(crate) struct IndexFile {
 struct Opened {
     connection: Connection,
     identity: Option<Identity>,
+    /// The state of the file when it was opened, if it is read without locks.
+    stamp: Option<Stamp>,
     access: Access,
     cache: Cache,
 }
@@ -170,7 +172,11 @@ impl IndexFile {
         work: impl FnOnce(&Opened) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let opened = self.opened()?;
-        let worked = work(&opened);
+        let mut worked = work(&opened);
+        if opened.stamp.is_some_and(|stamp| stamp != Stamp::of(&self.path)) {
+            // Another process has written or replaced the file, so pages of two states were read.
+            worked = Err(IndexError::Damaged);
+        }
         if matches!(worked, Err(IndexError::Damaged)) {
             // Unlinked before it is closed: closing the last connection to a file that still has
             // its name checkpoints the log into it.
@@ -220,9 +226,9 @@ impl IndexFile {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        let connection = match self.connect_read_only() {
-            Ok(connection) => connection,
-            Err(_) => empty()?,
+        let (connection, stamp) = match self.connect_read_only() {
+            Ok(opened) => opened,
+            Err(_) => (empty()?, None),
         };
         let access = Access::Read(match error {
             IndexError::Failed(error) => IndexError::NotWritable(error),
@@ -230,12 +236,13 @@ impl IndexFile {
                 error
             }
         });
-        Ok(Opened { connection, identity: None, access, cache: Cache::default() })
+        Ok(Opened { connection, identity: None, stamp, access, cache: Cache::default() })
     }
 
     fn open_writable(&self) -> Result<Opened, IndexError> {
         // Held so that no process unlinks the files in the meantime.
         let _opening = opening(&self.path)?;
+        self.require_file()?;
         create_private(&self.path);
         let before = Identity::of(&self.path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -261,10 +268,27 @@ impl IndexFile {
                 "the index was replaced while it was opened",
             )));
         }
-        Ok(Opened { connection, identity, access: Access::Write, cache: Cache::default() })
+        let (access, cache) = (Access::Write, Cache::default());
+        Ok(Opened { connection, identity, stamp: None, access, cache })
     }
 
-    fn connect_read_only(&self) -> Result<Connection, IndexError> {
+    /// Fails if something other than a file has the name of the index. SQLite would open a named pipe
+    /// and wait for somebody to write to it.
+    fn require_file(&self) -> Result<(), IndexError> {
+        if is_file_or_missing(&self.path) {
+            return Ok(());
+        }
+        let message = format!("`{INDEX_FILE}` in the data directory is not a regular file");
+        let error = Error::new(ErrorKind::StorageUnavailable, message);
+        let hint = format!("remove or rename `{INDEX_FILE}`; the index is rebuilt by itself");
+        Err(IndexError::NotWritable(error.with_hint(hint)))
+    }
+
+    /// Opens the file for reading. Without its log, it can be opened without locks and shared memory,
+    /// which need a writable directory; then its state is returned too, because SQLite no longer
+    /// notices that another process changes the file.
+    fn connect_read_only(&self) -> Result<(Connection, Option<Stamp>), IndexError> {
+        self.require_file()?;
         let name = self.path.to_str().ok_or(IndexError::Damaged)?;
         let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -275,8 +299,12 @@ impl IndexFile {
             if is_current(&connection)? { Ok(connection) } else { Err(IndexError::Damaged) }
         };
         let plain = connect(format!("file:{name}"));
+        let stamp = Stamp::of(&self.path);
         let has_log = with_suffix(&self.path, "-wal").metadata().is_ok_and(|log| log.len() > 0);
-        if plain.is_ok() || has_log { plain } else { connect(format!("file:{name}?immutable=1")) }
+        if plain.is_ok() || has_log {
+            return plain.map(|connection| (connection, None));
+        }
+        connect(format!("file:{name}?immutable=1")).map(|connection| (connection, Some(stamp)))
     }
 
     /// Closes idle connections. Closing the last connection of all processes checkpoints the log.
@@ -298,6 +326,24 @@ impl IndexFile {
     /// Returns the size of the file.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.path.metadata().map_or(0, |file| file.len())
+    }
+
+    /// Returns the size of the write-ahead log.
+    pub(crate) fn log_size_bytes(&self) -> u64 {
+        with_suffix(&self.path, "-wal").metadata().map_or(0, |file| file.len())
+    }
+
+    /// Rewrites the file without its free pages. If the file cannot be written now, it stays as it is.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        let compacted = self.with_writable(|connection| {
+            quipu_pages::rebuild(connection, &self.path)?;
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            Ok(())
+        });
+        match compacted {
+            Ok(()) | Err(IndexError::NotWritable(_) | IndexError::Damaged) => Ok(()),
+            Err(error) => Err(error.into_error()),
+        }
     }
 
     /// Removes the file.

@@ -45,6 +45,18 @@ impl Field {
     const fn bit(self) -> u8 {
         1 << self as u8
     }
+
+    /// Returns the element for this field.
+    fn pick<T>(self, [title, tags, headings, body, title_forms, forms]: [T; 6]) -> T {
+        match self {
+            Self::Title => title,
+            Self::Tags => tags,
+            Self::Headings => headings,
+            Self::Body => body,
+            Self::TitleForms => title_forms,
+            Self::Forms => forms,
+        }
+    }
 }
 
 /// A set of fields.
@@ -72,15 +84,7 @@ impl Counts {
     const PLAIN: Self = Self([0, 0, 0, 1, 0, 0]);
 
     pub(crate) fn of(&self, field: Field) -> u32 {
-        let [title, tags, headings, body, title_forms, forms] = self.0;
-        match field {
-            Field::Title => title,
-            Field::Tags => tags,
-            Field::Headings => headings,
-            Field::Body => body,
-            Field::TitleForms => title_forms,
-            Field::Forms => forms,
-        }
+        field.pick(self.0)
     }
 
     /// Returns whether these are the counts of a term without occurrences.
@@ -89,15 +93,7 @@ impl Counts {
     }
 
     fn of_mut(&mut self, field: Field) -> &mut u32 {
-        let [title, tags, headings, body, title_forms, forms] = &mut self.0;
-        match field {
-            Field::Title => title,
-            Field::Tags => tags,
-            Field::Headings => headings,
-            Field::Body => body,
-            Field::TitleForms => title_forms,
-            Field::Forms => forms,
-        }
+        field.pick(self.0.each_mut())
     }
 }
 
@@ -256,15 +252,7 @@ impl Weights {
 
     /// Returns the weight of an occurrence in a field.
     pub(crate) fn of(&self, field: Field) -> f32 {
-        let [title, tags, headings, body, title_forms, forms] = self.0;
-        match field {
-            Field::Title => title,
-            Field::Tags => tags,
-            Field::Headings => headings,
-            Field::Body => body,
-            Field::TitleForms => title_forms,
-            Field::Forms => forms,
-        }
+        field.pick(self.0)
     }
 
     /// Calls `visit` with each document of a list and the weighted frequency of the term in it.

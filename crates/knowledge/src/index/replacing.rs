@@ -8,10 +8,10 @@
 //! log that another process has just created for the new one, and two processes would write one
 //! database with a log each.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use quipu_core::{Error, ErrorKind};
 
@@ -66,6 +66,30 @@ fn inode(path: &Path) -> Option<Inode> {
     path.metadata().ok().map(|_| (0, 0))
 }
 
+/// Returns whether a path is a regular file, or can become one.
+pub(crate) fn is_file_or_missing(path: &Path) -> bool {
+    path.metadata().map_or(true, |found| found.is_file())
+}
+
+/// The state of a file that is read without locks: another process that changes it changes this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    identity: Option<Identity>,
+    size_bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    pub(super) fn of(path: &Path) -> Self {
+        let file = path.metadata().ok();
+        Self {
+            identity: Identity::of(path),
+            size_bytes: file.as_ref().map_or(0, Metadata::len),
+            modified: file.and_then(|file| file.modified().ok()),
+        }
+    }
+}
+
 /// Held while the files are opened by name.
 pub(super) struct Opening(#[expect(dead_code, reason = "it is a lock")] Option<File>);
 
@@ -90,8 +114,13 @@ fn locked(
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let lock = with_suffix(path, "-lock");
+    // Opening a named pipe waits for somebody to open its other end.
+    if !is_file_or_missing(&lock) {
+        return Ok(None);
+    }
     // Where no file can be created, none can be unlinked either.
-    let Ok(file) = options.open(with_suffix(path, "-lock")) else { return Ok(None) };
+    let Ok(file) = options.open(lock) else { return Ok(None) };
     let deadline = Instant::now() + TIMEOUT;
     loop {
         match try_lock(&file) {
@@ -100,11 +129,35 @@ fn locked(
             Err(TryLockError::Error(_)) => return Ok(None),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
-                return Err(IndexError::NotWritable(Error::new(
-                    ErrorKind::StorageBusy,
-                    "another process opens or replaces the index and does not finish",
-                )));
+                return Err(IndexError::NotWritable(
+                    Error::new(
+                        ErrorKind::StorageBusy,
+                        "another process has locked the search index and does not release it",
+                    )
+                    .with_hint(
+                        "try again; if it persists, stop the process that holds `index.db-lock`",
+                    ),
+                ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_changes_with_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("index.db");
+        std::fs::write(&file, "old").unwrap();
+        let stamp = Stamp::of(&file);
+        assert_eq!(stamp, Stamp::of(&file));
+        std::fs::write(with_suffix(&file, "-wal"), "").unwrap();
+        let with_log = Stamp::of(&file);
+        assert_ne!(with_log, stamp);
+        std::fs::write(&file, "longer").unwrap();
+        assert_ne!(Stamp::of(&file), with_log);
     }
 }

@@ -104,9 +104,16 @@ pub(crate) fn memory(id: MemoryId) -> Vec<u8> {
     term
 }
 
+/// Returns whether a term identifies a memory. All of these come before any other term.
+pub(crate) fn is_memory(term: &[u8]) -> bool {
+    term.starts_with(&[Space::Memories.byte(), b'#'])
+}
+
 /// Returns the term of a word.
 pub(crate) fn word(space: Space, word: &str) -> Vec<u8> {
-    let mut term = vec![space.byte(), b'w'];
+    // Indexing makes one of these for every word of a text, so it allocates once.
+    let mut term = Vec::with_capacity(2 + word.len());
+    term.extend_from_slice(&[space.byte(), b'w']);
     term.extend_from_slice(word.as_bytes());
     term
 }
@@ -115,7 +122,7 @@ pub(crate) fn word(space: Space, word: &str) -> Vec<u8> {
 pub(crate) fn field_prefix(key: &str) -> Vec<u8> {
     let mut prefix = vec![Space::Memories.byte(), b'f'];
     prefix.extend_from_slice(key.as_bytes());
-    // Neither keys nor values contain this byte, so no other key has this prefix.
+    // No indexed key contains this byte, so no other key has this prefix.
     prefix.push(0);
     prefix
 }

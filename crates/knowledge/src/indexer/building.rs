@@ -14,9 +14,12 @@ use quipu_core::backend::{MemoryQuery, Reader};
 use quipu_core::model::{Directory, MemoryId, StoreId, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
-use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer, batch, newest, read_memories};
+use super::{ATTEMPTS_MAX, Attempt, CaughtUp, Indexer, newest, read_memories};
 use crate::card::Card;
-use crate::index::{Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, note, store_row};
+use crate::index::{
+    Applied, Batch, BatchBuilder, Cursor, IndexError, each_note, is_file_or_missing, note,
+    store_row,
+};
 
 /// Limits of one batch, in memories and in bytes of text: a batch is held in memory as a whole.
 const BATCH_MEMORIES_MAX: usize = 4_096;
@@ -94,7 +97,11 @@ impl Indexer {
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        // If the lock file cannot be created, neither can an index, so there is nothing to protect.
+        // If the lock file cannot be created, neither can an index, so there is nothing to protect. A
+        // named pipe in its place would block until somebody opens its other end.
+        if !is_file_or_missing(&self.lock) {
+            return Lock::Acquired(None);
+        }
         let Ok(file) = options.open(&self.lock) else { return Lock::Acquired(None) };
         match file.try_lock() {
             Ok(()) => Lock::Acquired(Some(file)),
@@ -191,7 +198,7 @@ impl Indexer {
         let in_memory =
             |batch: &Batch| attempt.in_memory(from, size_bytes, || batch.overlay(to.at));
         match batches(&outdated).as_slice() {
-            [] => Ok(in_memory(&batch(&[], gone))),
+            [] => Ok(in_memory(&self.batch(&[], gone))),
             [ids] => Ok(in_memory(&self.batch_of(store, ids, gone)?.1)),
             _ => Ok(CaughtUp::Behind),
         }
@@ -206,7 +213,7 @@ impl Indexer {
         let (read_at, (memories, removed)) =
             self.engine.read(|reader| Ok((newest(reader)?, read_memories(reader, store, ids)?)))?;
         gone.extend(removed);
-        Ok((read_at, batch(&memories, gone)))
+        Ok((read_at, self.batch(&memories, gone)))
     }
 
     /// Returns the memories that are missing or outdated in the index, and those in the index that

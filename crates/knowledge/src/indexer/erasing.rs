@@ -10,7 +10,7 @@ use quipu_core::{Derived, Error, ErrorKind};
 use quipu_pages::Remains;
 use rusqlite::Connection;
 
-use super::{Indexer, batch, read_memories};
+use super::{Indexer, read_memories};
 use crate::index::{Applied, INDEX_FILE, IndexError, remove_store, scrub, store_row};
 
 /// How long to wait for readers of the write-ahead log and for other writers, and how often to
@@ -73,7 +73,7 @@ impl Indexer {
                 Ok((reader.newest_change()?.0, heads, gone))
             })?;
             let cursors = (row.cursor, row.cursor);
-            match batch(&heads, gone).apply(connection, store, cursors, newest)? {
+            match self.batch(&heads, gone).apply(connection, store, cursors, newest)? {
                 Applied::Done => {}
                 Applied::Outdated => return Err(IndexError::Outdated),
             }
@@ -111,10 +111,13 @@ fn empty_log(connection: &Connection, deadline: Instant) -> Result<(), IndexErro
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(IndexError::NotWritable(Error::new(
-                ErrorKind::StorageBusy,
-                "a search still reads the old index",
-            )));
+            return Err(IndexError::NotWritable(
+                Error::new(
+                    ErrorKind::StorageBusy,
+                    "a search that does not finish keeps redacted text in the log of the index",
+                )
+                .with_hint("stop the process that searches, then run `quipu prune`"),
+            ));
         }
         thread::sleep(PAUSE);
     }

@@ -12,13 +12,17 @@ use crate::fixture::{Fixture, actor, find, new_store, put};
 use crate::index::INDEX_FILE;
 use crate::{Knowledge, SearchRequest};
 
+mod following;
+mod freshness;
+mod turns;
+
 /// Reads the changes that the index of a store lacks, as catching up does before it writes.
 fn read_changes(fixture: &Fixture, store: StoreId) -> (Cursor, Batch, Cursor) {
     let indexer = &fixture.knowledge.indexer;
     let from = indexer.registered(store, &Attempt::new(&|_| Ok(()))).unwrap();
     let changed = fixture.knowledge.engine.read(|reader| changed(reader, store, from)).unwrap();
     let Changed::Few { memories, removed, to } = changed else { panic!("there are few") };
-    (from, batch(&memories, removed), to)
+    (from, batch(&memories, removed, &mut Lexicon::default()), to)
 }
 
 fn apply(fixture: &Fixture, (from, batch, to): &(Cursor, Batch, Cursor)) -> Applied {
@@ -315,4 +319,66 @@ fn a_panic_gives_the_turn_back() {
     });
     assert!(panicked);
     assert!(matches!(turn.lead_or_follow(Duration::from_mins(1)), Asked::Leads(_)));
+}
+
+/// Each part is stored with its own cursor, so that two threads share the work of a burst instead of
+/// both doing all of it.
+#[test]
+fn many_changes_are_indexed_in_parts() {
+    let fixture = Fixture::new();
+    fixture.find("warm");
+    for number in 0..=2 * FEW_MAX {
+        fixture.put(&format!("/{number}.md"), "tea");
+    }
+    let indexer = &fixture.knowledge.indexer;
+    let attempt = Attempt::new(&|_| Ok(()));
+    let newest = fixture.knowledge.newest_sequence().unwrap();
+    let mut reached = indexer.cursor(fixture.store).unwrap().sequence;
+    for _ in 0..2 {
+        let part = indexer.lead_or_follow(fixture.store, &attempt).unwrap();
+        assert!(matches!(part, CaughtUp::Followed), "a part does not complete the index");
+        let cursor = indexer.cursor(fixture.store).unwrap().sequence;
+        assert!(reached < cursor && cursor < newest);
+        reached = cursor;
+    }
+    let rest = indexer.lead_or_follow(fixture.store, &attempt).unwrap();
+    assert!(matches!(rest, CaughtUp::Stored));
+    let request = SearchRequest::new(vec![fixture.store], "tea");
+    assert_eq!(fixture.knowledge.search(&request).unwrap().total.count, 2 * FEW_MAX + 1);
+    fixture.assert_sound();
+}
+
+/// Opening a named pipe waits for somebody to open its other end, and nobody ever does.
+#[cfg(unix)]
+#[test]
+fn named_pipes_in_place_of_files_do_not_block_a_search() {
+    for name in [INDEX_FILE, "index.db-lock", "index.lock"] {
+        let fixture = Fixture::new();
+        fixture.put("/a.md", "tea");
+        let pipe = fixture.directory.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(made.success());
+        assert_eq!(fixture.find("tea"), ["/a.md"], "{name}");
+    }
+}
+
+#[test]
+fn a_compacted_index_is_smaller_and_holds_the_same() {
+    let fixture = Fixture::new();
+    let word = |number: usize| format!("w{number}");
+    let text = |number: usize| (0..200).map(|it| word(it * number)).collect::<Vec<_>>().join(" ");
+    for number in 0..100 {
+        fixture.put(&format!("/{number}.md"), &text(number));
+    }
+    fixture.find("w1");
+    for number in 1..100 {
+        fixture.put(&format!("/{number}.md"), "tea");
+    }
+    fixture.find("tea");
+    fixture.knowledge.tidy_index(fixture.store).unwrap();
+    let before = fixture.knowledge.index_size_bytes();
+    fixture.knowledge.compact_index().unwrap();
+    assert!(fixture.knowledge.index_size_bytes() < before / 2);
+    assert_eq!(fixture.find("tea").len(), 99);
+    fixture.assert_sound();
 }

@@ -28,7 +28,7 @@ impl Knowledge {
         let words: Vec<_> = words.filter(|word| !word.is_empty()).take(WORDS_MAX).collect();
         self.lookup(&scope.stores, |lookup| {
             let languages = lookup.languages(&scope.stores)?;
-            let mut phrases = Phrases::new(Space::Memories);
+            let mut phrases = Phrases::new(Space::Memories, self.scoring);
             let mut wanted = Vec::new();
             for word in &words {
                 let spellings = Phrase::spellings(word, &languages);

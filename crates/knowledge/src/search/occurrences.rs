@@ -4,29 +4,20 @@ use std::collections::BTreeSet;
 
 use quipu_notes::{Phrase, TermMatch};
 
+use super::scoring::Scoring;
 use crate::index::{
-    Bits, Doc, Field, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView,
-    Space, Weights, word,
+    Bits, Doc, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView, Space,
+    Weights, word,
 };
 
 /// The frequency of a phrase in a document, weighted by field.
 pub(crate) type Weight = f32;
 
-/// Returns the weight of an occurrence in a field.
-fn weight(field: Field) -> Weight {
-    match field {
-        Field::Title | Field::TitleForms => 6.0,
-        Field::Tags => 4.0,
-        Field::Headings => 2.5,
-        Field::Body => 1.0,
-        Field::Forms => 0.4,
-    }
-}
-
 /// The phrases of a search, prepared for lookups in many segments.
 #[derive(Debug)]
 pub(crate) struct Phrases {
     space: Space,
+    scoring: Scoring,
     all: Vec<Prepared>,
 }
 
@@ -44,12 +35,16 @@ struct Prepared {
 }
 
 impl Phrases {
-    pub(crate) fn new(space: Space) -> Self {
-        Self { space, all: Vec::new() }
+    pub(crate) fn new(space: Space, scoring: Scoring) -> Self {
+        Self { space, scoring, all: Vec::new() }
     }
 
     pub(crate) fn space(&self) -> Space {
         self.space
+    }
+
+    pub(crate) fn scoring(&self) -> Scoring {
+        self.scoring
     }
 
     /// Adds a phrase to look up in some fields, unless it is present.
@@ -58,7 +53,8 @@ impl Phrases {
         let known = self.all.iter().position(is_same);
         PhraseId(known.unwrap_or_else(|| {
             let terms = phrase.terms.iter().map(|term| word(self.space, term)).collect();
-            let weigh = |field| if fields.contains(field) { weight(field) } else { 0.0 };
+            let weigh =
+                |field| if fields.contains(field) { self.scoring.weight(field) } else { 0.0 };
             self.all.push(Prepared { phrase, fields, weights: Weights::new(weigh), terms });
             self.all.len() - 1
         }))
@@ -295,3 +291,6 @@ impl ListWalk<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

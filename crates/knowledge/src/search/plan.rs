@@ -8,6 +8,7 @@ use quipu_notes::{Glob, Phrase};
 
 use super::clause::Clause;
 use super::occurrences::{PhraseId, Phrases};
+use super::scoring::Scoring;
 use super::{SearchMode, SearchRequest};
 use crate::index::{Fields, Mark, Space};
 
@@ -41,7 +42,12 @@ pub(super) struct Relaxed {
 const PIECES_MAX: usize = 128;
 
 impl Plan {
-    pub(super) fn new(request: &SearchRequest, space: Space, languages: &[Language]) -> Self {
+    pub(super) fn new(
+        request: &SearchRequest,
+        space: Space,
+        languages: &[Language],
+        scoring: Scoring,
+    ) -> Self {
         let fields = match request.mode {
             SearchMode::Text | SearchMode::Permalink => Fields::ALL,
             SearchMode::Title => Fields::TITLE,
@@ -50,7 +56,7 @@ impl Plan {
             SearchMode::Text | SearchMode::Title => Query::parse(&request.text).expr,
             SearchMode::Permalink => None,
         };
-        let phrases = RefCell::new(Phrases::new(space));
+        let phrases = RefCell::new(Phrases::new(space, scoring));
         let compiler = Compiler { space, fields, languages, phrases: &phrases };
         let conditions = compiler.conditions(request);
         let wanted = expr.as_ref().and_then(|expr| compiler.clause(expr));

@@ -22,13 +22,8 @@ use quipu_core::model::{MemoryId, StoreId, Timestamp};
 
 use super::clause::{Clause, Evaluator};
 use super::occurrences::{PhraseId, Phrases};
+use super::scoring::Scoring;
 use crate::index::{Doc, IndexError, Space, StoreView, Totals};
-
-/// Term frequency saturation: the higher, the more further occurrences count.
-const K1: f64 = 1.2;
-
-/// Length normalization: 0 ignores the length, 1 normalizes by it fully.
-const B: f64 = 0.75;
 
 /// A matching document.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +40,7 @@ pub(crate) struct Hit {
 /// Ranks the documents of one space in some stores.
 pub(crate) struct Ranking<'v, 'c> {
     space: Space,
+    scoring: Scoring,
     totals: Totals,
     segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
 }
@@ -70,8 +66,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
         views: &[&'v StoreView<'c>],
         phrases: &'v Phrases,
     ) -> Result<Self, IndexError> {
-        let space = phrases.space();
-        let mut ranking = Self { space, totals: Totals::default(), segments: Vec::new() };
+        let (space, scoring) = (phrases.space(), phrases.scoring());
+        let mut ranking = Self { space, scoring, totals: Totals::default(), segments: Vec::new() };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
@@ -131,6 +127,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         let document_frequency: usize = lists.iter().map(|list| list.len()).sum();
         let idf = self.idf(document_frequency);
         let average_length = self.average_length();
+        let Scoring { k1, b, .. } = self.scoring;
         for (number, list) in lists.iter().enumerate() {
             let start = starts.get(number).copied().unwrap_or_default();
             let end = starts.get(number + 1).copied().unwrap_or(candidates.len());
@@ -149,8 +146,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
                 };
                 let length = f64::from(lengths.get(candidate.doc)?);
                 let weight = f64::from(weight);
-                let norm = K1 * (1.0 - B + B * length / average_length);
-                candidate.score += idf * weight * (K1 + 1.0) / (weight + norm);
+                let norm = k1 * (1.0 - b + b * length / average_length);
+                candidate.score += idf * weight * (k1 + 1.0) / (weight + norm);
             }
         }
         Ok(())

@@ -219,3 +219,29 @@ fn an_index_that_cannot_be_created_is_searched_in_memory() {
     let nowhere = Knowledge::new(library.engine.engine().clone(), Path::new("/nonexistent/quipu"));
     assert!(answers(&nowhere, &library) == expected);
 }
+
+/// The tables of a small store have a page each, and one bit in the header of a page decides how
+/// many rows it has: with four rows, a flipped bit leaves an empty table that is otherwise sound.
+#[test]
+fn any_flipped_bit_in_the_header_of_a_page_is_detected_or_harmless() {
+    for count in [1, 14] {
+        let library = Library::new(Arc::new(InMemoryBackend::default()));
+        for number in 0..count {
+            library.put(&format!("/d3/{number}.md"), &format!("green tea cup 7 water{number}"));
+        }
+        let expected = answers(&library.engine, &library);
+        let pristine = closed_file(&library);
+        let directory = tempfile::tempdir().expect("a directory");
+        for page in 0..pristine.len() / PAGE {
+            // The first page begins with the header of the file. Bytes 3 and 4 are the number of rows.
+            let start = if page == 0 { 100 } else { page * PAGE };
+            for bit in [24, 25, 32, 33, 34, 35, 36] {
+                let mut bytes = pristine.clone();
+                bytes[start + bit / 8] ^= 1 << (bit % 8);
+                let knowledge = with_index(&library, directory.path(), &bytes);
+                let found = answers(&knowledge, &library);
+                assert!(found == expected, "{count} notes, page {page}, bit {bit}");
+            }
+        }
+    }
+}

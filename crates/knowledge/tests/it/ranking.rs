@@ -114,8 +114,8 @@ impl Query {
         }
     }
 
-    /// Returns the weighted frequency of a leaf in a note: a heading counts as a title (6), a
-    /// heading (2.5) and text (1), and each of its words is also in the frontmatter (0.4, once), which
+    /// Returns the weighted frequency of a leaf in a note: a heading counts as a title (2), a
+    /// heading (0.5) and text (1), and each of its words is also in the frontmatter (0.4, once), which
     /// has no positions.
     fn weight(&self, text: &Text) -> f64 {
         let all: Vec<usize> = text.heading.iter().chain(&text.body).copied().collect();
@@ -123,12 +123,12 @@ impl Query {
             Self::Word(word) => {
                 let count = |words: &[usize]| number(words.iter().filter(|it| *it == word).count());
                 let in_fields = if text.heading.contains(word) { f64::from(0.4_f32) } else { 0.0 };
-                count(&text.heading) * 8.5 + count(&all) + in_fields
+                count(&text.heading) * 2.5 + count(&all) + in_fields
             }
             Self::Phrase(first, second) => {
                 let is_it = |pair: &&[usize]| **pair == [*first, *second];
                 let count = |words: &[usize]| number(words.windows(2).filter(is_it).count());
-                count(&text.heading) * 8.5 + count(&all)
+                count(&text.heading) * 2.5 + count(&all)
             }
             Self::Prefix => {
                 let words = (0..WORDS.len()).filter(|word| WORDS[*word].starts_with(PREFIX));

@@ -67,21 +67,25 @@ impl Tree {
 
     /// Creates an empty memory without opening it (`mknod`).
     pub fn make_file(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = valid_name(name)?;
         guard.require_free(parent, name)?;
         let ino = guard.new_file(parent, name, Making::Openly)?;
-        if let Err(error) = guard.store_buffer(ino, ProcessId::UNKNOWN) {
+        // The kernel's reference, before a memory that nobody references is dropped with its claim.
+        guard.state.nodes.get_mut(ino)?.lookups += 1;
+        if let Err(error) = guard.store_buffer_unlocked(ino, ProcessId::UNKNOWN) {
+            guard.state.nodes.get_mut(ino)?.lookups -= 1;
             guard.state.nodes.detach(ino);
             return Err(error);
         }
-        guard.state.nodes.get_mut(ino)?.lookups += 1;
         guard.attributes(ino)
     }
 
     /// Creates a directory. It exists in the mount only until it holds a memory.
     pub fn make_directory(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = valid_name(name)?;
@@ -104,6 +108,7 @@ impl Tree {
 
     /// Removes a file. Open handles stay usable, but nothing written through them is stored.
     pub fn remove_file(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
@@ -126,6 +131,7 @@ impl Tree {
 
     /// Removes an empty directory.
     pub fn remove_directory(&self, parent: Ino, name: &OsStr) -> Result<(), TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = name.to_str().ok_or(TreeError::NotFound)?;
@@ -151,8 +157,8 @@ impl TreeGuard<'_> {
         self.state.nodes.child_path(parent, name)?;
         let is_scratch = self.names().is_scratch(name, making);
         if !is_scratch {
-            let usage = self.engine().usage(self.store())?;
-            if usage.memories_count >= self.engine().limits().memories_per_store_max {
+            let limit = self.engine().limits().memories_per_store_max;
+            if !self.is_usage(|usage| usage.memories_count < limit)? {
                 return Err(TreeError::StoreFull);
             }
         }

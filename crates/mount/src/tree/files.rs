@@ -2,7 +2,7 @@
 
 use quipu_core::model::{Content, Timestamp, View};
 
-use super::{Tree, TreeGuard, gone};
+use super::{Attributes, Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, ProcessId};
 use crate::process::is_bystander;
@@ -11,7 +11,7 @@ use crate::process::is_bystander;
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
     pub(super) ino: Ino,
-    mode: OpenMode,
+    pub(super) mode: OpenMode,
     pub(super) opener: ProcessId,
     /// The merge base: the newest stored text that a program which may write through this handle can
     /// have read. Its writes are a change of this text, whatever other doors have stored since.
@@ -76,7 +76,14 @@ const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 impl Tree {
     /// Opens a file.
     pub fn open(&self, ino: Ino, mode: OpenMode, process: ProcessId) -> Result<Opened, TreeError> {
-        self.lock_fresh()?.open(ino, mode, process)
+        if mode != OpenMode::Read {
+            self.wait_for_storage_if_parked();
+        }
+        let mut guard = self.lock_fresh()?;
+        let present = guard.present(ino)?;
+        let opened = guard.open(present, mode, process)?;
+        // The kernel has another inode in mind. It must not mix the pages of the two.
+        Ok(Opened { is_apart: opened.is_apart || present != ino, ..opened })
     }
 
     /// Writes to an open file's buffer.
@@ -119,6 +126,10 @@ impl Tree {
             target.copy_from_slice(bytes);
         }
         buffer.touched(now, writer);
+        if writer != ProcessId::UNKNOWN {
+            // Writeback of mapped pages does not make the kernel drop the attributes.
+            buffer.is_shown.set(false);
+        }
         if writing.position != Position::AtEnd {
             buffer.extent = Extent::Rewritten;
         } else if usize::try_from(offset) != Ok(start) {
@@ -126,6 +137,20 @@ impl Tree {
             guard.mark_outdated(open.ino);
         }
         Ok(())
+    }
+
+    /// Sets the size of a file, if one is given, and accepts any other change of attributes.
+    pub fn set(
+        &self,
+        file: (Ino, Option<u64>),
+        size_bytes: Option<u64>,
+        writer: ProcessId,
+    ) -> Result<Attributes, TreeError> {
+        match size_bytes {
+            Some(size_bytes) => self.truncate(file, size_bytes, writer)?,
+            None => self.accept_attributes(file.0)?,
+        }
+        self.attributes(file.0)
     }
 
     /// Sets the size of a file, possibly through an open handle. Without writers, this is durable when
@@ -136,8 +161,11 @@ impl Tree {
         size_bytes: u64,
         writer: ProcessId,
     ) -> Result<(), TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
+        // The handle knows which file was opened if that had been replaced.
+        let ino = handle.and_then(|handle| guard.handle(handle).ok()).map_or(ino, |open| open.ino);
         if guard.state.nodes.file(ino)?.is_report {
             return Err(TreeError::NotPermitted);
         }
@@ -166,15 +194,26 @@ impl Tree {
         if file.writers > 0 {
             return fit;
         }
-        let stored =
-            if file.is_dirty() { guard.store_buffer(ino, ProcessId::UNKNOWN) } else { Ok(()) };
+        let stored = if file.is_dirty() {
+            guard.store_buffer_unlocked(ino, ProcessId::UNKNOWN)
+        } else {
+            Ok(())
+        };
+        // Nobody has opened it for writing meanwhile: that waits until the claim ends.
         guard.finish_writing(ino);
         fit.and(stored)
     }
 
-    /// Returns whether calls that change a file have to wait for a write in flight.
+    /// Returns whether calls that change a file may have to wait for the disk: for a write in flight, or
+    /// because they settle a parked memory.
     pub fn is_busy(&self, ino: Ino) -> bool {
-        self.lock_any().is_claimed(ino)
+        let guard = self.lock_any();
+        guard.is_claimed(ino) || !guard.state.parked.is_empty()
+    }
+
+    /// Returns whether a file is open for writing. If it is not, truncating it is a durable write.
+    pub fn has_writers(&self, ino: Ino) -> bool {
+        self.lock_any().state.nodes.file(ino).is_ok_and(|file| file.writers > 0)
     }
 
     /// Returns whether closing a descriptor of this handle stores something, which blocks.
@@ -251,6 +290,8 @@ impl Tree {
                 guard.store_buffer(ino, ProcessId::UNKNOWN).unwrap_or_default();
             }
         }
+        drop(guard);
+        self.recorder.finish();
     }
 }
 
@@ -269,6 +310,24 @@ impl Buffer {
 impl TreeGuard<'_> {
     pub(super) fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
         self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
+    }
+
+    /// Returns the file that is now at the name of a file that was replaced.
+    ///
+    /// The kernel looks a name up first and opens it then, and either can be replaced in between. `ESTALE`
+    /// makes the kernel look again, but only once: a program that opens a file which others keep
+    /// replacing would fail now and then. Opening the present file is what it asked for.
+    fn present(&mut self, ino: Ino) -> Result<Ino, TreeError> {
+        let node = self.state.nodes.get(ino)?;
+        let (None, Some((parent, name))) = (&node.place, node.left.clone()) else {
+            return Ok(ino);
+        };
+        // If there is none, the kernel looks the name up again, and says so.
+        let missing = |error: TreeError| error.instead_of(TreeError::NotFound, TreeError::Stale);
+        let present = self.find(parent, &name).map_err(missing)?;
+        // A directory is opened by another call.
+        self.state.nodes.file(present).map_err(|_directory| TreeError::Stale)?;
+        Ok(present)
     }
 
     pub(super) fn open(

@@ -9,7 +9,7 @@
 //! invalidating for them would make every write drop the cache that it has just filled.
 
 use quipu_core::Error;
-use quipu_core::backend::{Event, Sequence};
+use quipu_core::backend::{Event, Reader, Sequence};
 use quipu_core::model::{MemoryPath, Operation, Version, VersionId, View};
 
 use super::{Invalidation, StoreStatus, Tree, TreeGuard};
@@ -46,8 +46,26 @@ impl Tree {
 impl TreeGuard<'_> {
     /// Applies the changes of other doors that were acknowledged so far.
     pub(super) fn catch_up(&mut self) -> Result<(), Error> {
-        while self.engine().newest_sequence()? > self.state.seen {
-            let changes = self.engine().changes(self.state.seen, CHANGES_MAX)?;
+        self.catch_up_and(|_| Ok(()))
+    }
+
+    /// Applies the changes of other doors that were acknowledged so far, and returns what `question` finds
+    /// right after the last of them.
+    ///
+    /// All of it is read from one snapshot. While a mount writes, nothing can be answered from memory, and
+    /// a snapshot for each question took longer than the rest of a lookup.
+    pub(super) fn catch_up_and<T>(
+        &mut self,
+        question: impl Fn(&dyn Reader) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let seen = self.state.seen;
+            let (changes, answer) = self.engine().read(|reader| {
+                let has_changed = reader.newest_change()?.0 > seen;
+                let changes =
+                    if has_changed { reader.changes(seen, CHANGES_MAX)? } else { Vec::new() };
+                Ok((changes, question(reader)?))
+            })?;
             if changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1) {
                 // The feed has been pruned beyond our position.
                 self.distrust_everything();
@@ -58,8 +76,10 @@ impl TreeGuard<'_> {
                 }
                 self.state.seen = change.sequence;
             }
+            if changes.len() < CHANGES_MAX {
+                return Ok(answer);
+            }
         }
-        Ok(())
     }
 
     fn observe(&mut self, event: Event) -> Result<(), TreeError> {
@@ -69,6 +89,7 @@ impl TreeGuard<'_> {
                     return Ok(());
                 }
                 self.state.changes_count += 1;
+                self.state.nodes.forget_absent();
                 let version = self.engine().version(self.store(), id, View::Basic);
                 match version.map_err(TreeError::from) {
                     Ok(version) if self.may_be_own(&version) => {
@@ -81,6 +102,7 @@ impl TreeGuard<'_> {
                 }
             }
             Event::StoreArchived => {
+                self.state.record = None;
                 self.state.status = StoreStatus::Archived;
                 // Only the modes have changed.
                 for ino in self.state.nodes.inos() {
@@ -91,7 +113,8 @@ impl TreeGuard<'_> {
                 self.state.status = StoreStatus::Deleted;
                 self.distrust_everything();
             }
-            Event::Redacted(_) | Event::StoreCreated | Event::StoreUpdated => {}
+            Event::StoreUpdated => self.state.record = None,
+            Event::Redacted(_) | Event::StoreCreated => {}
         }
         Ok(())
     }
@@ -99,6 +122,9 @@ impl TreeGuard<'_> {
     /// Invalidates everything, when the changes are not known in detail.
     fn distrust_everything(&mut self) {
         self.state.changes_count += 1;
+        self.state.record = None;
+        self.state.usage = None;
+        self.state.nodes.forget_absent();
         for ino in self.state.nodes.inos() {
             self.distrust(ino, None);
         }
@@ -165,7 +191,7 @@ impl TreeGuard<'_> {
             // Its writer will store it again on close.
             return;
         }
-        self.state.nodes.detach(ino);
+        self.state.nodes.detach_replaced(ino);
         self.invalidate(Invalidation::Attributes(ino));
         for directory in parents {
             self.vanish_if_empty(directory);

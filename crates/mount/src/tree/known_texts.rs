@@ -14,6 +14,7 @@ use quipu_core::engine::Written;
 use quipu_core::model::{Content, MemoryId, Timestamp, VersionId, View};
 
 use super::TreeGuard;
+use super::files::Handle;
 use crate::error::TreeError;
 use crate::nodes::{Ino, ProcessId};
 use crate::process::{are_one_process, are_relatives};
@@ -68,6 +69,12 @@ impl KnownTexts {
         }
     }
 
+    /// Returns the last text of a memory that a process itself has read, unless others have read many since.
+    fn to_itself(&self, process: ProcessId, memory: MemoryId) -> Option<&KnownText> {
+        let is_it = |entry: &&Entry| entry.to == process && entry.memory == memory;
+        self.entries.iter().rev().take(COMPARED_MAX).find(is_it).map(|entry| &entry.text)
+    }
+
     /// Returns the last text of a memory that a process, or else a related one, has read.
     fn to(&self, process: ProcessId, memory: MemoryId, now: Timestamp) -> Option<&KnownText> {
         let newest_first = self.entries.iter().rev();
@@ -94,6 +101,20 @@ impl TreeGuard<'_> {
         };
         self.state.nodes.file_mut(ino)?.version = Some(version);
         self.remember(process, memory, KnownText::Version(version));
+        Ok(())
+    }
+
+    /// Notes that a process reads an open file from the beginning, if that has changed since it was opened.
+    pub(super) fn note_read_again(&mut self, open: &Handle) -> Result<(), TreeError> {
+        let file = self.state.nodes.file(open.ino)?;
+        let (memory, version) = (file.memory, file.version);
+        let is_known = |memory: MemoryId| {
+            let known = self.state.known_texts.to_itself(open.opener, memory);
+            matches!((known, version), (Some(KnownText::Version(known)), Some(version)) if *known == version)
+        };
+        if memory.is_some_and(|memory| !is_known(memory)) {
+            self.note_read_by(open.opener, open.ino)?;
+        }
         Ok(())
     }
 

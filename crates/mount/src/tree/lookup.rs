@@ -50,8 +50,9 @@ pub struct Usage {
 impl Tree {
     /// Looks up a name in a directory and takes a reference, which [`Tree::forget`] returns.
     pub fn lookup(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
-        let mut guard = self.lock_fresh()?;
-        let ino = guard.find(parent, name.to_str().ok_or(TreeError::NotFound)?)?;
+        let name = name.to_str().ok_or(TreeError::NotFound)?;
+        let mut guard = self.lock_fresh_for(parent, name)?;
+        let ino = guard.find(parent, name)?;
         let attributes = guard.attributes(ino)?;
         guard.state.nodes.get_mut(ino)?.lookups += 1;
         Ok(attributes)
@@ -116,6 +117,9 @@ impl TreeGuard<'_> {
         if let Some(ino) = known.filter(|&ino| self.lives_in_mount_only(ino)) {
             return Ok(ino);
         }
+        if known.is_none() && self.state.nodes.is_absent(parent, name) {
+            return Err(TreeError::NotFound);
+        }
         // No memory has an invalid path.
         let missing = |error: TreeError| error.instead_of(TreeError::Invalid, TreeError::NotFound);
         let path = self.state.nodes.child_path(parent, name).map_err(missing)?;
@@ -128,11 +132,22 @@ impl TreeGuard<'_> {
                 // The call in flight that removes or moves it detaches it.
                 Some(ino) if self.is_claimed(ino) => Err(TreeError::NotFound),
                 Some(ino) => {
-                    self.state.nodes.detach(ino);
+                    self.state.nodes.detach_replaced(ino);
                     Err(TreeError::NotFound)
                 }
-                None => Err(TreeError::NotFound),
+                None => {
+                    self.note_absent(parent, name);
+                    Err(TreeError::NotFound)
+                }
             },
+        }
+    }
+
+    /// Remembers that the store has nothing at a name, as of the position in the feed.
+    pub(super) fn note_absent(&mut self, parent: Ino, name: &str) {
+        // Parked memories are still at their old names, and come back there if the store refuses the move.
+        if self.state.parked.is_empty() {
+            self.state.nodes.note_absent(parent, name);
         }
     }
 
@@ -188,16 +203,28 @@ impl TreeGuard<'_> {
             NodeKind::File(file) => file,
         };
         if let Some(buffer) = &file.buffer {
+            buffer.is_shown.set(true);
             let size_bytes = u64::try_from(buffer.bytes.len()).unwrap_or(u64::MAX);
             return Ok(self.shape(ino, Kind::File, size_bytes, buffer.changed_at));
         }
         if let (None, Some(text)) = (&self.state.nodes.get(ino)?.place, &file.text) {
             return Ok(self.shape(ino, Kind::File, text.size_bytes(), self.now()));
         }
-        let path = self.state.nodes.path(ino)?.ok_or(TreeError::Stale)?;
+        let path = self.last_path(ino)?;
         match self.stored(&path)? {
             Some(Listing::Memory(memory)) => Ok(self.memory_shape(ino, &memory)),
             Some(Listing::Directory(_)) | None => Err(TreeError::Stale),
+        }
+    }
+
+    /// Returns the path of a node, or the one that it had when it was replaced: whoever opens it gets the
+    /// file that is there now.
+    fn last_path(&self, ino: Ino) -> Result<MemoryPath, TreeError> {
+        match &self.state.nodes.get(ino)?.left {
+            Some((parent, name)) if self.state.nodes.get(ino)?.place.is_none() => {
+                self.state.nodes.child_path(*parent, name)
+            }
+            Some(_) | None => self.state.nodes.path(ino)?.ok_or(TreeError::Stale),
         }
     }
 

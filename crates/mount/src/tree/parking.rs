@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use quipu_core::ErrorKind;
-use quipu_core::engine::MemoryUpdate;
+use quipu_core::engine::{MemoryUpdate, Precondition};
 use quipu_core::model::{MemoryId, MemoryPath, Timestamp, View};
 
 use super::problems::ProblemKind;
@@ -47,8 +47,15 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 const FAILURES_AT_END_MAX: usize = 2;
 
 impl Tree {
+    /// Returns whether a memory is parked. Calls that change anything may then have to settle it, which
+    /// blocks.
+    pub fn has_parked(&self) -> bool {
+        !self.lock_any().state.parked.is_empty()
+    }
+
     /// Makes the renames in a directory durable.
     pub fn sync_directory(&self, ino: Ino) -> Result<(), TreeError> {
+        self.wait_for_storage_if_parked();
         let mut guard = self.lock_fresh()?;
         let concerns = |guard: &TreeGuard<'_>, parked: &Parked| {
             let place =
@@ -69,6 +76,11 @@ impl Tree {
     pub fn settle_due(&self) -> Option<Duration> {
         let mut guard = self.lock_any();
         let now = guard.now();
+        if guard.state.parked.iter().any(|parked| parked.until <= now) {
+            drop(guard);
+            self.wait_for_storage();
+            guard = self.lock_any();
+        }
         while let Some(index) = guard.state.parked.iter().position(|parked| parked.until <= now) {
             if let Err(error) = guard.settle_at(index) {
                 tracing::warn!(?error, "a move to a backup name could not be stored");
@@ -110,6 +122,7 @@ impl TreeGuard<'_> {
         file.is_scratch = is_scratch;
         file.creator = None;
         self.state.parked.push(Parked { memory, path, backup: ino, until });
+        self.state.nodes.forget_absent();
         self.invalidate(Invalidation::Wake);
         Ok(())
     }
@@ -331,8 +344,10 @@ impl TreeGuard<'_> {
                 Err(error) => return Err(error.into()),
             };
             self.state.nodes.file_mut(parked.backup)?.former = former;
-            let none = quipu_core::engine::Precondition::None;
-            let deleted = self.engine().delete(self.actor(), self.store(), parked.memory, none);
+            let deleted = self.durably(|tree| {
+                let (actor, store) = (&tree.settings.actor, tree.settings.store);
+                tree.engine.delete(actor, store, parked.memory, Precondition::None)
+            });
             match deleted {
                 Ok(version) => drop(self.state.own.insert(version.id)),
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
@@ -343,7 +358,7 @@ impl TreeGuard<'_> {
         }
         let path = self.state.nodes.path(parked.backup)?.ok_or(TreeError::Stale)?;
         let update = MemoryUpdate { path: Some(path), ..MemoryUpdate::default() };
-        let moved = self.engine().update(self.actor(), self.store(), parked.memory, &update);
+        let moved = self.update(parked.memory, &update);
         match moved {
             Ok(moved) => self.note_own(&moved),
             // Another door has deleted it, which is how the move ends too.

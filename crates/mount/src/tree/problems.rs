@@ -7,11 +7,13 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use quipu_core::Engine;
 use quipu_core::model::{Refusal, Timestamp, VersionId};
+use quipu_core::{Engine, ErrorKind};
 
 use super::{Invalidation, TreeGuard};
 use crate::error::TreeError;
@@ -22,6 +24,10 @@ const DIRECTORY: &str = ".quipu";
 const NAME: &str = "problems.md";
 /// How many problems are listed; older ones are dropped.
 const PROBLEMS_MAX: usize = 100;
+/// How long to wait before recording a problem again that met a busy storage.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+/// How long one wait for a problem lasts; it ends early with every problem.
+const PATIENCE: Duration = Duration::from_hours(1);
 
 /// Recent problems, the oldest first.
 #[derive(Debug, Default)]
@@ -79,25 +85,63 @@ impl ProblemKind {
 /// This takes a thread of its own, because problems are reported with the tree's lock held, and
 /// recording one is a durable write. If the queue is full, a problem is only in the report.
 #[derive(Debug)]
-pub(super) struct Recorder(SyncSender<Refusal>);
+pub(super) struct Recorder(Mutex<Option<(SyncSender<Refusal>, JoinHandle<()>)>>);
 
 impl Recorder {
     pub(super) fn start(engine: Engine) -> Self {
-        let (sender, refusals) = sync_channel::<Refusal>(PROBLEMS_MAX);
-        thread::spawn(move || {
-            for refusal in refusals {
-                if let Err(error) = engine.note_refusal(&refusal) {
-                    tracing::warn!(%error, "a problem could not be recorded");
-                }
-            }
-        });
-        Self(sender)
+        let (sender, refusals) = sync_channel(PROBLEMS_MAX);
+        let thread = thread::spawn(move || record_all(&engine, &refusals));
+        Self(Mutex::new(Some((sender, thread))))
     }
 
     fn record(&self, refusal: Refusal) {
-        if let Err(error) = self.0.try_send(refusal) {
-            tracing::warn!(%error, "a problem could not be recorded");
+        let recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = recorder.as_ref().is_some_and(|(sender, _)| sender.try_send(refusal).is_ok());
+        if !sent {
+            tracing::warn!("a problem could not be recorded");
         }
+    }
+
+    /// Waits until everything is recorded, or cannot be. What is reported later is not recorded.
+    ///
+    /// A mount that ends reports moves that it could not store, right before the process ends: without
+    /// this wait, they are lost with the thread.
+    pub(super) fn finish(&self) {
+        let recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((sender, thread)) = recorder {
+            drop(sender);
+            // If it panicked, there is nothing to wait for.
+            thread.join().unwrap_or_default();
+        }
+    }
+}
+
+/// Records problems until no more can come. Those that meet a busy storage, which is often the problem
+/// itself, are kept and tried again.
+fn record_all(engine: &Engine, refusals: &Receiver<Refusal>) {
+    let mut pending = VecDeque::new();
+    let mut is_open = true;
+    while is_open {
+        let pause = if pending.is_empty() { PATIENCE } else { RETRY_DELAY };
+        match refusals.recv_timeout(pause) {
+            Ok(refusal) => pending.push_back(refusal),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => is_open = false,
+        }
+        pending.extend(refusals.try_iter());
+        while let Some(refusal) = pending.front() {
+            match engine.note_refusal(refusal) {
+                // The others would wait for the same lock.
+                Err(error) if *error.kind() == ErrorKind::StorageBusy => break,
+                Err(error) => tracing::warn!(%error, "a problem could not be recorded"),
+                Ok(()) => {}
+            }
+            pending.pop_front();
+        }
+        pending.drain(..pending.len().saturating_sub(PROBLEMS_MAX));
+    }
+    if !pending.is_empty() {
+        tracing::warn!(count = pending.len(), "problems could not be recorded");
     }
 }
 

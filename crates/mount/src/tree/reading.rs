@@ -2,7 +2,7 @@
 
 use quipu_core::model::{Content, MemoryId, View};
 
-use super::{Tree, TreeGuard, gone};
+use super::{OpenMode, Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::Ino;
 
@@ -47,6 +47,12 @@ impl Tree {
     ) -> Result<Vec<u8>, TreeError> {
         let mut guard = self.lock()?;
         let open = guard.handle(handle)?;
+        if offset == 0 && open.mode == OpenMode::Read {
+            // The text may have changed since the open. What is read now is the base of what the
+            // program writes; an older base would make the change look like its own.
+            guard.load_text(open.ino)?;
+            guard.note_read_again(&open)?;
+        }
         let file = guard.state.nodes.file(open.ino)?;
         let is_stored = file.memory.is_some() && !file.is_dirty();
         if let (Some(base), true) = (open.base, is_stored) {
@@ -76,8 +82,11 @@ impl TreeGuard<'_> {
             return Ok(());
         }
         let id = file.memory.ok_or(TreeError::Stale)?;
-        let content = self.content(id)?;
-        self.state.nodes.file_mut(ino)?.text = Some(content);
+        let memory = self.engine().memory(self.store(), id, View::Full).map_err(gone)?;
+        let file = self.state.nodes.file_mut(ino)?;
+        file.text = Some(memory.content.ok_or(TreeError::Storage)?);
+        // The feed may not have got that far yet.
+        file.version = Some(memory.version);
         Ok(())
     }
 

@@ -64,6 +64,12 @@ impl Tree {
         let name = valid_name(to.1)?;
         let from_name = from.1.to_str().ok_or(TreeError::NotFound)?;
         for _ in 0..ATTEMPTS_MAX {
+            // Renames of directories and of parked files write with the lock held.
+            if self.is_directory((from.0, from_name)) {
+                self.wait_for_storage();
+            } else {
+                self.wait_for_storage_if_parked();
+            }
             let mut guard = self.lock_fresh()?;
             guard.require_writable()?;
             match guard.rename((from.0, from_name), (to.0, name), overwrite, process)? {
@@ -72,6 +78,12 @@ impl Tree {
             }
         }
         Err(TreeError::Busy)
+    }
+
+    fn is_directory(&self, (parent, name): (Ino, &str)) -> bool {
+        let guard = self.lock_any();
+        let found = guard.state.nodes.child(parent, name);
+        found.is_some_and(|ino| guard.state.nodes.directory(ino).is_ok())
     }
 }
 
@@ -183,7 +195,9 @@ impl TreeGuard<'_> {
             // This backup is all that is left of its memory.
             return self.resuming(node, |guard| guard.remove(node));
         }
-        self.orphan(node);
+        // Fails for directories, which have no memory.
+        self.state.nodes.set_memory(node, None).unwrap_or_default();
+        self.state.nodes.detach_replaced(node);
         Ok(())
     }
 
@@ -254,7 +268,7 @@ impl TreeGuard<'_> {
         process: ProcessId,
     ) -> Result<Written, Error> {
         if let Some(memory) = to.memory {
-            let base = self.base_at(to, memory, process);
+            let base = self.base_at(memory, process);
             match self.durably(|tree| tree.replace_text(memory, base.as_ref(), content)) {
                 // Another door has just deleted it.
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
@@ -273,23 +287,23 @@ impl TreeGuard<'_> {
         })
     }
 
-    fn update(&mut self, memory: MemoryId, update: &MemoryUpdate) -> Result<Written, Error> {
+    pub(super) fn update(
+        &mut self,
+        memory: MemoryId,
+        update: &MemoryUpdate,
+    ) -> Result<Written, Error> {
         self.durably(|tree| {
             let (actor, store) = (&tree.settings.actor, tree.settings.store);
             tree.engine.update(actor, store, memory, update)
         })
     }
 
-    /// Returns the text that a process has read of the memory that it replaces, unless that is still the
-    /// newest.
-    fn base_at(
-        &self,
-        to: &Destination<'_>,
-        memory: MemoryId,
-        process: ProcessId,
-    ) -> Option<Content> {
-        let newest = to.node.and_then(|node| self.state.nodes.file(node).ok()?.version);
-        self.base_known_of(process, memory, newest)
+    /// Returns the text that a process has read of the memory that it replaces.
+    ///
+    /// Also if that is still the newest: another door can change it until this write has its turn. With
+    /// nothing to compare with, such a change was lost.
+    fn base_at(&self, memory: MemoryId, process: ProcessId) -> Option<Content> {
+        self.base_known_of(process, memory, None)
     }
 
     /// Moves a file that is a memory.
@@ -311,7 +325,7 @@ impl TreeGuard<'_> {
                 Survivor::Moved
             };
             let ours = match survivor {
-                Survivor::Target => self.merge_into(memory, to, target, process)?,
+                Survivor::Target => self.merge_into(memory, target, process)?,
                 Survivor::Moved => None,
             };
             let pair = (memory, target);
@@ -351,11 +365,10 @@ impl TreeGuard<'_> {
     fn merge_into(
         &mut self,
         new: MemoryId,
-        to: &Destination<'_>,
         old: MemoryId,
         process: ProcessId,
     ) -> Result<Option<Content>, TreeError> {
-        let Some(base) = self.base_at(to, old, process) else { return Ok(None) };
+        let Some(base) = self.base_at(old, process) else { return Ok(None) };
         // Neither file is open here: a memory that is gone means that the rename has to start over.
         let missing = |error: TreeError| error.instead_of(TreeError::Stale, TreeError::NotFound);
         let ours = self.content(new).map_err(missing)?;
@@ -389,7 +402,11 @@ impl TreeGuard<'_> {
         }
         self.settle_below(&from)?;
         self.settle_below(path)?;
-        match self.engine().rename(self.actor(), self.store(), &from, path) {
+        let moved = self.durably(|tree| {
+            let (actor, store) = (&tree.settings.actor, tree.settings.store);
+            tree.engine.rename(actor, store, &from, path)
+        });
+        match moved {
             Ok(moved) => moved.iter().for_each(|written| self.note_own(written)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),

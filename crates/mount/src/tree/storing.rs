@@ -136,10 +136,11 @@ impl TreeGuard<'_> {
         write: impl FnOnce(&Tree) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.claims == Claims::None {
-            return write(self.tree);
+            return self.tree.write_unless_stuck(write);
         }
         // A panic must end the claims as well, or others would wait for them forever.
-        let write = |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| write(tree)));
+        let write =
+            |tree: &Tree| panic::catch_unwind(AssertUnwindSafe(|| tree.write_unless_stuck(write)));
         self.without_lock(write).unwrap_or_else(|_panic| {
             Err(Error::new(ErrorKind::StorageUnavailable, "storing the text failed unexpectedly"))
         })
@@ -298,13 +299,19 @@ impl TreeGuard<'_> {
             self.mark_outdated(ino);
             return Ok(());
         }
+        let mut is_shown = true;
         if let Some(buffer) = &mut file.buffer {
             buffer.base = Some(stored);
             buffer.changed_at = written.memory.updated_at;
             buffer.state = BufferState::Clean;
             buffer.extent = Extent::Appended;
+            is_shown = buffer.is_shown.get();
         }
-        self.invalidate(Invalidation::Attributes(ino));
+        // A write makes the kernel drop the attributes by itself. Invalidating them for every close would
+        // wake another thread each time.
+        if is_shown {
+            self.invalidate(Invalidation::Attributes(ino));
+        }
         Ok(())
     }
 }

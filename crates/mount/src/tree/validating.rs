@@ -57,9 +57,8 @@ impl TreeGuard<'_> {
     }
 
     /// Fails if the store rejects credentials and the bytes hold one.
-    fn require_no_credential(&self, bytes: &[u8]) -> Result<(), TreeError> {
-        let store = self.engine().store(self.store()).map_err(super::gone)?;
-        if store.policy.secrets == SecretPolicy::Reject
+    fn require_no_credential(&mut self, bytes: &[u8]) -> Result<(), TreeError> {
+        if self.record()?.policy.secrets == SecretPolicy::Reject
             && let Ok(text) = str::from_utf8(bytes)
             && !quipu_screen::findings(text).is_empty()
         {
@@ -69,14 +68,14 @@ impl TreeGuard<'_> {
     }
 
     /// Fails if a growing text does not fit into the store.
-    fn require_room(&self, before: usize, after: usize) -> Result<(), TreeError> {
+    fn require_room(&mut self, before: usize, after: usize) -> Result<(), TreeError> {
         let growth = u64::try_from(after.saturating_sub(before)).unwrap_or(u64::MAX);
         if growth == 0 {
             return Ok(());
         }
-        let used = self.engine().usage(self.store())?.size_bytes;
         let limit = self.engine().limits().store_size_bytes_max;
-        if used.saturating_add(growth) > limit { Err(TreeError::StoreFull) } else { Ok(()) }
+        let has_room = self.is_usage(|usage| usage.size_bytes.saturating_add(growth) <= limit)?;
+        if has_room { Ok(()) } else { Err(TreeError::StoreFull) }
     }
 }
 

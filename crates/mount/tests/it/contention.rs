@@ -12,7 +12,7 @@ use quipu_core::{Error, ErrorKind};
 use quipu_mount::{Overwrite, ROOT, TreeError};
 use quipu_testkit::{InMemoryBackend, forward_to_inner};
 
-use crate::support::{Fixture, ME, fixture_over, path};
+use crate::support::{Fixture, ME, READ, fixture_over, path};
 
 /// What happens before a write.
 type Hook = Box<dyn FnMut() -> Result<(), Error> + Send>;
@@ -87,10 +87,27 @@ fn toggling(fixture: &Fixture, at: &str) -> impl FnMut() -> Result<(), Error> + 
 
 /// Makes a hook that acts the first time only.
 fn once(
+    hook: impl FnMut() -> Result<(), Error> + Send + 'static,
+) -> impl FnMut() -> Result<(), Error> + Send + 'static {
+    only(1, hook)
+}
+
+/// Makes a hook that acts before this write only, counted from 1.
+fn only(
+    number: usize,
     mut hook: impl FnMut() -> Result<(), Error> + Send + 'static,
 ) -> impl FnMut() -> Result<(), Error> + Send + 'static {
-    let mut is_done = false;
-    move || if std::mem::replace(&mut is_done, true) { Ok(()) } else { hook() }
+    let mut writes_count = 0;
+    move || {
+        writes_count += 1;
+        if writes_count == number { hook() } else { Ok(()) }
+    }
+}
+
+/// Returns which write of a rename is the rename itself: while a memory is parked, a call first makes
+/// sure that the storage accepts writes.
+fn own_write(from: &str) -> usize {
+    if from == "/b" { 1 } else { 2 }
 }
 
 const A_WHILE: Duration = Duration::from_mins(1);
@@ -164,6 +181,38 @@ fn a_parked_move_that_is_lost_when_the_tree_is_closed_is_reported() {
 }
 
 #[test]
+fn a_parked_move_that_is_lost_when_the_tree_is_closed_is_in_the_log() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", "old");
+    fixture.rename("/a", "/a.bak").unwrap();
+    let mut writes_count = 0;
+    backend.before_write(move || {
+        writes_count += 1;
+        if writes_count <= 2 {
+            return Err(Error::new(ErrorKind::StorageBusy, "somebody else is writing"));
+        }
+        // Long enough for a process that does not wait for the record to have ended.
+        std::thread::sleep(Duration::from_millis(20));
+        Ok(())
+    });
+    fixture.tree.close();
+    let refusals = fixture.engine.refusals(fixture.store, 10).unwrap();
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    assert_eq!(refusals[0].path, "/a.bak");
+}
+
+#[test]
+fn a_problem_that_meets_a_busy_storage_is_recorded_in_the_end() {
+    let (backend, fixture) = contended();
+    backend.be_busy();
+    assert_eq!(fixture.write("/a", b"new"), Err(TreeError::Storage));
+    backend.let_go();
+    fixture.tree.close();
+    let refusals = fixture.engine.refusals(fixture.store, 10).unwrap();
+    assert_eq!(refusals.iter().map(|refusal| refusal.path.as_str()).collect::<Vec<_>>(), ["/a"]);
+}
+
+#[test]
 fn a_parked_move_that_is_refused_is_undone_and_reported() {
     let (_, fixture) = contended();
     fixture.put("/a", "old");
@@ -198,7 +247,7 @@ fn a_rename_replaces_what_another_door_creates_meanwhile() {
         if from != "/b" {
             fixture.rename("/b", from).unwrap();
         }
-        backend.before_write(once(toggling(&fixture, "/a")));
+        backend.before_write(only(own_write(from), toggling(&fixture, "/a")));
         assert_eq!(fixture.rename(from, "/a"), Ok(()), "{from}");
         backend.let_go();
         assert_eq!(fixture.list("/"), ["a"], "{from}");
@@ -206,6 +255,45 @@ fn a_rename_replaces_what_another_door_creates_meanwhile() {
         assert_eq!(fixture.stored("/a").as_deref(), Some("ours"), "{from}");
         assert_eq!(fixture.stored("/b"), None, "{from}");
     }
+}
+
+/// A text of five lines.
+fn lines(first: &str, last: &str) -> String {
+    format!("{first}\n2\n3\n4\n{last}\n")
+}
+
+#[test]
+fn a_save_by_rename_keeps_what_another_door_stores_while_it_waits() {
+    let (backend, fixture) = contended();
+    fixture.put("/a", &lines("1", "5"));
+    assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
+    fixture.write("/a.tmp", lines("ours", "5").as_bytes()).unwrap();
+    let (engine, store) = (fixture.engine.clone(), fixture.store);
+    backend.before_write(once(move || {
+        let (at, theirs) = (path("/a"), Content::new(lines("1", "theirs")).unwrap());
+        let ada = Actor::User(PrincipalName::from_host("ada"));
+        engine.put(&ada, store, (&at, &theirs), Precondition::None).map(drop)
+    }));
+    fixture.rename("/a.tmp", "/a").unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("ours", "theirs")));
+    assert_eq!(fixture.text("/a"), Some(lines("ours", "theirs")));
+}
+
+#[test]
+fn what_was_read_after_a_change_is_the_base_of_a_save_by_rename() {
+    let (_, fixture) = contended();
+    fixture.put("/a", &lines("1", "5"));
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let handle = fixture.tree.open(ino, READ, ME).unwrap().handle;
+    fixture.put("/a", &lines("1", "six"));
+    let read = fixture.tree.read_open(handle, 0, 100).unwrap();
+    assert_eq!(read, lines("1", "six").as_bytes());
+    fixture.tree.release(handle);
+    fixture.put("/a", &lines("1", "seven"));
+    fixture.write("/a.tmp", lines("ours", "six").as_bytes()).unwrap();
+    fixture.rename("/a.tmp", "/a").unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("ours", "seven")));
+    assert_eq!(fixture.list("/"), ["a"], "nothing was overridden");
 }
 
 #[test]
@@ -217,7 +305,7 @@ fn a_rename_succeeds_although_another_door_deletes_its_target_meanwhile() {
         if from != "/b" {
             fixture.rename("/b", from).unwrap();
         }
-        backend.before_write(once(toggling(&fixture, "/a")));
+        backend.before_write(only(own_write(from), toggling(&fixture, "/a")));
         assert_eq!(fixture.rename(from, "/a"), Ok(()), "{from}");
         backend.let_go();
         assert_eq!(fixture.list("/"), ["a"], "{from}");

@@ -12,7 +12,7 @@ use quipu_core::settings::Limits;
 use quipu_mount::{Invalidation, Overwrite, ROOT, Tree, TreeError};
 use quipu_testkit::{InMemoryBackend, forward_to_inner};
 
-use crate::support::{Fixture, ME, READ, fixture_over};
+use crate::support::{Fixture, ME, READ, WRITE, fixture_over};
 
 /// How long a call is waited for that should not wait; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -180,6 +180,28 @@ fn renames_keep_no_reader_waiting() {
     assert_eq!(texts, ["/a.md", "/b.md", "/e.tmp"]);
     fixture.follow();
     assert_eq!(texts, ["/new.md", "/c.md", "/d.md"].map(|name| fixture.stored(name).unwrap()));
+}
+
+#[test]
+fn creating_without_opening_and_truncating_by_name_keep_no_reader_waiting() {
+    let (backend, fixture) = slow_fixture();
+    fixture.put("/a.md", "of a");
+    fixture.put("/b.md", "of b");
+    let ino = fixture.lookup("/a.md").unwrap().ino;
+    let slow: [SlowCall<'_>; 2] =
+        [&|tree| tree.make_file(ROOT, "new.md".as_ref()).map(drop), &|tree| {
+            tree.truncate((ino, None), 2, ME)
+        }];
+    check((&backend, Held::BeforeCommit, &fixture.tree), &slow, |tree| {
+        assert_eq!(read(tree, "b.md").unwrap(), b"of b");
+    });
+    assert_eq!(fixture.stored("/a.md").as_deref(), Some("of"));
+    assert_eq!(fixture.text("/a.md").as_deref(), Some("of"));
+    assert_eq!(fixture.stored("/new.md").as_deref(), Some(""));
+    let handle = fixture.open("/a.md", WRITE).unwrap();
+    fixture.tree.write(handle, 2, b" tea", ME).unwrap();
+    fixture.close(handle).unwrap();
+    assert_eq!(fixture.stored("/a.md").as_deref(), Some("of tea"));
 }
 
 #[test]

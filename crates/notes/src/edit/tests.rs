@@ -1,5 +1,6 @@
 //! Edits of notes.
 
+mod layout;
 mod metadata;
 mod properties;
 mod sections;

@@ -1,5 +1,7 @@
 //! Predicates on frontmatter fields.
 
+mod order;
+
 use proptest::prelude::*;
 
 use super::*;

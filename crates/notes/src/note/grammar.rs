@@ -192,8 +192,12 @@ impl Item<'_> {
 
     /// Returns the tags after `start`, deduplicated.
     fn tags(&self, start: usize) -> Vec<String> {
-        let mut seen = HashSet::new();
         let mut found = Vec::new();
+        // Most blocks have none, which is far faster to see than to read them letter by letter.
+        if !self.text.get(start..).is_some_and(|text| text.contains('#')) {
+            return found;
+        }
+        let mut seen = HashSet::new();
         let mut before = ' ';
         let mut word: Option<String> = None;
         for (_, character) in self.meaningful(start).chain([(0, ' ')]) {

@@ -9,6 +9,7 @@ mod observations;
 mod properties;
 mod roundtrip;
 mod times;
+mod values;
 
 use super::*;
 

@@ -1,5 +1,6 @@
 //! The query language, rule by rule.
 
+mod limits;
 mod meaning;
 mod roundtrip;
 

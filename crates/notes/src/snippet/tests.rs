@@ -1,5 +1,7 @@
 //! Which excerpt of a text is shown, and what is highlighted in it.
 
+mod spaces;
+
 use proptest::prelude::*;
 
 use super::*;

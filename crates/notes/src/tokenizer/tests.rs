@@ -2,8 +2,11 @@
 
 mod golden;
 mod hostile;
+mod lexicon;
 mod properties;
 mod scripts;
+
+use std::collections::HashSet;
 
 use super::*;
 

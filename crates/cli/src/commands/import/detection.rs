@@ -23,7 +23,7 @@ pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
     if !source.is_dir() {
         return detect_file(source);
     }
-    if source.join(".obsidian").exists() {
+    if is_vault(source) {
         return Ok(ImportKind::Obsidian);
     }
     let holds = |name: &str| source.join(name).exists();
@@ -44,6 +44,16 @@ pub(super) fn detect(source: &Path) -> Result<ImportKind, Failure> {
         }
     }
     Ok(ImportKind::Folder)
+}
+
+/// Returns whether a folder is an Obsidian vault.
+pub(super) fn is_vault(source: &Path) -> bool {
+    source.join(".obsidian").is_dir()
+}
+
+/// Returns whether a folder is synced with a store, where a file and its memory are the same text.
+pub(super) fn is_synced(source: &Path) -> bool {
+    source.join(".quipu").is_dir()
 }
 
 /// Returns whether a file is markdown that is not hidden.

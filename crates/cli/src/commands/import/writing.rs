@@ -230,15 +230,22 @@ impl Writer<'_> {
     }
 
     /// Writes an item; if another write interferes, the item is matched again.
+    ///
+    /// A wait for the write lock that ended in vain is repeated once. A process that is stopped and
+    /// continued finds its deadline passed, however short it has waited itself: suspending an import
+    /// beside another writer used to end it halfway.
     fn write(
         &self,
         item: &Item,
         path: &MemoryPath,
         content: &Content,
     ) -> Result<(Outcome, Credentials), Error> {
-        let mut tries = 1;
+        let (mut tries, mut has_waited) = (1, false);
         loop {
             match self.try_to_write(item, path, content) {
+                Err(error) if *error.kind() == ErrorKind::StorageBusy && !has_waited => {
+                    has_waited = true;
+                }
                 Err(error) if tries < TRIES_MAX && is_race(error.kind()) => tries += 1,
                 done => return done,
             }

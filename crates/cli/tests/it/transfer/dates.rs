@@ -1,7 +1,7 @@
-//! `quipu import --file-dates`.
+//! The dates of files: `quipu import`, with and without `--file-dates`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{folder, import, numbers};
@@ -61,8 +61,51 @@ fn a_file_whose_time_alone_changed_makes_no_version() {
     assert_eq!(quipu.ok(&["cat", "old.md"]), dated);
 }
 
+/// Returns a vault with a note whose file is from 2020.
+fn vault(quipu: &Quipu) -> PathBuf {
+    let files = [(".obsidian/app.json", "{}"), ("old.md", "Old tea.\n")];
+    let source = folder(quipu, "vault", &files);
+    set_modified(&source.join("old.md"), IN_2020);
+    source
+}
+
 #[test]
-fn without_the_option_texts_are_imported_byte_for_byte() {
+fn a_vault_keeps_the_dates_of_its_files() {
+    let quipu = Quipu::with_store();
+    let source = vault(&quipu);
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 0, 0]);
+    assert!(quipu.ok(&["search", "tea", "--where", "modified<2021"]).contains("/old.md"));
+    assert_eq!(numbers(&import(&quipu, &source, &["--file-dates=auto"])), [0, 0, 1, 0]);
+    assert_eq!(fs::read_to_string(source.join("old.md")).expect("it is there"), "Old tea.\n");
+}
+
+#[test]
+fn a_vault_is_imported_byte_for_byte_if_that_is_asked_for_or_if_it_is_synced() {
+    let quipu = Quipu::with_store();
+    let source = vault(&quipu);
+    import(&quipu, &source, &["--file-dates=never"]);
+    assert_eq!(quipu.ok(&["cat", "old.md"]), "Old tea.\n");
+
+    let quipu = Quipu::with_store();
+    let source = vault(&quipu);
+    quipu.ok(&["sync", source.to_str().expect("a path")]);
+    fs::write(source.join("new.md"), "New tea.\n").expect("it can be written");
+    assert_eq!(numbers(&import(&quipu, &source, &[])), [1, 0, 1, 0]);
+    assert_eq!(quipu.ok(&["cat", "new.md"]), "New tea.\n");
+}
+
+#[test]
+fn the_option_takes_its_value_with_an_equals_sign_only() {
+    let quipu = Quipu::with_store();
+    let source = folder(&quipu, "plain", &[("old.md", "Old tea.\n")]);
+    let shown = source.to_str().expect("a path");
+    quipu.ok(&["import", "--file-dates", shown]);
+    assert!(quipu.ok(&["cat", "old.md"]).contains("modified: "));
+    assert_eq!(quipu.run(&["import", "--file-dates=sometimes", shown]).code, 2);
+}
+
+#[test]
+fn without_the_option_other_folders_are_imported_byte_for_byte() {
     let quipu = Quipu::with_store();
     let source = folder(&quipu, "vault", &[("old.md", "Old tea.\n")]);
     set_modified(&source.join("old.md"), IN_2020);

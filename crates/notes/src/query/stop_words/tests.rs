@@ -1,5 +1,7 @@
 //! Which words of a question are searched for.
 
+mod properties;
+
 use super::*;
 use crate::query::Query;
 

@@ -139,6 +139,7 @@ async fn every_family_of_metrics_is_there() {
         "memories",
         "versions",
         "database_bytes",
+        "index_bytes",
         "log_bytes",
         "index_lag",
         "feed_lag",
