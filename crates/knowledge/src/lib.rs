@@ -81,7 +81,7 @@ impl Knowledge {
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
         let engine = self.engine.at(past)?;
         let indexer = Arc::new(Indexer::new(engine.clone(), Path::new(NOWHERE)));
-        Ok(Self { engine, indexer })
+        Ok(Self { engine, indexer, scoring: self.scoring })
     }
 
     /// Returns the engine.

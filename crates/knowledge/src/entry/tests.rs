@@ -21,7 +21,7 @@ fn memory(path: &str, text: &str) -> Memory {
 }
 
 fn entry(path: &str, text: &str) -> Entry {
-    Entry::read(&memory(path, text))
+    Entry::read(&memory(path, text), &mut Lexicon::default())
 }
 
 /// Returns the words of a document in a field, by position.
@@ -243,7 +243,7 @@ fn any_text_has_an_entry() {
     }
     let mut without = memory("/a.md", "x");
     without.content = None;
-    assert_eq!(Entry::read(&without).documents.memory.length, 0);
+    assert_eq!(Entry::read(&without, &mut Lexicon::default()).documents.memory.length, 0);
 }
 
 #[test]

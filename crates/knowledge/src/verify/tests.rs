@@ -103,7 +103,7 @@ fn an_entry_of_a_deleted_memory_is_detected() {
     let path = quipu_core::model::MemoryPath::parse("/a.md").unwrap();
     fixture.knowledge.delete_at(&crate::fixture::actor(), fixture.store, &path).unwrap();
     assert_eq!(fixture.find("cup"), ["/b.md"]);
-    let Entry { card, documents } = Entry::read(&memory);
+    let Entry { card, documents } = Entry::read(&memory, &mut Lexicon::default());
     let mut batch = BatchBuilder::default();
     batch.add(documents, card.to_bytes());
     let batch = batch.finish();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use quipu_core::model::{Id as _, MemoryId, Timestamp};
 
 use super::*;
-use crate::index::{BatchBuilder, Document, Documents, MemoryRow};
+use crate::index::{BatchBuilder, Document, Documents, Field, MemoryRow};
 
 /// The words of a document by field and position; variants are at position 0.
 type Words = BTreeSet<(Field, u32, String)>;
@@ -52,7 +52,7 @@ fn looked_up(
     fields: Fields,
     live: &Bits,
 ) -> Vec<(Doc, Weight)> {
-    let mut phrases = Phrases::new(Space::Memories);
+    let mut phrases = Phrases::new(Space::Memories, Scoring::DEFAULT);
     let id = phrases.add(phrase.clone(), fields);
     phrases.look_up(id, view, live).unwrap()
 }
@@ -81,7 +81,7 @@ fn naive(words: &Words, phrase: &Phrase, fields: Fields) -> Weight {
         };
         let rest = 1..u32::try_from(phrase.terms.len()).unwrap();
         if fits(0, text) && rest.into_iter().all(follows) {
-            sum += weight(*field);
+            sum += Scoring::DEFAULT.weight(*field);
         }
     }
     sum
@@ -189,7 +189,7 @@ fn words_with_a_common_prefix_at_one_place_count_once_in_a_phrase() {
 
 #[test]
 fn equal_phrases_are_looked_up_once() {
-    let mut phrases = Phrases::new(Space::Memories);
+    let mut phrases = Phrases::new(Space::Memories, Scoring::DEFAULT);
     let tea = || phrase(&["tea"], TermMatch::Exact);
     let first = phrases.add(tea(), Fields::ALL);
     assert_eq!(phrases.add(tea(), Fields::ALL), first);
