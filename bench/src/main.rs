@@ -18,6 +18,7 @@ mod past;
 mod redaction;
 mod rest;
 mod retrieval;
+mod revert;
 mod stores;
 #[cfg(target_os = "linux")]
 mod sync;
@@ -52,6 +53,8 @@ enum Subject {
     Redaction(redaction::Arguments),
     /// How well search finds the notes that answer questions.
     Retrieval(retrieval::Arguments),
+    /// Reverting many changes at once.
+    Revert(revert::Arguments),
     /// Search where there are many small stores.
     Stores(stores::Arguments),
     /// Folder sync: one edit among many files.
@@ -77,6 +80,7 @@ fn main() {
         Subject::Past(arguments) => past::run(&arguments),
         Subject::Redaction(arguments) => redaction::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
+        Subject::Revert(arguments) => revert::run(&arguments),
         Subject::Stores(arguments) => stores::run(&arguments),
         #[cfg(target_os = "linux")]
         Subject::Sync(arguments) => sync::run(&arguments),

@@ -6,6 +6,7 @@ mod history;
 mod knowledge;
 mod mcp;
 mod mount;
+mod plans;
 mod sync;
 mod transfer;
 mod upkeep;
@@ -16,7 +17,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use quipu_core::model::{Access, SecretPolicy, SessionId};
 
-pub(crate) use access::{KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments};
+pub(crate) use access::{
+    KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments, SessionShowArguments,
+};
 pub(crate) use history::{
     BlameArguments, DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
 };
@@ -26,6 +29,7 @@ pub(crate) use knowledge::{
 };
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer, McpPlace};
 pub(crate) use mount::{MountArguments, UnmountArguments};
+pub(crate) use plans::{PlanArguments, RevertArguments, WriterArguments};
 pub(crate) use sync::SyncArguments;
 pub(crate) use transfer::{DatesWhen, ExportArguments, ExportFormat, ImportArguments, ImportKind};
 pub(crate) use upkeep::{
@@ -136,9 +140,16 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Show who wrote each line of a memory, and when
     Blame(BlameArguments),
-    /// Restore an old version, or undo the last change to a memory
+    /// Restore an old version, undo the last change to a memory, or restore a tree as it was
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
+    /// Take back what a session, a key or a user changed
+    ///
+    /// What nobody else has changed since becomes what it was: text, path and existence. Later edits by
+    /// others are kept by a three-way merge; what cannot be merged is listed and left. The revert is one
+    /// transaction per store and one new version per memory, so it can be reverted as well.
+    #[command(after_help = examples::REVERT)]
+    Revert(RevertArguments),
     /// Erase the text of versions permanently
     #[command(after_help = examples::REDACT)]
     Redact(RedactArguments),
@@ -414,12 +425,16 @@ pub(crate) struct PutArguments {
     /// Fail unless the current text has this SHA-256
     #[arg(long, value_name = "SHA256")]
     pub(crate) if_hash: Option<String>,
+    #[command(flatten)]
+    pub(crate) writer: WriterArguments,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct EditArguments {
     /// Path of the memory; created when you save, if new
     pub(crate) path: String,
+    #[command(flatten)]
+    pub(crate) writer: WriterArguments,
 }
 
 #[derive(Args, Debug)]
@@ -428,6 +443,8 @@ pub(crate) struct MvArguments {
     pub(crate) from: String,
     /// New path, which must be free
     pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) writer: WriterArguments,
 }
 
 #[derive(Args, Debug)]
@@ -438,6 +455,8 @@ pub(crate) struct RmArguments {
     /// Delete directories and everything below them
     #[arg(long, short)]
     pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) writer: WriterArguments,
 }
 
 #[derive(Args, Debug)]

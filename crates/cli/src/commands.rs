@@ -12,6 +12,7 @@ mod memories;
 #[cfg_attr(not(target_os = "linux"), path = "commands/mount_elsewhere.rs")]
 mod mount;
 mod project;
+mod revert;
 mod serve;
 mod sessions;
 mod stores;
@@ -45,6 +46,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Diff(arguments) => diff::run(context, &arguments),
         Command::Blame(arguments) => blame::run(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
+        Command::Revert(arguments) => revert::run(context, &arguments),
         Command::Redact(arguments) => history::redact(context, &arguments),
         Command::Search(arguments) => knowledge::search(context, &arguments),
         Command::Recent(arguments) => knowledge::recent(context, &arguments),

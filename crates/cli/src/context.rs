@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::model::{Actor, MemoryPath, Store, StoreId, Version, VersionId, View, WorkspaceId};
+use quipu_core::model::{
+    Access, Actor, MemoryPath, SessionId, Store, StoreId, Version, VersionId, View, WorkspaceId,
+};
 use quipu_core::{Engine, Error, ErrorKind, Moment};
 use quipu_knowledge::Knowledge;
 use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBackend};
 
-use crate::args::{Global, PastArguments};
+use crate::args::{Global, PastArguments, WriterArguments};
 use crate::authors::Authors;
 use crate::failure::Failure;
 use crate::print::{Form, count, local, note};
@@ -38,6 +40,8 @@ pub(crate) struct Data {
     pub(crate) engine: Knowledge,
     pub(crate) workspace: WorkspaceId,
     pub(crate) actor: Actor,
+    /// The session that a variable names as the author.
+    session: Option<SessionId>,
     /// The stores that the command line names.
     pub(crate) named: Vec<String>,
     /// The store that the settings name.
@@ -97,7 +101,8 @@ impl Context {
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
         let (named, configured_store) = (self.named.clone(), self.settings.store.clone());
-        Ok(Data { engine, workspace, actor, named, configured_store })
+        let session = self.settings.session;
+        Ok(Data { engine, workspace, actor, session, named, configured_store })
     }
 }
 
@@ -268,6 +273,49 @@ impl Data {
             }
             found => Ok(found?),
         }
+    }
+
+    /// Returns who writes to a store: the session that is named, or else the user.
+    pub(crate) fn author(
+        &self,
+        store: &Store,
+        arguments: &WriterArguments,
+    ) -> Result<Actor, Failure> {
+        let Some(id) = arguments.session.or(self.session) else { return Ok(self.actor.clone()) };
+        let session = self.engine.session(id)?;
+        let denied = |message| Failure::from(Error::new(ErrorKind::AccessDenied, message));
+        if session.archived_at.is_some() {
+            return Err(denied(format!(
+                "the session `{id}` is archived, so nothing can write as it"
+            ))
+            .with_hint("`quipu session list` shows the sessions that can"));
+        }
+        match session.attachment(store.id).map(|attachment| attachment.access) {
+            Some(Access::ReadWrite) => Ok(Actor::Session(id)),
+            Some(Access::ReadOnly) => Err(denied(format!(
+                "the store `{}` is attached to the session `{id}` for reading only",
+                store.name
+            ))
+            .with_hint("create a session that may write with `quipu session create --store NAME`")),
+            None => Err(denied(format!(
+                "the store `{}` is not attached to the session `{id}`",
+                store.name
+            ))
+            .with_hint(format!("`quipu session show {id}` lists its stores"))),
+        }
+    }
+
+    /// Returns the stores that the command line names, or the selected one, each once and in the order of
+    /// their creation.
+    pub(crate) fn stores_named(&self) -> Result<Vec<Store>, Failure> {
+        if self.named.len() < 2 {
+            return Ok(vec![self.store()?]);
+        }
+        let stores = self.named.iter().map(|name| self.find_store(name));
+        let mut stores = stores.collect::<Result<Vec<_>, _>>()?;
+        stores.sort_by_key(|store| store.id);
+        stores.dedup_by_key(|store| store.id);
+        Ok(stores)
     }
 
     /// Returns the names of the authors of versions.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quipu_core::model::PrincipalName;
+use quipu_core::model::{PrincipalName, SessionId};
 use quipu_core::settings::Limits;
 use quipu_mount::NameRules;
 use serde::Deserialize;
@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) store: Option<String>,
     /// The user of the command line.
     pub(crate) user: PrincipalName,
+    /// The session that commands write as, if a variable names one.
+    pub(crate) session: Option<SessionId>,
     /// The pager for long output on a terminal; empty for none.
     pub(crate) pager: String,
     /// The limits of the engine.
@@ -196,7 +198,7 @@ const FILE_NAME: &str = "quipu.toml";
 
 /// Variables that are not keys of the file: of this program, of clients that locate a server by them,
 /// and of `./test`.
-const OTHER_VARIABLES: [&str; 16] = [
+const OTHER_VARIABLES: [&str; 17] = [
     "QUIPU_ADMIN_KEY",
     "QUIPU_API_KEY",
     "QUIPU_BINARY",
@@ -212,6 +214,7 @@ const OTHER_VARIABLES: [&str; 16] = [
     "QUIPU_MOUNT_NAMES",
     "QUIPU_MOUNT_STEPS",
     "QUIPU_SEED",
+    "QUIPU_SESSION",
     "QUIPU_URL",
 ];
 const OTHER_PREFIXES: [&str; 2] = ["QUIPU_FAULT_", "QUIPU_TEST_"];
@@ -256,12 +259,14 @@ impl Settings {
         let user = file.user.or_else(|| {
             ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name)).cloned()
         });
+        let session = variable("QUIPU_SESSION").map(|text| session(text)).transpose()?;
         let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| variable(name)).cloned();
         Ok(Self {
             data,
             chosen_data,
             store: file.store,
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
+            session,
             lock_timeout: Duration::from_secs(
                 file.storage.lock_timeout_seconds.unwrap_or(LOCK_TIMEOUT_SECONDS),
             ),
@@ -279,6 +284,10 @@ impl Settings {
             config_home: config_home(&variable),
         })
     }
+}
+
+fn session(text: &str) -> Result<SessionId, Failure> {
+    text.parse().map_err(|error| Failure::usage(format!("QUIPU_SESSION: `{text}`: {error}")))
 }
 
 /// Fails if a variable looks like a setting but is unknown: ignoring a typo would be worse.

@@ -22,6 +22,8 @@ mod packaging;
 mod past;
 #[path = "it/readiness.rs"]
 mod readiness;
+#[path = "it/reverting.rs"]
+mod reverting;
 #[path = "it/serve.rs"]
 mod serve;
 #[path = "it/server.rs"]

@@ -4,6 +4,7 @@
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
 mod blame;
+mod changed;
 mod check;
 mod compare;
 mod copy;
@@ -14,7 +15,10 @@ mod listing;
 mod memories;
 mod past;
 mod places;
+mod plan;
+mod restoration;
 mod retention;
+mod revert;
 mod sessions;
 mod stores;
 mod transaction;
@@ -33,6 +37,7 @@ use crate::{Error, ErrorKind};
 use quipu_screen::Finding;
 
 pub use blame::{BlamedLine, Precision};
+pub use changed::{Changed, Known};
 pub use check::{CheckReport, Problem, Remedy};
 pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;
@@ -42,7 +47,10 @@ pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
 pub use past::Past;
 pub use places::{Replaced, Survivor};
+pub use plan::{Action, Approval, CarriedOut, Goal, Plan, State, Step};
+pub use restoration::{Completeness, Restoration};
 pub use retention::Pruned;
+pub use revert::Selection;
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
     SessionToken, SessionUpdate,

@@ -37,7 +37,7 @@ pub enum ErrorKind {
         /// Where it lives.
         path: MemoryPath,
     },
-    /// The memory changed since the caller read it; read it again and retry.
+    /// The memory changed since the caller read it, or a plan since it was made; read it again and retry.
     PreconditionFailed,
     /// The store is archived and takes no new text.
     StoreArchived,

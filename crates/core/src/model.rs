@@ -5,6 +5,7 @@
 
 mod actor;
 mod content;
+mod digest;
 mod id;
 mod key;
 mod memory;
@@ -19,6 +20,7 @@ mod words;
 
 pub use actor::{Actor, ParseActorError, PrincipalName, PrincipalNameError};
 pub use content::{Content, ContentError, ContentHash, ParseHashError};
+pub use digest::{Digest, ExpectedDigest, ParseDigestError};
 pub use id::{Id, KeyId, MemoryId, ParseIdError, SessionId, StoreId, VersionId, WorkspaceId};
 pub use key::{Key, KeySecret, Role, SecretHash, Workspace};
 pub use memory::{Listing, Memory, View};

@@ -44,6 +44,10 @@ mod properties;
 mod quirks;
 #[path = "it/retention.rs"]
 mod retention;
+#[path = "it/reverting.rs"]
+mod reverting;
+#[path = "it/reverting_random.rs"]
+mod reverting_random;
 #[path = "it/screening.rs"]
 mod screening;
 #[path = "it/sessions.rs"]

@@ -25,6 +25,7 @@ mod metrics;
 mod own;
 mod pages;
 mod past;
+mod plans;
 mod query;
 mod rate;
 mod ready;

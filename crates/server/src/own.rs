@@ -1,13 +1,12 @@
-//! Quipu's own routes below `/quipu`: the memory tool, store policies, undo, prompts, tokens.
+//! Quipu's own routes below `/quipu`: the memory tool, store policies, prompts, tokens.
 
-use quipu_core::Error;
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, StoreUpdate};
-use quipu_core::model::{Access, Instructions, MemoryPath, Role, Store, StorePolicy, VersionId};
+use quipu_core::model::{Access, Instructions, Role, Store, StorePolicy, VersionId};
 use quipu_service::prompt::{Prompt, PromptStore};
 use quipu_service::tool::{self, MEMORY_STORE, MemoryTool, Strings, ToolSettings};
 use quipu_service::wire::{
-    ListBody, MemoryBody, PolicyBody, RedactVersions, RestoreVersion, StartToolSession, TokenBody,
-    ToolSessionBody, UpdatePolicy, VersionBody,
+    ListBody, PolicyBody, RedactVersions, StartToolSession, TokenBody, ToolSessionBody,
+    UpdatePolicy, VersionBody,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +14,6 @@ use serde_json::Value;
 use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
-use super::memories::with_findings;
 use super::sessions::session;
 
 /// Returns whether a command of the memory tool reads or writes.
@@ -116,16 +114,6 @@ pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     let update = StoreUpdate { policy: Some(policy), ..StoreUpdate::default() };
     let updated = call.engine.update_store(store.id, &update)?;
     Ok(json(&PolicyBody::from(updated.policy)))
-}
-
-/// Restores an old version as a new one.
-pub(super) fn restore(call: &Call<'_>) -> Answer {
-    let store = call.named_store(Need::Write)?;
-    let body: RestoreVersion = call.body()?;
-    let version: VersionId = parse_id(&body.memory_version_id, "memory version")?;
-    let to = body.path.as_deref().map(MemoryPath::parse).transpose().map_err(Error::from)?;
-    let restored = call.engine.restore(&call.caller.actor, store.id, version, to.as_ref())?;
-    Ok(with_findings(json(&MemoryBody::from(&restored.memory)), &restored))
 }
 
 /// The maximum number of versions that one request redacts.

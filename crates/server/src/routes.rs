@@ -9,7 +9,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
 use super::{
-    App, compare, events, knowledge, memories, own, pages, past, ready, sessions, stores, versions,
+    App, compare, events, knowledge, memories, own, pages, past, plans, ready, sessions, stores,
+    versions,
 };
 
 /// The path of the health check.
@@ -60,6 +61,20 @@ pub(super) fn router() -> Router<App> {
 }
 
 fn table() -> Vec<Route> {
+    let mut table = vendor();
+    table.extend(own());
+    table.extend(vec![
+        route(Method::GET, "/quipu/docs", pages::docs),
+        route(Method::GET, HEALTH, pages::health),
+        route(Method::GET, "/readyz", ready::ready),
+        route(Method::GET, "/metrics", pages::metrics),
+        route(Method::GET, "/openapi.json", pages::openapi),
+    ]);
+    table
+}
+
+/// Returns the routes of the vendor's API, whose answers are exact.
+fn vendor() -> Vec<Route> {
     vec![
         read(Method::GET, "/v1/memory_stores", stores::list),
         write(Method::POST, "/v1/memory_stores", stores::create),
@@ -92,6 +107,12 @@ fn table() -> Vec<Route> {
         write(Method::PATCH, "/v1/sessions/{session}", sessions::update),
         write(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
         write(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
+    ]
+}
+
+/// Returns the routes that are Quipu's own.
+fn own() -> Vec<Route> {
+    vec![
         handled(
             Method::POST,
             "/quipu/stores/{store}/tool",
@@ -101,7 +122,18 @@ fn table() -> Vec<Route> {
         write(Method::POST, "/quipu/stores/{store}/tool/session", own::start_tool_session),
         read(Method::GET, "/quipu/stores/{store}/policy", own::policy),
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
-        write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/restore",
+            Kind::ByBody(plans::plan_kind),
+            plans::restore,
+        ),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/revert",
+            Kind::ByBody(plans::plan_kind),
+            plans::revert,
+        ),
         write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
         read(Method::GET, "/quipu/stores/{store}/at/{moment}", past::summary),
         read(Method::GET, "/quipu/stores/{store}/at/{moment}/memories", past::list),
@@ -114,13 +146,9 @@ fn table() -> Vec<Route> {
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
         read(Method::GET, "/quipu/stores/{store}/links", knowledge::links),
+        read(Method::GET, "/quipu/sessions/{session}/changes", plans::changes),
         read(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
         write(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
         route(Method::GET, "/quipu/events", events::stream),
-        route(Method::GET, "/quipu/docs", pages::docs),
-        route(Method::GET, HEALTH, pages::health),
-        route(Method::GET, "/readyz", ready::ready),
-        route(Method::GET, "/metrics", pages::metrics),
-        route(Method::GET, "/openapi.json", pages::openapi),
     ]
 }

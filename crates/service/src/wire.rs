@@ -7,6 +7,7 @@ mod knowledge;
 mod object;
 mod own;
 mod past;
+mod plans;
 mod requests;
 mod sessions;
 
@@ -28,10 +29,14 @@ pub use past::{
     AsOfBody, BlameBody, BlamedLineBody, ComparisonBody, CopyBody, DifferenceBody, PastListBody,
     PastMemoryBody, PastSearchBody, PastStoreBody, RedactedBody, SEARCHED, SideBody, SourceBody,
 };
+pub use plans::{
+    ChangedBody, Diffs, PlanBody, Restore, RevertChanges, SpanBody, StepBody, changed_diff,
+    step_diff,
+};
 pub use requests::{
     AgentParam, CopyStore, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
-    RedactVersions, ResourceParam, RestoreVersion, StartToolSession, UpdateMemory, UpdatePolicy,
-    UpdateSession, UpdateStore,
+    RedactVersions, ResourceParam, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
+    UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
 

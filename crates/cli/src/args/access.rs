@@ -12,8 +12,9 @@ pub(crate) enum SessionCommand {
     Create(SessionCreateArguments),
     /// List sessions, newest first
     List(SessionListArguments),
-    /// Show a session and what it changed
-    Show(SessionIdArguments),
+    /// Show a session and everything that it changed
+    #[command(after_help = examples::SESSION_SHOW)]
+    Show(SessionShowArguments),
     /// Archive a session, which revokes its token
     Archive(SessionIdArguments),
     /// Delete a session; the versions it wrote are kept
@@ -41,6 +42,15 @@ pub(crate) struct SessionListArguments {
 pub(crate) struct SessionIdArguments {
     /// Session id
     pub(crate) session: SessionId,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SessionShowArguments {
+    /// Session id
+    pub(crate) session: SessionId,
+    /// Only count the changed lines
+    #[arg(long)]
+    pub(crate) stat: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,8 @@ pub(super) const LOG: &str = "\
 Examples:
   quipu log tea.md                        the history of one memory
   quipu log --all --since 7d --oneline    the last week in all stores
-  quipu log --actor claude --grep oolong  what a session wrote about something";
+  quipu log --actor claude --grep oolong  what a session wrote about something
+  quipu log --key ci --all                everything that was done with a key";
 
 /// `quipu diff`.
 pub(super) const DIFF: &str = "\
@@ -30,8 +31,21 @@ Examples:
   quipu restore tea.md                    undo the last change; repeat to go back further
   quipu restore memver_…                  go back to an old version
   quipu restore memver_… --to old-tea.md  the same, and move the memory to another path
+  quipu restore projects --at yesterday --dry-run
+                                          what it takes to have a directory as it was
 
 A restore is a change of its own: nothing is lost, and it can be undone.";
+
+/// `quipu revert`.
+pub(super) const REVERT: &str = "\
+Examples:
+  quipu revert --session 'nightly review' --dry-run    see the plan: what, why, and the difference
+  quipu revert --session 'nightly review' --expect 3f9a01c2
+                                                       carry out exactly that plan
+  quipu revert --key ci --since 2h --all               what a key did in all stores, lately
+  quipu revert --actor ada --path projects --store notes
+
+A revert prints the command that takes it back.";
 
 /// `quipu redact`.
 pub(super) const REDACT: &str = "\
@@ -68,6 +82,12 @@ Examples:
 pub(super) const KEY_CREATE: &str = "\
 Example:
   quipu key create --role read_only --store notes --name reporting --expires 30d";
+
+/// `quipu session show`.
+pub(super) const SESSION_SHOW: &str = "\
+Examples:
+  quipu session show sesn_…               everything that the session changed, as one diff
+  quipu session show sesn_… --stat        only how many lines of which memories";
 
 /// `quipu session create`.
 pub(super) const SESSION_CREATE: &str = "\

@@ -3,11 +3,11 @@
 use clap::Args;
 use quipu_core::model::{Operation, VersionId};
 
-use super::PastArguments;
+use super::{PastArguments, PlanArguments, WriterArguments};
 
 #[derive(Args, Debug)]
 pub(crate) struct LogArguments {
-    /// Only this memory, by path or id; it may be deleted
+    /// Only this memory, by path or id, or this directory; it may be deleted
     #[arg(value_name = "PATH")]
     pub(crate) memory: Option<String>,
     /// Maximum number of versions [default: all; 50 on a terminal without a pager]
@@ -20,8 +20,20 @@ pub(crate) struct LogArguments {
     #[arg(long, value_name = "KIND")]
     pub(crate) operation: Option<Operation>,
     /// Only changes by this author: an id, the name of a user or key, or part of a session's title
-    #[arg(long, value_name = "ACTOR")]
+    #[arg(long, value_name = "ACTOR", group = "author")]
     pub(crate) actor: Option<String>,
+    /// Only changes of this session: its id, or (part of) its title
+    #[arg(long, value_name = "SESSION", group = "author")]
+    pub(crate) session: Option<String>,
+    /// Only changes made with this key, by its id or name; those of its sessions count
+    #[arg(long, value_name = "KEY", group = "author")]
+    pub(crate) key: Option<String>,
+    /// Only changes by this user of the command line
+    #[arg(long, value_name = "USER", group = "author")]
+    pub(crate) user: Option<String>,
+    /// Only changes through this MCP host or program, by (part of) its name
+    #[arg(long, value_name = "HOST", group = "author")]
+    pub(crate) host: Option<String>,
     /// Only changes since then: `7d`, `yesterday`, `2026-11-15`
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
@@ -35,7 +47,7 @@ pub(crate) struct LogArguments {
     #[arg(long)]
     pub(crate) all: bool,
     /// Show what a mount refused to store, or stored over a concurrent change, instead
-    #[arg(long, conflicts_with_all = ["memory", "oneline", "operation", "actor", "since", "until", "grep"])]
+    #[arg(long, conflicts_with_all = ["memory", "oneline", "operation", "author", "since", "until", "grep"])]
     pub(crate) refused: bool,
 }
 
@@ -79,11 +91,23 @@ pub(crate) struct BlameArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArguments {
-    /// Version to restore, or the path of a memory whose last change to undo
-    pub(crate) target: String,
+    /// Version to restore, or the path of a memory whose last change to undo; with `--at`, the memory or
+    /// directory to restore [default with `--at`: the whole store]
+    #[arg(required_unless_present = "at", value_name = "PATH")]
+    pub(crate) target: Option<String>,
     /// Move the restored memory to this path
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "at")]
     pub(crate) to: Option<String>,
+    /// Restore everything at PATH as it was then: `yesterday 14:00`, `2h ago`, `#12345` or a version
+    #[arg(long, value_name = "MOMENT")]
+    pub(crate) at: Option<String>,
+    /// Leave as it is what retention has removed, instead of refusing
+    #[arg(long, requires = "at")]
+    pub(crate) incomplete: bool,
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
+    #[command(flatten)]
+    pub(crate) writer: WriterArguments,
 }
 
 #[derive(Args, Debug)]

@@ -9,16 +9,17 @@ use quipu_core::Error;
 use quipu_core::backend::{Archived, Span, VersionFilter, VersionQuery};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::model::{
-    Actor, Content, MemoryId, MemoryPath, Operation, Refusal, Store, StoreId, Timestamp, Version,
-    View,
+    Actor, Content, Directory, MemoryId, MemoryPath, Operation, Refusal, Store, StoreId, Timestamp,
+    Version, View,
 };
 use quipu_core::timeframe;
 use quipu_service::wire::{ListBody, VersionBody};
 use serde::Serialize;
 
 use super::memories::{print_text, report};
-use crate::args::{LogArguments, RedactArguments, RestoreArguments, ShowArguments};
-use crate::authors::Authors;
+use super::revert;
+use crate::args::{LogArguments, PlanArguments, RedactArguments, RestoreArguments, ShowArguments};
+use crate::authors::{Authors, Wanted};
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::pager::Pager;
@@ -137,27 +138,46 @@ struct Versions<'a> {
 struct Source {
     store: StoreId,
     query: VersionQuery,
+    /// Only versions in it.
+    directory: Option<Directory>,
     buffer: VecDeque<Version>,
     is_exhausted: bool,
 }
 
 impl<'a> Versions<'a> {
     fn new(data: &'a Data, stores: &[Store], arguments: &LogArguments) -> Result<Self, Failure> {
-        let actors = match arguments.actor.as_deref() {
-            Some(text) => data.authors().matching(text)?,
+        let wanted = [
+            arguments.actor.as_deref().map(Wanted::Actor),
+            arguments.session.as_deref().map(Wanted::Session),
+            arguments.key.as_deref().map(Wanted::Key),
+            arguments.user.as_deref().map(Wanted::User),
+            arguments.host.as_deref().map(Wanted::Host),
+        ];
+        let actors = match wanted.into_iter().flatten().next() {
+            Some(wanted) => data.authors().matching(wanted)?,
             None => Vec::new(),
         };
         let pattern = arguments.grep.as_ref().map(|pattern| pattern.to_lowercase());
         let view = if pattern.is_some() { View::Full } else { View::Basic };
+        let created = span(data, arguments.since.as_deref(), arguments.until.as_deref())?;
         let mut sources = Vec::new();
         for store in stores {
-            let Some(mut filter) = filter(data, store, arguments)? else { continue };
+            let Some(place) = place(data, store, arguments)? else { continue };
+            let (memory, directory) = match place {
+                Place::Store => (None, None),
+                Place::Memory(memory) => (Some(memory), None),
+                Place::Directory(directory) => (None, Some(directory)),
+            };
+            let operation = arguments.operation;
+            let mut filter =
+                VersionFilter { memory, path: None, operation, actors: Vec::new(), created };
             if let [only] = actors.as_slice() {
                 filter.actors = vec![only.clone()];
             }
             sources.push(Source {
                 store: store.id,
                 query: VersionQuery { filter, before: None, limit: PAGE, view },
+                directory,
                 buffer: VecDeque::new(),
                 is_exhausted: false,
             });
@@ -192,13 +212,14 @@ impl<'a> Versions<'a> {
 
 impl Source {
     fn fill(&mut self, data: &Data) -> Result<(), Failure> {
-        if self.is_exhausted || !self.buffer.is_empty() {
-            return Ok(());
+        while !self.is_exhausted && self.buffer.is_empty() {
+            let page = data.engine.versions(self.store, &self.query)?;
+            self.query.before = page.next;
+            self.is_exhausted = page.next.is_none();
+            let directory = self.directory.as_ref();
+            let is_wanted = |version: &Version| directory.is_none_or(|it| is_in(version, it));
+            self.buffer.extend(page.items.into_iter().filter(is_wanted));
         }
-        let page = data.engine.versions(self.store, &self.query)?;
-        self.query.before = page.next;
-        self.is_exhausted = page.next.is_none();
-        self.buffer.extend(page.items);
         Ok(())
     }
 
@@ -216,30 +237,55 @@ pub(super) struct Shown<'a> {
     pub(super) authors: &'a Authors<'a>,
 }
 
-/// Returns the filter for a store, or `None` if the memory was never in it.
-fn filter(
-    data: &Data,
-    store: &Store,
-    arguments: &LogArguments,
-) -> Result<Option<VersionFilter>, Failure> {
-    let moment = |text: &Option<String>| match text {
+/// What the log of a store is about.
+enum Place {
+    Store,
+    Memory(MemoryId),
+    /// A directory, also one that no memory lies in anymore.
+    Directory(Directory),
+}
+
+/// Returns what the log of a store is about, or `None` if it was never in it.
+fn place(data: &Data, store: &Store, arguments: &LogArguments) -> Result<Option<Place>, Failure> {
+    let Some(text) = arguments.memory.as_deref() else { return Ok(Some(Place::Store)) };
+    let trimmed = text.trim_end_matches('/');
+    if trimmed.is_empty() {
+        return Ok(Some(Place::Store));
+    }
+    let failure = match memory(data, store, Some(trimmed)) {
+        Ok(memory) => return Ok(memory.map(Place::Memory)),
+        Err(failure) if failure.is_not_found() => failure,
+        Err(failure) => return Err(failure),
+    };
+    if let Ok(directory) = path(trimmed).map(|path| path.as_directory()) {
+        let (filter, view) = (VersionFilter::default(), View::Basic);
+        let query = VersionQuery { filter, before: None, limit: usize::MAX, view };
+        let versions = data.engine.versions(store.id, &query)?.items;
+        if versions.iter().any(|version| is_in(version, &directory)) {
+            return Ok(Some(Place::Directory(directory)));
+        }
+    }
+    // It may be in another store.
+    if arguments.all { Ok(None) } else { Err(failure) }
+}
+
+fn is_in(version: &Version, directory: &Directory) -> bool {
+    version.path.as_ref().is_some_and(|path| directory.contains(path))
+}
+
+/// Returns the span of time between two moments as people write them.
+pub(super) fn span(data: &Data, since: Option<&str>, until: Option<&str>) -> Result<Span, Failure> {
+    let moment = |text: Option<&str>| match text {
         None => Ok(None),
         Some(text) => timeframe::since(text, data.engine.now()).map(Some).ok_or_else(|| {
             Failure::usage(format!("`{text}` is not a time such as `7d` or `2026-11-15`"))
         }),
     };
     let all = Span::default();
-    let created = Span {
-        first: moment(&arguments.since)?.unwrap_or(all.first),
-        last: moment(&arguments.until)?.unwrap_or(all.last),
-    };
-    let memory = match memory(data, store, arguments.memory.as_deref()) {
-        // The memory may be in another store.
-        Err(failure) if arguments.all && failure.is_not_found() => return Ok(None),
-        memory => memory?,
-    };
-    let operation = arguments.operation;
-    Ok(Some(VersionFilter { memory, path: None, operation, actors: Vec::new(), created }))
+    Ok(Span {
+        first: moment(since)?.unwrap_or(all.first),
+        last: moment(until)?.unwrap_or(all.last),
+    })
 }
 
 /// Returns the memory with this id, or the one that is or was at this path.
@@ -283,6 +329,9 @@ impl Shown<'_> {
         writeln!(out, "Actor:  {}", authors.full(&version.actor))?;
         writeln!(out, "Date:   {}", local(version.created_at))?;
         writeln!(out, "Size:   {}", size_change(version, before))?;
+        if let Some(reason) = &version.reason {
+            writeln!(out, "Reason: {reason}")?;
+        }
         if let Some(redaction) = &version.redaction {
             writeln!(out, "Redacted by {} on {}", redaction.by, local(redaction.at))?;
         }
@@ -379,18 +428,29 @@ pub(super) fn unified(out: &mut dyn Write, diff: &Diff, context: usize) -> io::R
 }
 
 pub(super) fn restore(context: &Context, arguments: &RestoreArguments) -> Result<(), Failure> {
+    if let Some(moment) = &arguments.at {
+        return revert::restore_tree(context, arguments, moment);
+    }
+    let PlanArguments { dry_run, expect, reason } = &arguments.plan;
+    if *dry_run || expect.is_some() || reason.is_some() {
+        return Err(Failure::usage("`--dry-run`, `--expect` and `--reason` need `--at`"));
+    }
     let data = context.open()?;
     let to = arguments.to.as_deref().map(path).transpose()?;
-    let written = match arguments.target.parse() {
+    let target = arguments.target.as_deref().unwrap_or_default();
+    let written = match target.parse() {
         Ok(id) => {
             let version = data.version(id)?;
-            data.engine.restore(&data.actor, version.store, version.id, to.as_ref())?
+            let store = data.engine.store(version.store)?;
+            let author = data.author(&store, &arguments.writer)?;
+            data.engine.restore(&author, version.store, version.id, to.as_ref())?
         }
         Err(_) => {
             let store = data.store()?;
-            let memory = memory(&data, &store, Some(&arguments.target))?;
+            let author = data.author(&store, &arguments.writer)?;
+            let memory = memory(&data, &store, Some(target))?;
             let memory = memory.ok_or_else(|| Failure::usage("name a version or a path"))?;
-            data.engine.undo(&data.actor, store.id, memory, to.as_ref())?.1
+            data.engine.undo(&author, store.id, memory, to.as_ref())?.1
         }
     };
     report(context, &written)

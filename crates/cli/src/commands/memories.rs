@@ -140,13 +140,14 @@ fn line(written: &Written) -> String {
 pub(super) fn put(context: &Context, arguments: &PutArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    let author = data.author(&store, &arguments.writer)?;
     let path = path(&arguments.path)?;
     let content = read_content(arguments.file.as_deref())?;
     let written = if arguments.new {
-        data.engine.create(&data.actor, store.id, &path, &content)?
+        data.engine.create(&author, store.id, &path, &content)?
     } else {
         let precondition = precondition(arguments.if_hash.as_deref())?;
-        data.engine.put(&data.actor, store.id, (&path, &content), precondition)?
+        data.engine.put(&author, store.id, (&path, &content), precondition)?
     };
     report(context, &written)
 }
@@ -175,6 +176,7 @@ fn read_content(file: Option<&Path>) -> Result<Content, Failure> {
 pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    let author = data.author(&store, &arguments.writer)?;
     let path = path(&arguments.path)?;
     let before = match data.engine.memory_at(store.id, &path, View::Full) {
         Ok(memory) => Some(memory),
@@ -206,11 +208,11 @@ pub(super) fn edit(context: &Context, arguments: &EditArguments) -> Result<(), F
         };
     }
     let saved = Content::from_bytes(&text).map_err(Error::from).and_then(|content| match &before {
-        None => data.engine.create(&data.actor, store.id, &path, &content),
+        None => data.engine.create(&author, store.id, &path, &content),
         Some(memory) => {
             let precondition = Precondition::ContentIs(memory.hash);
             let update = MemoryUpdate { content: Some(content), path: None, precondition };
-            data.engine.update(&data.actor, store.id, memory.id, &update)
+            data.engine.update(&author, store.id, memory.id, &update)
         }
     });
     match saved {
@@ -293,8 +295,9 @@ fn editor_command(editor: &str) -> Command {
 pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    let author = data.author(&store, &arguments.writer)?;
     let (from, to) = (path(&arguments.from)?, path(&arguments.to)?);
-    let moved = data.engine.rename(&data.actor, store.id, &from, &to)?;
+    let moved = data.engine.rename(&author, store.id, &from, &to)?;
     let body = ListBody::complete(moved.iter().map(WrittenBody::from).collect());
     answer(context.form, &body, |out| {
         moved.iter().try_for_each(|written| writeln!(out, "{}", line(written)))
@@ -304,6 +307,7 @@ pub(super) fn mv(context: &Context, arguments: &MvArguments) -> Result<(), Failu
 pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    let author = data.author(&store, &arguments.writer)?;
     // All are resolved before any is deleted, so that a typo in one name deletes nothing.
     let targets = arguments
         .paths
@@ -314,11 +318,11 @@ pub(super) fn rm(context: &Context, arguments: &RmArguments) -> Result<(), Failu
     for target in targets {
         let removed = match target {
             Target::Memory(id) => {
-                let deleted = data.engine.delete(&data.actor, store.id, id, Precondition::None);
+                let deleted = data.engine.delete(&author, store.id, id, Precondition::None);
                 deleted.map(|version| vec![version])
             }
             Target::Directory(path) => {
-                let removed = data.engine.delete_at(&data.actor, store.id, &path);
+                let removed = data.engine.delete_at(&author, store.id, &path);
                 removed.map(|removed| removed.versions)
             }
         };

@@ -2,19 +2,22 @@
 
 use std::io::Write;
 
+use anstyle::AnsiColor;
 use quipu_core::Error;
-use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, VersionQuery};
-use quipu_core::engine::{NewAttachment, NewSession, SessionToken};
-use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, View};
+use quipu_core::backend::{Archived, Order, SessionQuery, Span};
+use quipu_core::engine::{Changed, Known, NewAttachment, NewSession, Selection, SessionToken};
+use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, Store};
 use quipu_service::prompt::{Prompt, PromptStore};
-use quipu_service::wire::{DeletedBody, ListBody, SessionSummary, VersionBody};
+use quipu_service::wire::{
+    ChangedBody, DeletedBody, Diffs, ListBody, SessionSummary, changed_diff,
+};
 use serde::Serialize;
 
-use super::history::Shown;
-use crate::args::{PromptArguments, SessionCommand, SessionCreateArguments};
+use super::history::unified;
+use crate::args::{PromptArguments, SessionCommand, SessionCreateArguments, SessionShowArguments};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
-use crate::print::{Form, answer, local, raw};
+use crate::print::{Form, answer, count, local, raw, style};
 
 pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Failure> {
     match command {
@@ -25,7 +28,7 @@ pub(super) fn run(context: &Context, command: SessionCommand) -> Result<(), Fail
         SessionCommand::Show(arguments) => {
             let data = context.open()?;
             let session = data.engine.session(arguments.session)?;
-            show_with_changes(context, &data, &session)
+            show_with_changes(context, &data, &session, &arguments)
         }
         SessionCommand::Archive(arguments) => {
             let session = context.open()?.engine.archive_session(arguments.session)?;
@@ -107,58 +110,81 @@ struct SessionWithToken {
     token_expires_at: Option<String>,
 }
 
-/// The maximum number of changes that are shown; `quipu log --actor` shows all.
-const CHANGES_MAX: usize = 20;
-
-/// A session with its newest changes.
+/// A session with what it changed.
 #[derive(Serialize)]
 struct SessionWithChanges {
     #[serde(flatten)]
     session: SessionSummary,
-    changes: Vec<VersionBody>,
-    has_more_changes: bool,
+    changes: Vec<ChangedBody>,
 }
 
-fn show_with_changes(context: &Context, data: &Data, session: &Session) -> Result<(), Failure> {
-    let stores = data.stores(Archived::Show)?;
-    let mut versions = Vec::new();
-    for store in &stores {
-        let filter =
-            VersionFilter { actors: vec![Actor::Session(session.id)], ..VersionFilter::default() };
-        let limit = CHANGES_MAX + 1;
-        let query = VersionQuery { filter, before: None, limit, view: View::Basic };
-        versions.extend(data.engine.versions(store.id, &query)?.items);
+/// How many unchanged lines are shown around a change.
+const CONTEXT_LINES: usize = 3;
+
+fn show_with_changes(
+    context: &Context,
+    data: &Data,
+    session: &Session,
+    arguments: &SessionShowArguments,
+) -> Result<(), Failure> {
+    let selection = Selection { actors: vec![Actor::Session(session.id)], ..Selection::default() };
+    let mut changes = Vec::new();
+    for store in data.stores(Archived::Show)? {
+        let changed = data.engine.changed(store.id, &selection)?;
+        changes.extend(changed.into_iter().map(|changed| (store.clone(), changed)));
     }
-    versions.sort_by_key(|version| std::cmp::Reverse(version.created_at));
-    let has_more_changes = versions.len() > CHANGES_MAX;
-    versions.truncate(CHANGES_MAX);
     let root = &context.settings.mount_root;
+    let mut diffs = Diffs::default();
+    let bodies =
+        changes.iter().map(|(store, changed)| ChangedBody::new(store.id, changed, &mut diffs));
     let body = SessionWithChanges {
         session: SessionSummary::new(session, root),
-        changes: versions.iter().map(VersionBody::from).collect(),
-        has_more_changes,
+        changes: bodies.collect(),
     };
-    let before = versions
-        .iter()
-        .map(|version| data.engine.previous_version(version, View::Basic))
-        .collect::<Result<Vec<_>, _>>()?;
-    let authors = data.authors();
     answer(context.form, &body, |out| {
         describe(out, session, root)?;
-        if versions.is_empty() {
+        if changes.is_empty() {
             return writeln!(out, "No changes.");
         }
         writeln!(out, "\nChanges:")?;
-        for (version, before) in versions.iter().zip(&before) {
-            let store = stores.iter().find(|store| store.id == version.store);
-            let before = before.as_ref();
-            Shown { version, before, store, authors: &authors }.one_line(out)?;
+        for (store, changed) in &changes {
+            show_changed(out, store, changed, arguments)?;
         }
-        if has_more_changes {
-            writeln!(out, "… `quipu log --all --actor {}` shows all", session.id)?;
-        }
-        Ok(())
+        let memories = count(changes.len(), "memory", "memories");
+        let line = format!("quipu revert --session {} --all --dry-run", session.id);
+        writeln!(out, "{memories} changed; `{line}` shows how to take it back")
     })
+}
+
+/// Prints what the changes of a session to a memory come to.
+fn show_changed(
+    out: &mut dyn Write,
+    store: &Store,
+    changed: &Changed,
+    arguments: &SessionShowArguments,
+) -> std::io::Result<()> {
+    let path = |known: &Known| match known {
+        Known::Absent => None,
+        Known::State(state) => Some(state.path.to_string()),
+        Known::Lost(_) => Some("(lost)".to_owned()),
+    };
+    let (color, what) = match (path(&changed.before), path(&changed.after)) {
+        (None, None) => (AnsiColor::Yellow, "created and deleted".to_owned()),
+        (None, Some(path)) => (AnsiColor::Green, format!("created {path}")),
+        (Some(path), None) => (AnsiColor::Red, format!("deleted {path}")),
+        (Some(old), Some(new)) if old == new => (AnsiColor::Yellow, format!("changed {new}")),
+        (Some(old), Some(new)) => (AnsiColor::Yellow, format!("changed {old} -> {new}")),
+    };
+    let color = style(color);
+    let versions = count(changed.versions_count, "version", "versions");
+    write!(out, "{color}{what}{color:#} in {} ({versions}", store.name)?;
+    match changed_diff(changed) {
+        Err(why) => writeln!(out, "; {why})"),
+        Ok(diff) => {
+            writeln!(out, ", +{} -{})", diff.added_count(), diff.removed_count())?;
+            if arguments.stat { Ok(()) } else { unified(out, &diff, CONTEXT_LINES) }
+        }
+    }
 }
 
 fn describe(out: &mut dyn Write, session: &Session, root: &str) -> std::io::Result<()> {

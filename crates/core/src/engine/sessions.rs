@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::{Reader, SessionQuery};
+use crate::backend::{Archived, Order, Reader, SessionQuery, Span};
 use crate::model::{
-    Access, Attachment, Id as _, Instructions, KeyId, KeySecret, Metadata, Session, SessionId,
-    StoreId, Timestamp, WorkspaceId, slug,
+    Access, Actor, Attachment, Id as _, Instructions, KeyId, KeySecret, Metadata, Session,
+    SessionId, StoreId, Timestamp, WorkspaceId, slug,
 };
 use crate::{Error, ErrorKind};
 
@@ -207,6 +207,24 @@ impl Engine {
             let more = SessionQuery { limit: query.limit.saturating_add(1), ..query.clone() };
             Ok(Page::cut(reader.sessions(&more)?, query.limit, |session| session.id))
         })
+    }
+
+    /// Returns the authors that a key stands for: itself, and the sessions that were created with it.
+    pub fn actors_of_key(&self, workspace: WorkspaceId, key: KeyId) -> Result<Vec<Actor>, Error> {
+        let query = SessionQuery {
+            workspace,
+            store: None,
+            archived: Archived::Show,
+            created: Span::default(),
+            viewer: None,
+            order: Order::OldestFirst,
+            after: None,
+            limit: usize::MAX,
+        };
+        let sessions = self.read(|reader| reader.sessions(&query))?;
+        let of_key = sessions.iter().filter(|session| session.key == Some(key));
+        let of_key = of_key.map(|session| Actor::Session(session.id));
+        Ok([Actor::ApiKey(key)].into_iter().chain(of_key).collect())
     }
 
     /// Changes the title and the labels of a session.

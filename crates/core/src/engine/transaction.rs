@@ -138,19 +138,26 @@ impl ScreenedText {
     pub(super) fn unscreened(content: Content) -> Self {
         Self { content, findings: Vec::new() }
     }
+
+    pub(super) fn first_finding(&self) -> Option<&Finding> {
+        self.findings.first()
+    }
+
+    pub(super) fn into_content(self) -> Content {
+        self.content
+    }
+
+    /// Returns the text without the credentials that were found.
+    pub(super) fn redacted(&self) -> Result<Content, Error> {
+        let redacted = quipu_screen::redacted(self.content.as_str(), &self.findings);
+        Ok(Content::new(redacted)?)
+    }
 }
 
 impl Transaction<'_, '_> {
     /// Fails if the store is archived, and so read-only.
     pub(super) fn require_open(&self) -> Result<(), Error> {
-        if self.store.archived_at.is_none() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::StoreArchived,
-            format!("the store `{}` is archived and takes no new text", self.store.name),
-        )
-        .with_hint("write to another store; archived stores can only be read or deleted"))
+        require_open(&self.store)
     }
 
     /// Creates a memory, or restores a deleted one under its `id`.
@@ -289,8 +296,7 @@ impl Transaction<'_, '_> {
         match self.store.policy.secrets {
             SecretPolicy::Off => Ok(ScreenedText { findings: Vec::new(), ..text }),
             SecretPolicy::Redact if !text.findings.is_empty() => {
-                let redacted = quipu_screen::redacted(text.content.as_str(), &text.findings);
-                Ok(ScreenedText { content: Content::new(redacted)?, ..text })
+                Ok(ScreenedText { content: text.redacted()?, ..text })
             }
             SecretPolicy::Redact | SecretPolicy::Warn | SecretPolicy::Reject => Ok(text),
         }
@@ -360,6 +366,18 @@ impl Transaction<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Fails if a store is archived, and so read-only.
+pub(super) fn require_open(store: &Store) -> Result<(), Error> {
+    if store.archived_at.is_none() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::StoreArchived,
+        format!("the store `{}` is archived and takes no new text", store.name),
+    )
+    .with_hint("write to another store; archived stores can only be read or deleted"))
 }
 
 /// Returns the error for a clock that is implausibly far ahead of the newest change.

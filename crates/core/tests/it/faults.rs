@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{
-    NewAttachment, NewSession, NewStore, Precondition, SessionToken, StoreUpdate, Survivor,
+    Approval, Completeness, Goal, NewAttachment, NewSession, NewStore, Precondition, Restoration,
+    Selection, SessionToken, StoreUpdate, Survivor,
 };
-use quipu_core::model::{Access, Instructions, Memory, StorePolicy, View};
+use quipu_core::model::{
+    Access, Actor, Instructions, Memory, PrincipalName, Reason, StorePolicy, View,
+};
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
 use quipu_testkit::{FaultyBackend, InMemoryBackend};
@@ -238,4 +241,30 @@ fn expiring_memories() {
         assert!(fixture.engine.memory(fixture.store, memory.id, View::Basic).is_err());
         assert_eq!(fixture.engine.check().unwrap().problems, []);
     }
+}
+
+#[test]
+fn reverting_changes() {
+    let others_move = |fixture: &Fixture| {
+        let other = Actor::User(PrincipalName::from_host("bob"));
+        let (from, to) = (path("/a/2"), path("/b/2"));
+        fixture.engine.rename(&other, fixture.store, &from, &to).unwrap();
+    };
+    sweep_after(others_move, |fixture, _| {
+        let goal = Goal::Revert(Selection { actors: vec![actor()], ..Selection::default() });
+        fixture.engine.carry_out(&actor(), fixture.store, &goal, &approval())
+    });
+}
+
+#[test]
+fn restoring_a_tree() {
+    sweep(|fixture, memory| {
+        let (at, completeness) = (memory.updated_at, Completeness::Required);
+        let goal = Goal::Restore(Restoration { at, path: None, completeness });
+        fixture.engine.carry_out(&actor(), fixture.store, &goal, &approval())
+    });
+}
+
+fn approval() -> Approval {
+    Approval { expect: None, reason: Reason::new("a test").unwrap() }
 }

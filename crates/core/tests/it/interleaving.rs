@@ -4,8 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quipu_core::engine::{MemoryUpdate, NewStore, Precondition, StoreUpdate};
-use quipu_core::model::{Memory, Name, StorePolicy, View};
+use quipu_core::engine::{
+    Approval, Goal, MemoryUpdate, NewStore, Precondition, Selection, StoreUpdate,
+};
+use quipu_core::model::{
+    Actor, Digest, ExpectedDigest, Memory, Name, PrincipalName, Reason, StorePolicy, View,
+};
 use quipu_core::settings::Limits;
 use quipu_core::{Backend, Clock as _, Engine, Error, ErrorKind};
 use quipu_testkit::{InMemoryBackend, model};
@@ -103,6 +107,56 @@ fn a_precondition_is_checked_against_what_is_there_when_it_is_written() {
     let deleted = fixture.engine.delete(&actor(), store, read.id, stale);
     assert_eq!(kind(deleted), ErrorKind::PreconditionFailed);
     assert_eq!(fixture.text("/a").as_deref(), Some("theirs"));
+}
+
+fn rogue() -> Actor {
+    Actor::User(PrincipalName::from_host("rogue"))
+}
+
+fn taking_back(digest: Option<Digest>) -> (Goal, Approval) {
+    let goal = Goal::Revert(Selection { actors: vec![rogue()], ..Selection::default() });
+    let reason = Reason::new("a test").unwrap();
+    (goal, Approval { expect: digest.map(ExpectedDigest::from), reason })
+}
+
+#[test]
+fn a_revert_is_planned_again_for_what_is_there_when_it_is_carried_out() {
+    for is_expected in [false, true] {
+        let world = world();
+        let (fixture, store) = (&world.fixture, world.fixture.store);
+        fixture.put("/a", "one\ntwo\nthree\n");
+        let put = |text: &str| (path("/a"), content(text));
+        let (at, bad) = put("BAD\ntwo\nthree\n");
+        fixture.engine.put(&rogue(), store, (&at, &bad), Precondition::None).unwrap();
+        let (goal, _) = taking_back(None);
+        let digest = fixture.engine.plan(store, &goal).unwrap().digest;
+        let (at, theirs) = put("BAD\ntwo\nTHREE\n");
+        world
+            .meanwhile(move |other| other.put(&actor(), store, (&at, &theirs), Precondition::None));
+        let (goal, approval) = taking_back(is_expected.then_some(digest));
+        let done = fixture.engine.carry_out(&actor(), store, &goal, &approval);
+        if is_expected {
+            assert_eq!(kind(done), ErrorKind::PreconditionFailed);
+            assert_eq!(fixture.text("/a").unwrap(), "BAD\ntwo\nTHREE\n");
+        } else {
+            assert_ne!(done.unwrap().plan.digest, digest);
+            assert_eq!(fixture.text("/a").unwrap(), "one\ntwo\nTHREE\n");
+        }
+    }
+}
+
+#[test]
+fn what_is_redacted_meanwhile_does_not_come_back() {
+    let world = world();
+    let (fixture, store) = (&world.fixture, world.fixture.store);
+    let secret = fixture.put("/a", "secret").version;
+    let clean = (&path("/a"), &content("clean"));
+    fixture.engine.put(&rogue(), store, clean, Precondition::None).unwrap();
+    world.meanwhile(move |other| other.redact(&actor(), store, &[secret]));
+    let (goal, approval) = taking_back(None);
+    let done = fixture.engine.carry_out(&actor(), store, &goal, &approval).unwrap();
+    assert_eq!((done.versions.len(), done.plan.left_count()), (0, 1));
+    assert_eq!(fixture.text("/a").unwrap(), "clean");
 }
 
 #[test]

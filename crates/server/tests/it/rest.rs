@@ -24,6 +24,8 @@ mod memories;
 mod own;
 #[path = "rest/past.rs"]
 mod past;
+#[path = "rest/plans.rs"]
+mod plans;
 #[path = "rest/rights.rs"]
 mod rights;
 #[path = "rest/sessions.rs"]

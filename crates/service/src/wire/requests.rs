@@ -175,16 +175,6 @@ pub struct RedactVersions {
     pub memory_version_ids: Vec<String>,
 }
 
-/// The body of a request to restore an old version.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RestoreVersion {
-    /// The version.
-    pub memory_version_id: String,
-    /// Another path to restore to.
-    pub path: Option<String>,
-}
-
 /// The body of a request to copy a store.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

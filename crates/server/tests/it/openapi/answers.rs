@@ -132,6 +132,7 @@ const DIFF: &str = "/quipu/stores/{store}/diff";
 const BLAME: &str = "/quipu/stores/{store}/blame";
 const COPY: &str = "/quipu/stores/{store}/copy";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
+const REVERT: &str = "/quipu/stores/{store}/revert";
 
 #[tokio::test]
 async fn every_operation_succeeds_as_documented() {
@@ -186,6 +187,10 @@ async fn use_memories(witness: &mut Witness) {
     witness.refused(409, Method::DELETE, &stale, Value::Null).await;
     let version = witness.address("{version}");
     witness.call(Method::POST, RESTORE, json!({"memory_version_id": version})).await;
+    let tree = json!({"at": version, "dry_run": true});
+    witness.call(Method::POST, RESTORE, tree).await;
+    let body = json!({"actors": ["user_ada"], "expect": "00000000"});
+    witness.refused(409, Method::POST, REVERT, body).await;
     witness.call(Method::GET, VERSION, Value::Null).await;
     witness.call(Method::POST, REDACT, Value::Null).await;
     witness.call(Method::POST, REDACT_SEVERAL, json!({"memory_version_ids": [version]})).await;
@@ -196,6 +201,12 @@ async fn use_memories(witness: &mut Witness) {
     }
     let create = json!({"command": "create", "path": "/memories/tool.md", "file_text": "x"});
     witness.call(Method::POST, TOOL, create.clone()).await;
+    let actor = witness.call(Method::GET, &format!("{VERSIONS}?limit=1"), Value::Null).await;
+    let actor = &actor["data"][0]["created_by"]["api_key_id"];
+    for dry_run in [true, false] {
+        let body = json!({"actors": [actor], "path": "/tool.md", "dry_run": dry_run});
+        witness.call(Method::POST, REVERT, body).await;
+    }
     witness.call(Method::POST, &format!("{TOOL}?strings=python"), create.clone()).await;
     witness.call(Method::POST, TOOL_SESSION, json!({"title": "a run"})).await;
     witness.call(Method::POST, STORES, json!({"name": "twice"})).await;
@@ -280,6 +291,7 @@ async fn use_sessions(witness: &mut Witness) {
     witness.call(Method::GET, SESSION, Value::Null).await;
     witness.call(Method::POST, SESSION, json!({"title": "new"})).await;
     witness.call(Method::PATCH, SESSION, json!({"metadata": {"a": "b"}})).await;
+    witness.call(Method::GET, "/quipu/sessions/{session}/changes", Value::Null).await;
     witness.call(Method::GET, "/quipu/sessions/{session}/prompt", Value::Null).await;
     witness.call(Method::POST, "/quipu/sessions/{session}/token", Value::Null).await;
     witness.call(Method::POST, "/v1/sessions/{session}/archive", Value::Null).await;

@@ -159,7 +159,7 @@ const CREATE_MEMORY: &str = r#"{"path": "/new", "content": "x"}"#;
 const CREATE_SESSION: &str = r#"{"agent": "a", "environment_id": "e", "resources": [
     {"type": "memory_store", "memory_store_id": "{store}", "access": "read_write"}]}"#;
 
-const ROWS: [Row; 51] = [
+const ROWS: [Row; 56] = [
     row("GET /v1/memory_stores", "", ANYBODY),
     row("POST /v1/memory_stores", r#"{"name": "new"}"#, MANAGE_WORKSPACE),
     row("GET /v1/memory_stores/{store}", "", READ),
@@ -198,10 +198,15 @@ const ROWS: [Row; 51] = [
     asked("GET /quipu/stores/{store}/diff", "?from={version}", READ),
     asked("GET /quipu/stores/{store}/blame", "?path=/a", READ),
     row("POST /quipu/stores/{store}/copy", r#"{"name": "new", "at": "{version}"}"#, COPY),
+    row("POST /quipu/stores/{store}/restore", r#"{"at": "{version}"}"#, WRITE),
+    row("POST /quipu/stores/{store}/restore", r#"{"at": "{version}", "dry_run": true}"#, WRITE),
+    row("POST /quipu/stores/{store}/revert", r#"{"actors": ["user_ada"]}"#, WRITE),
+    row("POST /quipu/stores/{store}/revert", r#"{"actors": ["user_ada"], "dry_run": true}"#, WRITE),
     asked("GET /quipu/search", "?store={store}&query=x", READ),
     asked("GET /quipu/stores/{store}/context", "?url=a", READ),
     row("GET /quipu/stores/{store}/recent", "", READ),
     asked("GET /quipu/stores/{store}/links", "?direction=none", READ),
+    row("GET /quipu/sessions/{session}/changes", "", READ_SESSION),
     row("GET /quipu/sessions/{session}/prompt", "", READ_SESSION),
     row("POST /quipu/sessions/{session}/token", "", RENEW_TOKEN),
     asked("GET /quipu/events", "?store={store}", READ),
