@@ -4,7 +4,9 @@
 //! A read runs on one snapshot, a write in one transaction; the rules are in [`transaction`].
 
 mod check;
+mod erasing;
 mod feed;
+mod forget;
 mod intact;
 mod keys;
 mod listing;
@@ -30,6 +32,10 @@ use quipu_screen::Finding;
 
 pub use check::{CheckReport, Problem, Remedy};
 pub use feed::{FeedEntry, Position};
+pub use forget::{
+    Carrier, Find, Heads, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan, Scope,
+    Selection, SessionHit, StorePlan, Terms,
+};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};

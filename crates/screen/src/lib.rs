@@ -33,7 +33,7 @@ pub use kind::SecretKind;
 pub struct Finding {
     /// What it opens.
     pub kind: SecretKind,
-    /// The line in which it begins; the first is 1.
+    /// The line in which it begins; the first is 1. It is 0 if a path holds it.
     pub line: usize,
     /// The bytes of the text that must not be shown, on character boundaries.
     pub span: Range<usize>,

@@ -64,7 +64,7 @@ fn fingerprint(fixture: &Fixture) -> String {
     format!("{changes:?} {stores:?} {texts:?} {keys:?} {sessions:?} {history:?}")
 }
 
-fn all_sessions(fixture: &Fixture) -> SessionQuery {
+pub(crate) fn all_sessions(fixture: &Fixture) -> SessionQuery {
     SessionQuery {
         workspace: fixture.workspace,
         store: None,

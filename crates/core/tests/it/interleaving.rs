@@ -161,7 +161,7 @@ fn a_policy_that_became_stricter_meanwhile_applies() {
     let store = world.fixture.store;
     world.meanwhile(move |other| {
         let secrets = quipu_core::model::SecretPolicy::Reject;
-        let policy = StorePolicy { secrets, expire_after_days: None };
+        let policy = StorePolicy { secrets, ..StorePolicy::default() };
         other.update_store(store, &StoreUpdate { policy: Some(policy), ..StoreUpdate::default() })
     });
     let leaky = format!("token: ghp_{}", "x7Kq2".repeat(8).get(..36).unwrap());
