@@ -10,6 +10,7 @@ mod memories;
 #[cfg_attr(not(target_os = "linux"), path = "commands/mount_elsewhere.rs")]
 mod mount;
 mod project;
+mod redact;
 mod serve;
 mod sessions;
 mod stores;
@@ -42,7 +43,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Show(arguments) => history::show(context, &arguments),
         Command::Diff(arguments) => history::diff(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
-        Command::Redact(arguments) => history::redact(context, &arguments),
+        Command::Redact(arguments) => redact::redact(context, &arguments),
+        Command::Receipts(arguments) => redact::receipts(context, &arguments),
         Command::Search(arguments) => knowledge::search(context, &arguments),
         Command::Recent(arguments) => knowledge::recent(context, &arguments),
         Command::Context(arguments) => knowledge::context(context, &arguments),

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
-use quipu_core::model::{Actor, MemoryPath, Store, StoreId, Version, VersionId, View, WorkspaceId};
+use quipu_core::model::{
+    Actor, CopyKind, CopyMade, MemoryPath, Store, StoreId, Version, VersionId, View, WorkspaceId,
+};
 use quipu_core::{Engine, Error, ErrorKind};
 use quipu_knowledge::Knowledge;
 use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBackend};
@@ -16,7 +18,7 @@ use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBacken
 use crate::args::Global;
 use crate::authors::Authors;
 use crate::failure::Failure;
-use crate::print::Form;
+use crate::print::{Form, note};
 use crate::settings::{Flags, Settings};
 use crate::uses;
 
@@ -116,6 +118,22 @@ impl Context {
 }
 
 impl Data {
+    /// Records that a copy of texts was written, so that a redaction can name it. The copy is there
+    /// already, so a failure is only noted.
+    pub(crate) fn note_copy(&self, kind: CopyKind, store: Option<StoreId>, target: &Path) {
+        let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
+        let copy = CopyMade {
+            workspace: self.workspace,
+            at: self.engine.now(),
+            kind,
+            store,
+            target: target.display().to_string(),
+        };
+        if let Err(error) = self.engine.note_copy(&copy) {
+            note(&format!("the {kind} is written, but redactions will not name it: {error}"));
+        }
+    }
+
     /// Returns the selected store: the one named, the default one, or the only one.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         if let Some(wanted) = self.wanted_store()? {

@@ -33,8 +33,8 @@ use quipu_screen::Finding;
 pub use check::{CheckReport, Problem, Remedy};
 pub use feed::{FeedEntry, Position};
 pub use forget::{
-    Carrier, Find, Heads, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan, Scope,
-    Selection, SessionHit, StorePlan, Terms,
+    Carrier, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan,
+    Scope, Selection, SessionHit, StorePlan, Terms,
 };
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};

@@ -39,6 +39,21 @@ pub struct Finding {
     pub span: Range<usize>,
 }
 
+impl Finding {
+    /// Returns where it is: `line 3`, or `the path`.
+    pub fn place(&self) -> String {
+        match self.line {
+            0 => "the path".to_owned(),
+            line => format!("line {line}"),
+        }
+    }
+
+    /// Returns whether it is text that was redacted before, rather than a credential.
+    pub fn is_forgotten(&self) -> bool {
+        self.kind == SecretKind::Forgotten
+    }
+}
+
 /// Returns the credentials in the text, in order and without overlap.
 pub fn findings(text: &str) -> Vec<Finding> {
     let bytes = text.as_bytes();

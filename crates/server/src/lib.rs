@@ -26,6 +26,7 @@ mod pages;
 mod query;
 mod rate;
 mod ready;
+mod redactions;
 mod routes;
 mod sessions;
 mod slots;

@@ -16,6 +16,7 @@ use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
 use super::memories::with_findings;
+use super::redactions::REDACTED_MAX;
 use super::sessions::session;
 
 /// Returns whether a command of the memory tool reads or writes.
@@ -118,10 +119,14 @@ pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Manage)?;
     let body: UpdatePolicy = call.body()?;
     let secrets = body.secrets.as_deref().map(str::parse).transpose();
+    let forgotten = body.forgotten.as_deref().map(str::parse).transpose();
     let policy = StorePolicy {
         secrets: secrets
             .map_err(|error| Failure::invalid(format!("secrets: {error}")))?
             .unwrap_or(store.policy.secrets),
+        forgotten: forgotten
+            .map_err(|error| Failure::invalid(format!("forgotten: {error}")))?
+            .unwrap_or(store.policy.forgotten),
         expire_after_days: match body.expire_after_days {
             Some(0) => None,
             Some(days) => Some(days),
@@ -142,9 +147,6 @@ pub(super) fn restore(call: &Call<'_>) -> Answer {
     let restored = call.engine.restore(&call.caller.actor, store.id, version, to.as_ref())?;
     Ok(with_findings(json(&MemoryBody::from(&restored.memory)), &restored))
 }
-
-/// The maximum number of versions that one request redacts.
-const REDACTED_MAX: usize = 1_000;
 
 /// Redacts several versions, all or none. The files are scanned once for all of them.
 pub(super) fn redact(call: &Call<'_>) -> Answer {

@@ -8,7 +8,9 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
-use super::{App, events, knowledge, memories, own, pages, ready, sessions, stores, versions};
+use super::{
+    App, events, knowledge, memories, own, pages, ready, redactions, sessions, stores, versions,
+};
 
 /// The path of the health check.
 pub(super) const HEALTH: &str = "/healthz";
@@ -101,6 +103,8 @@ fn table() -> Vec<Route> {
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
         write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
         write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
+        write(Method::POST, "/quipu/stores/{store}/redactions", redactions::redact),
+        read(Method::GET, "/quipu/receipts", redactions::receipts),
         read(Method::GET, "/quipu/search", knowledge::search),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),

@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod feed;
 mod follower;
 pub mod log;
+pub mod pattern;
 pub mod pool;
 pub mod tool;
 pub mod wire;

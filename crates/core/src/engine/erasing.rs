@@ -51,7 +51,7 @@ impl Engine {
             for receipt in open.iter().filter(is_covered) {
                 let proof = Proof { at, scanned: erasure.scanned.clone(), hits_left: None };
                 let mut receipt = Receipt { proof: Some(proof), ..receipt.clone() };
-                receipt.remarks.extend(erasure.unreachable.iter().cloned());
+                receipt.unreachable.extend(erasure.unreachable.iter().cloned());
                 ledger.writer.put_receipt(&receipt)?;
             }
             Ok(())

@@ -13,17 +13,16 @@ mod selection;
 
 use crate::backend::Sequence;
 use crate::model::{
-    CopyMade, HeadChange, MemoryId, MemoryPath, Name, Proof, Reason, Receipt, ReceiptId, Refusal,
-    SessionId, StoreId, Timestamp, VersionId, WorkspaceId,
+    Actor, CopyMade, HeadChange, Key, MemoryId, MemoryPath, Name, Proof, Reason, Receipt,
+    ReceiptId, Refusal, SessionId, Store, StoreId, Timestamp, VersionId, WorkspaceId,
 };
 use crate::{Error, ErrorKind};
 
 use super::erasing::incomplete;
 use super::{Engine, Page};
-use crate::model::Actor;
 
 pub(super) use apply::{new_receipt, redact_version};
-pub use selection::{Carrier, Find, Pattern, Selection};
+pub use selection::{Carrier, Matcher, Pattern, Selection};
 
 /// How many copies of a workspace are remembered.
 const COPIES_MADE_KEPT: usize = 1_000;
@@ -41,6 +40,20 @@ pub struct Scope {
     pub workspace: WorkspaceId,
     /// The stores; `None` for all of the workspace, with its sessions.
     pub stores: Option<Vec<StoreId>>,
+    /// The key of the caller, if it has one: what it does not see is neither named nor changed.
+    pub viewer: Option<Key>,
+}
+
+impl Scope {
+    /// Returns everything of a workspace.
+    pub fn all(workspace: WorkspaceId) -> Self {
+        Self { workspace, stores: None, viewer: None }
+    }
+
+    /// Returns one store.
+    pub fn store(store: &Store) -> Self {
+        Self { workspace: store.workspace, stores: Some(vec![store.id]), viewer: None }
+    }
 }
 
 /// What to do with live memories that hold what is to be redacted.

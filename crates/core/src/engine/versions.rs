@@ -118,7 +118,7 @@ impl Engine {
                 versions.push(existing_version(ledger.reader(), store, id, View::Basic)?);
             }
             if !redacted.is_empty() {
-                let scope = Scope { workspace: found.workspace, stores: Some(vec![store]) };
+                let scope = Scope::store(&found);
                 let receipt = new_receipt(ledger, actor, &scope)?;
                 let selection = match redacted.len() {
                     1 => "1 version".to_owned(),

@@ -34,9 +34,10 @@ pub struct Receipt {
     pub refusals_count: u64,
     /// How many tombstones were set.
     pub tombstones_count: u64,
-    /// What is left for somebody to do, such as a name to change or a copy out of reach: a sentence for
-    /// each. They may name files of the host.
+    /// What is left for somebody to do, such as a name to change: a sentence for each.
     pub remarks: Vec<String>,
+    /// Copies that are out of reach, such as backups: a sentence for each. They name files of the host.
+    pub unreachable: Vec<String>,
     /// The proof; `None` as long as the erasure is not complete.
     pub proof: Option<Proof>,
 }

@@ -206,7 +206,7 @@ mod tests {
     fn of_a_long_text_the_beginning_is_remembered() {
         let long = "ü".repeat(600) + "end";
         let found = tombstones(&[&long]).find(&long);
-        assert_eq!(found, [0..1024]);
+        assert_eq!(found.first(), Some(&(0..1024)));
         assert_eq!(
             Tombstone::new(SALT, &("x".to_owned() + &long)).map(|it| it.size_bytes),
             Some(1023)
@@ -247,7 +247,7 @@ mod tests {
             let found = tombstones(&texts).find(&text);
             prop_assert_eq!(!found.is_empty(), naive(&text, &forgotten));
             for range in &found {
-                prop_assert!(forgotten.iter().any(|it| *it == text[range.clone()]));
+                prop_assert!(forgotten.iter().any(|it| Some(it.as_str()) == text.get(range.clone())));
             }
             prop_assert!(found.is_sorted_by(|one, next| one.end <= next.start));
         }

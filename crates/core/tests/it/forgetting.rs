@@ -25,11 +25,11 @@ fn matching(text: &str) -> Selection<'_> {
 }
 
 fn everything(fixture: &Fixture) -> Scope {
-    Scope { workspace: fixture.workspace, stores: None }
+    Scope::all(fixture.workspace)
 }
 
 fn only(fixture: &Fixture) -> Scope {
-    Scope { workspace: fixture.workspace, stores: Some(vec![fixture.store]) }
+    Scope { stores: Some(vec![fixture.store]), ..Scope::all(fixture.workspace) }
 }
 
 fn and_heads() -> Terms {
@@ -211,9 +211,11 @@ fn a_change_elsewhere_does_not_change_the_digest() {
 
 #[test]
 fn patterns_that_match_everything_are_refused() {
-    let everywhere = |text: &str| vec![0..text.len()];
+    let everywhere = |text: &str| -> Vec<Range<usize>> {
+        text.match_indices("").map(|(at, _)| at..at).collect()
+    };
     assert!(Pattern::text("").is_err());
-    assert!(Pattern::function(&everywhere, "a regular expression").is_err());
+    assert!(Pattern::matcher(&everywhere, "a regular expression").is_err());
     let fixture = fixture();
     let nothing = Selection::default();
     let planned = fixture.engine.plan_redaction(&everything(&fixture), &nothing, Heads::Refuse);
@@ -231,7 +233,7 @@ fn a_replacement_that_would_match_again_is_not_taken() {
     let any = |text: &str| -> Vec<Range<usize>> {
         text.char_indices().map(|(at, it)| at..at + it.len_utf8()).collect()
     };
-    let pattern = Pattern::function(&any, "a regular expression").unwrap();
+    let pattern = Pattern::matcher(&any, "a regular expression").unwrap();
     let all = Selection { pattern: Some(pattern), ..Selection::default() };
     let receipt =
         fixture.engine.redact_selected(&actor(), &only(&fixture), &all, &and_heads()).unwrap();
@@ -358,7 +360,7 @@ fn copies_out_of_reach_are_named() {
         .engine
         .redact_selected(&actor(), &only(&fixture), &matching(SECRET), &and_heads())
         .unwrap();
-    let remarks = receipt.remarks.join("\n");
+    let remarks = [receipt.remarks.clone(), receipt.unreachable.clone()].concat().join("\n");
     for part in ["/backups/[redacted].db", "is a copy", "holds the text", "deleted store"] {
         assert!(remarks.contains(part), "{remarks}");
     }
@@ -445,12 +447,12 @@ fn short_texts_get_no_tombstone_and_the_receipt_says_so() {
 #[test]
 fn tombstones_of_a_store_are_bounded() {
     let fixture = fixture();
-    let all: String = (0..1200).map(|number| format!("token-{number:05}\n")).collect();
-    fixture.put("/a.md", &all);
+    let all: Vec<_> = (0..1200).map(|number| format!("token-{number:05}")).collect();
+    fixture.put("/a.md", &all.join("\n"));
     let tokens = |text: &str| -> Vec<Range<usize>> {
         text.match_indices("token-").map(|(at, _)| at..at + 11).collect()
     };
-    let pattern = Pattern::function(&tokens, "a regular expression").unwrap();
+    let pattern = Pattern::matcher(&tokens, "a regular expression").unwrap();
     let selection = Selection { pattern: Some(pattern), ..Selection::default() };
     let receipt = forget(&fixture, &selection);
     assert_eq!(receipt.tombstones_count, 1000);
@@ -498,4 +500,45 @@ fn a_text_that_is_nowhere_has_a_receipt_too() {
     assert_eq!((receipt.versions.len(), hits_left(&receipt)), (0, Some(0)));
     assert_eq!(receipt.stores, [fixture.store]);
     assert_eq!(name("tests"), fixture.engine.store(fixture.store).unwrap().name);
+}
+
+/// A matcher that gives up after some texts.
+struct Impatient(std::sync::atomic::AtomicUsize);
+
+impl quipu_core::engine::Matcher for Impatient {
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let is_patient = |left: usize| left.checked_sub(1);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        let texts = self.0.fetch_update(order, order, is_patient);
+        let found = text.match_indices(SECRET).map(|(at, it)| at..at + it.len());
+        if texts.is_ok() { found.collect() } else { Vec::new() }
+    }
+
+    fn require_complete(&self) -> Result<(), Error> {
+        let left = self.0.load(std::sync::atomic::Ordering::SeqCst);
+        if left > 0 { Ok(()) } else { Err(Error::invalid("the search takes too long")) }
+    }
+}
+
+#[test]
+fn a_search_that_is_given_up_changes_nothing() {
+    for texts in 1.. {
+        let fixture = fixture();
+        leak(&fixture);
+        let before = visible(&fixture.engine, &fixture);
+        let matcher = Impatient(texts.into());
+        let pattern = Pattern::matcher(&matcher, "a regular expression").unwrap();
+        let selection = Selection { pattern: Some(pattern), ..Selection::default() };
+        let scope = everything(&fixture);
+        match fixture.engine.redact_selected(&actor(), &scope, &selection, &and_heads()) {
+            Ok(receipt) => {
+                assert_eq!(hits_left(&receipt), Some(0));
+                return;
+            }
+            Err(error) if *error.kind() == ErrorKind::EraseIncomplete => {
+                assert!(!visible(&fixture.engine, &fixture).contains(SECRET));
+            }
+            Err(_) => assert_eq!(visible(&fixture.engine, &fixture), before),
+        }
+    }
 }

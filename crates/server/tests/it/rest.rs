@@ -22,6 +22,8 @@ mod mcp_limits;
 mod memories;
 #[path = "rest/own.rs"]
 mod own;
+#[path = "rest/redactions.rs"]
+mod redactions;
 #[path = "rest/rights.rs"]
 mod rights;
 #[path = "rest/sessions.rs"]

@@ -154,6 +154,7 @@ fn body(receipt: &Receipt) -> Value {
         "refusals_count": receipt.refusals_count,
         "tombstones_count": receipt.tombstones_count,
         "remarks": receipt.remarks,
+        "unreachable": receipt.unreachable,
         "proof": receipt.proof.as_ref().map(proof),
     })
 }
@@ -188,7 +189,8 @@ fn read_body(body: &Value, id: ReceiptId, workspace: WorkspaceId) -> Option<Rece
         described_stores: list(body, "described_stores", word)?,
         refusals_count: body.get("refusals_count")?.as_u64()?,
         tombstones_count: body.get("tombstones_count")?.as_u64()?,
-        remarks: list(body, "remarks", |remark| remark.as_str().map(str::to_owned))?,
+        remarks: list(body, "remarks", sentence)?,
+        unreachable: list(body, "unreachable", sentence)?,
         proof: match proof {
             Some(proof) => Some(read_proof(proof)?),
             None => None,
@@ -209,6 +211,10 @@ fn read_proof(proof: &Value) -> Option<Proof> {
 
 fn list<T>(body: &Value, field: &str, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     body.get(field)?.as_array()?.iter().map(read).collect()
+}
+
+fn sentence(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
 }
 
 fn word<T: FromStr>(value: &Value) -> Option<T> {

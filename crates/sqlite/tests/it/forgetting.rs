@@ -22,7 +22,7 @@ fn canary() -> String {
 }
 
 fn scope(engine: &Knowledge) -> Scope {
-    Scope { workspace: engine.default_workspace().expect("a workspace").id, stores: None }
+    Scope::all(engine.default_workspace().expect("a workspace").id)
 }
 
 fn and_heads() -> Terms {

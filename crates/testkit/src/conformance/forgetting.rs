@@ -55,7 +55,8 @@ fn receipt(number: i64) -> Receipt {
         described_stores: vec![store.id],
         refusals_count: 3,
         tombstones_count: 4,
-        remarks: vec!["a backup is out of reach".to_owned()],
+        remarks: vec!["a name holds the text".to_owned()],
+        unreachable: vec!["a backup is out of reach".to_owned()],
         proof: None,
     }
 }

@@ -83,13 +83,14 @@ impl Run<'_> {
         ledger: &mut Ledger<'_>,
         scope: &Scope,
         plan: &RedactionPlan,
-        remarks: Vec<String>,
+        (remarks, unreachable): (Vec<String>, Vec<String>),
     ) -> Result<ReceiptId, Error> {
         let mut receipt = new_receipt(ledger, self.actor, scope)?;
         receipt.reason.clone_from(&self.terms.reason);
         receipt.selection.clone_from(&plan.selection);
         receipt.stores = plan.stores.iter().map(|store| store.store).collect();
         receipt.remarks = remarks;
+        receipt.unreachable = unreachable;
         for store in &plan.stores {
             self.apply_to_store(ledger, store, &mut receipt)?;
         }
@@ -104,6 +105,7 @@ impl Run<'_> {
             }
         }
         ledger.writer.put_receipt(&receipt)?;
+        self.selection.require_complete()?;
         Ok(receipt.id)
     }
 
@@ -282,6 +284,7 @@ pub(in super::super) fn new_receipt(
         refusals_count: 0,
         tombstones_count: 0,
         remarks: Vec::new(),
+        unreachable: Vec::new(),
         proof: None,
     })
 }

@@ -84,6 +84,7 @@ fn complete(
         sequence: reader.newest_change()?.0,
     };
     plan.digest = digest(&plan);
+    selection.require_complete()?;
     Ok(plan)
 }
 
@@ -251,7 +252,7 @@ fn for_each_session(
             store: None,
             archived: Archived::Show,
             created: Span::default(),
-            viewer: None,
+            viewer: scope.viewer.clone(),
             order: Order::OldestFirst,
             after,
             limit: PAGE,
@@ -300,8 +301,10 @@ pub(super) fn add_surroundings(
     plan: &mut RedactionPlan,
 ) -> Result<(), Error> {
     let is_in_scope = |id: StoreId| scope.stores.as_ref().is_none_or(|ids| ids.contains(&id));
+    let visible = scope.viewer.as_ref().and_then(|key| key.stores.as_ref());
     for store in all_stores(reader, scope.workspace, Archived::Show)? {
-        if is_in_scope(store.id) {
+        let is_hidden = visible.is_some_and(|visible| !visible.contains(&store.id));
+        if is_in_scope(store.id) || is_hidden {
             continue;
         }
         let origin = store.metadata.pairs().get(COPIED_FROM).filter(|origin| {
@@ -327,8 +330,11 @@ pub(super) fn add_surroundings(
             });
         }
     }
-    let deleted = reader.deleted_stores(scope.workspace)?;
-    plan.deleted_stores = deleted.iter().map(|deleted| deleted.store.id).collect();
+    if visible.is_none() {
+        let deleted = reader.deleted_stores(scope.workspace)?;
+        plan.deleted_stores = deleted.iter().map(|deleted| deleted.store.id).collect();
+    }
+    selection.require_complete()?;
     let versions = plan.stores.iter().flat_map(|store| &store.versions);
     if let Some(oldest) = versions.map(|version| version.created_at).min() {
         plan.copies_made = reader.copies_made(scope.workspace, oldest)?;
@@ -337,30 +343,29 @@ pub(super) fn add_surroundings(
     Ok(())
 }
 
-/// Returns a sentence for everything that is left to do. None of them may hold the match, not even the
-/// name of a file that a backup was written to.
+/// Returns a sentence for everything that is left to do, and for every copy that is out of reach. None of
+/// them may hold the match, not even the name of a file that a backup was written to.
 pub(super) fn remarks(
     first: &RedactionPlan,
     planned: &RedactionPlan,
     selection: &Selection<'_>,
-) -> Vec<String> {
+) -> (Vec<String>, Vec<String>) {
     let names = planned.names.iter().map(|name| format!("{name} holds the text; change it"));
     let others = first.others.iter().map(|other| match &other.copied_from {
         Some(_) => format!("the store `{}` is a copy, and is not redacted", other.store),
         None => format!("the store `{}` holds the text, and is not redacted", other.store),
     });
-    let copies = first.copies_made.iter().map(|copy| {
-        format!("the {} of {} at `{}` is out of reach", copy.kind, copy.at, copy.target)
-    });
     let deleted = first.deleted_stores.iter().map(|store| {
         format!("the deleted store `{store}` is not searched; erase it if it may hold the text")
     });
-    let all = names.chain(others).chain(copies).chain(deleted);
-    all.map(|sentence| match &selection.pattern {
+    let copies = first.copies_made.iter().map(|copy| {
+        format!("the {} of {} at `{}` is out of reach", copy.kind, copy.at, copy.target)
+    });
+    let cut = |sentence: String| match &selection.pattern {
         Some(pattern) => cut::short(pattern, &sentence, sentence.len()),
         None => sentence,
-    })
-    .collect()
+    };
+    (names.chain(others).chain(deleted).map(cut).collect(), copies.map(cut).collect())
 }
 
 /// Returns the digest of everything that will be changed.

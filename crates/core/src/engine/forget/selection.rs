@@ -26,9 +26,23 @@ pub struct Selection<'a> {
     pub created: Span,
 }
 
-/// A function that returns where a text matches: ranges in order, without overlap, on character
-/// boundaries.
-pub type Find<'a> = dyn Fn(&str) -> Vec<Range<usize>> + Send + Sync + 'a;
+/// Finds what is to be redacted. Every function from a text to ranges is one.
+pub trait Matcher: Send + Sync {
+    /// Returns where a text matches: ranges in order, without overlap, on character boundaries.
+    fn find(&self, text: &str) -> Vec<Range<usize>>;
+
+    /// Fails if a search was given up, such as one that took too long. It is asked before anything is
+    /// changed for good, since what was found may be incomplete.
+    fn require_complete(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<F: Fn(&str) -> Vec<Range<usize>> + Send + Sync> Matcher for F {
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        self(text)
+    }
+}
 
 /// What a text has to hold.
 #[derive(Clone)]
@@ -40,7 +54,7 @@ pub struct Pattern<'a> {
 #[derive(Clone, Copy)]
 enum Finder<'a> {
     Text(&'a str),
-    Function(&'a Find<'a>),
+    Matcher(&'a dyn Matcher),
 }
 
 /// What of a version holds the text.
@@ -76,17 +90,20 @@ impl<'a> Pattern<'a> {
         Self::new(Finder::Text(text), description)
     }
 
-    /// Returns a pattern that matches what a function finds, such as a regular expression.
+    /// Returns a pattern that matches what a matcher finds, such as a regular expression.
     ///
     /// The description stands in receipts, so it must not hold what is looked for.
-    pub fn function(find: &'a Find<'a>, description: impl Into<String>) -> Result<Self, Error> {
-        Self::new(Finder::Function(find), description.into())
+    pub fn matcher(
+        matcher: &'a dyn Matcher,
+        description: impl Into<String>,
+    ) -> Result<Self, Error> {
+        Self::new(Finder::Matcher(matcher), description.into())
     }
 
     fn new(finder: Finder<'a>, description: String) -> Result<Self, Error> {
         let matches_nothing = match finder {
             Finder::Text(text) => text.is_empty(),
-            Finder::Function(find) => !find("").is_empty(),
+            Finder::Matcher(matcher) => !matcher.find("").is_empty(),
         };
         if matches_nothing {
             return Err(Error::invalid("the pattern matches the empty text, so it is everywhere")
@@ -99,7 +116,7 @@ impl<'a> Pattern<'a> {
     pub(super) fn exact(&self) -> Option<&'a str> {
         match self.finder {
             Finder::Text(text) => Some(text),
-            Finder::Function(_) => None,
+            Finder::Matcher(_) => None,
         }
     }
 
@@ -109,8 +126,8 @@ impl<'a> Pattern<'a> {
             Finder::Text(wanted) => {
                 text.match_indices(wanted).map(|(at, it)| at..at + it.len()).collect()
             }
-            Finder::Function(find) => {
-                find(text).into_iter().filter(|range| !range.is_empty()).collect()
+            Finder::Matcher(matcher) => {
+                matcher.find(text).into_iter().filter(|range| !range.is_empty()).collect()
             }
         }
     }
@@ -118,7 +135,16 @@ impl<'a> Pattern<'a> {
     pub(super) fn matches(&self, text: &str) -> bool {
         match self.finder {
             Finder::Text(wanted) => text.contains(wanted),
-            Finder::Function(_) => !self.find(text).is_empty(),
+            Finder::Matcher(_) => !self.find(text).is_empty(),
+        }
+    }
+}
+
+impl Pattern<'_> {
+    fn require_complete(&self) -> Result<(), Error> {
+        match self.finder {
+            Finder::Text(_) => Ok(()),
+            Finder::Matcher(matcher) => matcher.require_complete(),
         }
     }
 }
@@ -147,6 +173,11 @@ impl Selection<'_> {
         Err(Error::invalid("nothing is selected").with_hint(
             "say what to redact: a text, a pattern, a path, a memory, a session or an actor",
         ))
+    }
+
+    /// Fails if a search was given up.
+    pub(super) fn require_complete(&self) -> Result<(), Error> {
+        self.pattern.as_ref().map_or(Ok(()), Pattern::require_complete)
     }
 
     /// Fails if the reason, which the receipt keeps, holds what is to be redacted.

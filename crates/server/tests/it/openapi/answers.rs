@@ -127,6 +127,7 @@ const RECENT: &str = "/quipu/stores/{store}/recent";
 const LINKS: &str = "/quipu/stores/{store}/links";
 const POLICY: &str = "/quipu/stores/{store}/policy";
 const REDACT_SEVERAL: &str = "/quipu/stores/{store}/redact";
+const REDACTIONS: &str = "/quipu/stores/{store}/redactions";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
 
 #[tokio::test]
@@ -185,6 +186,17 @@ async fn use_memories(witness: &mut Witness) {
     witness.call(Method::POST, REDACT, Value::Null).await;
     witness.call(Method::POST, REDACT_SEVERAL, json!({"memory_version_ids": [version]})).await;
     witness.refused(400, Method::POST, RESTORE, json!({"memory_version_id": version})).await;
+    let leaked = json!({"path": "/leaked", "content": "sesame-4711"});
+    witness.call(Method::POST, MEMORIES, leaked).await;
+    let wanted = json!({"matching": "sesame-4711", "and_heads": true});
+    let mut dry = wanted.clone();
+    dry["dry_run"] = json!(true);
+    witness.call(Method::POST, REDACTIONS, dry).await;
+    witness.refused(400, Method::POST, REDACTIONS, json!({"matching": "sesame-4711"})).await;
+    let stale = json!({"matching": "sesame-4711", "expect": "00000000"});
+    witness.refused(409, Method::POST, REDACTIONS, stale).await;
+    witness.call(Method::POST, REDACTIONS, wanted).await;
+    witness.call(Method::GET, "/quipu/receipts?limit=1", Value::Null).await;
     witness.call(Method::DELETE, MEMORY, Value::Null).await;
     for query in ["", "?view=full&limit=3", "?operation=deleted"] {
         witness.call(Method::GET, &format!("{VERSIONS}{query}"), Value::Null).await;
@@ -311,6 +323,7 @@ fn body_for(path: &str) -> Value {
         TOOL => json!({"command": "view", "path": "/memories"}),
         RESTORE => json!({"memory_version_id": "x"}),
         REDACT_SEVERAL => json!({"memory_version_ids": ["x"]}),
+        REDACTIONS => json!({"matching": "x"}),
         _ => json!({}),
     }
 }
