@@ -254,10 +254,8 @@ impl Engine {
         selection: &Selection<'_>,
         id: ReceiptId,
     ) -> Result<Receipt, Error> {
-        let left = self.read(|reader| {
-            let limits = &self.limits;
-            plan::plan(reader, scope, &selection.without_ids(), (Heads::Refuse, limits))
-        })?;
+        let left = self
+            .read(|reader| plan::plan(reader, scope, selection, (Heads::Refuse, &self.limits)))?;
         let hits_left = u64::try_from(left.hits_count()).unwrap_or(u64::MAX);
         self.remove(|ledger| {
             let receipt = ledger.reader().receipt(id)?.ok_or_else(|| no_receipt(id))?;

@@ -46,10 +46,14 @@ pub struct Tombstone {
 }
 
 impl Tombstone {
+    /// Returns the part of a text that is recognized: all of it, or its beginning.
+    pub fn remembered(text: &str) -> &str {
+        text.get(..text.floor_char_boundary(TOMBSTONE_SIZE_BYTES_MAX)).unwrap_or(text)
+    }
+
     /// Returns the tombstone of a text; `None` if it is too short to have one.
     pub fn new(salt: [u8; 16], text: &str) -> Option<Self> {
-        let end = text.floor_char_boundary(TOMBSTONE_SIZE_BYTES_MAX);
-        let bytes = text.get(..end)?.as_bytes();
+        let bytes = Self::remembered(text).as_bytes();
         let filter = filter(&salt, *bytes.last_chunk()?);
         Some(Self { salt, size_bytes: bytes.len(), filter, hash: hash(&salt, bytes) })
     }

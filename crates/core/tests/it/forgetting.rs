@@ -9,8 +9,8 @@ use quipu_core::engine::{
     Selection, SessionToken, StoreUpdate, Terms,
 };
 use quipu_core::model::{
-    Access, Actor, CopyKind, CopyMade, ForgottenPolicy, HeadChange, Instructions, PrincipalName,
-    Reason, Receipt, Refusal, Session, StorePolicy, View,
+    Access, Actor, CopyKind, CopyMade, ForgottenPolicy, HeadChange, Id as _, Instructions,
+    PrincipalName, Reason, Receipt, Refusal, Session, StorePolicy, View,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error, ErrorKind};
@@ -326,6 +326,40 @@ fn conditions_are_combined() {
     let bob = Actor::User(PrincipalName::from_host("bob"));
     let by_bob = Selection { actors: vec![bob], ..matching(SECRET) };
     assert_eq!(plan(&fixture, &by_bob).hits_count(), 0);
+}
+
+#[test]
+fn versions_by_id_are_all_that_is_counted_afterwards() {
+    let fixture = fixture();
+    let old = fixture.put("/a", &format!("one {SECRET}")).version;
+    fixture.put("/a", &format!("two {SECRET}"));
+    for selection in [
+        Selection { versions: vec![old], ..matching(SECRET) },
+        Selection { versions: vec![old], ..Selection::default() },
+    ] {
+        assert!(plan(&fixture, &selection).versions_count() <= 1);
+    }
+    let selection = Selection { versions: vec![old], ..matching(SECRET) };
+    let receipt = forget(&fixture, &selection);
+    assert_eq!((receipt.versions.as_slice(), hits_left(&receipt)), (&[old][..], Some(0)));
+    let absent = quipu_core::model::VersionId::from_bits(7);
+    let selection = Selection { versions: vec![absent], ..Selection::default() };
+    let planned = fixture.engine.plan_redaction(&everything(&fixture), &selection, Heads::Refuse);
+    assert_eq!(kind(planned), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_session_without_any_store_is_redacted_too() {
+    let fixture = fixture();
+    session(&fixture, SECRET);
+    fixture.engine.erase_store(fixture.store).unwrap();
+    let receipt = forget(&fixture, &matching(SECRET));
+    assert_eq!(
+        (receipt.sessions.len(), receipt.stores.len(), hits_left(&receipt)),
+        (1, 0, Some(0))
+    );
+    assert!(receipt.proof.is_some_and(|proof| proof.at >= receipt.at));
+    assert!(!visible(&fixture.engine, &fixture).contains(SECRET));
 }
 
 #[test]

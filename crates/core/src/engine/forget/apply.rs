@@ -56,7 +56,7 @@ impl Matched {
             return;
         }
         for range in pattern.find(text) {
-            let matched = text.get(range).unwrap_or_default();
+            let matched = Tombstone::remembered(text.get(range).unwrap_or_default());
             if matched.len() < TOMBSTONE_SIZE_BYTES_MIN {
                 self.has_short = true;
             } else if self.texts.len() < TOMBSTONES_PER_STORE_MAX || self.texts.contains(matched) {
@@ -104,6 +104,10 @@ impl Run<'_> {
                 receipt.sessions.push(hit.session);
             }
         }
+        // Sessions, labels and refusals have lost text too, and something may be left of what somebody has
+        // changed by hand. One erasure covers all files, whichever store asks for it.
+        let store = plan.stores.first().map_or(StoreId::from_bits(0), |store| store.store);
+        ledger.writer.require_erasure(store)?;
         ledger.writer.put_receipt(&receipt)?;
         self.selection.require_complete()?;
         Ok(receipt.id)
@@ -125,7 +129,7 @@ impl Run<'_> {
                 version: version.id,
             });
             // A deletion names the path of what it has deleted.
-            if self.selection.without_ids().carriers(&version).is_some() {
+            if self.selection.carriers(&version).is_some() {
                 made.push(version.id);
             }
         }
@@ -139,8 +143,7 @@ impl Run<'_> {
             receipt.refusals_count += 1;
         }
         self.describe(ledger, &store, plan, receipt)?;
-        set_tombstones(ledger, plan, receipt)?;
-        ledger.writer.require_erasure(plan.store)
+        set_tombstones(ledger, plan, receipt)
     }
 
     /// Takes the match out of a live memory, as a new version.

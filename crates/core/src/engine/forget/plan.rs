@@ -55,9 +55,11 @@ pub(super) fn plan_again(
     };
     let mut stores = earlier.stores.clone();
     for store in &mut stores {
-        // Pruning is not in the feed either.
         for planned in &store.versions {
-            existing_version(reader, store.store, planned.id, View::Basic)?;
+            // Pruning is not in the feed either.
+            if reader.version(store.store, planned.id, View::Basic)?.is_none() {
+                return plan(reader, scope, selection, (heads, limits));
+            }
         }
         store.refusals = refusals(reader, store.store, selection)?;
     }

@@ -192,15 +192,6 @@ impl Selection<'_> {
         Ok(())
     }
 
-    /// Returns the selection with the same conditions but for the ids, to count what is left. Versions
-    /// that were selected by their ids are redacted, or the transaction would have failed.
-    pub(super) fn without_ids(&self) -> Self {
-        if self.versions.is_empty() || self.pattern.is_some() {
-            return Self { versions: Vec::new(), ..self.clone() };
-        }
-        self.clone()
-    }
-
     /// Describes the selection without what is to be redacted. A path is part of that.
     pub(super) fn description(&self) -> String {
         let mut parts = Vec::new();
