@@ -10,7 +10,7 @@ use quipu_service::pattern::RegexMatcher;
 use quipu_service::wire::{Audience, ListBody, ReceiptBody, RedactSelection, RedactionPlanBody};
 
 use super::answer::{Answer, Failure, json};
-use super::call::Call;
+use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
 use super::cursor::Cursors;
 
@@ -19,6 +19,14 @@ pub(super) const REDACTED_MAX: usize = 1_000;
 
 /// How long a regular expression may search, in all texts together.
 const REGEX_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Returns whether a request only reads: a dry run must not wait for writers.
+pub(super) fn kind(body: &[u8]) -> Kind {
+    match serde_json::from_slice(body) {
+        Ok(RedactSelection { dry_run: Some(true), .. }) => Kind::Read,
+        Ok(_) | Err(_) => Kind::Write,
+    }
+}
 
 /// Redacts what a selection finds in a store, or returns the plan of that.
 pub(super) fn redact(call: &Call<'_>) -> Answer {

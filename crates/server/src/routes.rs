@@ -103,7 +103,12 @@ fn table() -> Vec<Route> {
         write(Method::POST, "/quipu/stores/{store}/policy", own::set_policy),
         write(Method::POST, "/quipu/stores/{store}/restore", own::restore),
         write(Method::POST, "/quipu/stores/{store}/redact", own::redact),
-        write(Method::POST, "/quipu/stores/{store}/redactions", redactions::redact),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/redactions",
+            Kind::ByBody(redactions::kind),
+            redactions::redact,
+        ),
         read(Method::GET, "/quipu/receipts", redactions::receipts),
         read(Method::GET, "/quipu/search", knowledge::search),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
