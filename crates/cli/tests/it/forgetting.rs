@@ -154,12 +154,16 @@ fn a_text_that_comes_back_is_pointed_out_or_refused() {
     let warned = put("/back.md");
     assert_eq!(warned.code, 0);
     assert!(warned.err.contains("line 2 brings back text that was redacted"), "{warned:?}");
+    let folder = quipu.home.path().join("import");
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(folder.join("warned.md"), SECRET).expect("a file");
+    let imported = quipu.run(&["import", folder.to_str().expect("UTF-8")]);
+    assert!(imported.err.contains("`/warned.md` brings back text"), "{imported:?}");
+    fs::remove_file(folder.join("warned.md")).expect("it is removed");
     quipu.ok(&["store", "update", "notes", "--forgotten", "refuse"]);
     assert!(quipu.ok(&["store", "show", "notes"]).contains("Forgotten:   refuse"));
     let refused = put("/refused.md");
     assert_eq!(refused.code, 5, "{refused:?}");
-    let folder = quipu.home.path().join("import");
-    fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join("leak.md"), SECRET).expect("a file");
     let imported = quipu.run(&["import", folder.to_str().expect("UTF-8")]);
     assert!(imported.out.contains("redacted from this store"), "{imported:?}");
