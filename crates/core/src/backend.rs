@@ -361,6 +361,9 @@ pub trait Writer: Reader {
     /// Records a copy, and removes all but the newest `kept_count` of its workspace.
     fn put_copy_made(&mut self, copy: &CopyMade, kept_count: usize) -> Result<(), Error>;
 
+    /// Removes every record of a copy that equals this one.
+    fn remove_copy_made(&mut self, copy: &CopyMade) -> Result<(), Error>;
+
     /// Adds or replaces a session.
     fn put_session(&mut self, session: &Session) -> Result<(), Error>;
 

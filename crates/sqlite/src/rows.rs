@@ -327,6 +327,10 @@ impl Writer for Rows<'_> {
         forgetting::put_copy_made(self.connection()?, copy, kept_count).or_storage_error()
     }
 
+    fn remove_copy_made(&mut self, copy: &CopyMade) -> Result<(), Error> {
+        forgetting::remove_copy_made(self.connection()?, copy).or_storage_error()
+    }
+
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {
         sessions::put_session(self.connection()?, session).or_storage_error()
     }

@@ -277,6 +277,7 @@ impl Writer for FaultyWriter<'_> {
         fn put_tombstone(write, store: StoreId, tombstone: &Tombstone) -> ();
         fn put_receipt(write, receipt: &Receipt) -> ();
         fn put_copy_made(write, copy: &CopyMade, kept_count: usize) -> ();
+        fn remove_copy_made(write, copy: &CopyMade) -> ();
         fn put_session(write, session: &Session) -> ();
         fn remove_session(write, id: SessionId) -> ();
         fn prune_sessions(write, before: Timestamp, limit: usize) -> usize;

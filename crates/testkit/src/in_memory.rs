@@ -91,9 +91,7 @@ impl State {
     fn memories_of(&self, store: StoreId) -> impl Iterator<Item = &Memory> {
         self.memories.values().filter(move |memory| memory.store == store)
     }
-}
 
-impl State {
     fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
         let count = self.commits + 1;
         self.pending_erasures.retain(|it| (it.store, it.memory) != (store, memory));
@@ -460,6 +458,11 @@ impl Writer for State {
 
     fn put_copy_made(&mut self, copy: &CopyMade, kept_count: usize) -> Result<(), Error> {
         self.note_copy(copy, kept_count);
+        Ok(())
+    }
+
+    fn remove_copy_made(&mut self, copy: &CopyMade) -> Result<(), Error> {
+        self.copies_made.retain(|it| it != copy);
         Ok(())
     }
 

@@ -172,6 +172,9 @@ fn show_plan(out: &mut dyn Write, plan: &RedactionPlan) -> io::Result<()> {
     for hit in &plan.sessions {
         writeln!(out, "session {}: {}", hit.session, hit.fields.join(", "))?;
     }
+    for receipt in &plan.receipts {
+        writeln!(out, "receipt {receipt}")?;
+    }
     for name in &plan.names {
         writeln!(out, "{name} holds it; change it by hand")?;
     }

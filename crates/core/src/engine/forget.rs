@@ -88,6 +88,10 @@ pub struct RedactionPlan {
     pub stores: Vec<StorePlan>,
     /// Sessions of which a field will be changed.
     pub sessions: Vec<SessionHit>,
+    /// Earlier receipts of which a sentence will be changed.
+    pub receipts: Vec<ReceiptId>,
+    /// Records of copies of which the place will be changed.
+    copies: Vec<CopyMade>,
     /// Names that hold the text and that somebody has to change: a phrase for each.
     pub names: Vec<String>,
     /// Stores out of scope that hold the text or are copies.
@@ -191,7 +195,8 @@ impl RedactionPlan {
             store.versions.len() + store.refusals.len() + usize::from(!store.fields.is_empty())
         };
         let in_stores: usize = self.stores.iter().map(of_store).sum();
-        in_stores + self.sessions.len() + self.names.len()
+        let records = self.receipts.len() + self.copies.len();
+        in_stores + self.sessions.len() + records + self.names.len()
     }
 }
 

@@ -399,6 +399,11 @@ fn copies_out_of_reach_are_named() {
         assert!(remarks.contains(part), "{remarks}");
     }
     assert!(!format!("{receipt:?}").contains(SECRET));
+    assert_eq!(hits_left(&forget(&fixture, &matching(SECRET))), Some(0));
+    let read = |reader: &dyn quipu_core::backend::Reader| {
+        reader.copies_made(fixture.workspace, quipu_core::model::Timestamp::MIN)
+    };
+    assert_eq!(fixture.engine.read(read).unwrap()[0].target, "/backups/[redacted].db");
 }
 
 #[test]
@@ -413,6 +418,26 @@ fn a_reason_that_holds_the_text_is_refused() {
     assert_eq!(kind(run(&format!("leaked {SECRET}"))), ErrorKind::InvalidInput);
     let receipt = run("a leaked token").unwrap();
     assert_eq!(receipt.reason.unwrap().as_str(), "a leaked token");
+}
+
+#[test]
+fn reasons_of_versions_and_receipts_are_redacted_too() {
+    let fixture = fixture();
+    fixture.put("/a", &format!("one {SECRET}"));
+    let terms = Terms { reason: Some(Reason::new("leaked by zebra-team").unwrap()), ..and_heads() };
+    let scope = everything(&fixture);
+    let engine = &fixture.engine;
+    let first = engine.redact_selected(&actor(), &scope, &matching(SECRET), &terms).unwrap();
+    let planned = plan(&fixture, &matching("zebra-team"));
+    assert_eq!(planned.stores[0].heads[0].change, HeadChange::Rewritten);
+    assert_eq!(planned.stores[0].versions[0].carriers, [Carrier::Reason]);
+    assert_eq!(planned.receipts, [first.id]);
+    let receipt = forget(&fixture, &matching("zebra-team"));
+    assert_eq!((receipt.versions.len(), hits_left(&receipt)), (1, Some(0)));
+    assert!(!visible(engine, &fixture).contains("zebra-team"));
+    assert_eq!(fixture.text("/a").unwrap(), "one [redacted]");
+    let first = engine.receipt(first.id).unwrap();
+    assert_eq!(first.reason.unwrap().as_str(), "leaked by [redacted]");
 }
 
 #[test]

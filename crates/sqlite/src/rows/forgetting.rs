@@ -128,6 +128,21 @@ pub(super) fn put_copy_made(
     statement.execute(params![blob(copy.workspace), limit(kept_count)]).map(drop)
 }
 
+pub(super) fn remove_copy_made(connection: &Connection, copy: &CopyMade) -> Result<()> {
+    let sql = "DELETE FROM copies_made
+        WHERE workspace = ?1 AND at = ?2 AND kind = ?3 AND store IS ?4 AND target = ?5";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            blob(copy.workspace),
+            copy.at.as_micros(),
+            copy.kind.as_str(),
+            copy.store.map(blob),
+            copy.target,
+        ])
+        .map(drop)
+}
+
 /// Returns a receipt as it is stored.
 fn body(receipt: &Receipt) -> Value {
     fn texts<T: ToString>(all: &[T]) -> Value {

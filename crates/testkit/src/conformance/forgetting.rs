@@ -120,7 +120,8 @@ fn copy(number: i64, kind: CopyKind) -> CopyMade {
 }
 
 /// "Returns the copies of a workspace that were made at or after a moment, the oldest first." "Records a
-/// copy, and removes all but the newest `kept_count` of its workspace."
+/// copy, and removes all but the newest `kept_count` of its workspace." "Removes every record of a copy that
+/// equals this one."
 pub fn copies_made_are_bounded_and_come_oldest_first(fixture: &Fixture) {
     fixture.with_stores(&[&Rows::store(1)]);
     let other = Rows::workspace(2);
@@ -140,6 +141,12 @@ pub fn copies_made_are_bounded_and_come_oldest_first(fixture: &Fixture) {
     let all = [copy(2, CopyKind::Export), copy(3, CopyKind::Export), copy(4, CopyKind::Backup)];
     assert_eq!(since(0), all);
     assert_eq!(since(4), all[2..]);
+    fixture.write(|writer| {
+        writer.remove_copy_made(&CopyMade { target: "another".to_owned(), ..all[0].clone() })?;
+        writer.remove_copy_made(&all[1])?;
+        writer.remove_copy_made(&all[2])
+    });
+    assert_eq!(since(0), all[..1]);
     assert_eq!(fixture.read(|reader| reader.copies_made(other.id, Rows::at(0))), [foreign]);
 }
 

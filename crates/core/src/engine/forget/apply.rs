@@ -6,9 +6,9 @@ use std::fmt;
 use crate::Error;
 use crate::backend::Event;
 use crate::model::{
-    Actor, Content, HeadChange, Id as _, MemoryPath, Reason, Receipt, ReceiptHead, ReceiptId,
-    Redaction, Session, Store, StoreId, TOMBSTONE_SIZE_BYTES_MIN, Tombstone, Version, VersionId,
-    View,
+    Actor, Content, CopyMade, HeadChange, Id as _, MemoryPath, Reason, Receipt, ReceiptHead,
+    ReceiptId, Redaction, Session, Store, StoreId, TOMBSTONE_SIZE_BYTES_MIN, Tombstone, Version,
+    VersionId, View,
 };
 use crate::settings::Limits;
 
@@ -16,7 +16,9 @@ use super::super::existing_store;
 use super::super::intact::Intact as _;
 use super::super::transaction::{Ledger, Transaction};
 use super::super::versions::existing_version;
-use super::{Pattern, PlannedHead, RedactionPlan, Scope, Selection, StorePlan, Terms, cut};
+use super::{
+    COPIES_MADE_KEPT, Pattern, PlannedHead, RedactionPlan, Scope, Selection, StorePlan, Terms, cut,
+};
 
 /// How many tombstones a store has at most.
 const TOMBSTONES_PER_STORE_MAX: usize = 1_000;
@@ -102,6 +104,21 @@ impl Run<'_> {
                 let updated_at = receipt.at.max(session.updated_at);
                 ledger.writer.put_session(&Session { updated_at, ..after })?;
                 receipt.sessions.push(hit.session);
+            }
+        }
+        for id in &plan.receipts {
+            if let (Some(earlier), Some(pattern)) =
+                (ledger.reader().receipt(*id)?, &self.selection.pattern)
+            {
+                ledger.writer.put_receipt(&cut::receipt(pattern, &earlier))?;
+            }
+        }
+        for copy in &plan.copies {
+            if let Some(pattern) = &self.selection.pattern {
+                let target = cut::short(pattern, &copy.target, usize::MAX);
+                ledger.writer.remove_copy_made(copy)?;
+                let after = CopyMade { target, ..copy.clone() };
+                ledger.writer.put_copy_made(&after, COPIES_MADE_KEPT)?;
             }
         }
         // Sessions, labels and refusals have lost text too, and something may be left of what somebody has

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     Attachment, Content, Description, HeadChange, Instructions, MemoryId, MemoryPath, Metadata,
-    Name, Session, Store, Version, slug,
+    Name, Reason, Receipt, Session, Store, Version, slug,
 };
 use crate::settings::Limits;
 
@@ -27,6 +27,7 @@ const KEY_CHARS_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 255;
 const DESCRIPTION_CHARS_MAX: usize = 1024;
 const INSTRUCTIONS_CHARS_MAX: usize = 4096;
+const REASON_CHARS_MAX: usize = 500;
 
 /// Returns what takes a match out of a live memory, whose newest version this is.
 pub(super) fn head_change(
@@ -151,6 +152,20 @@ fn cut_attachment(pattern: &Pattern<'_>, attachment: &mut Attachment, position: 
     if pattern.matches(&attachment.slug) {
         // The position keeps it unique among the directories of a mount.
         attachment.slug = format!("{}-{position}", slug(&attachment.name));
+    }
+}
+
+/// Returns an earlier receipt without matches in what people have written into it, or in names of files.
+pub(super) fn receipt(pattern: &Pattern<'_>, before: &Receipt) -> Receipt {
+    let all = |sentences: &[String]| {
+        sentences.iter().map(|it| short(pattern, it, usize::MAX)).collect::<Vec<_>>()
+    };
+    let reason = before.reason.as_ref().map(|it| short(pattern, it.as_str(), REASON_CHARS_MAX));
+    Receipt {
+        reason: reason.and_then(|reason| Reason::new(reason).ok()),
+        remarks: all(&before.remarks),
+        unreachable: all(&before.unreachable),
+        ..before.clone()
     }
 }
 

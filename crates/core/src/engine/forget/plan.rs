@@ -7,7 +7,8 @@ use sha2::{Digest as _, Sha256};
 use crate::Error;
 use crate::backend::{Archived, Order, Reader, SessionQuery, Span, VersionFilter, VersionQuery};
 use crate::model::{
-    ContentHash, Memory, MemoryId, Refusal, Session, Store, StoreId, Timestamp, Version, View,
+    ContentHash, CopyMade, Memory, MemoryId, ReceiptId, Refusal, Session, Store, StoreId,
+    Timestamp, Version, View,
 };
 use crate::settings::Limits;
 
@@ -76,6 +77,8 @@ fn complete(
         selection: selection.description(),
         heads,
         sessions: sessions(reader, scope, selection)?,
+        receipts: receipts(reader, scope, selection)?,
+        copies: copies(reader, scope, selection)?,
         names: names(reader, scope, selection, &stores)?,
         stores,
         others: Vec::new(),
@@ -269,6 +272,38 @@ fn for_each_session(
     }
 }
 
+/// Returns earlier receipts that the pattern matches, in a reason that somebody gave, for example.
+fn receipts(
+    reader: &dyn Reader,
+    scope: &Scope,
+    selection: &Selection<'_>,
+) -> Result<Vec<ReceiptId>, Error> {
+    let mut hits = Vec::new();
+    let is_possible = selection.is_by_content_alone() && scope.stores.is_none();
+    let (true, Some(pattern)) = (is_possible, &selection.pattern) else { return Ok(hits) };
+    let mut before = None;
+    loop {
+        let receipts = reader.receipts(scope.workspace, before, PAGE)?;
+        let Some(last) = receipts.last() else { return Ok(hits) };
+        before = Some(last.id);
+        let matching = receipts.iter().filter(|it| cut::receipt(pattern, it) != **it);
+        hits.extend(matching.map(|receipt| receipt.id));
+    }
+}
+
+/// Returns the records of copies that were written to a place with such a name.
+fn copies(
+    reader: &dyn Reader,
+    scope: &Scope,
+    selection: &Selection<'_>,
+) -> Result<Vec<CopyMade>, Error> {
+    let is_possible = selection.is_by_content_alone() && scope.stores.is_none();
+    let (true, Some(pattern)) = (is_possible, &selection.pattern) else { return Ok(Vec::new()) };
+    let mut copies = reader.copies_made(scope.workspace, Timestamp::MIN)?;
+    copies.retain(|copy| pattern.matches(&copy.target));
+    Ok(copies)
+}
+
 /// Returns a phrase for each name that the pattern matches. Programs refer to things by their names, so
 /// these are not changed on the way.
 fn names(
@@ -390,6 +425,8 @@ fn digest(plan: &RedactionPlan) -> String {
     }
     let session = |it: &SessionHit| format!("session {} {}", it.session, it.fields.join(" "));
     lines.extend(plan.sessions.iter().map(session));
+    lines.extend(plan.copies.iter().map(|copy| format!("copy {} {}", copy.kind, copy.at)));
+    lines.extend(plan.receipts.iter().map(|id| format!("receipt {id}")));
     let bytes = Sha256::digest(lines.join("\n").as_bytes());
     ContentHash::from_bytes(bytes.into()).to_string()
 }
