@@ -67,7 +67,7 @@ pub(crate) fn open() -> Library {
     let engine = Knowledge::new(engine, directory.path());
     let workspace = engine.default_workspace().expect("a workspace").id;
     let new = NewStore {
-        policy: StorePolicy { secrets: SecretPolicy::Off, expire_after_days: None },
+        policy: StorePolicy { secrets: SecretPolicy::Off, ..StorePolicy::default() },
         ..NewStore::named(Name::new("bench").expect("a name"))
     };
     let store = engine.create_store(workspace, &new).expect("a store").id;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quipu_core::engine::{Approval, Goal, Precondition, Selection};
+use quipu_core::engine::{Approval, ChangeSelection, Goal, Precondition};
 use quipu_core::model::{Actor, Content, PrincipalName, Reason};
 
 use crate::engine::{self, Opened};
@@ -57,7 +57,10 @@ fn measure(arguments: &Arguments, opened: &Opened, others: Option<&str>) -> (f64
         if let Some(others) = others {
             write(arguments, opened, others, "rogue bob");
         }
-        let goal = Goal::Revert(Selection { actors: vec![by(&rogue)], ..Selection::default() });
+        let goal = Goal::Revert(ChangeSelection {
+            actors: vec![by(&rogue)],
+            ..ChangeSelection::default()
+        });
         let begun = Instant::now();
         let plan = opened.engine.plan(opened.store, &goal).expect("it is planned");
         plans.push(begun.elapsed().as_secs_f64());

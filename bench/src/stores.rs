@@ -88,7 +88,7 @@ fn filled(stores: usize, notes: u64) -> (Library, Vec<StoreId>) {
     let ids: Vec<StoreId> = (0..stores)
         .map(|number| {
             let new = NewStore {
-                policy: StorePolicy { secrets: SecretPolicy::Off, expire_after_days: None },
+                policy: StorePolicy { secrets: SecretPolicy::Off, ..StorePolicy::default() },
                 ..NewStore::named(Name::new(format!("user {number}")).expect("a name"))
             };
             library.engine.create_store(workspace, &new).expect("a store").id

@@ -15,13 +15,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use quipu_core::model::{Access, SecretPolicy, SessionId};
+use quipu_core::model::{Access, ForgottenPolicy, SecretPolicy, SessionId};
 
 pub(crate) use access::{
     KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments, SessionShowArguments,
 };
 pub(crate) use history::{
-    BlameArguments, DiffArguments, LogArguments, RedactArguments, RestoreArguments, ShowArguments,
+    BlameArguments, DiffArguments, LogArguments, ReceiptsArguments, RedactArguments,
+    RedactSelection, RestoreArguments, ShowArguments,
 };
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
@@ -150,9 +151,15 @@ pub(crate) enum Command {
     /// transaction per store and one new version per memory, so it can be reverted as well.
     #[command(after_help = examples::REVERT)]
     Revert(RevertArguments),
-    /// Erase the text of versions permanently
+    /// Erase the text of versions permanently, by id or by what they contain
+    ///
+    /// Text, path, title, front matter, old versions, deleted memories, session titles and the search
+    /// index are covered. A receipt is kept. Later writes that bring the text back are pointed out.
     #[command(after_help = examples::REDACT)]
     Redact(RedactArguments),
+    /// List what redactions did, with the proof
+    #[command(after_help = examples::RECEIPTS)]
+    Receipts(ReceiptsArguments),
     /// Search memories, best matches first
     #[command(after_help = examples::SEARCH)]
     Search(SearchArguments),
@@ -312,6 +319,9 @@ pub(crate) struct StoreProperties {
     /// How to treat credentials in new texts: off, warn, redact or reject
     #[arg(long, value_name = "POLICY")]
     pub(crate) secrets: Option<SecretPolicy>,
+    /// How to treat redacted text that comes back: warn or refuse
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) forgotten: Option<ForgottenPolicy>,
     /// Delete memories that were not read or written for this many days; 0 means never
     #[arg(long, value_name = "DAYS")]
     pub(crate) expire_after_days: Option<u32>,

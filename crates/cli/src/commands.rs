@@ -12,6 +12,7 @@ mod memories;
 #[cfg_attr(not(target_os = "linux"), path = "commands/mount_elsewhere.rs")]
 mod mount;
 mod project;
+mod redact;
 mod revert;
 mod serve;
 mod sessions;
@@ -47,7 +48,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Blame(arguments) => blame::run(context, &arguments),
         Command::Restore(arguments) => history::restore(context, &arguments),
         Command::Revert(arguments) => revert::run(context, &arguments),
-        Command::Redact(arguments) => history::redact(context, &arguments),
+        Command::Redact(arguments) => redact::redact(context, &arguments),
+        Command::Receipts(arguments) => redact::receipts(context, &arguments),
         Command::Search(arguments) => knowledge::search(context, &arguments),
         Command::Recent(arguments) => knowledge::recent(context, &arguments),
         Command::Context(arguments) => knowledge::context(context, &arguments),

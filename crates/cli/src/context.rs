@@ -9,7 +9,8 @@ use std::sync::Arc;
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::clock::SystemClock;
 use quipu_core::model::{
-    Access, Actor, MemoryPath, SessionId, Store, StoreId, Version, VersionId, View, WorkspaceId,
+    Access, Actor, CopyKind, CopyMade, MemoryPath, SessionId, Store, StoreId, Version, VersionId,
+    View, WorkspaceId,
 };
 use quipu_core::{Engine, Error, ErrorKind, Moment};
 use quipu_knowledge::Knowledge;
@@ -184,6 +185,22 @@ impl Data {
         }
         let engine = self.engine.at(&past)?;
         Ok(Self { engine, named: vec![store.id.to_string()], ..self })
+    }
+
+    /// Records that a copy of texts was written, so that a redaction can name it. The copy is there
+    /// already, so a failure is only noted.
+    pub(crate) fn note_copy(&self, kind: CopyKind, store: Option<StoreId>, target: &Path) {
+        let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
+        let copy = CopyMade {
+            workspace: self.workspace,
+            at: self.engine.now(),
+            kind,
+            store,
+            target: target.display().to_string(),
+        };
+        if let Err(error) = self.engine.note_copy(&copy) {
+            note(&format!("the {kind} is written, but redactions will not name it: {error}"));
+        }
     }
 
     /// Returns the selected store: the one named, the default one, or the only one.

@@ -76,8 +76,11 @@ pub(crate) fn note(text: &str) {
 
 /// Notes which credentials screening has found in a write.
 pub(crate) fn note_findings(written: &Written) {
-    for Finding { line, kind, .. } in &written.findings {
+    for finding @ Finding { line, kind, .. } in &written.findings {
         note(&match written.policy {
+            _ if finding.is_forgotten() => {
+                format!("{} brings back {kind}; take it out again", finding.place())
+            }
             SecretPolicy::Redact => {
                 format!("line {line} contained a credential ({kind}), which was redacted")
             }

@@ -6,6 +6,8 @@ mod commands;
 mod errors;
 #[path = "it/expiry.rs"]
 mod expiry;
+#[path = "it/forgetting.rs"]
+mod forgetting;
 #[path = "it/help.rs"]
 mod help;
 #[path = "it/incidents.rs"]

@@ -13,6 +13,7 @@
 //! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
 
 mod condition;
+mod erasure;
 mod query;
 
 use std::fmt;
@@ -21,12 +22,14 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::model::{
-    Content, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal,
-    SecretHash, Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
-    WorkspaceId,
+    Content, CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
+    Version, VersionId, View, Workspace, WorkspaceId,
 };
 
+pub use crate::model::ScannedFile;
 pub use condition::{Condition, LockHeld};
+pub use erasure::{Erasure, PendingErasure};
 pub use query::{
     Archived, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage, VersionFilter,
     VersionQuery,
@@ -109,44 +112,6 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Finishes what is under way and closes this handle. Every later call on it fails, and so does a
     /// wait for changes that is under way. Other handles and other processes are not affected.
     fn close(&self) -> Result<(), Error>;
-}
-
-/// A removal of text that may still be in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PendingErasure {
-    /// The store.
-    pub store: StoreId,
-    /// The memory of which a version was redacted; `None` if the whole store was removed.
-    pub memory: Option<MemoryId>,
-    /// Grows with each removal, so that one that happens during an erasure is not taken for erased.
-    pub count: u64,
-}
-
-/// What an erasure achieved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Erasure {
-    /// Every file that may have held the text, and holds nothing of it now.
-    pub scanned: Vec<ScannedFile>,
-    /// Copies that are out of reach, such as the database that a backup has replaced: for each, a sentence
-    /// that says where it is and how to get rid of it. Empty if every copy is in [`scanned`](Self::scanned).
-    pub unreachable: Vec<String>,
-}
-
-impl Erasure {
-    /// Adds what another part has erased.
-    pub fn extend(&mut self, other: Self) {
-        self.scanned.extend(other.scanned);
-        self.unreachable.extend(other.unreachable);
-    }
-}
-
-/// A file that was scanned from its first byte to its last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScannedFile {
-    /// Its name.
-    pub name: String,
-    /// How long it is.
-    pub size_bytes: u64,
 }
 
 /// Why a write is made.
@@ -293,6 +258,28 @@ pub trait Reader {
 
     /// Returns the removals whose text may still be in a file, in no particular order.
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error>;
+
+    /// Returns the tombstones of a store, in no particular order.
+    fn tombstones(&self, store: StoreId) -> Result<Vec<Tombstone>, Error>;
+
+    /// Returns a receipt.
+    fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, Error>;
+
+    /// Returns at most `limit` receipts of a workspace, the newest first; only those with a smaller id
+    /// than `before`, to continue after a page.
+    fn receipts(
+        &self,
+        workspace: WorkspaceId,
+        before: Option<ReceiptId>,
+        limit: usize,
+    ) -> Result<Vec<Receipt>, Error>;
+
+    /// Returns the receipts without a proof, of all workspaces.
+    fn unproven_receipts(&self) -> Result<Vec<Receipt>, Error>;
+
+    /// Returns the copies of a workspace that were made at or after a moment, the oldest first.
+    fn copies_made(&self, workspace: WorkspaceId, since: Timestamp)
+    -> Result<Vec<CopyMade>, Error>;
 }
 
 /// Changes what a [`Reader`] reads, inside one transaction. It reads its own changes.
@@ -339,8 +326,8 @@ pub trait Writer: Reader {
     /// The change feed gets an [`Event::Version`] and the store's usage follows.
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
-    /// Takes path, text, hash and size out of a version and records who did it. Refusals that name the
-    /// path go with them. Erasing is pending from then on.
+    /// Takes path, text, hash, size and reason out of a version and records who did it. Refusals that
+    /// name the path go with them. Erasing is pending from then on.
     fn redact(
         &mut self,
         store: StoreId,
@@ -358,6 +345,24 @@ pub trait Writer: Reader {
 
     /// Adds a refusal, and removes all but the newest `kept_count` of its store.
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error>;
+
+    /// Removes every refusal that equals this one.
+    fn remove_refusal(&mut self, refusal: &Refusal) -> Result<(), Error>;
+
+    /// Makes an erasure pending for a store of which a row other than a version has lost text.
+    fn require_erasure(&mut self, store: StoreId) -> Result<(), Error>;
+
+    /// Adds a tombstone to a store, unless it has an equal one. It is removed with the store.
+    fn put_tombstone(&mut self, store: StoreId, tombstone: &Tombstone) -> Result<(), Error>;
+
+    /// Adds or replaces a receipt. It stays when its stores are removed.
+    fn put_receipt(&mut self, receipt: &Receipt) -> Result<(), Error>;
+
+    /// Records a copy, and removes all but the newest `kept_count` of its workspace.
+    fn put_copy_made(&mut self, copy: &CopyMade, kept_count: usize) -> Result<(), Error>;
+
+    /// Removes every record of a copy that equals this one.
+    fn remove_copy_made(&mut self, copy: &CopyMade) -> Result<(), Error>;
 
     /// Adds or replaces a session.
     fn put_session(&mut self, session: &Session) -> Result<(), Error>;

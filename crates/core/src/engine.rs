@@ -8,7 +8,9 @@ mod changed;
 mod check;
 mod compare;
 mod copy;
+mod erasing;
 mod feed;
+mod forget;
 mod intact;
 mod keys;
 mod listing;
@@ -42,6 +44,10 @@ pub use check::{CheckReport, Problem, Remedy};
 pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;
 pub use feed::{FeedEntry, Position};
+pub use forget::{
+    Carrier, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan,
+    Scope, Selection, SessionHit, StorePlan, Terms,
+};
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
@@ -50,7 +56,7 @@ pub use places::{Replaced, Survivor};
 pub use plan::{Action, Approval, CarriedOut, Goal, Plan, State, Step};
 pub use restoration::{Completeness, Restoration};
 pub use retention::Pruned;
-pub use revert::Selection;
+pub use revert::ChangeSelection;
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
     SessionToken, SessionUpdate,

@@ -45,7 +45,7 @@ pub enum ErrorKind {
     ContentTooLarge,
     /// A store or workspace is full; delete something or raise the limit.
     LimitReached,
-    /// The text holds a credential and the store refuses those; take it out.
+    /// The text holds a credential, or brings back redacted text, and the store refuses that; take it out.
     SecretRefused,
     /// The version is what a live memory holds; write a new version or delete the memory first.
     HeadNotRedactable,

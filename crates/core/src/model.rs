@@ -10,25 +10,31 @@ mod id;
 mod key;
 mod memory;
 mod path;
+mod receipt;
 mod refusal;
 mod session;
 mod store;
 mod text;
 mod time;
+mod tombstone;
 mod version;
 mod words;
 
 pub use actor::{Actor, ParseActorError, PrincipalName, PrincipalNameError};
 pub use content::{Content, ContentError, ContentHash, ParseHashError};
 pub use digest::{Digest, ExpectedDigest, ParseDigestError};
-pub use id::{Id, KeyId, MemoryId, ParseIdError, SessionId, StoreId, VersionId, WorkspaceId};
+pub use id::{
+    Id, KeyId, MemoryId, ParseIdError, ReceiptId, SessionId, StoreId, VersionId, WorkspaceId,
+};
 pub use key::{Key, KeySecret, Role, SecretHash, Workspace};
 pub use memory::{Listing, Memory, View};
 pub use path::{Directory, MemoryPath, PATH_SIZE_BYTES_MAX, PathError, SEGMENTS_MAX};
+pub use receipt::{CopyKind, CopyMade, HeadChange, Proof, Receipt, ReceiptHead, ScannedFile};
 pub use refusal::Refusal;
 pub use session::{Access, Attachment, Session, slug};
-pub use store::{DeletedStore, Metadata, SecretPolicy, Store, StorePolicy};
+pub use store::{DeletedStore, ForgottenPolicy, Metadata, SecretPolicy, Store, StorePolicy};
 pub use text::{Description, Instructions, Name, Reason, TextError};
 pub use time::{ParseTimestampError, Timestamp};
+pub use tombstone::{TOMBSTONE_SIZE_BYTES_MIN, Tombstone, Tombstones};
 pub use version::{Operation, Redaction, Version};
 pub use words::ParseWordError;

@@ -22,6 +22,8 @@ mod erasing;
 mod faults;
 #[path = "it/feed.rs"]
 mod feed;
+#[path = "it/forgetting.rs"]
+mod forgetting;
 #[path = "it/interleaving.rs"]
 mod interleaving;
 #[path = "it/keys.rs"]

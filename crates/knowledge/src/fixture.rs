@@ -69,7 +69,7 @@ impl Fixture {
 
 pub(crate) fn new_store(engine: &Engine, name: &str) -> StoreId {
     let workspace = engine.default_workspace().unwrap().id;
-    let policy = StorePolicy { secrets: SecretPolicy::Off, expire_after_days: None };
+    let policy = StorePolicy { secrets: SecretPolicy::Off, ..StorePolicy::default() };
     let new = NewStore { policy, ..NewStore::named(Name::new(name).unwrap()) };
     engine.create_store(workspace, &new).unwrap().id
 }

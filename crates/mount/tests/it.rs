@@ -11,6 +11,8 @@ mod expiry;
 mod faults;
 #[path = "it/following.rs"]
 mod following;
+#[path = "it/forgetting.rs"]
+mod forgetting;
 #[path = "it/listing.rs"]
 mod listing;
 #[path = "it/past.rs"]

@@ -126,6 +126,8 @@ pub enum SecretKind {
     AuthorizationHeader,
     /// A random value behind a name such as `api_key` or `password`.
     AssignedSecret,
+    /// No credential: text that was redacted from the store. The engine finds it, not a rule of this crate.
+    Forgotten,
 }
 
 impl SecretKind {
@@ -196,6 +198,7 @@ impl SecretKind {
             Self::ConnectionPassword => ("connection-password", "password in a connection string"),
             Self::AuthorizationHeader => ("authorization-header", "authorization header"),
             Self::AssignedSecret => ("assigned-secret", "secret value assigned to a name"),
+            Self::Forgotten => ("redacted-text", "text that was redacted from this store"),
         }
     }
 }

@@ -33,10 +33,25 @@ pub use kind::SecretKind;
 pub struct Finding {
     /// What it opens.
     pub kind: SecretKind,
-    /// The line in which it begins; the first is 1.
+    /// The line in which it begins; the first is 1. It is 0 if a path holds it.
     pub line: usize,
     /// The bytes of the text that must not be shown, on character boundaries.
     pub span: Range<usize>,
+}
+
+impl Finding {
+    /// Returns where it is: `line 3`, or `the path`.
+    pub fn place(&self) -> String {
+        match self.line {
+            0 => "the path".to_owned(),
+            line => format!("line {line}"),
+        }
+    }
+
+    /// Returns whether it is text that was redacted before, rather than a credential.
+    pub fn is_forgotten(&self) -> bool {
+        self.kind == SecretKind::Forgotten
+    }
 }
 
 /// Returns the credentials in the text, in order and without overlap.

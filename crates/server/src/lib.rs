@@ -29,6 +29,7 @@ mod plans;
 mod query;
 mod rate;
 mod ready;
+mod redactions;
 mod routes;
 mod sessions;
 mod slots;

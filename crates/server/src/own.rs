@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
+use super::redactions::REDACTED_MAX;
 use super::sessions::session;
 
 /// Returns whether a command of the memory tool reads or writes.
@@ -101,10 +102,14 @@ pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     let store = call.named_store(Need::Manage)?;
     let body: UpdatePolicy = call.body()?;
     let secrets = body.secrets.as_deref().map(str::parse).transpose();
+    let forgotten = body.forgotten.as_deref().map(str::parse).transpose();
     let policy = StorePolicy {
         secrets: secrets
             .map_err(|error| Failure::invalid(format!("secrets: {error}")))?
             .unwrap_or(store.policy.secrets),
+        forgotten: forgotten
+            .map_err(|error| Failure::invalid(format!("forgotten: {error}")))?
+            .unwrap_or(store.policy.forgotten),
         expire_after_days: match body.expire_after_days {
             Some(0) => None,
             Some(days) => Some(days),
@@ -115,9 +120,6 @@ pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     let updated = call.engine.update_store(store.id, &update)?;
     Ok(json(&PolicyBody::from(updated.policy)))
 }
-
-/// The maximum number of versions that one request redacts.
-const REDACTED_MAX: usize = 1_000;
 
 /// Redacts several versions, all or none. The files are scanned once for all of them.
 pub(super) fn redact(call: &Call<'_>) -> Answer {

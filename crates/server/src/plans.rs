@@ -1,7 +1,7 @@
 //! `/quipu`: reverting what somebody did, restoring a tree, and what a session changed.
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
-use quipu_core::engine::{Approval, Completeness, Goal, Restoration, Selection};
+use quipu_core::engine::{Approval, ChangeSelection, Completeness, Goal, Restoration};
 use quipu_core::model::{Actor, ExpectedDigest, MemoryPath, Reason, Store, Timestamp, VersionId};
 use quipu_core::moment::Moment;
 use quipu_core::{Error, timeframe};
@@ -51,7 +51,7 @@ pub(super) fn revert(call: &Call<'_>) -> Answer {
     // A reason that is too long is refused in a dry run as well.
     let reason = body.reason.unwrap_or_else(|| shortened(format!("revert of {names}")));
     let reason = Reason::new(reason).map_err(Error::from)?;
-    let goal = Goal::Revert(Selection { actors, created, path });
+    let goal = Goal::Revert(ChangeSelection { actors, created, path });
     if body.dry_run {
         return planned(call, &store, &goal, body.expect.as_deref());
     }
@@ -107,7 +107,8 @@ pub(super) fn changes(call: &Call<'_>) -> Answer {
         limit: usize::MAX,
     };
     let stores = call.engine.stores(&query)?.items;
-    let selection = Selection { actors: vec![Actor::Session(session.id)], ..Selection::default() };
+    let selection =
+        ChangeSelection { actors: vec![Actor::Session(session.id)], ..ChangeSelection::default() };
     let (mut bodies, mut diffs) = (Vec::new(), Diffs::default());
     for store in stores.iter().filter(|store| call.caller.may_in(store.id, Need::Read)) {
         let changed = call.engine.changed(store.id, &selection)?;

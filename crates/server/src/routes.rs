@@ -9,8 +9,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
 use super::{
-    App, compare, events, knowledge, memories, own, pages, past, plans, ready, sessions, stores,
-    versions,
+    App, compare, events, knowledge, memories, own, pages, past, plans, ready, redactions,
+    sessions, stores, versions,
 };
 
 /// The path of the health check.
@@ -142,6 +142,13 @@ fn own() -> Vec<Route> {
         read(Method::GET, "/quipu/stores/{store}/diff", compare::diff),
         read(Method::GET, "/quipu/stores/{store}/blame", compare::blame),
         write(Method::POST, "/quipu/stores/{store}/copy", past::copy),
+        handled(
+            Method::POST,
+            "/quipu/stores/{store}/redactions",
+            Kind::ByBody(redactions::kind),
+            redactions::redact,
+        ),
+        read(Method::GET, "/quipu/receipts", redactions::receipts),
         read(Method::GET, "/quipu/search", knowledge::search),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),

@@ -14,6 +14,7 @@ pub mod feed;
 mod follower;
 pub mod log;
 pub mod past;
+pub mod pattern;
 pub mod pool;
 pub mod prompt;
 pub mod tool;

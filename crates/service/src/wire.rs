@@ -3,6 +3,7 @@
 //! Field names, types and nulls are part of the contract; `openapi.json` lists them. The core
 //! knows nothing of JSON, so the conversions are here.
 
+mod forgetting;
 mod knowledge;
 mod object;
 mod own;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::{Serialize, Serializer};
 
+pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
     ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
     OrphansBody, RecentBody, RelatedBody, SearchBody, field_filters, value,

@@ -24,3 +24,36 @@ INSERT INTO horizons
             WHERE (SELECT min(sequence) FROM changes) > 1
               AND created_at < (SELECT min(at) FROM changes)
     ) GROUP BY store;
+
+-- What happens to a write that brings back redacted text.
+ALTER TABLE stores ADD COLUMN forgotten TEXT NOT NULL DEFAULT 'warn';
+ALTER TABLE restorable_stores ADD COLUMN forgotten TEXT NOT NULL DEFAULT 'warn';
+
+-- Salted hashes of redacted text, by which it is recognized when it comes back.
+CREATE TABLE tombstones (
+    store INTEGER NOT NULL REFERENCES stores (num),
+    hash BLOB NOT NULL,
+    salt BLOB NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    filter INTEGER NOT NULL,
+    PRIMARY KEY (store, hash, salt)
+) STRICT, WITHOUT ROWID;
+
+-- What redactions did. The body is JSON; it holds nothing that was redacted.
+CREATE TABLE receipts (
+    id BLOB PRIMARY KEY,
+    workspace BLOB NOT NULL REFERENCES workspaces (id),
+    body TEXT NOT NULL,
+    is_proven INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX receipts_unproven ON receipts (id) WHERE NOT is_proven;
+
+-- Backups and exports, which no redaction reaches.
+CREATE TABLE copies_made (
+    num INTEGER PRIMARY KEY,
+    workspace BLOB NOT NULL REFERENCES workspaces (id),
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    store BLOB,
+    target TEXT NOT NULL
+) STRICT;

@@ -5,6 +5,7 @@
 
 mod changes;
 mod columns;
+mod forgetting;
 mod keys;
 mod memories;
 mod past;
@@ -20,9 +21,9 @@ use quipu_core::backend::{
     StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
-    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
-    WorkspaceId,
+    CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
+    Version, VersionId, View, Workspace, WorkspaceId,
 };
 use rusqlite::Connection;
 
@@ -222,6 +223,35 @@ impl Reader for Rows<'_> {
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
         erase::pending(self.connection()?).or_storage_error()
     }
+
+    fn tombstones(&self, store: StoreId) -> Result<Vec<Tombstone>, Error> {
+        forgetting::tombstones(self.connection()?, store).or_storage_error()
+    }
+
+    fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, Error> {
+        forgetting::receipt(self.connection()?, id).or_storage_error()
+    }
+
+    fn receipts(
+        &self,
+        workspace: WorkspaceId,
+        before: Option<ReceiptId>,
+        limit: usize,
+    ) -> Result<Vec<Receipt>, Error> {
+        forgetting::receipts(self.connection()?, workspace, before, limit).or_storage_error()
+    }
+
+    fn unproven_receipts(&self) -> Result<Vec<Receipt>, Error> {
+        forgetting::unproven_receipts(self.connection()?).or_storage_error()
+    }
+
+    fn copies_made(
+        &self,
+        workspace: WorkspaceId,
+        since: Timestamp,
+    ) -> Result<Vec<CopyMade>, Error> {
+        forgetting::copies_made(self.connection()?, workspace, since).or_storage_error()
+    }
 }
 
 impl Writer for Rows<'_> {
@@ -273,6 +303,32 @@ impl Writer for Rows<'_> {
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {
         refusals::put_refusal(self.connection()?, refusal, kept_count).or_storage_error()
+    }
+
+    fn remove_refusal(&mut self, refusal: &Refusal) -> Result<(), Error> {
+        refusals::remove_refusal(self.connection()?, refusal).or_storage_error()
+    }
+
+    fn require_erasure(&mut self, store: StoreId) -> Result<(), Error> {
+        // No memory has this id, so nothing that was derived from one is erased.
+        let none = MemoryId::from_bits(0);
+        erase::set_pending(self.connection()?, store, Some(none)).or_storage_error()
+    }
+
+    fn put_tombstone(&mut self, store: StoreId, tombstone: &Tombstone) -> Result<(), Error> {
+        forgetting::put_tombstone(self.connection()?, store, tombstone).or_storage_error()
+    }
+
+    fn put_receipt(&mut self, receipt: &Receipt) -> Result<(), Error> {
+        forgetting::put_receipt(self.connection()?, receipt).or_storage_error()
+    }
+
+    fn put_copy_made(&mut self, copy: &CopyMade, kept_count: usize) -> Result<(), Error> {
+        forgetting::put_copy_made(self.connection()?, copy, kept_count).or_storage_error()
+    }
+
+    fn remove_copy_made(&mut self, copy: &CopyMade) -> Result<(), Error> {
+        forgetting::remove_copy_made(self.connection()?, copy).or_storage_error()
     }
 
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {

@@ -4,6 +4,8 @@
 mod conformance;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/forgetting.rs"]
+mod forgetting;
 #[path = "it/grouping.rs"]
 mod grouping;
 #[path = "it/migrating.rs"]

@@ -14,6 +14,8 @@
 mod crash;
 #[path = "processes/editing.rs"]
 mod editing;
+#[path = "processes/forgetting.rs"]
+mod forgetting;
 #[path = "processes/holding.rs"]
 mod holding;
 #[path = "processes/indexing.rs"]
@@ -28,8 +30,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The scenarios by name.
-const SCENARIOS: [(&str, fn()); 11] = [
+const SCENARIOS: [(&str, fn()); 12] = [
     ("crash", crash::every_acknowledged_write_survives_kills),
+    ("forgetting", forgetting::a_killed_redaction_is_all_or_nothing),
     ("increments", sharing::sixteen_processes_lose_no_increment),
     ("redaction", sharing::redaction_is_real_while_another_process_has_the_data_open),
     ("waiting", sharing::a_waiting_process_sees_the_change_of_another),
@@ -46,8 +49,9 @@ const SCENARIOS: [(&str, fn()); 11] = [
 type Role = fn(&Path, &[String]);
 
 /// The roles by name.
-const ROLES: [(&str, Role); 9] = [
+const ROLES: [(&str, Role); 10] = [
     ("writer", crash::writer),
+    ("forgetter", forgetting::forgetter),
     ("incrementer", sharing::incrementer),
     ("holder", sharing::holder),
     ("waiter", sharing::waiter),

@@ -4,6 +4,7 @@
 //! and `quipu_testkit::conformance_tests!(open);`.
 
 mod fixture;
+pub mod forgetting;
 pub mod past;
 pub mod reading;
 pub mod sessions;
@@ -72,6 +73,14 @@ macro_rules! conformance_tests {
             redacted_versions_are_part_of_the_past,
             pruning_raises_the_horizon,
         );
+        $crate::conformance_tests!(@module $open, forgetting:
+            a_tombstone_is_kept_once_and_removed_with_its_store,
+            receipts_are_read_back_and_come_newest_first,
+            a_receipt_without_a_proof_is_found_until_it_has_one,
+            copies_made_are_bounded_and_come_oldest_first,
+            a_refusal_can_be_removed,
+            an_erasure_can_be_required,
+        );
         $crate::conformance_tests!(@module $open, writing:
             putting_again_replaces,
             a_commit_moves_the_memory_and_adds_the_version,
@@ -122,6 +131,7 @@ mod tests {
         let list = include_str!("conformance.rs");
         let sources = [
             include_str!("conformance/transactions.rs"),
+            include_str!("conformance/forgetting.rs"),
             include_str!("conformance/past.rs"),
             include_str!("conformance/reading.rs"),
             include_str!("conformance/sessions.rs"),

@@ -12,9 +12,9 @@ use quipu_core::backend::{
     WatchWork, WriteWork, Writer,
 };
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
-    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
-    WorkspaceId,
+    CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
+    Version, VersionId, View, Workspace, WorkspaceId,
 };
 use quipu_core::{Error, ErrorKind};
 
@@ -243,6 +243,13 @@ macro_rules! stepping_reader {
                 fn oldest_change(read) -> Option<(Sequence, Timestamp)>;
                 fn changed_at(read, store: StoreId) -> Timestamp;
                 fn pending_erasures(read) -> Vec<PendingErasure>;
+                fn tombstones(read, store: StoreId) -> Vec<Tombstone>;
+                fn receipt(read, id: ReceiptId) -> Option<Receipt>;
+                fn receipts(
+                    read, workspace: WorkspaceId, before: Option<ReceiptId>, limit: usize
+                ) -> Vec<Receipt>;
+                fn unproven_receipts(read) -> Vec<Receipt>;
+                fn copies_made(read, workspace: WorkspaceId, since: Timestamp) -> Vec<CopyMade>;
             }
         }
     };
@@ -265,6 +272,12 @@ impl Writer for FaultyWriter<'_> {
         fn touch(write, store: StoreId, memory: MemoryId, at: Timestamp) -> ();
         fn prune(write, rule: &PruneRule, limit: usize) -> usize;
         fn put_refusal(write, refusal: &Refusal, kept_count: usize) -> ();
+        fn remove_refusal(write, refusal: &Refusal) -> ();
+        fn require_erasure(write, store: StoreId) -> ();
+        fn put_tombstone(write, store: StoreId, tombstone: &Tombstone) -> ();
+        fn put_receipt(write, receipt: &Receipt) -> ();
+        fn put_copy_made(write, copy: &CopyMade, kept_count: usize) -> ();
+        fn remove_copy_made(write, copy: &CopyMade) -> ();
         fn put_session(write, session: &Session) -> ();
         fn remove_session(write, id: SessionId) -> ();
         fn prune_sessions(write, before: Timestamp, limit: usize) -> usize;

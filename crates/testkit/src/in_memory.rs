@@ -2,6 +2,7 @@
 
 mod backend;
 mod deleted;
+mod forgetting;
 mod past;
 mod refusals;
 mod sessions;
@@ -12,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::backend::{
-    Archived, Change, Commit, Condition, Event, MemoryQuery, PendingErasure, PruneRule, Reader,
-    Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
+    Archived, Change, Commit, Event, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
+    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Redaction, Refusal, SecretHash,
-    Session, SessionId, Store, StoreId, Timestamp, Version, VersionId, View, Workspace,
-    WorkspaceId,
+    CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
+    Version, VersionId, View, Workspace, WorkspaceId,
 };
 
 use quipu_core::{Error, ErrorKind};
@@ -55,6 +56,9 @@ struct State {
     changes: BTreeMap<Sequence, Change>,
     cursors: BTreeMap<String, Sequence>,
     pending_erasures: Vec<PendingErasure>,
+    tombstones: Vec<(StoreId, Tombstone)>,
+    receipts: BTreeMap<ReceiptId, Receipt>,
+    copies_made: Vec<CopyMade>,
     commits: u64,
 }
 
@@ -86,22 +90,6 @@ fn basic(memory: &Memory) -> Memory {
 impl State {
     fn memories_of(&self, store: StoreId) -> impl Iterator<Item = &Memory> {
         self.memories.values().filter(move |memory| memory.store == store)
-    }
-}
-
-impl State {
-    /// Counts everything; a byte of text is a byte of storage.
-    fn condition(&self) -> Condition {
-        let count = |count: usize| u64::try_from(count).expect("a count fits");
-        Condition {
-            stores_count: count(self.stores.len()),
-            memories_count: count(self.memories.len()),
-            versions_count: count(self.versions.len()),
-            database_size_bytes: self.versions.values().filter_map(|it| it.size_bytes).sum(),
-            writes_count: self.commits,
-            groups_count: self.commits,
-            ..Condition::default()
-        }
     }
 
     fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
@@ -312,6 +300,35 @@ impl Reader for State {
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
         Ok(self.pending_erasures.clone())
     }
+
+    fn tombstones(&self, store: StoreId) -> Result<Vec<Tombstone>, Error> {
+        Ok(self.tombstones_of(store))
+    }
+
+    fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, Error> {
+        Ok(self.receipts.get(&id).cloned())
+    }
+
+    fn receipts(
+        &self,
+        workspace: WorkspaceId,
+        before: Option<ReceiptId>,
+        limit: usize,
+    ) -> Result<Vec<Receipt>, Error> {
+        Ok(self.receipts_of(workspace, before, limit))
+    }
+
+    fn unproven_receipts(&self) -> Result<Vec<Receipt>, Error> {
+        Ok(self.receipts.values().filter(|it| it.proof.is_none()).cloned().collect())
+    }
+
+    fn copies_made(
+        &self,
+        workspace: WorkspaceId,
+        since: Timestamp,
+    ) -> Result<Vec<CopyMade>, Error> {
+        Ok(self.copies_since(workspace, since))
+    }
 }
 
 impl Writer for State {
@@ -345,6 +362,7 @@ impl Writer for State {
         self.memories.retain(|_, memory| memory.store != id);
         self.versions.retain(|_, version| version.store != id);
         self.horizons.remove(&id);
+        self.tombstones.retain(|(store, _)| *store != id);
         self.set_pending(id, None);
         for key in self.keys.values_mut() {
             key.stores.iter_mut().for_each(|stores| stores.retain(|store| *store != id));
@@ -388,6 +406,7 @@ impl Writer for State {
             version.content = None;
             version.hash = None;
             version.size_bytes = None;
+            version.reason = None;
             version.redaction = Some(redaction.clone());
             let memory = version.memory;
             self.set_pending(store, Some(memory));
@@ -403,22 +422,7 @@ impl Writer for State {
     }
 
     fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        let is_pruned = |version: &Version| {
-            let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
-            let of_memory =
-                || self.versions.values().filter(|other| other.memory == version.memory);
-            let newer_count = of_memory().filter(|other| other.id > version.id).count();
-            let newer_count = u64::try_from(newer_count).expect("a count fits");
-            let is_long_gone = !is_alive && of_memory().all(|other| other.created_at < rule.before);
-            version.created_at < rule.before && (is_long_gone || newer_count >= rule.keep_newest)
-        };
-        let pruned: Vec<_> = self
-            .versions
-            .values()
-            .filter(|version| is_pruned(version))
-            .take(limit)
-            .map(|version| version.id)
-            .collect();
+        let pruned = self.prunable(rule, limit);
         for id in &pruned {
             self.remove_version(*id);
         }
@@ -429,6 +433,36 @@ impl Writer for State {
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {
         self.refuse(refusal, kept_count);
+        Ok(())
+    }
+
+    fn remove_refusal(&mut self, refusal: &Refusal) -> Result<(), Error> {
+        self.refusals.retain(|it| it != refusal);
+        Ok(())
+    }
+
+    fn require_erasure(&mut self, store: StoreId) -> Result<(), Error> {
+        self.set_pending(store, Some(MemoryId::from_bits(0)));
+        Ok(())
+    }
+
+    fn put_tombstone(&mut self, store: StoreId, tombstone: &Tombstone) -> Result<(), Error> {
+        self.bury(store, tombstone);
+        Ok(())
+    }
+
+    fn put_receipt(&mut self, receipt: &Receipt) -> Result<(), Error> {
+        self.receipts.insert(receipt.id, receipt.clone());
+        Ok(())
+    }
+
+    fn put_copy_made(&mut self, copy: &CopyMade, kept_count: usize) -> Result<(), Error> {
+        self.note_copy(copy, kept_count);
+        Ok(())
+    }
+
+    fn remove_copy_made(&mut self, copy: &CopyMade) -> Result<(), Error> {
+        self.copies_made.retain(|it| it != copy);
         Ok(())
     }
 

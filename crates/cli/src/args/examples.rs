@@ -49,10 +49,18 @@ A revert prints the command that takes it back.";
 
 /// `quipu redact`.
 pub(super) const REDACT: &str = "\
-Example, after a secret was written to a memory:
-  quipu put notes.md < clean.md           replace the current text
-  quipu log --grep 'the secret' --oneline find the versions that contain it
-  quipu redact memver_… memver_…          erase their text from every file";
+Example, after a secret was written to memories:
+  quipu redact --all --matching 'the secret' --and-heads --dry-run
+                                          list everything that holds it
+  quipu redact --all --matching 'the secret' --and-heads --expect 1f0c9a7e
+                                          replace it in live memories, erase it from every file
+  quipu redact memver_… memver_…          erase the text of these versions";
+
+/// `quipu receipts`.
+pub(super) const RECEIPTS: &str = "\
+Examples:
+  quipu receipts                          list them, the newest first
+  quipu receipts rcpt_… --json            one in full, for an auditor";
 
 /// `quipu search`.
 pub(super) const SEARCH: &str = "\

@@ -1,7 +1,7 @@
-//! The arguments of `log`, `show`, `diff`, `restore` and `redact`.
+//! The arguments of `log`, `show`, `diff`, `restore`, `redact` and `receipts`.
 
 use clap::Args;
-use quipu_core::model::{Operation, VersionId};
+use quipu_core::model::{MemoryId, Operation, ReceiptId, VersionId};
 
 use super::{PastArguments, PlanArguments, WriterArguments};
 
@@ -113,9 +113,65 @@ pub(crate) struct RestoreArguments {
 #[derive(Args, Debug)]
 pub(crate) struct RedactArguments {
     /// Versions to erase; one that is still current must be overwritten or deleted first
-    #[arg(required = true, value_name = "VERSION")]
+    #[arg(value_name = "VERSION")]
     pub(crate) versions: Vec<VersionId>,
+    #[command(flatten)]
+    pub(crate) selection: RedactSelection,
+    /// Replace the match in live memories too; without a text to match, delete them
+    #[arg(long)]
+    pub(crate) and_heads: bool,
+    /// Print what would be erased and the digest of that plan, and change nothing
+    #[arg(long, conflicts_with = "expect")]
+    pub(crate) dry_run: bool,
+    /// Refuse if the plan is not the one with this digest, of which 8 digits are enough
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) expect: Option<String>,
+    /// Why, for the receipt; it must not repeat what is erased
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
     /// Skip the confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
+}
+
+/// Conditions on versions; all that are given must hold.
+#[derive(Args, Debug)]
+pub(crate) struct RedactSelection {
+    /// Versions that contain exactly this; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT", conflicts_with = "regex")]
+    pub(crate) matching: Option<String>,
+    /// Versions that match this regular expression
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) regex: Option<String>,
+    /// Versions at this path or below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// Versions of this memory, by id
+    #[arg(long, value_name = "MEMORY")]
+    pub(crate) memory: Option<MemoryId>,
+    /// Versions by this session: its id, or part of its title
+    #[arg(long, value_name = "SESSION", conflicts_with = "actor")]
+    pub(crate) session: Option<String>,
+    /// Versions by this author: an id, the name of a user or key, or part of a session's title
+    #[arg(long, value_name = "ACTOR")]
+    pub(crate) actor: Option<String>,
+    /// Only versions made since then: `7d`, `yesterday`, `2026-11-15`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only versions made up to then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Search all stores and the sessions, not only the store of `--store` (repeatable)
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReceiptsArguments {
+    /// Only this receipt, in full
+    #[arg(value_name = "RECEIPT")]
+    pub(crate) receipt: Option<ReceiptId>,
+    /// Maximum number of receipts
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50)]
+    pub(crate) limit: usize,
 }

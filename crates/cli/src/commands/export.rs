@@ -8,7 +8,7 @@ mod names;
 use std::path::Path;
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
-use quipu_core::model::{Store, Version, VersionId, View};
+use quipu_core::model::{CopyKind, Store, Version, VersionId, View};
 use serde::Serialize;
 
 use crate::args::{ExportArguments, ExportFormat};
@@ -30,6 +30,7 @@ pub(super) fn run(context: &Context, arguments: &ExportArguments) -> Result<(), 
         ExportFormat::Archive => archive::write(&source, &arguments.target)?,
         ExportFormat::Git => git::write(&source, &arguments.target)?,
     };
+    data.note_copy(CopyKind::Export, Some(store.id), &arguments.target);
     for it in &report.skipped {
         note(&format!("skipped `{}`: {}", it.path, it.reason));
     }

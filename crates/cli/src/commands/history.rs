@@ -1,4 +1,4 @@
-//! `quipu log`, `show`, `diff`, `restore` and `redact`.
+//! `quipu log`, `show`, `diff` and `restore`.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -18,12 +18,12 @@ use serde::Serialize;
 
 use super::memories::{print_text, report};
 use super::revert;
-use crate::args::{LogArguments, PlanArguments, RedactArguments, RestoreArguments, ShowArguments};
+use crate::args::{LogArguments, PlanArguments, RestoreArguments, ShowArguments};
 use crate::authors::{Authors, Wanted};
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::pager::Pager;
-use crate::print::{Form, answer, answer_reached, confirm, count, local, note, size, style};
+use crate::print::{Form, answer, local, note, size, style};
 
 /// How many versions are read at a time: small enough that a long log starts without delay.
 const PAGE: usize = 256;
@@ -454,20 +454,4 @@ pub(super) fn restore(context: &Context, arguments: &RestoreArguments) -> Result
         }
     };
     report(context, &written)
-}
-
-pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(), Failure> {
-    let data = context.open()?;
-    let first = arguments.versions.first().ok_or_else(|| Failure::usage("name a version"))?;
-    let store = data.version(*first)?.store;
-    if !arguments.yes {
-        let versions = count(arguments.versions.len(), "version", "versions");
-        confirm(&format!("The text of {versions} will be erased. This cannot be undone."))?;
-    }
-    let versions = data.engine.redact(&data.actor, store, &arguments.versions)?;
-    let unreachable = data.engine.backend().unreachable()?;
-    let body = ListBody::complete(versions.iter().map(VersionBody::from).collect());
-    answer_reached(context.form, &unreachable, &body, |out| {
-        versions.iter().try_for_each(|version| writeln!(out, "redacted {}", version.id))
-    })
 }

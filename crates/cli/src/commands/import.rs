@@ -296,6 +296,11 @@ impl Report {
                 }
             });
         }
+        for path in self.tally.forgotten.iter().take(CREDENTIALS_SHOWN_MAX) {
+            note(&format!(
+                "`{path}` brings back text that was redacted from this store; take it out again"
+            ));
+        }
         answer(context.form, self, |out| self.write_text(out))?;
         let missed_count = self.missed().count();
         let verb = match missed_count {

@@ -116,7 +116,8 @@ impl From<&Written> for WrittenBody {
             memory: MemoryBody { content: None, ..(&written.memory).into() },
             changed: written.effect.has_changed(),
             findings: written.findings.iter().map(FindingBody::from).collect(),
-            redacted: !written.findings.is_empty() && written.policy == SecretPolicy::Redact,
+            redacted: written.findings.iter().any(|finding| !finding.is_forgotten())
+                && written.policy == SecretPolicy::Redact,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 use quipu_core::backend::{Archived, Span};
 use quipu_core::engine::{
-    Action, Approval, CarriedOut, Completeness, Goal, Plan, Restoration, Selection, State, Step,
+    Action, Approval, CarriedOut, ChangeSelection, Completeness, Goal, Plan, Restoration, State,
+    Step,
 };
 use quipu_core::model::{Actor, Digest, MemoryPath, Reason, Store};
 use quipu_core::{Error, ErrorKind, Moment};
@@ -100,7 +101,7 @@ pub(super) fn run(context: &Context, arguments: &RevertArguments) -> Result<(), 
         Some(reason) => reason.clone(),
         None => shortened(&format!("revert of {}", authors_text(&data, wanted, &actors))),
     };
-    let goal = Goal::Revert(Selection { actors, created, path });
+    let goal = Goal::Revert(ChangeSelection { actors, created, path });
     let tasks = stores.into_iter().map(|store| Task { store, goal: goal.clone() }).collect();
     let writer = &WriterArguments::default();
     finish(context, &data, tasks, Order { plan: &arguments.plan, writer, reason, line })

@@ -5,7 +5,9 @@ use std::io::Write;
 use anstyle::AnsiColor;
 use quipu_core::Error;
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
-use quipu_core::engine::{Changed, Known, NewAttachment, NewSession, Selection, SessionToken};
+use quipu_core::engine::{
+    ChangeSelection, Changed, Known, NewAttachment, NewSession, SessionToken,
+};
 use quipu_core::model::{Access, Actor, Instructions, KeySecret, Session, Store};
 use quipu_service::prompt::{Prompt, PromptStore};
 use quipu_service::wire::{
@@ -127,7 +129,8 @@ fn show_with_changes(
     session: &Session,
     arguments: &SessionShowArguments,
 ) -> Result<(), Failure> {
-    let selection = Selection { actors: vec![Actor::Session(session.id)], ..Selection::default() };
+    let selection =
+        ChangeSelection { actors: vec![Actor::Session(session.id)], ..ChangeSelection::default() };
     let mut changes = Vec::new();
     for store in data.stores(Archived::Show)? {
         let changed = data.engine.changed(store.id, &selection)?;

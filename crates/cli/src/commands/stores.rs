@@ -121,6 +121,7 @@ fn update(context: &Context, arguments: StoreUpdateArguments) -> Result<(), Fail
 fn policy(before: StorePolicy, properties: &StoreProperties) -> StorePolicy {
     StorePolicy {
         secrets: properties.secrets.unwrap_or(before.secrets),
+        forgotten: properties.forgotten.unwrap_or(before.forgotten),
         expire_after_days: match properties.expire_after_days {
             Some(0) => None,
             Some(days) => Some(days),
@@ -181,6 +182,7 @@ fn describe(out: &mut dyn Write, store: &Store, body: &StoreDetails) -> std::io:
         writeln!(out, "Label:       {key}={value}")?;
     }
     writeln!(out, "Secrets:     {}", store.policy.secrets)?;
+    writeln!(out, "Forgotten:   {}", store.policy.forgotten)?;
     if let Some(days) = store.policy.expire_after_days {
         writeln!(out, "Expiry:      after {days} days without use")?;
     }

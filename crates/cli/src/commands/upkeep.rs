@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu_core::engine::{CheckReport, Remedy};
+use quipu_core::model::CopyKind;
 use quipu_service::wire::{CheckBody, PrunedBody};
 
 use crate::args::{
@@ -106,6 +107,7 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
 pub(super) fn backup(context: &Context, arguments: &BackupArguments) -> Result<(), Failure> {
     let data = context.open()?;
     data.engine.backend().backup(&arguments.file)?;
+    data.note_copy(CopyKind::Backup, None, &arguments.file);
     let size_bytes = std::fs::metadata(&arguments.file)?.len();
     let file = arguments.file.display().to_string();
     let body = serde_json::json!({"file": file, "size_bytes": size_bytes});

@@ -5,7 +5,7 @@ use crate::backend::Reader;
 use crate::model::{MemoryId, StoreId};
 
 use super::plan::State;
-use super::revert::{History, Selection};
+use super::revert::{ChangeSelection, History};
 use super::{Engine, existing_store};
 
 /// What the selected changes of a memory come to, whatever others did in between.
@@ -45,7 +45,11 @@ impl Known {
 impl Engine {
     /// Returns the memories of a store that the selected changes were made to, in the order in which they
     /// were created.
-    pub fn changed(&self, store: StoreId, selection: &Selection) -> Result<Vec<Changed>, Error> {
+    pub fn changed(
+        &self,
+        store: StoreId,
+        selection: &ChangeSelection,
+    ) -> Result<Vec<Changed>, Error> {
         self.read(|reader| {
             existing_store(reader, store)?;
             selection.require_valid(self.clock.now().max(reader.newest_change()?.1))?;
@@ -60,7 +64,7 @@ fn changed_one(
     reader: &dyn Reader,
     store: StoreId,
     memory: MemoryId,
-    selection: &Selection,
+    selection: &ChangeSelection,
 ) -> Result<Option<Changed>, Error> {
     let history = History::read(reader, store, memory)?;
     let runs = history.runs(|version, before| selection.selects(version, before));

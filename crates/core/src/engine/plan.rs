@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind};
 
 use super::memories::existing_memory;
 use super::restoration::Restoration;
-use super::revert::Selection;
+use super::revert::ChangeSelection;
 use super::transaction::{ScreenedText, Target, Transaction, require_open};
 use super::{Engine, Precondition, existing_store};
 
@@ -27,7 +27,7 @@ use super::{Engine, Precondition, existing_store};
 #[derive(Clone, Debug)]
 pub enum Goal {
     /// To take back some changes.
-    Revert(Selection),
+    Revert(ChangeSelection),
     /// To go back to the state at a moment.
     Restore(Restoration),
 }

@@ -27,7 +27,7 @@ const ACTORS_LOOKED_UP_MAX: usize = 4;
 
 /// Selects changes of a store.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct ChangeSelection {
     /// Only changes by one of these; by anybody if there are none.
     pub actors: Vec<Actor>,
     /// Only changes made in this span.
@@ -36,7 +36,7 @@ pub struct Selection {
     pub path: Option<MemoryPath>,
 }
 
-impl Selection {
+impl ChangeSelection {
     /// Returns what each memory becomes that a selected change was made to.
     pub(super) fn wishes(
         &self,

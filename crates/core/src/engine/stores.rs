@@ -1,9 +1,8 @@
 //! Workspaces and stores.
 
 use std::collections::BTreeMap;
-use std::thread::{self, ScopedJoinHandle};
 
-use crate::backend::{Archived, Erasure, Event, Reader, Span, StoreQuery, Usage};
+use crate::backend::{Archived, Event, Reader, Span, StoreQuery, Usage};
 use crate::model::{
     DeletedStore, Description, Id as _, Metadata, Name, Store, StoreId, StorePolicy, Workspace,
     WorkspaceId,
@@ -329,40 +328,6 @@ impl Engine {
             let found = found.ok_or_else(|| Error::not_found("the workspace does not exist"))?;
             ledger.writer.put_workspace(&Workspace { default_store: store, ..found })
         })
-    }
-
-    /// Erases removed text from every file.
-    pub(super) fn erase(&self) -> Result<Erasure, Error> {
-        self.try_to_erase().map_err(|error| {
-            Error::new(
-                ErrorKind::EraseIncomplete,
-                format!("the text is removed, but remains of it may be on disk: {error}"),
-            )
-            .with_hint("run `quipu prune` to finish the erasing")
-            .with_source(error)
-        })
-    }
-
-    fn try_to_erase(&self) -> Result<Erasure, Error> {
-        let pending = self.read(|reader| reader.pending_erasures())?;
-        if pending.is_empty() {
-            return Ok(Erasure::default());
-        }
-        // Both scan every page of a file, so they run in parallel.
-        let (erased, derived) = thread::scope(|scope| {
-            let derived = self.derived.as_ref();
-            let derived = derived.map(|derived| scope.spawn(|| derived.erase(&pending)));
-            (self.backend.erase(), derived.map(ScopedJoinHandle::join))
-        });
-        let mut erasure = erased?;
-        if let Some(derived) = derived {
-            let derived = derived.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            erasure.extend(derived);
-        }
-        // Only now, when both have succeeded: after a crash before this, everything is still pending.
-        // Noting each part on its own would need a state per part; scanning twice is simpler.
-        self.backend.note_erased(&pending)?;
-        Ok(erasure)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order of the checks is part of the contract, because it decides which error a caller sees when
 //! several apply: archived store, then (by the caller) the memory's existence, no-op, precondition, path
-//! conflict, refused credential, limits. Two places in it are easy to get wrong:
+//! conflict, refused credential, redacted text that comes back, limits. Two places in it are easy to get wrong:
 //!
 //! - The no-op comes before the precondition. A client that retries a write whose answer was lost finds
 //!   its own text there; a stale precondition must not turn that success into a conflict.
@@ -16,12 +16,12 @@ use std::time::Duration;
 use crate::backend::{Change, Commit, Event, Reader, Stamp, Writer};
 use crate::clock::Clock;
 use crate::model::{
-    Actor, Content, Id as _, Memory, MemoryId, MemoryPath, Operation, Reason, SecretPolicy, Store,
-    StoreId, Timestamp, Version, VersionId,
+    Actor, Content, ForgottenPolicy, Id as _, Memory, MemoryId, MemoryPath, Operation, Reason,
+    SecretPolicy, Store, StoreId, Timestamp, Tombstones, Version, VersionId,
 };
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
-use quipu_screen::Finding;
+use quipu_screen::{Finding, SecretKind};
 
 use super::{Effect, Precondition, Written};
 
@@ -167,9 +167,10 @@ impl Transaction<'_, '_> {
         id: Option<MemoryId>,
     ) -> Result<Written, Error> {
         self.require_open()?;
-        let ScreenedText { content, findings } = self.apply_policy(target.text)?;
+        let ScreenedText { content, mut findings } = self.apply_policy(target.text)?;
         self.require_free(&target.path, None)?;
         self.refuse_secrets(&findings)?;
+        findings.extend(self.forgotten(Some(&target.path), Some(&content))?);
         self.require_room(None, &content)?;
 
         let stamp = self.ledger.stamp()?;
@@ -197,7 +198,7 @@ impl Transaction<'_, '_> {
     ) -> Result<Written, Error> {
         self.require_open()?;
         // First, because what the policy redacts decides whether there is anything to do.
-        let ScreenedText { content, findings } = self.apply_policy(target.text)?;
+        let ScreenedText { content, mut findings } = self.apply_policy(target.text)?;
         let hash = content.hash();
         let has_new_text = hash != before.hash;
         if !has_new_text && before.path == target.path {
@@ -210,6 +211,10 @@ impl Transaction<'_, '_> {
         }
         if has_new_text {
             self.refuse_secrets(&findings)?;
+        }
+        let new_path = (before.path != target.path).then_some(&target.path);
+        findings.extend(self.forgotten(new_path, has_new_text.then_some(&content))?);
+        if has_new_text {
             self.require_room(Some(&before), &content)?;
         }
 
@@ -225,6 +230,30 @@ impl Transaction<'_, '_> {
         };
         self.commit(stamp, Some(before), Some(memory.clone()))?;
         Ok(self.written(memory, Effect::Changed, findings))
+    }
+
+    /// Replaces the text and the path of a memory to take something out of it.
+    ///
+    /// No rule applies: the limits, the policies and the archive are for those who add text, and must not
+    /// keep it from being removed.
+    pub(super) fn rewrite(
+        &mut self,
+        before: Memory,
+        path: MemoryPath,
+        content: Content,
+    ) -> Result<Version, Error> {
+        let hash = content.hash();
+        let stamp = self.ledger.stamp()?;
+        let memory = Memory {
+            path,
+            hash,
+            size_bytes: content.size_bytes(),
+            content: Some(content),
+            version: VersionId::new(stamp.at, self.ledger.random()),
+            updated_at: stamp.at,
+            ..before.clone()
+        };
+        self.commit(stamp, Some(before), Some(memory))
     }
 
     pub(super) fn written(
@@ -299,6 +328,39 @@ impl Transaction<'_, '_> {
                 Ok(ScreenedText { content: text.redacted()?, ..text })
             }
             SecretPolicy::Redact | SecretPolicy::Warn | SecretPolicy::Reject => Ok(text),
+        }
+    }
+
+    /// Returns where a path or a text brings back what was redacted from the store; fails if the store
+    /// refuses that.
+    fn forgotten(
+        &self,
+        path: Option<&MemoryPath>,
+        content: Option<&Content>,
+    ) -> Result<Vec<Finding>, Error> {
+        if path.is_none() && content.is_none() {
+            return Ok(Vec::new());
+        }
+        let tombstones = self.reader().tombstones(self.store.id)?;
+        if tombstones.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tombstones = Tombstones::new(&tombstones);
+        let kind = SecretKind::Forgotten;
+        let in_path = path.map(|path| tombstones.find(path.as_str())).unwrap_or_default();
+        let in_path = in_path.first().map(|_| Finding { kind, line: 0, span: 0..0 });
+        let text = content.map_or("", Content::as_str);
+        let (mut line, mut counted_until) = (1, 0);
+        let in_text = tombstones.find(text).into_iter().map(|span| {
+            let between = text.get(counted_until..span.start).unwrap_or_default();
+            line += between.matches('\n').count();
+            counted_until = span.start;
+            Finding { kind, line, span }
+        });
+        let findings: Vec<_> = in_path.into_iter().chain(in_text).collect();
+        match (self.store.policy.forgotten, findings.first()) {
+            (ForgottenPolicy::Refuse, Some(first)) => Err(forgotten_refused(first.line)),
+            (ForgottenPolicy::Refuse, None) | (ForgottenPolicy::Warn, _) => Ok(findings),
         }
     }
 
@@ -378,6 +440,17 @@ pub(super) fn require_open(store: &Store) -> Result<(), Error> {
         format!("the store `{}` is archived and takes no new text", store.name),
     )
     .with_hint("write to another store; archived stores can only be read or deleted"))
+}
+
+fn forgotten_refused(line: usize) -> Error {
+    let place = match line {
+        0 => "the path".to_owned(),
+        line => format!("line {line} of the text"),
+    };
+    let message =
+        format!("{place} brings back what was redacted from this store, which the store refuses");
+    Error::new(ErrorKind::SecretRefused, message)
+        .with_hint("leave out what was redacted; it was removed for a reason")
 }
 
 /// Returns the error for a clock that is implausibly far ahead of the newest change.

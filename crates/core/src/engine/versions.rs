@@ -1,19 +1,20 @@
 //! Versions: history, undo, redaction.
 
-use crate::backend::{Event, Reader, Subject, VersionFilter, VersionQuery};
+use crate::backend::{Reader, Subject, VersionFilter, VersionQuery};
 use crate::diff::Diff;
 use crate::model::{
-    Actor, Content, MemoryId, MemoryPath, Operation, Redaction, Refusal, StoreId, Version,
-    VersionId, View,
+    Actor, Content, MemoryId, MemoryPath, Operation, Receipt, Refusal, StoreId, Version, VersionId,
+    View,
 };
 use crate::{Error, ErrorKind};
 
+use super::forget::{Scope, new_receipt, redact_version};
 use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target, Transaction};
 use super::{Engine, Page, Precondition, Written, existing_store};
 
 /// How many refusals of a store are kept.
-const REFUSALS_KEPT: usize = 1_000;
+pub(super) const REFUSALS_KEPT: usize = 1_000;
 
 impl Engine {
     /// Returns a version.
@@ -105,18 +106,26 @@ impl Engine {
         ids: &[VersionId],
     ) -> Result<Vec<Version>, Error> {
         let versions = self.remove(|ledger| {
-            existing_store(ledger.reader(), store)?;
+            let found = existing_store(ledger.reader(), store)?;
             refuse_heads(ledger.reader(), store, ids)?;
-            let mut versions = Vec::new();
+            let (mut versions, mut redacted) = (Vec::new(), Vec::new());
             for &id in ids {
                 let version = existing_version(ledger.reader(), store, id, View::Basic)?;
                 if version.redaction.is_none() {
-                    let stamp = ledger.stamp()?;
-                    let redaction = Redaction { at: stamp.at, by: actor.clone() };
-                    ledger.writer.redact(store, id, &redaction)?;
-                    ledger.record(stamp, store, Event::Redacted(id))?;
+                    redact_version(ledger, actor, (store, id))?;
+                    redacted.push(id);
                 }
                 versions.push(existing_version(ledger.reader(), store, id, View::Basic)?);
+            }
+            if !redacted.is_empty() {
+                let scope = Scope::store(&found);
+                let receipt = new_receipt(ledger, actor, &scope)?;
+                let selection = match redacted.len() {
+                    1 => "1 version".to_owned(),
+                    count => format!("{count} versions"),
+                };
+                let receipt = Receipt { selection, versions: redacted, ..receipt };
+                ledger.writer.put_receipt(&receipt)?;
             }
             Ok(versions)
         })?;

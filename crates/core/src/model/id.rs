@@ -120,6 +120,8 @@ id_types! {
     SessionId = "sesn";
     /// The id of a key; it identifies the key and is not a secret.
     KeyId = "apikey";
+    /// The id of a receipt.
+    ReceiptId = "rcpt";
 }
 
 /// How many base58 digits fit into a machine word, and the weight of the next one.

@@ -90,6 +90,8 @@ pub struct StorePolicy {
     pub secrets: SecretPolicy,
     /// After how many days a memory that nobody read or wrote is deleted, if ever.
     pub expire_after_days: Option<u32>,
+    /// What happens to a write that brings back text that was redacted by its content.
+    pub forgotten: ForgottenPolicy,
 }
 
 impl StorePolicy {
@@ -112,6 +114,18 @@ pub enum SecretPolicy {
     /// The write is refused.
     Reject,
 }
+
+/// What happens to a write that brings back text that was redacted by its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForgottenPolicy {
+    /// The text is stored, and its writer is warned.
+    #[default]
+    Warn,
+    /// The write is refused.
+    Refuse,
+}
+
+words!(ForgottenPolicy { Warn = "warn", Refuse = "refuse" });
 
 words!(SecretPolicy { Off = "off", Warn = "warn", Redact = "redact", Reject = "reject" });
 

@@ -7,7 +7,7 @@ use super::{
 
 /// An immutable snapshot of a memory, made by one change.
 ///
-/// Only redaction changes it: path, hash, size and text become `None`.
+/// Only redaction changes it: path, hash, size, text and reason become `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Its id.
@@ -33,7 +33,7 @@ pub struct Version {
     pub created_at: Timestamp,
     /// The older version that an undo went back to, if this version is an undo.
     pub undone_to: Option<VersionId>,
-    /// Why the change was made, if its author said so.
+    /// Why the change was made, if its author said so; `None` once redacted.
     pub reason: Option<Reason>,
     /// The redaction, if there was one.
     pub redaction: Option<Redaction>,

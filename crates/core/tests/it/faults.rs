@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{
-    Approval, Completeness, Goal, NewAttachment, NewSession, NewStore, Precondition, Restoration,
-    Selection, SessionToken, StoreUpdate, Survivor,
+    Approval, ChangeSelection, Completeness, Goal, NewAttachment, NewSession, NewStore,
+    Precondition, Restoration, SessionToken, StoreUpdate, Survivor,
 };
 use quipu_core::model::{
     Access, Actor, Instructions, Memory, PrincipalName, Reason, StorePolicy, View,
@@ -67,7 +67,7 @@ fn fingerprint(fixture: &Fixture) -> String {
     format!("{changes:?} {stores:?} {texts:?} {keys:?} {sessions:?} {history:?}")
 }
 
-fn all_sessions(fixture: &Fixture) -> SessionQuery {
+pub(crate) fn all_sessions(fixture: &Fixture) -> SessionQuery {
     SessionQuery {
         workspace: fixture.workspace,
         store: None,
@@ -251,7 +251,8 @@ fn reverting_changes() {
         fixture.engine.rename(&other, fixture.store, &from, &to).unwrap();
     };
     sweep_after(others_move, |fixture, _| {
-        let goal = Goal::Revert(Selection { actors: vec![actor()], ..Selection::default() });
+        let goal =
+            Goal::Revert(ChangeSelection { actors: vec![actor()], ..ChangeSelection::default() });
         fixture.engine.carry_out(&actor(), fixture.store, &goal, &approval())
     });
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quipu_core::engine::{
-    Approval, Goal, MemoryUpdate, NewStore, Precondition, Selection, StoreUpdate,
+    Approval, ChangeSelection, Goal, MemoryUpdate, NewStore, Precondition, StoreUpdate,
 };
 use quipu_core::model::{
     Actor, Digest, ExpectedDigest, Memory, Name, PrincipalName, Reason, StorePolicy, View,
@@ -114,7 +114,8 @@ fn rogue() -> Actor {
 }
 
 fn taking_back(digest: Option<Digest>) -> (Goal, Approval) {
-    let goal = Goal::Revert(Selection { actors: vec![rogue()], ..Selection::default() });
+    let goal =
+        Goal::Revert(ChangeSelection { actors: vec![rogue()], ..ChangeSelection::default() });
     let reason = Reason::new("a test").unwrap();
     (goal, Approval { expect: digest.map(ExpectedDigest::from), reason })
 }
@@ -215,7 +216,7 @@ fn a_policy_that_became_stricter_meanwhile_applies() {
     let store = world.fixture.store;
     world.meanwhile(move |other| {
         let secrets = quipu_core::model::SecretPolicy::Reject;
-        let policy = StorePolicy { secrets, expire_after_days: None };
+        let policy = StorePolicy { secrets, ..StorePolicy::default() };
         other.update_store(store, &StoreUpdate { policy: Some(policy), ..StoreUpdate::default() })
     });
     let leaky = format!("token: ghp_{}", "x7Kq2".repeat(8).get(..36).unwrap());

@@ -3,8 +3,8 @@
 use quipu_core::ErrorKind;
 use quipu_core::backend::Span;
 use quipu_core::engine::{
-    Action, Approval, CarriedOut, Completeness, Goal, Known, Plan, Precondition, Restoration,
-    Selection, StoreUpdate,
+    Action, Approval, CarriedOut, ChangeSelection, Completeness, Goal, Known, Plan, Precondition,
+    Restoration, StoreUpdate,
 };
 use quipu_core::model::{
     Actor, Memory, PrincipalName, Reason, SecretPolicy, StorePolicy, Timestamp, View,
@@ -18,7 +18,7 @@ fn by(name: &str) -> Actor {
 }
 
 fn all_of(name: &str) -> Goal {
-    Goal::Revert(Selection { actors: vec![by(name)], ..Selection::default() })
+    Goal::Revert(ChangeSelection { actors: vec![by(name)], ..ChangeSelection::default() })
 }
 
 fn back_to(at: Timestamp) -> Goal {
@@ -157,7 +157,7 @@ fn reverting_twice_changes_nothing_and_a_revert_can_be_reverted() {
     let done = fixture.done(&all_of("rogue"));
     assert_eq!(fixture.done(&all_of("rogue")).versions, []);
     let created = done.span().unwrap();
-    let back = Goal::Revert(Selection { actors: vec![actor()], created, path: None });
+    let back = Goal::Revert(ChangeSelection { actors: vec![actor()], created, path: None });
     fixture.done(&back);
     let texts = ["/a", "/b", "/c", "/d"].map(|at| fixture.text(at));
     let expected = [Some("bad\n"), None, Some("two\n"), Some("new\n")];
@@ -175,7 +175,7 @@ fn a_selection_goes_by_time_and_path() {
     fixture.put_by("rogue", "/out/a", "late\n");
     fixture.move_by("rogue", "/in/b", "/out/b");
     let created = Span { first: since, ..Span::default() };
-    let selection = Selection { actors: vec![by("rogue")], created, path: Some(path("/in")) };
+    let selection = ChangeSelection { actors: vec![by("rogue")], created, path: Some(path("/in")) };
     let done = fixture.done(&Goal::Revert(selection));
     assert_eq!(done.versions.len(), 1);
     assert_eq!(fixture.text("/in/a").unwrap(), "early\n");
@@ -338,7 +338,7 @@ fn an_archived_store_and_impossible_times_are_refused() {
     let later = now.plus(std::time::Duration::from_secs(1));
     let plan = |first, last| {
         let created = Span { first, last };
-        let selection = Selection { created, ..Selection::default() };
+        let selection = ChangeSelection { created, ..ChangeSelection::default() };
         fixture.engine.plan(fixture.store, &Goal::Revert(selection))
     };
     assert_eq!(kind(plan(later, Timestamp::MAX)), ErrorKind::InvalidInput);
@@ -415,7 +415,7 @@ fn what_somebody_changed_is_one_difference_per_memory() {
     fixture.move_by("rogue", "/a", "/b");
     fixture.put("/b", "five\n");
     fixture.put_by("rogue", "/new", "six\n");
-    let selection = Selection { actors: vec![by("rogue")], ..Selection::default() };
+    let selection = ChangeSelection { actors: vec![by("rogue")], ..ChangeSelection::default() };
     let changed = fixture.engine.changed(fixture.store, &selection).unwrap();
     let text = |known: &Known| {
         known.state().map(|state| format!("{} {}", state.path, state.content.as_str()))
@@ -436,7 +436,7 @@ fn a_selection_of_many_authors_is_the_same_as_of_each() {
         fixture.put_by(name, &format!("/{name}"), name);
     }
     let actors = names.iter().take(5).map(|name| by(name)).collect();
-    fixture.done(&Goal::Revert(Selection { actors, ..Selection::default() }));
+    fixture.done(&Goal::Revert(ChangeSelection { actors, ..ChangeSelection::default() }));
     assert_eq!(fixture.engine.tree(fixture.store).unwrap().len(), 1);
     assert_eq!(fixture.text("/f").unwrap(), "f");
 }

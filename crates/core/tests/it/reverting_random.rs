@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proptest::prelude::*;
 use quipu_core::backend::{VersionFilter, VersionQuery};
-use quipu_core::engine::{Action, Approval, CarriedOut, Goal, ListQuery, Selection};
+use quipu_core::engine::{Action, Approval, CarriedOut, ChangeSelection, Goal, ListQuery};
 use quipu_core::model::{
     Actor, Directory, Listing, MemoryId, MemoryPath, Operation, PrincipalName, Reason, Version,
     View,
@@ -59,7 +59,7 @@ fn is_rogue(version: &Version) -> bool {
 }
 
 fn goal() -> Goal {
-    Goal::Revert(Selection { actors: vec![by("rogue")], ..Selection::default() })
+    Goal::Revert(ChangeSelection { actors: vec![by("rogue")], ..ChangeSelection::default() })
 }
 
 /// What a store holds: path and text by id.
@@ -277,7 +277,7 @@ fn check_revert(deeds: &[(usize, Deed)]) -> Result<(), TestCaseError> {
     // A second time there is nothing to do, and the revert can itself be taken back.
     prop_assert_eq!(fixture.engine.plan(fixture.store, &goal()).unwrap().changed_count(), 0);
     if let Some(created) = done.span() {
-        let back = Selection { actors: vec![by("ada")], created, path: None };
+        let back = ChangeSelection { actors: vec![by("ada")], created, path: None };
         fixture.carry_out("ada", &Goal::Revert(back));
     }
     prop_assert_eq!(fixture.tree(), before);

@@ -14,7 +14,7 @@ fn leaky() -> String {
 
 fn write(policy: SecretPolicy, text: &str) -> Result<Written, quipu_core::Error> {
     let fixture = fixture();
-    let policy = StorePolicy { secrets: policy, expire_after_days: None };
+    let policy = StorePolicy { secrets: policy, ..StorePolicy::default() };
     let store = fixture.new_store("screened", policy).id;
     let written = fixture.engine.create(&actor(), store, &path("/a"), &content(text))?;
     let stored = fixture.engine.memory_at(store, &path("/a"), View::Full)?;
@@ -62,7 +62,7 @@ fn reject_refuses_and_never_repeats_the_credential() {
 #[test]
 fn every_way_to_write_is_screened() {
     let fixture = fixture();
-    let policy = StorePolicy { secrets: SecretPolicy::Reject, expire_after_days: None };
+    let policy = StorePolicy { secrets: SecretPolicy::Reject, ..StorePolicy::default() };
     let store = fixture.new_store("screened", policy).id;
     let at = path("/a");
     fixture.engine.create(&actor(), store, &at, &content("clean")).unwrap();
@@ -77,7 +77,7 @@ fn every_way_to_write_is_screened() {
 #[test]
 fn writing_a_redacted_text_again_changes_nothing() {
     let fixture = fixture();
-    let policy = StorePolicy { secrets: SecretPolicy::Redact, expire_after_days: None };
+    let policy = StorePolicy { secrets: SecretPolicy::Redact, ..StorePolicy::default() };
     let store = fixture.new_store("screened", policy).id;
     let put = || {
         let target = (&path("/a"), &content(&leaky()));
@@ -93,7 +93,7 @@ fn a_memory_that_is_only_moved_is_not_refused_for_its_old_text() {
     let store = fixture.new_store("lenient", StorePolicy::default());
     fixture.engine.create(&actor(), store.id, &path("/a"), &content(&leaky())).unwrap();
     let strict = quipu_core::engine::StoreUpdate {
-        policy: Some(StorePolicy { secrets: SecretPolicy::Reject, expire_after_days: None }),
+        policy: Some(StorePolicy { secrets: SecretPolicy::Reject, ..StorePolicy::default() }),
         ..quipu_core::engine::StoreUpdate::default()
     };
     fixture.engine.update_store(store.id, &strict).unwrap();

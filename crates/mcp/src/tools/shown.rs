@@ -87,13 +87,18 @@ pub(super) fn diff(old: &str, new: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns a warning for each credential that was found in a text; empty if there is none.
+/// Returns a warning for each credential that was found in a text, and for redacted text that came back;
+/// empty if there is none.
 pub(super) fn findings(written: &Written, store: &Store) -> String {
     let what = match store.policy.secrets {
         SecretPolicy::Redact => "held a credential, which was replaced before it was stored",
         SecretPolicy::Warn | SecretPolicy::Reject | SecretPolicy::Off => "holds a credential",
     };
     let warning = |finding: &Finding| {
+        if finding.is_forgotten() {
+            let place = finding.place();
+            return format!("\nNote: {place} brings back {}. Take it out again.", finding.kind);
+        }
         format!(
             "\nNote: line {} of the text {what} ({}). Memory is read by many; keep credentials out \
              of it.",

@@ -26,6 +26,8 @@ mod own;
 mod past;
 #[path = "rest/plans.rs"]
 mod plans;
+#[path = "rest/redactions.rs"]
+mod redactions;
 #[path = "rest/rights.rs"]
 mod rights;
 #[path = "rest/sessions.rs"]

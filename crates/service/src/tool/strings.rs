@@ -60,7 +60,10 @@ impl Text {
 }
 
 fn findings_note(findings: &[Finding], policy: SecretPolicy) -> String {
-    let note = |Finding { line, kind, .. }: &Finding| match policy {
+    let note = |finding @ Finding { line, kind, .. }: &Finding| match policy {
+        _ if finding.is_forgotten() => {
+            format!("\nNote: {} brings back {kind}. Take it out again.", finding.place())
+        }
         SecretPolicy::Redact => format!(
             "\nNote: line {line} of the text held a credential ({kind}). It was not stored; \
              `[redacted: {}]` stands in its place.",

@@ -17,6 +17,8 @@ pub struct StoreDetails {
     pub store: StoreBody,
     /// What happens to writes that hold credentials.
     pub secrets: &'static str,
+    /// What happens to writes that bring back redacted text.
+    pub forgotten: &'static str,
     /// After how many days unused memories are deleted, if ever.
     pub expire_after_days: Option<u32>,
     /// How many memories it holds.
@@ -30,6 +32,7 @@ impl From<(&model::Store, Usage)> for StoreDetails {
         Self {
             store: store.into(),
             secrets: store.policy.secrets.as_str(),
+            forgotten: store.policy.forgotten.as_str(),
             expire_after_days: store.policy.expire_after_days,
             memories_count: usage.memories_count,
             size_bytes: usage.size_bytes,
@@ -62,22 +65,28 @@ pub struct ToolSessionBody {
 pub struct PolicyBody {
     /// What happens to writes that hold credentials.
     pub secrets: &'static str,
+    /// What happens to writes that bring back redacted text.
+    pub forgotten: &'static str,
     /// After how many days unused memories are deleted, if ever.
     pub expire_after_days: Option<u32>,
 }
 
 impl From<model::StorePolicy> for PolicyBody {
     fn from(policy: model::StorePolicy) -> Self {
-        Self { secrets: policy.secrets.as_str(), expire_after_days: policy.expire_after_days }
+        Self {
+            secrets: policy.secrets.as_str(),
+            forgotten: policy.forgotten.as_str(),
+            expire_after_days: policy.expire_after_days,
+        }
     }
 }
 
-/// A credential that screening found; never the credential itself.
+/// A credential that screening found, or redacted text that came back; never the text itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct FindingBody {
-    /// What kind of credential it is.
+    /// What kind of credential it is, or `redacted-text`.
     pub kind: String,
-    /// The line, counted from 1.
+    /// The line, counted from 1; 0 if it is in the path.
     pub line: usize,
 }
 

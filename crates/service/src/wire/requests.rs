@@ -163,6 +163,8 @@ pub struct StartToolSession {
 pub struct UpdatePolicy {
     /// `off`, `warn`, `redact` or `reject`.
     pub secrets: Option<String>,
+    /// `warn` or `refuse`.
+    pub forgotten: Option<String>,
     /// After how many days unused memories are deleted; 0 means never.
     pub expire_after_days: Option<u32>,
 }

@@ -255,7 +255,7 @@ fn credentials_are_reported_according_to_the_policy() {
         (SecretPolicy::Reject, true, "Error: the text holds a credential"),
     ] {
         let (engine, store) = engine(Arc::new(InMemoryBackend::default()));
-        let policy = Some(StorePolicy { secrets, expire_after_days: None });
+        let policy = Some(StorePolicy { secrets, ..StorePolicy::default() });
         let update = quipu_core::engine::StoreUpdate { policy, ..Default::default() };
         engine.update_store(store, &update).expect("it is updated");
         let tool = MemoryTool::new(engine, store, actor(), ToolSettings::default());

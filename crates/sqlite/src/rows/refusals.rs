@@ -48,3 +48,18 @@ pub(super) fn put_refusal(
     let mut statement = connection.prepare_cached(sql)?;
     statement.execute(params![blob(refusal.store), limit(kept_count)]).map(drop)
 }
+
+pub(super) fn remove_refusal(connection: &Connection, refusal: &Refusal) -> Result<()> {
+    let sql = "DELETE FROM refusals WHERE store = (SELECT num FROM stores WHERE id = ?1)
+        AND at = ?2 AND path = ?3 AND actor = ?4 AND reason = ?5";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            blob(refusal.store),
+            refusal.at.as_micros(),
+            refusal.path,
+            refusal.actor.to_string(),
+            refusal.reason,
+        ])
+        .map(drop)
+}

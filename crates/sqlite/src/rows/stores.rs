@@ -42,7 +42,7 @@ pub(super) fn put_workspace(connection: &Connection, workspace: &Workspace) -> R
 macro_rules! columns {
     () => {
         "id, workspace, name, description, metadata, secrets, expire_after_days, created_at,
-            updated_at, archived_at"
+            updated_at, archived_at, forgotten"
     };
 }
 
@@ -88,7 +88,11 @@ fn from_row(row: &Row<'_>) -> Result<Store> {
         name: row.name(2)?,
         description: row.description(3)?,
         metadata: row.metadata(4)?,
-        policy: StorePolicy { secrets: row.word(5)?, expire_after_days: row.get(6)? },
+        policy: StorePolicy {
+            secrets: row.word(5)?,
+            expire_after_days: row.get(6)?,
+            forgotten: row.word(10)?,
+        },
         created_at: row.moment(7)?,
         updated_at: row.moment(8)?,
         archived_at: row.optional_moment(9)?,
@@ -105,12 +109,12 @@ pub(super) fn usage(connection: &Connection, id: StoreId) -> Result<Usage> {
 
 pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
     let sql = "INSERT INTO stores (id, workspace, name, description, metadata, secrets,
-            expire_after_days, created_at, updated_at, archived_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            expire_after_days, created_at, updated_at, archived_at, forgotten)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
             metadata = excluded.metadata, secrets = excluded.secrets,
             expire_after_days = excluded.expire_after_days, updated_at = excluded.updated_at,
-            archived_at = excluded.archived_at";
+            archived_at = excluded.archived_at, forgotten = excluded.forgotten";
     connection
         .prepare_cached(sql)?
         .execute(params![
@@ -124,6 +128,7 @@ pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
             store.created_at.as_micros(),
             store.updated_at.as_micros(),
             store.archived_at.map(Timestamp::as_micros),
+            store.policy.forgotten.as_str(),
         ])
         .map(drop)
 }
@@ -141,8 +146,8 @@ pub(super) fn deleted_stores(
     let deleted = |row: &Row<'_>| {
         Ok(DeletedStore {
             store: from_row(row)?,
-            memories_count: row.count(10)?,
-            deleted_at: row.moment(11)?,
+            memories_count: row.count(11)?,
+            deleted_at: row.moment(12)?,
         })
     };
     connection.prepare_cached(sql)?.query_map([blob(workspace)], deleted)?.collect()
@@ -233,6 +238,7 @@ pub(crate) fn remove_deleted(connection: &Connection, rows_max: usize) -> Result
     let memories_count = { removed }.execute(params![store, limit(rows_max)])?;
     if moments.is_empty() && memories_count == 0 {
         connection.execute("DELETE FROM refusals WHERE store = ?1", [store])?;
+        connection.execute("DELETE FROM tombstones WHERE store = ?1", [store])?;
         connection.execute("DELETE FROM horizons WHERE store = ?1", [store])?;
         connection.execute("DELETE FROM removed_stores WHERE num = ?1", [store])?;
     }

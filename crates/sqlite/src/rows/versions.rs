@@ -194,7 +194,7 @@ pub(super) fn redact(
         connection.prepare_cached(sql)?.execute([at])?;
     }
     let sql = format!(
-        "UPDATE versions SET path = NULL, hash = NULL, size_bytes = NULL,
+        "UPDATE versions SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
             redacted_at = ?4, redacted_by = ?5
          WHERE at = ?2 AND id = ?3 AND store = {STORE_NUMBER}"
     );

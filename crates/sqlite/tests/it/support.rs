@@ -42,7 +42,7 @@ pub(crate) fn knowledge(backend: Arc<dyn Backend>, directory: &Path) -> Knowledg
 pub(crate) fn new_store(engine: &Engine, name: &str) -> StoreId {
     let workspace = engine.default_workspace().expect("a workspace").id;
     let new = NewStore {
-        policy: StorePolicy { secrets: SecretPolicy::Off, expire_after_days: None },
+        policy: StorePolicy { secrets: SecretPolicy::Off, ..StorePolicy::default() },
         ..NewStore::named(Name::new(name).expect("a name"))
     };
     engine.create_store(workspace, &new).expect("a store").id

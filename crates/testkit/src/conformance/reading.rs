@@ -8,8 +8,8 @@ use quipu_core::backend::{
     StoreQuery, Usage, VersionFilter, VersionQuery,
 };
 use quipu_core::model::{
-    Description, Directory, Key, Memory, Metadata, Operation, SecretHash, SecretPolicy, Session,
-    Store, StorePolicy, Timestamp, VersionId, View, Workspace,
+    Description, Directory, ForgottenPolicy, Key, Memory, Metadata, Operation, SecretHash,
+    SecretPolicy, Session, Store, StorePolicy, Timestamp, VersionId, View, Workspace,
 };
 
 use super::{Fixture, Rows};
@@ -29,7 +29,11 @@ pub fn a_store_is_read_back_as_it_was_put(fixture: &Fixture) {
     let store = Store {
         description: Description::new("what\nit is for").expect("short"),
         metadata: Metadata::new(BTreeMap::from(pairs)).expect("few pairs"),
-        policy: StorePolicy { secrets: SecretPolicy::Redact, expire_after_days: Some(90) },
+        policy: StorePolicy {
+            secrets: SecretPolicy::Redact,
+            expire_after_days: Some(90),
+            forgotten: ForgottenPolicy::Refuse,
+        },
         updated_at: Rows::at(5),
         archived_at: Some(Rows::at(5)),
         ..Rows::store(1)

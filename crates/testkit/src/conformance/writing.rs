@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quipu_core::backend::{Event, PruneRule, Sequence, Usage};
 use quipu_core::model::{
-    DeletedStore, Memory, Metadata, Name, Redaction, Refusal, SecretPolicy, Session, Store,
-    StorePolicy, View, Workspace,
+    DeletedStore, ForgottenPolicy, Memory, Metadata, Name, Redaction, Refusal, SecretPolicy,
+    Session, Store, StorePolicy, View, Workspace,
 };
 
 use super::{Fixture, Rows};
@@ -17,7 +17,11 @@ pub fn putting_again_replaces(fixture: &Fixture) {
     let pair = BTreeMap::from([("team".to_owned(), "tea".to_owned())]);
     let store = Store {
         metadata: Metadata::new(pair).expect("a pair"),
-        policy: StorePolicy { secrets: SecretPolicy::Reject, expire_after_days: Some(7) },
+        policy: StorePolicy {
+            secrets: SecretPolicy::Reject,
+            expire_after_days: Some(7),
+            forgotten: ForgottenPolicy::Refuse,
+        },
         archived_at: Some(Rows::at(9)),
         name: name(),
         ..Rows::store(1)

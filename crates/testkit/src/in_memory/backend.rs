@@ -94,3 +94,19 @@ impl Backend for InMemoryBackend {
         Ok(())
     }
 }
+
+impl State {
+    /// Counts everything; a byte of text is a byte of storage.
+    fn condition(&self) -> Condition {
+        let count = |count: usize| u64::try_from(count).expect("a count fits");
+        Condition {
+            stores_count: count(self.stores.len()),
+            memories_count: count(self.memories.len()),
+            versions_count: count(self.versions.len()),
+            database_size_bytes: self.versions.values().filter_map(|it| it.size_bytes).sum(),
+            writes_count: self.commits,
+            groups_count: self.commits,
+            ..Condition::default()
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quipu_core::backend::PruneRule;
 use quipu_core::model::{MemoryId, Operation, StoreId, Timestamp, Version, VersionId, View};
 
 use super::{State, viewed};
@@ -20,6 +21,25 @@ impl State {
         }
         held.sort_by(|a, b| a.path.cmp(&b.path).then(a.id.cmp(&b.id)));
         held
+    }
+
+    /// Returns at most `limit` versions that the rule gives up.
+    pub(super) fn prunable(&self, rule: &PruneRule, limit: usize) -> Vec<VersionId> {
+        let is_pruned = |version: &Version| {
+            let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
+            let of_memory =
+                || self.versions.values().filter(|other| other.memory == version.memory);
+            let newer_count = of_memory().filter(|other| other.id > version.id).count();
+            let newer_count = u64::try_from(newer_count).expect("a count fits");
+            let is_long_gone = !is_alive && of_memory().all(|other| other.created_at < rule.before);
+            version.created_at < rule.before && (is_long_gone || newer_count >= rule.keep_newest)
+        };
+        self.versions
+            .values()
+            .filter(|version| is_pruned(version))
+            .take(limit)
+            .map(|version| version.id)
+            .collect()
     }
 
     /// Removes a version, and raises the horizon of its store.

@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use quipu_core::engine::{MemoryUpdate, Precondition};
 use quipu_core::model::{Actor, Content, Memory, MemoryPath, SecretPolicy, SessionId, Store, View};
 use quipu_core::{Engine, Error, ErrorKind};
+use quipu_screen::Finding;
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -38,6 +39,8 @@ pub(super) struct Tally {
     pub(super) binaries: usize,
     /// The paths of memories that hold credentials.
     pub(super) credentials: Vec<String>,
+    /// The paths of memories that bring back redacted text.
+    pub(super) forgotten: Vec<String>,
 }
 
 /// What to do with changes that others made in the store.
@@ -134,8 +137,11 @@ fn placed(items: Vec<Item>, tally: &mut Tally) -> Vec<(Item, MemoryPath)> {
 
 impl Tally {
     fn note(&mut self, credentials: Credentials, path: &MemoryPath) {
-        if credentials == Credentials::Found {
-            self.credentials.push(path.to_string());
+        match credentials {
+            Credentials::None => {}
+            Credentials::Found => self.credentials.push(path.to_string()),
+            // What was redacted before weighs more than that it looks like a credential.
+            Credentials::Forgotten => self.forgotten.push(path.to_string()),
         }
     }
 
@@ -169,6 +175,7 @@ impl Writer<'_> {
         }
         tally.skipped.sort();
         tally.credentials.sort();
+        tally.forgotten.sort();
         Ok(tally)
     }
 
@@ -366,8 +373,11 @@ impl Writer<'_> {
                 self.engine.update(&actor, self.store.id, memory.id, &update)?
             }
         };
-        let credentials =
-            if written.findings.is_empty() { Credentials::None } else { Credentials::Found };
+        let credentials = match written.findings.as_slice() {
+            [] => Credentials::None,
+            findings if findings.iter().any(Finding::is_forgotten) => Credentials::Forgotten,
+            [..] => Credentials::Found,
+        };
         let is_changed = written.effect.has_changed();
         Ok((if is_changed { outcome } else { Outcome::Unchanged }, credentials))
     }
@@ -425,11 +435,12 @@ impl Author {
     }
 }
 
-/// Whether a text holds credentials.
+/// Whether a text holds credentials, or text that was redacted from the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credentials {
     None,
     Found,
+    Forgotten,
 }
 
 /// Returns whether an error may be caused by a concurrent write.

@@ -11,9 +11,9 @@ use crate::backend::{
     WatchWork, WriteWork,
 };
 use crate::model::{
-    DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Operation, Refusal,
-    SecretHash, Session, SessionId, Store, StoreId, StorePolicy, Timestamp, Version, VersionId,
-    View, Workspace, WorkspaceId,
+    CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Operation, Receipt,
+    ReceiptId, Refusal, SecretHash, Session, SessionId, Store, StoreId, StorePolicy, Timestamp,
+    Tombstone, Version, VersionId, View, Workspace, WorkspaceId,
 };
 use crate::{Error, ErrorKind};
 
@@ -396,6 +396,35 @@ impl Reader for PastReader<'_> {
         }
         let newest = self.newest(VersionFilter::default(), View::Basic)?;
         Ok(newest.map_or(Timestamp::MIN, |version| version.created_at))
+    }
+
+    fn tombstones(&self, store: StoreId) -> Result<Vec<Tombstone>, Error> {
+        if self.is_here(store) { self.reader.tombstones(store) } else { Ok(Vec::new()) }
+    }
+
+    fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, Error> {
+        self.reader.receipt(id)
+    }
+
+    fn receipts(
+        &self,
+        workspace: WorkspaceId,
+        before: Option<ReceiptId>,
+        limit: usize,
+    ) -> Result<Vec<Receipt>, Error> {
+        self.reader.receipts(workspace, before, limit)
+    }
+
+    fn unproven_receipts(&self) -> Result<Vec<Receipt>, Error> {
+        self.reader.unproven_receipts()
+    }
+
+    fn copies_made(
+        &self,
+        workspace: WorkspaceId,
+        since: Timestamp,
+    ) -> Result<Vec<CopyMade>, Error> {
+        self.reader.copies_made(workspace, since)
     }
 
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {

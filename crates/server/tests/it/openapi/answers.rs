@@ -131,6 +131,7 @@ const AT: &str = "/quipu/stores/{store}/at/{moment}";
 const DIFF: &str = "/quipu/stores/{store}/diff";
 const BLAME: &str = "/quipu/stores/{store}/blame";
 const COPY: &str = "/quipu/stores/{store}/copy";
+const REDACTIONS: &str = "/quipu/stores/{store}/redactions";
 const RESTORE: &str = "/quipu/stores/{store}/restore";
 const REVERT: &str = "/quipu/stores/{store}/revert";
 
@@ -195,6 +196,17 @@ async fn use_memories(witness: &mut Witness) {
     witness.call(Method::POST, REDACT, Value::Null).await;
     witness.call(Method::POST, REDACT_SEVERAL, json!({"memory_version_ids": [version]})).await;
     witness.refused(400, Method::POST, RESTORE, json!({"memory_version_id": version})).await;
+    let leaked = json!({"path": "/leaked", "content": "sesame-4711"});
+    witness.call(Method::POST, MEMORIES, leaked).await;
+    let wanted = json!({"matching": "sesame-4711", "and_heads": true});
+    let mut dry = wanted.clone();
+    dry["dry_run"] = json!(true);
+    witness.call(Method::POST, REDACTIONS, dry).await;
+    witness.refused(400, Method::POST, REDACTIONS, json!({"matching": "sesame-4711"})).await;
+    let stale = json!({"matching": "sesame-4711", "expect": "00000000"});
+    witness.refused(409, Method::POST, REDACTIONS, stale).await;
+    witness.call(Method::POST, REDACTIONS, wanted).await;
+    witness.call(Method::GET, "/quipu/receipts?limit=1", Value::Null).await;
     witness.call(Method::DELETE, MEMORY, Value::Null).await;
     for query in ["", "?view=full&limit=3", "?operation=deleted"] {
         witness.call(Method::GET, &format!("{VERSIONS}{query}"), Value::Null).await;
@@ -369,6 +381,7 @@ fn body_for(path: &str) -> Value {
         RESTORE => json!({"memory_version_id": "x"}),
         COPY => json!({"name": "x"}),
         REDACT_SEVERAL => json!({"memory_version_ids": ["x"]}),
+        REDACTIONS => json!({"matching": "x"}),
         _ => json!({}),
     }
 }

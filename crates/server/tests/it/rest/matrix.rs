@@ -159,7 +159,7 @@ const CREATE_MEMORY: &str = r#"{"path": "/new", "content": "x"}"#;
 const CREATE_SESSION: &str = r#"{"agent": "a", "environment_id": "e", "resources": [
     {"type": "memory_store", "memory_store_id": "{store}", "access": "read_write"}]}"#;
 
-const ROWS: [Row; 56] = [
+const ROWS: [Row; 58] = [
     row("GET /v1/memory_stores", "", ANYBODY),
     row("POST /v1/memory_stores", r#"{"name": "new"}"#, MANAGE_WORKSPACE),
     row("GET /v1/memory_stores/{store}", "", READ),
@@ -190,6 +190,8 @@ const ROWS: [Row; 56] = [
     row("GET /quipu/stores/{store}/policy", "", READ),
     row("POST /quipu/stores/{store}/policy", r#"{"secrets": "off"}"#, MANAGE),
     row("POST /quipu/stores/{store}/redact", r#"{"memory_version_ids": ["{version}"]}"#, MANAGE),
+    row("POST /quipu/stores/{store}/redactions", r#"{"matching": "nowhere"}"#, MANAGE),
+    row("GET /quipu/receipts", "", MANAGE_WORKSPACE),
     row("POST /quipu/stores/{store}/restore", r#"{"memory_version_id": "{version}"}"#, WRITE),
     row("GET /quipu/stores/{store}/at/{moment}", "", READ),
     row("GET /quipu/stores/{store}/at/{moment}/memories", "", READ),
