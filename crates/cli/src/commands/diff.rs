@@ -8,7 +8,7 @@ use quipu_core::engine::{Difference, compare};
 use quipu_core::model::{Memory, MemoryPath, Store, StoreId, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
-use quipu_service::wire::DiffBody;
+use quipu_service::wire::{DiffBody, DifferenceBody, ListBody};
 use serde::Serialize;
 
 use super::history::unified;
@@ -204,18 +204,8 @@ struct TreesBody {
     removed_count: usize,
     changed_count: usize,
     moved_count: usize,
-    differences: Vec<DifferenceBody>,
-}
-
-/// One memory that differs, as JSON.
-#[derive(Serialize)]
-struct DifferenceBody {
-    kind: &'static str,
-    old_path: Option<String>,
-    new_path: Option<String>,
-    old_version: Option<String>,
-    new_version: Option<String>,
-    diff: DiffBody,
+    #[serde(flatten)]
+    differences: ListBody<DifferenceBody>,
 }
 
 fn trees(
@@ -252,33 +242,16 @@ fn trees(
 }
 
 fn body(differences: &[Difference], diffs: &[Diff], context: usize) -> TreesBody {
-    let kinds: Vec<_> = differences.iter().map(kind).collect();
-    let counted = |wanted: &str| kinds.iter().filter(|kind| **kind == wanted).count();
-    let path = |memory: Option<&Memory>| memory.map(|memory| memory.path.to_string());
-    let version = |memory: Option<&Memory>| memory.map(|memory| memory.version.to_string());
-    let each = differences.iter().zip(diffs).map(|(difference, diff)| DifferenceBody {
-        kind: kind(difference),
-        old_path: path(difference.before()),
-        new_path: path(difference.after()),
-        old_version: version(difference.before()),
-        new_version: version(difference.after()),
-        diff: DiffBody::new(diff, context),
-    });
+    let counted =
+        |wanted: &str| differences.iter().filter(|it| DifferenceBody::kind(it) == wanted).count();
+    let each = differences.iter().zip(diffs);
+    let each = each.map(|(difference, diff)| DifferenceBody::new(difference, Some(diff), context));
     TreesBody {
         added_count: counted("added"),
         removed_count: counted("removed"),
         changed_count: counted("changed"),
         moved_count: counted("moved"),
-        differences: each.collect(),
-    }
-}
-
-fn kind(difference: &Difference) -> &'static str {
-    match difference {
-        Difference::Added(_) => "added",
-        Difference::Removed(_) => "removed",
-        Difference::Changed { .. } => "changed",
-        Difference::Moved { .. } => "moved",
+        differences: ListBody::complete(each.collect()),
     }
 }
 
@@ -292,7 +265,7 @@ fn title(difference: &Difference) -> String {
         Difference::Added(memory)
         | Difference::Removed(memory)
         | Difference::Changed { new: memory, .. } => {
-            format!("{} {}", kind(difference), memory.path)
+            format!("{} {}", DifferenceBody::kind(difference), memory.path)
         }
     }
 }

@@ -129,8 +129,8 @@ fn trees_are_compared() {
     assert!(full.contains("--- /tea.md\n+++ /tea.md\n"), "{full}");
     assert!(full.contains("-green, see [[Kettle]]\n+black\n"), "{full}");
     let body = quipu.json(&["diff", &then, &later]);
-    assert_eq!(body["differences"][0]["kind"], "added");
-    assert_eq!(body["differences"][1]["old_path"], "/kettle.md");
+    assert_eq!(body["data"][0]["kind"], "added");
+    assert_eq!(body["data"][1]["old_path"], "/kettle.md");
     assert_eq!(quipu.ok(&["diff", "notes", "notes"]), "0 added, 0 removed, 0 changed, 0 moved\n");
     let one = quipu.ok(&["diff", "cup.md", "--at", &second]);
     assert!(one.contains("-green\n+blue\n"), "{one}");
@@ -155,7 +155,7 @@ fn blame_names_version_author_and_time() {
     assert!(lines[0].contains("user_ada") && lines[1].contains("user_bob"), "{blamed}");
     let body = quipu.json(&["blame", "tea.md"]);
     assert_eq!(body["data"][1]["text"], "2");
-    assert_eq!(body["data"][1]["exact"], true);
+    assert_eq!(body["data"][1]["precise"], true);
     assert!(quipu.ok(&["blame", "tea.md", "--at", &first]).ends_with("two\n"));
     refused(&quipu, &["blame", "nothing.md"], 3, "nothing.md");
 }
