@@ -26,6 +26,8 @@ mod past;
 mod readiness;
 #[path = "it/reverting.rs"]
 mod reverting;
+#[path = "it/rogue.rs"]
+mod rogue;
 #[path = "it/serve.rs"]
 mod serve;
 #[path = "it/server.rs"]

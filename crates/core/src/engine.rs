@@ -63,6 +63,7 @@ pub use sessions::{
 };
 pub use stores::{NewStore, StoreUpdate};
 
+use past::Trees;
 use transaction::{Ledger, Transaction};
 use uses::Uses;
 use waiting::Restriction;
@@ -77,6 +78,8 @@ pub struct Engine {
     derived: Option<Arc<dyn Derived>>,
     /// Reads that have not been recorded yet.
     uses: Arc<Uses>,
+    /// The pasts that were read last.
+    trees: Arc<Trees>,
     /// Set if this engine must not block; see [`waiting`].
     restriction: Option<Restriction>,
 }
@@ -127,8 +130,8 @@ pub enum Effect {
 impl Engine {
     /// Creates an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        let uses = Arc::default();
-        Self { backend, clock, limits, derived: None, uses, restriction: None }
+        let (uses, trees) = (Arc::default(), Arc::default());
+        Self { backend, clock, limits, derived: None, uses, trees, restriction: None }
     }
 
     /// Returns the same engine, which from now on also erases redacted text from `derived`.

@@ -1,7 +1,7 @@
 //! The arguments of `session` and `key`.
 
 use clap::{Args, Subcommand};
-use quipu_core::model::{KeyId, Role, SessionId};
+use quipu_core::model::{Role, SessionId};
 
 use super::examples;
 
@@ -79,6 +79,6 @@ pub(crate) struct KeyCreateArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct KeyRevokeArguments {
-    /// Key id
-    pub(crate) key: KeyId,
+    /// Key, by id or name
+    pub(crate) key: String,
 }

@@ -1,9 +1,9 @@
 //! `quipu key`.
 
-use quipu_core::Error;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Key, Name, Timestamp};
+use quipu_core::model::{Key, KeyId, Name, Timestamp};
 use quipu_core::timeframe;
+use quipu_core::{Error, ErrorKind};
 use quipu_service::wire::{KeyBody, ListBody};
 use serde::Serialize;
 
@@ -17,9 +17,31 @@ pub(super) fn run(context: &Context, command: KeyCommand) -> Result<(), Failure>
         KeyCommand::Create(arguments) => create(context, arguments),
         KeyCommand::List => list(context),
         KeyCommand::Revoke(arguments) => {
-            let key = context.open()?.engine.revoke_key(arguments.key)?;
+            let data = context.open()?;
+            let key = data.engine.revoke_key(found(&data, &arguments.key)?)?;
             let line = line(&key, key.created_at);
             answer(context.form, &KeyBody::from(&key), |out| writeln!(out, "{line}"))
+        }
+    }
+}
+
+/// Returns the key with this id, or the only one with this name that is not revoked.
+fn found(data: &Data, text: &str) -> Result<KeyId, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let is_named = |key: &Key| key.revoked_at.is_none() && key.name.as_str() == text;
+    let mut keys = data.engine.keys(data.workspace)?;
+    keys.retain(is_named);
+    match keys.as_slice() {
+        [] => Err(Failure::from(Error::not_found(format!("no valid key has the name `{text}`")))
+            .with_hint("`quipu key list` shows them")),
+        [only] => Ok(only.id),
+        several => {
+            let ids: Vec<_> = several.iter().map(|key| key.id.to_string()).collect();
+            let message = format!("{} keys have the name `{text}`", ids.len());
+            Err(Failure::from(Error::new(ErrorKind::Ambiguous, message))
+                .with_hint(format!("revoke them by id: {}", ids.join(", "))))
         }
     }
 }

@@ -20,6 +20,8 @@ use super::versions::existing_version;
 use super::{Engine, existing_store};
 use backend::PastBackend;
 
+pub(super) use backend::Trees;
+
 /// What is known of a store at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Past {
@@ -73,7 +75,8 @@ impl Engine {
     /// redacted is missing too, and listed by [`redacted_at`](Self::redacted_at).
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
         let sequence = self.read(|reader| newest_by(reader, past.at))?;
-        let backend = PastBackend::new(Arc::clone(&self.backend), past, sequence);
+        let backend =
+            PastBackend::new(Arc::clone(&self.backend), past, sequence, Arc::clone(&self.trees));
         let (clock, limits) = (Arc::clone(&self.clock), self.limits.clone());
         Ok(Self {
             restriction: self.restriction.clone(),

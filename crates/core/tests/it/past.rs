@@ -152,3 +152,29 @@ fn what_retention_gave_up_is_declared() {
     let now = fixture.engine.moment(fixture.store, &Moment::Version(second.version)).unwrap();
     assert!(now.is_complete());
 }
+
+/// Page after page is read by another engine of the past each time, which must not read the whole store
+/// again, nor share what was redacted since.
+#[test]
+fn engines_of_the_same_moment_share_what_they_read() {
+    let fixture = fixture();
+    let secret = fixture.put("/a", "secret");
+    fixture.put("/b", "other");
+    let moment = Moment::Sequence(fixture.engine.newest_sequence().unwrap());
+    let paths = || {
+        let past = fixture.engine.moment(fixture.store, &moment).unwrap();
+        let tree = fixture.engine.at(&past).unwrap().tree(fixture.store).unwrap();
+        tree.iter().map(|memory| memory.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(), ["/a", "/b"]);
+    // Other moments push it out, one after the other.
+    for number in 0..12 {
+        let version = fixture.put("/c", &number.to_string()).version;
+        let past = fixture.engine.moment(fixture.store, &Moment::Version(version)).unwrap();
+        assert_eq!(fixture.engine.at(&past).unwrap().tree(fixture.store).unwrap().len(), 3);
+    }
+    assert_eq!(paths(), ["/a", "/b"]);
+    fixture.put("/a", "public");
+    fixture.engine.redact(&actor(), fixture.store, &[secret.version]).unwrap();
+    assert_eq!(paths(), ["/b"]);
+}

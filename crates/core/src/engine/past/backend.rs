@@ -31,12 +31,46 @@ pub(super) struct PastBackend {
     at: Timestamp,
     /// The newest change at that moment.
     sequence: Sequence,
+    /// The tree that this backend has read.
     tree: Mutex<Option<Arc<Tree>>>,
+    /// Those that others have read.
+    trees: Arc<Trees>,
+}
+
+/// The trees that were read last, shared by all engines of the past that an engine has returned: a client
+/// that asks for page after page gets another one for each.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Trees(Mutex<Vec<(StoreId, Timestamp, Arc<Tree>)>>);
+
+/// How many trees are shared, and how many memories they have together.
+const TREES_MAX: usize = 8;
+const TREES_MEMORIES_MAX: usize = 50_000;
+
+impl Trees {
+    fn get(&self, store: StoreId, at: Timestamp) -> Option<Arc<Tree>> {
+        let trees = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = trees.iter().find(|(of, then, _)| (*of, *then) == (store, at));
+        found.map(|(_, _, tree)| Arc::clone(tree))
+    }
+
+    /// Keeps a tree in place of the one that was kept for the same moment, and drops the oldest ones if
+    /// there are too many.
+    fn keep(&self, store: StoreId, at: Timestamp, tree: &Arc<Tree>) {
+        let mut trees = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        trees.retain(|(of, then, _)| (*of, *then) != (store, at));
+        trees.push((store, at, Arc::clone(tree)));
+        let size = |trees: &[(StoreId, Timestamp, Arc<Tree>)]| {
+            trees.iter().map(|(_, _, tree)| tree.memories.len()).sum::<usize>()
+        };
+        while trees.len() > TREES_MAX || (size(&trees) > TREES_MEMORIES_MAX && !trees.is_empty()) {
+            trees.remove(0);
+        }
+    }
 }
 
 /// All memories of the store, without their texts.
 #[derive(Debug)]
-struct Tree {
+pub(in crate::engine) struct Tree {
     /// In byte order of their paths.
     memories: Vec<Memory>,
     /// The newest change, of the present, up to which this is known to be right.
@@ -45,8 +79,14 @@ struct Tree {
 }
 
 impl PastBackend {
-    pub(super) fn new(inner: Arc<dyn Backend>, past: &Past, sequence: Sequence) -> Self {
-        Self { inner, store: past.store, at: past.at, sequence, tree: Mutex::default() }
+    pub(super) fn new(
+        inner: Arc<dyn Backend>,
+        past: &Past,
+        sequence: Sequence,
+        trees: Arc<Trees>,
+    ) -> Self {
+        let tree = Mutex::new(trees.get(past.store, past.at));
+        Self { inner, store: past.store, at: past.at, sequence, tree, trees }
     }
 
     /// Returns the tree, from memory if nothing was redacted or pruned since it was read.
@@ -64,6 +104,7 @@ impl PastBackend {
         let memories: Vec<_> = versions.into_iter().filter_map(memory_of).collect();
         let tree = Arc::new(Tree { memories, checked, horizon });
         *self.tree.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tree));
+        self.trees.keep(self.store, self.at, &tree);
         Ok(tree)
     }
 
