@@ -43,7 +43,7 @@ pub use changed::{Changed, Known};
 pub use check::{CheckReport, Problem, Remedy};
 pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;
-pub use feed::{FeedEntry, Position};
+pub use feed::{Changes, FeedEntry, Position, changes_after};
 pub use forget::{
     Carrier, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan,
     Scope, Selection, SessionHit, StorePlan, Terms,

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use quipu_core::backend::{Change, Event, Sequence};
+use quipu_core::engine::Changes;
 use quipu_core::model::{Id as _, Timestamp, VersionId, WorkspaceId};
 use quipu_core::{Engine, Error};
 use serde_json::json;
@@ -145,7 +146,13 @@ pub fn deliver(
     };
     engine.keep_cursor(&follower, seen)?;
     while !stop() {
-        let changes = engine.changes(seen, BATCH)?;
+        let Changes { items: changes, has_gap } = engine.changes(seen, BATCH)?;
+        if has_gap {
+            tracing::warn!(
+                url = endpoint.url,
+                "a webhook has missed events that are no longer kept"
+            );
+        }
         if changes.is_empty() {
             engine.wait(seen, QUIET)?;
             continue;

@@ -29,6 +29,23 @@ pub struct FeedEntry {
     pub moved_from: Option<MemoryPath>,
 }
 
+/// The next changes for a follower of the feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The changes, in order.
+    pub items: Vec<Change>,
+    /// Whether changes before them have left the feed, because they are older than the versions'
+    /// retention. The follower was away for too long and must start over.
+    pub has_gap: bool,
+}
+
+/// Returns at most `limit` changes after a sequence, in order, in a snapshot.
+pub fn changes_after(reader: &dyn Reader, after: Sequence, limit: usize) -> Result<Changes, Error> {
+    let oldest = reader.oldest_change()?;
+    let has_gap = oldest.is_some_and(|(oldest, _)| oldest.0 > after.0 + 1);
+    Ok(Changes { items: reader.changes(after, limit)?, has_gap })
+}
+
 /// The state of a data directory that followers react to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
@@ -41,12 +58,8 @@ pub struct Position {
 
 impl Engine {
     /// Returns at most `limit` changes after a sequence, in order.
-    ///
-    /// Changes older than the versions' retention leave the feed. Sequences have no gaps, so a follower
-    /// that was away for longer finds that the first change does not follow its own sequence, and must
-    /// start over.
-    pub fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
-        self.read(|reader| reader.changes(after, limit))
+    pub fn changes(&self, after: Sequence, limit: usize) -> Result<Changes, Error> {
+        self.read(|reader| changes_after(reader, after, limit))
     }
 
     /// Returns what [`changes`](Self::changes) returns, with the rows each change refers to.

@@ -369,7 +369,7 @@ fn parts_hold_memories_of_their_store() {
     assert_eq!(rest.len(), 1);
     assert_eq!(end.sequence, engine.newest_sequence().unwrap());
     let change = engine.changes(Sequence(to.sequence.0 - 1), 1).unwrap();
-    assert_eq!((change[0].at, change[0].store), (to.at, fixture.store));
+    assert_eq!((change.items[0].at, change.items[0].store), (to.at, fixture.store));
     let (busy, _) = engine.read(|reader| parts::first(reader, other, from)).unwrap();
     assert_eq!(busy.len(), 1);
     let request = SearchRequest::new(vec![fixture.store], "tea");

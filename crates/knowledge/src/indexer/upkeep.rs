@@ -68,12 +68,12 @@ impl Indexer {
         let mut after = seen;
         loop {
             let changes = self.engine.changes(after, CHANGES)?;
-            let Some(last) = changes.last() else { return Ok(Some(stores)) };
-            if changes.first().is_some_and(|first| first.sequence.0 != after.0 + 1) {
+            if changes.has_gap {
                 return Ok(None);
             }
+            let Some(last) = changes.items.last() else { return Ok(Some(stores)) };
             after = last.sequence;
-            stores.extend(changes.iter().map(|change| change.store));
+            stores.extend(changes.items.iter().map(|change| change.store));
             stores.sort_unstable();
             stores.dedup();
         }

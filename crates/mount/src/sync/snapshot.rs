@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use quipu_core::backend::{Event, Sequence, VersionFilter, VersionQuery};
+use quipu_core::backend::{Event, VersionFilter, VersionQuery};
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Memory, MemoryId, StoreId, VersionId, View};
 use quipu_core::{Error, ErrorKind};
@@ -194,14 +194,12 @@ impl FolderSync {
             return Ok(Some(changed));
         }
         let changes = self.engine.changes(state.head.sequence, CHANGES_MAX + 1)?;
-        // Old changes are dropped from the feed, which shows as a gap after the last one that was
-        // considered.
-        let follows =
-            changes.first().map(|it| it.sequence) == Some(Sequence(state.head.sequence.0 + 1));
-        if !follows || changes.len() > CHANGES_MAX {
+        // A state that is ahead of the feed belongs to other data.
+        let is_ahead = changes.items.is_empty();
+        if changes.has_gap || is_ahead || changes.items.len() > CHANGES_MAX {
             return Ok(None);
         }
-        for change in changes.iter().filter(|change| change.store == self.store.id) {
+        for change in changes.items.iter().filter(|change| change.store == self.store.id) {
             let Event::Version(version) = change.event else { continue };
             match self.engine.version(self.store.id, version, View::Basic) {
                 Ok(version) => drop(changed.insert(version.memory)),

@@ -203,6 +203,6 @@ fn follow_store(engine: &Engine, store: StoreId, mut seen: Sequence, sender: &Se
 fn newer(engine: &Engine, store: StoreId, seen: Sequence) -> Result<(Sequence, bool), Error> {
     let newest = engine.wait(seen, STORE_WAIT)?;
     let changes = engine.changes(seen, CHANGES_MAX)?;
-    let is_ours = changes.iter().any(|change| change.store == store);
-    Ok((newest, is_ours || changes.len() == CHANGES_MAX))
+    let is_ours = changes.items.iter().any(|change| change.store == store);
+    Ok((newest, is_ours || changes.has_gap || changes.items.len() == CHANGES_MAX))
 }

@@ -10,6 +10,7 @@
 
 use quipu_core::Error;
 use quipu_core::backend::{Event, Reader, Sequence};
+use quipu_core::engine::{Changes, changes_after};
 use quipu_core::model::{MemoryPath, Operation, Version, VersionId, View};
 
 use super::{Invalidation, StoreStatus, Tree, TreeGuard};
@@ -71,14 +72,17 @@ impl TreeGuard<'_> {
             let seen = self.state.seen;
             let (changes, answer) = self.engine().read(|reader| {
                 let has_changed = reader.newest_change()?.0 > seen;
-                let changes =
-                    if has_changed { reader.changes(seen, CHANGES_MAX)? } else { Vec::new() };
+                let changes = if has_changed {
+                    changes_after(reader, seen, CHANGES_MAX)?
+                } else {
+                    Changes::default()
+                };
                 Ok((changes, question(reader)?))
             })?;
-            if changes.first().is_some_and(|first| first.sequence.0 != self.state.seen.0 + 1) {
-                // The feed has been pruned beyond our position.
+            if changes.has_gap {
                 self.distrust_everything();
             }
+            let changes = changes.items;
             for change in &changes {
                 if change.store == self.store() && self.observe(change.event).is_err() {
                     self.distrust_everything();

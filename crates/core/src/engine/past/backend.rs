@@ -17,6 +17,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
+use super::super::feed::{Changes, changes_after};
 use super::Past;
 
 /// How many changes are looked at to find out whether a kept tree is still right. If there are more, it
@@ -113,13 +114,14 @@ impl PastBackend {
         if reader.newest_change()?.0 == checked {
             return Ok(true);
         }
-        let changes = reader.changes(checked, CHANGES_MAX)?;
-        let follows = changes.first().is_some_and(|first| first.sequence.0 == checked.0 + 1);
+        let Changes { items: changes, has_gap } = changes_after(reader, checked, CHANGES_MAX)?;
+        // A snapshot that is older than the tree has no changes after it.
+        let is_known = !has_gap && !changes.is_empty() && changes.len() < CHANGES_MAX;
         let touches_the_past = |change: &Change| {
             change.store == self.store
                 && matches!(change.event, Event::Redacted(_) | Event::StoreDeleted)
         };
-        Ok(follows && changes.len() < CHANGES_MAX && !changes.iter().any(touches_the_past))
+        Ok(is_known && !changes.iter().any(touches_the_past))
     }
 
     fn refusal() -> Error {

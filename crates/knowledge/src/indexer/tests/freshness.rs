@@ -19,7 +19,7 @@ fn relation(fixture: &Fixture, cursor: Cursor) -> Relation {
 /// Returns the cursor of each change so far.
 fn cursors(fixture: &Fixture) -> Vec<Cursor> {
     let changes = fixture.knowledge.engine.changes(Sequence(0), 1_000).unwrap();
-    changes.iter().map(|it| Cursor { sequence: it.sequence, at: it.at }).collect()
+    changes.items.iter().map(|it| Cursor { sequence: it.sequence, at: it.at }).collect()
 }
 
 /// Removes old changes from the feed.
