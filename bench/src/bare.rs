@@ -53,6 +53,7 @@ const SCHEMA: &str = "
         operation TEXT, path TEXT, hash BLOB, size_bytes INTEGER, actor TEXT);
     CREATE INDEX versions_by_store ON versions (store);
     CREATE INDEX versions_by_memory ON versions (memory);
+    CREATE INDEX versions_by_path ON versions (store, path);
     CREATE TABLE texts (at INTEGER PRIMARY KEY, content TEXT);
     CREATE TABLE changes (sequence INTEGER PRIMARY KEY, at INTEGER, store BLOB, event TEXT,
         version BLOB);

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     versions: u64,
     /// How many rounds are measured
     #[arg(long, default_value_t = 15)]
-    rounds: usize,
+    rounds: u64,
 }
 
 pub(crate) fn run(arguments: &Arguments) {
@@ -35,11 +35,13 @@ pub(crate) fn run(arguments: &Arguments) {
         arguments.memories * arguments.versions
     );
     let mut rows = vec![row(&[&"milliseconds, median", &"list", &"ratio", &"read", &"ratio"])];
-    let now = measure(arguments, &mut || opened.engine.engine().clone(), opened.store);
+    let now = measure(arguments, &mut |_| opened.engine.engine().clone(), opened.store);
     rows.push(row(&[&"now", &number(now.0), &"1.0", &number(now.1), &"1.0"]));
     for (name, part) in [("at 90 %", 9), ("at 50 %", 5), ("at 15 %", 1)] {
-        let moment = Moment::Sequence(Sequence(newest * part / 10 + newest / 20));
-        let at = || {
+        let at = |round| {
+            // Another moment each time: what was read once is kept for the next one who asks.
+            let sequence = newest * part / 10 + newest / 20 + round;
+            let moment = Moment::Sequence(Sequence(sequence));
             let past = opened.engine.moment(opened.store, &moment).expect("it is resolved");
             opened.engine.engine().at(&past).expect("it is opened")
         };
@@ -57,7 +59,11 @@ pub(crate) fn run(arguments: &Arguments) {
 
 /// Returns how many milliseconds it takes to open the engine and list everything, and to read one memory
 /// by its path.
-fn measure(arguments: &Arguments, open: &mut dyn FnMut() -> Engine, store: StoreId) -> (f64, f64) {
+fn measure(
+    arguments: &Arguments,
+    open: &mut dyn FnMut(u64) -> Engine,
+    store: StoreId,
+) -> (f64, f64) {
     let query = ListQuery {
         directory: Directory::root(),
         depth: None,
@@ -68,15 +74,14 @@ fn measure(arguments: &Arguments, open: &mut dyn FnMut() -> Engine, store: Store
     let (mut lists, mut reads) = (Vec::new(), Vec::new());
     for round in 0..arguments.rounds {
         let begun = Instant::now();
-        let engine = open();
+        let engine = open(round);
         let listed_count = engine.list(store, &query).expect("it is listed").items.len();
         lists.push(begun.elapsed().as_secs_f64() * 1000.0);
         assert!(listed_count > 0, "the store is empty");
-        let engine = open();
+        let engine = open(round);
         let begun = Instant::now();
         for memory in 0..100 {
             // Another one each time: the present is answered from memory the second time.
-            let round = u64::try_from(round).expect("it is small");
             let path = engine::path((memory + round * 100) % arguments.memories);
             // At an early moment some are not there yet; looking for them is work too.
             let _is_there = engine.memory_at(store, &path, View::Full).is_ok();
