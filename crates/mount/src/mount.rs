@@ -78,10 +78,6 @@ pub enum MountError {
 const WORKERS_COUNT: usize = 1;
 /// How long one wait for the change feed lasts; it ends early with every change.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// The least time between two looks at the change feed. An open or a lookup looks by itself, so this
-/// only delays what the kernel has cached, by less than anybody notices. Without it, every group of
-/// writes of this mount wakes the thread that follows the feed.
-const FOLLOW_PAUSE: Duration = Duration::from_millis(3);
 /// How long to wait before retrying a storage that failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -340,8 +336,6 @@ fn follow_feed(tree: &Tree, pasts: Option<&Pasts>, stop: &AtomicBool) {
                 pasts.follow()?;
                 redactions_count = count;
             }
-            // What changed just now is applied; changes right behind it wait and are applied together.
-            thread::sleep(FOLLOW_PAUSE);
             tree.wait(seen, PATIENCE)
         });
         if let Err(error) = followed

@@ -1,5 +1,7 @@
 //! Files: opening, writing, closing.
 
+use std::time::Duration;
+
 use quipu_core::model::{Content, Timestamp, View};
 
 use super::{Attributes, Tree, TreeGuard, gone};
@@ -72,6 +74,9 @@ pub struct Opened {
 /// Size limits of one scratch file and of all together.
 const SCRATCH_FILE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long after a change by another door opens make the kernel ask for the size again.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
 impl Tree {
     /// Opens a file.
@@ -372,7 +377,9 @@ impl TreeGuard<'_> {
             self.state.nodes.file_mut(ino)?.writers += 1;
         }
         let file = self.state.nodes.file(ino)?;
-        let is_unchanged = file.outdated.is_none();
+        // Answers that were on their way when the kernel dropped the size may have brought it back.
+        let is_settled = file.outdated_at.is_none_or(|at| at.plus(SETTLED_AFTER) < self.now());
+        let is_unchanged = file.outdated.is_none() && is_settled;
         if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
             // The kernel may have the text cached and never send a read.
             self.engine().note_reading(self.store(), memory);

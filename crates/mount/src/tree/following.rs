@@ -152,9 +152,10 @@ impl TreeGuard<'_> {
     /// concurrently, before the pages are gone.
     pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
-        let count = self.state.outdated_count;
+        let (count, now) = (self.state.outdated_count, self.now());
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
+            file.outdated_at = Some(now);
         }
         self.invalidate(Invalidation::Content(ino));
     }

@@ -112,10 +112,26 @@ impl TreeGuard<'_> {
             let known = self.state.known_texts.to_itself(open.opener, memory);
             matches!((known, version), (Some(KnownText::Version(known)), Some(version)) if *known == version)
         };
-        if memory.is_some_and(|memory| !is_known(memory)) {
-            self.note_read_by(open.opener, open.ino)?;
+        match memory {
+            Some(memory) if !is_known(memory) && self.is_read_whole(open, memory)? => {
+                self.note_read_by(open.opener, open.ino)
+            }
+            Some(_) | None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns whether the kernel passes on all of a text that has changed since the file was opened.
+    ///
+    /// The kernel cuts what is read at the size that it knows, which may be that of the open. A text that
+    /// was cut is no base: what is missing would look like removed by the program.
+    fn is_read_whole(&self, open: &Handle, memory: MemoryId) -> Result<bool, TreeError> {
+        let Some(KnownText::Version(known)) = self.state.known_texts.to_itself(open.opener, memory)
+        else {
+            return Ok(true);
+        };
+        let known = self.engine().version(self.store(), *known, View::Basic)?;
+        let text = self.state.nodes.file(open.ino)?.text.as_ref();
+        Ok(text.map(Content::size_bytes) == known.size_bytes)
     }
 
     /// Notes which text a process knows after it has stored one.

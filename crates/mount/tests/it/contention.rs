@@ -285,15 +285,33 @@ fn what_was_read_after_a_change_is_the_base_of_a_save_by_rename() {
     fixture.put("/a", &lines("1", "5"));
     let ino = fixture.lookup("/a").unwrap().ino;
     let handle = fixture.tree.open(ino, READ, ME).unwrap().handle;
-    fixture.put("/a", &lines("1", "six"));
+    fixture.put("/a", &lines("1", "6"));
     let read = fixture.tree.read_open(handle, 0, 100).unwrap();
-    assert_eq!(read, lines("1", "six").as_bytes());
+    assert_eq!(read, lines("1", "6").as_bytes());
     fixture.tree.release(handle);
-    fixture.put("/a", &lines("1", "seven"));
-    fixture.write("/a.tmp", lines("ours", "six").as_bytes()).unwrap();
+    fixture.put("/a", &lines("1", "7"));
+    fixture.write("/a.tmp", lines("ours", "6").as_bytes()).unwrap();
     fixture.rename("/a.tmp", "/a").unwrap();
-    assert_eq!(fixture.stored("/a"), Some(lines("ours", "seven")));
+    assert_eq!(fixture.stored("/a"), Some(lines("ours", "7")));
     assert_eq!(fixture.list("/"), ["a"], "nothing was overridden");
+}
+
+/// The kernel passes on no more than the size that it knows, which is that of the open.
+#[test]
+fn a_text_that_the_kernel_has_cut_is_no_base() {
+    let (_, fixture) = contended();
+    let old = lines("1", "5");
+    fixture.put("/a", &old);
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let handle = fixture.tree.open(ino, READ, ME).unwrap().handle;
+    fixture.put("/a", &format!("{old}6\nadded by another door\n"));
+    let read = fixture.tree.read_open(handle, 0, 100).unwrap();
+    let cut = String::from_utf8(read[..old.len()].to_vec()).unwrap();
+    fixture.tree.release(handle);
+    fixture.write("/a.tmp", cut.replace('1', "ours").as_bytes()).unwrap();
+    fixture.rename("/a.tmp", "/a").unwrap();
+    let expected = format!("{}6\nadded by another door\n", lines("ours", "5"));
+    assert_eq!(fixture.stored("/a"), Some(expected));
 }
 
 #[test]
