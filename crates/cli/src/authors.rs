@@ -63,7 +63,7 @@ impl<'a> Authors<'a> {
             Wanted::Key(text) => {
                 let mut actors = Vec::new();
                 for key in self.keys(text)? {
-                    actors.extend(self.engine.actors_of_key(self.workspace, key)?);
+                    actors.extend(self.engine.actors_of_key(key)?);
                 }
                 actors
             }
@@ -79,7 +79,7 @@ impl<'a> Authors<'a> {
         if let Wanted::Key(text) = wanted {
             return match self.keys(text)?.as_slice() {
                 [] => Err(wanted.nobody()),
-                [only] => Ok(self.engine.actors_of_key(self.workspace, *only)?),
+                [only] => Ok(self.engine.actors_of_key(*only)?),
                 several => Err(self.ambiguous(text, several.iter().map(|id| Actor::ApiKey(*id)))),
             };
         }

@@ -224,6 +224,11 @@ pub trait Reader {
     /// Returns the sessions that the query selects, in its order.
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error>;
 
+    /// Returns the sessions that this key owns or has ever owned: those that it created, those that it took
+    /// over, and those that another key took over from it. Removed ones are among them for as long as a
+    /// version names them, at least.
+    fn sessions_of_key(&self, key: KeyId) -> Result<Vec<SessionId>, Error>;
+
     /// Returns how many sessions a workspace has, archived ones among them.
     fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error>;
 

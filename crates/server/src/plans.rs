@@ -147,7 +147,7 @@ fn actors(call: &Call<'_>, ids: &[String]) -> Result<Vec<Actor>, Failure> {
     for id in ids {
         match id.parse() {
             Ok(Actor::ApiKey(key)) => {
-                actors.extend(call.engine.actors_of_key(call.caller.workspace, key)?);
+                actors.extend(call.engine.actors_of_key(key)?);
             }
             Ok(actor) => actors.push(actor),
             Err(error) => return Err(Failure::invalid(format!("actors: `{id}`: {error}"))),

@@ -57,3 +57,12 @@ CREATE TABLE copies_made (
     store BLOB,
     target TEXT NOT NULL
 ) STRICT;
+
+-- Which keys ever owned a session, also after it was deleted or taken over by another key: what it wrote
+-- can then still be found by key.
+CREATE TABLE session_keys (
+    key BLOB NOT NULL,
+    session BLOB NOT NULL,
+    PRIMARY KEY (key, session)
+) STRICT, WITHOUT ROWID;
+INSERT INTO session_keys SELECT key, id FROM sessions WHERE key IS NOT NULL;

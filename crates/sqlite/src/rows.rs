@@ -179,6 +179,10 @@ impl Reader for Rows<'_> {
         sessions::sessions(self.connection()?, query).or_storage_error()
     }
 
+    fn sessions_of_key(&self, key: KeyId) -> Result<Vec<SessionId>, Error> {
+        sessions::sessions_of_key(self.connection()?, key).or_storage_error()
+    }
+
     fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error> {
         sessions::sessions_count(self.connection()?, workspace).or_storage_error()
     }

@@ -100,6 +100,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@module $open, sessions:
             a_viewer_selects_the_sessions_that_it_sees,
             sessions_are_counted_by_workspace,
+            a_key_is_known_by_the_sessions_that_it_ever_owned,
             a_removed_store_still_has_a_workspace,
             ended_sessions_that_no_version_names_are_pruned,
         );

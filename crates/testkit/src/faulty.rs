@@ -233,6 +233,7 @@ macro_rules! stepping_reader {
                 fn session(read, id: SessionId) -> Option<Session>;
                 fn session_with_token(read, token: &SecretHash) -> Option<Session>;
                 fn sessions(read, query: &SessionQuery) -> Vec<Session>;
+                fn sessions_of_key(read, key: KeyId) -> Vec<SessionId>;
                 fn sessions_count(read, workspace: WorkspaceId) -> u64;
                 fn key(read, id: KeyId) -> Option<Key>;
                 fn key_with_secret(read, secret: &SecretHash) -> Option<Key>;

@@ -7,7 +7,7 @@ mod past;
 mod refusals;
 mod sessions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -52,6 +52,7 @@ struct State {
     versions: BTreeMap<VersionId, Version>,
     horizons: BTreeMap<StoreId, Timestamp>,
     sessions: BTreeMap<SessionId, Session>,
+    session_keys: BTreeSet<(KeyId, SessionId)>,
     keys: BTreeMap<KeyId, Key>,
     changes: BTreeMap<Sequence, Change>,
     cursors: BTreeMap<String, Sequence>,
@@ -90,12 +91,6 @@ fn basic(memory: &Memory) -> Memory {
 impl State {
     fn memories_of(&self, store: StoreId) -> impl Iterator<Item = &Memory> {
         self.memories.values().filter(move |memory| memory.store == store)
-    }
-
-    fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
-        let count = self.commits + 1;
-        self.pending_erasures.retain(|it| (it.store, it.memory) != (store, memory));
-        self.pending_erasures.push(PendingErasure { store, memory, count });
     }
 }
 
@@ -257,9 +252,12 @@ impl Reader for State {
         Ok(sessions::selected(self, query))
     }
 
+    fn sessions_of_key(&self, key: KeyId) -> Result<Vec<SessionId>, Error> {
+        Ok(sessions::of_key(self, key))
+    }
+
     fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error> {
-        let of_workspace = self.sessions.values().filter(|it| it.workspace == workspace);
-        Ok(u64::try_from(of_workspace.count()).expect("a count fits"))
+        Ok(sessions::count(self, workspace))
     }
 
     fn key(&self, id: KeyId) -> Result<Option<Key>, Error> {
@@ -467,6 +465,7 @@ impl Writer for State {
     }
 
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {
+        self.session_keys.extend(session.key.map(|key| (key, session.id)));
         self.sessions.insert(session.id, session.clone());
         Ok(())
     }
@@ -477,9 +476,7 @@ impl Writer for State {
     }
 
     fn prune_sessions(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
-        let over = sessions::over(self, before, limit);
-        self.sessions.retain(|id, _| !over.contains(id));
-        Ok(over.len())
+        Ok(sessions::prune(self, before, limit))
     }
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::{Archived, Order, Reader, SessionQuery, Span};
+use crate::backend::{Reader, SessionQuery};
 use crate::model::{
     Access, Actor, Attachment, Id as _, Instructions, KeyId, KeySecret, Metadata, Session,
     SessionId, StoreId, Timestamp, WorkspaceId, slug,
@@ -209,22 +209,14 @@ impl Engine {
         })
     }
 
-    /// Returns the authors that a key stands for: itself, and the sessions that were created with it.
-    pub fn actors_of_key(&self, workspace: WorkspaceId, key: KeyId) -> Result<Vec<Actor>, Error> {
-        let query = SessionQuery {
-            workspace,
-            store: None,
-            archived: Archived::Show,
-            created: Span::default(),
-            viewer: None,
-            order: Order::OldestFirst,
-            after: None,
-            limit: usize::MAX,
-        };
-        let sessions = self.read(|reader| reader.sessions(&query))?;
-        let of_key = sessions.iter().filter(|session| session.key == Some(key));
-        let of_key = of_key.map(|session| Actor::Session(session.id));
-        Ok([Actor::ApiKey(key)].into_iter().chain(of_key).collect())
+    /// Returns the authors that a key stands for: itself, and the sessions that it owns or has ever owned,
+    /// also if they were deleted or taken over since.
+    pub fn actors_of_key(&self, key: KeyId) -> Result<Vec<Actor>, Error> {
+        let sessions = self.read(|reader| reader.sessions_of_key(key))?;
+        Ok([Actor::ApiKey(key)]
+            .into_iter()
+            .chain(sessions.into_iter().map(Actor::Session))
+            .collect())
     }
 
     /// Changes the title and the labels of a session.

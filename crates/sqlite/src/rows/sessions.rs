@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use quipu_core::backend::{Archived, Order, SessionQuery};
 use quipu_core::model::{
-    Access, Actor, Attachment, Role, SecretHash, Session, SessionId, Timestamp, WorkspaceId,
+    Access, Actor, Attachment, KeyId, Role, SecretHash, Session, SessionId, Timestamp, WorkspaceId,
 };
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
@@ -116,6 +116,11 @@ fn with_attachments(connection: &Connection, session: Session) -> Result<Session
     Ok(Session { attachments, ..session })
 }
 
+pub(super) fn sessions_of_key(connection: &Connection, key: KeyId) -> Result<Vec<SessionId>> {
+    let sql = "SELECT session FROM session_keys WHERE key = ?1 ORDER BY session";
+    connection.prepare_cached(sql)?.query_map([blob(key)], |row| row.id(0))?.collect()
+}
+
 pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<()> {
     let sql = "INSERT INTO sessions
             (id, workspace, title, metadata, details, token, created_at, updated_at, archived_at,
@@ -138,6 +143,10 @@ pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<
         session.token_expires_at.map(Timestamp::as_micros),
         session.key.map(blob),
     ])?;
+    if let Some(key) = session.key {
+        let sql = "INSERT OR IGNORE INTO session_keys VALUES (?1, ?2)";
+        connection.prepare_cached(sql)?.execute([blob(key), blob(session.id)])?;
+    }
     detach_all(connection, session.id)?;
     let sql = "INSERT INTO attachments
             (session, position, store, access, instructions, name, description, slug)
@@ -171,7 +180,13 @@ pub(super) fn prune(connection: &Connection, before: Timestamp, at_most: usize) 
         .prepare_cached(sql)?
         .query_map([before.as_micros()], |row| row.id(0))?
         .collect::<Result<Vec<SessionId>>>()?;
-    if over.is_empty() {
+    let sql = "SELECT DISTINCT session FROM session_keys
+        WHERE session NOT IN (SELECT id FROM sessions)";
+    let gone = connection
+        .prepare_cached(sql)?
+        .query_map([], |row| row.id(0))?
+        .collect::<Result<Vec<SessionId>>>()?;
+    if over.is_empty() && gone.is_empty() {
         return Ok(0);
     }
     // Versions are not indexed by their authors: one scan for all sessions costs less than an
@@ -185,6 +200,10 @@ pub(super) fn prune(connection: &Connection, before: Timestamp, at_most: usize) 
     let is_unnamed = |id: &SessionId| !named.contains(&Actor::Session(*id).to_string());
     let pruned: Vec<_> = over.into_iter().filter(is_unnamed).take(at_most).collect();
     pruned.iter().try_for_each(|id| remove_session(connection, *id))?;
+    for id in gone.iter().filter(|id| is_unnamed(id)).chain(&pruned) {
+        let sql = "DELETE FROM session_keys WHERE session = ?1";
+        connection.prepare_cached(sql)?.execute([blob(*id)])?;
+    }
     Ok(pruned.len())
 }
 

@@ -130,3 +130,28 @@ pub fn ended_sessions_that_no_version_names_are_pruned(fixture: &Fixture) {
     let found = fixture.read(|reader| reader.sessions(&Rows::all_sessions()));
     assert_eq!(ids(&found), left);
 }
+
+/// "Returns the sessions that this key owns or has ever owned … Removed ones are among them for as long as a
+/// version names them, at least."
+pub fn a_key_is_known_by_the_sessions_that_it_ever_owned(fixture: &Fixture) {
+    let store = Rows::store(1);
+    fixture.with_stores(&[&store]);
+    let (first, second) = (Rows::key(1, None), Rows::key(2, None));
+    let of = |number, key: &Key| Session { key: Some(key.id), ..Rows::session(number, &[]) };
+    let (deleted, taken) = (of(1, &first), of(2, &first));
+    let memory = Rows::memory(&store, 1, "/a", "text");
+    let mut commit = Rows::commit(1, None, Some(&memory));
+    commit.version.actor = Actor::Session(deleted.id);
+    fixture.write(|writer| {
+        writer.put_session(&deleted)?;
+        writer.put_session(&taken)?;
+        writer.commit(&commit)?;
+        writer.put_session(&Session { key: Some(second.id), ..taken.clone() })?;
+        writer.remove_session(deleted.id)?;
+        writer.prune_sessions(Rows::at(0), 10).map(drop)
+    });
+    let owned = |key: &Key| fixture.read(|reader| reader.sessions_of_key(key.id));
+    assert_eq!(owned(&first), [deleted.id, taken.id]);
+    assert_eq!(owned(&second), [taken.id]);
+    assert_eq!(owned(&Rows::key(3, None)), []);
+}

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use quipu_core::backend::PendingErasure;
 use quipu_core::model::{
-    DeletedStore, Memory, MemoryPath, StoreId, Timestamp, Version, VersionId, WorkspaceId,
+    DeletedStore, Memory, MemoryId, MemoryPath, StoreId, Timestamp, Version, VersionId, WorkspaceId,
 };
 
 use super::State;
@@ -49,5 +50,14 @@ impl State {
             all.filter(|deleted| deleted.store.workspace == workspace).cloned().collect();
         hidden.sort_by_key(|deleted| Reverse(deleted.deleted_at));
         hidden
+    }
+}
+
+impl State {
+    /// Notes that text was removed and is to be erased.
+    pub(super) fn set_pending(&mut self, store: StoreId, memory: Option<MemoryId>) {
+        let count = self.commits + 1;
+        self.pending_erasures.retain(|it| (it.store, it.memory) != (store, memory));
+        self.pending_erasures.push(PendingErasure { store, memory, count });
     }
 }

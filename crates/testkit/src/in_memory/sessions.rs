@@ -1,7 +1,7 @@
 //! Which sessions are selected, and which are pruned.
 
 use quipu_core::backend::{Archived, Order, SessionQuery};
-use quipu_core::model::{Actor, Session, SessionId, Timestamp};
+use quipu_core::model::{Actor, KeyId, Session, SessionId, Timestamp, WorkspaceId};
 
 use super::State;
 
@@ -25,7 +25,7 @@ pub(super) fn selected(state: &State, query: &SessionQuery) -> Vec<Session> {
     selected.take(query.limit).cloned().collect()
 }
 
-pub(super) fn over(state: &State, before: Timestamp, limit: usize) -> Vec<SessionId> {
+fn over(state: &State, before: Timestamp, limit: usize) -> Vec<SessionId> {
     let is_before = |at: Option<Timestamp>| at.is_some_and(|at| at < before);
     let is_revoked = |session: &Session| {
         let key = session.key.and_then(|key| state.keys.get(&key));
@@ -49,4 +49,23 @@ pub(super) fn over(state: &State, before: Timestamp, limit: usize) -> Vec<Sessio
         .values()
         .filter(|session| session.updated_at < before && is_over(session) && !is_named(session));
     over.take(limit).map(|session| session.id).collect()
+}
+
+/// Returns the sessions that a key owns or has ever owned.
+pub(super) fn of_key(state: &State, key: KeyId) -> Vec<SessionId> {
+    let owned = state.session_keys.iter().filter(|(owner, _)| *owner == key);
+    owned.map(|(_, session)| *session).collect()
+}
+
+/// Returns how many sessions a workspace has.
+pub(super) fn count(state: &State, workspace: WorkspaceId) -> u64 {
+    let of_workspace = state.sessions.values().filter(|it| it.workspace == workspace);
+    u64::try_from(of_workspace.count()).expect("a count fits")
+}
+
+/// Removes sessions that have ended, and returns how many.
+pub(super) fn prune(state: &mut State, before: Timestamp, limit: usize) -> usize {
+    let over = over(state, before, limit);
+    state.sessions.retain(|id, _| !over.contains(id));
+    over.len()
 }

@@ -399,6 +399,10 @@ impl Reader for PastReader<'_> {
         self.reader.sessions(query)
     }
 
+    fn sessions_of_key(&self, key: KeyId) -> Result<Vec<SessionId>, Error> {
+        self.reader.sessions_of_key(key)
+    }
+
     fn sessions_count(&self, workspace: WorkspaceId) -> Result<u64, Error> {
         self.reader.sessions_count(workspace)
     }
