@@ -39,6 +39,8 @@ pub(crate) struct Context {
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
     pub(crate) engine: Knowledge,
+    /// The same engine, unless that reads the past.
+    present: Knowledge,
     pub(crate) workspace: WorkspaceId,
     pub(crate) actor: Actor,
     /// The session that a variable names as the author.
@@ -103,7 +105,8 @@ impl Context {
         let actor = Actor::User(self.settings.user.clone());
         let (named, configured_store) = (self.named.clone(), self.settings.store.clone());
         let session = self.settings.session;
-        Ok(Data { engine, workspace, actor, session, named, configured_store })
+        let present = engine.clone();
+        Ok(Data { engine, present, workspace, actor, session, named, configured_store })
     }
 }
 
@@ -198,7 +201,8 @@ impl Data {
             store,
             target: target.display().to_string(),
         };
-        if let Err(error) = self.engine.note_copy(&copy) {
+        // Of the past, a copy is made now.
+        if let Err(error) = self.present.note_copy(&copy) {
             note(&format!("the {kind} is written, but redactions will not name it: {error}"));
         }
     }

@@ -40,6 +40,14 @@ struct State {
     has_given_up: bool,
 }
 
+/// Returns whether an expression has a group of flags with an `i`, such as `(?i)` or `(?si:…)`.
+fn ignores_case(expression: &str) -> bool {
+    expression.split("(?").skip(1).any(|rest| {
+        let is_flag = |character: &char| character.is_ascii_alphabetic();
+        rest.chars().take_while(is_flag).any(|flag| flag == 'i')
+    })
+}
+
 impl RegexMatcher {
     /// Compiles an expression that may search for so long altogether.
     ///
@@ -51,6 +59,13 @@ impl RegexMatcher {
                 expression.len()
             );
             return Err(Error::invalid(message));
+        }
+        // `(?i)` folds ASCII only. To leave `MÜLLER` in the text after a redaction of `(?i)müller` and to
+        // count zero hits would be worse than to refuse.
+        if !expression.is_ascii() && ignores_case(expression) {
+            return Err(Error::invalid("`(?i)` ignores the case of ASCII letters only").with_hint(
+                "write both cases of other letters, such as `m[üÜ]ller`, without `(?i)`",
+            ));
         }
         let mut builder = RegexBuilder::new(expression);
         builder.size_limit(COMPILED_SIZE_BYTES_MAX).nest_limit(NESTING_MAX);
@@ -122,9 +137,19 @@ mod tests {
     }
 
     #[test]
+    fn ignoring_case_is_refused_where_it_would_miss_some() {
+        for expression in ["(?i)jürgen", "a(?si:ü)", "ü(?i)x"] {
+            let error = RegexMatcher::new(expression, HOUR).expect_err("it is refused");
+            assert!(error.to_string().contains("ASCII letters only"), "{expression}");
+        }
+        assert_eq!(find("j[üÜ]rgen", "jÜrgen jürgen"), [0..7, 8..15]);
+        assert_eq!(find("(?:ü|i)", "ii"), [0..1, 1..2]);
+    }
+
+    #[test]
     fn all_matches_are_found() {
         assert_eq!(find("ghp_[a-z0-9]+", "ghp_a1, ghp_b2"), [0..6, 8..14]);
-        assert_eq!(find("(?i)käse", "Käse käse"), [0..5, 6..11]);
+        assert_eq!(find("(?i)cheese", "Cheese cheese"), [0..6, 7..13]);
         assert_eq!(find(r"\bx|y", "ä x y"), [3..4, 5..6]);
     }
 

@@ -51,6 +51,9 @@ fn reading_commands_take_a_moment() {
     let exported = fs::read_to_string(folder.join("tea.md")).expect("it is exported");
     assert!(exported.contains("green"));
     assert!(!folder.join("cup.md").exists());
+    // A redaction names the copy, although it is of the past.
+    let plan = quipu.ok(&["redact", "--matching", "copper", "--and-heads", "--dry-run"]);
+    assert!(plan.contains("/then"), "{plan}");
 }
 
 #[test]

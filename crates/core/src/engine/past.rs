@@ -12,7 +12,7 @@ mod backend;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::backend::{Reader, Sequence};
+use crate::backend::{Reader, Sequence, Span, VersionFilter, VersionQuery};
 use crate::model::{StoreId, Timestamp, Version, View};
 use crate::moment::Moment;
 
@@ -27,7 +27,8 @@ pub(super) use backend::Trees;
 pub struct Past {
     /// The store.
     pub store: StoreId,
-    /// The moment: that of the newest change by then, of whichever store.
+    /// The moment: that of the newest version of the store by then, or of its creation. Not that of any
+    /// later change: when other stores change is not for everybody to know.
     pub at: Timestamp,
     /// From which moment on the history is complete; `None` if it is complete from the beginning.
     pub horizon: Option<Timestamp>,
@@ -65,6 +66,7 @@ impl Engine {
                 return Err(Error::not_found(format!("the store did not exist at `{moment}`"))
                     .with_hint(format!("it was created at `{created_at}`")));
             }
+            let at = newest_version_by(reader, store, at)?.unwrap_or(created_at);
             Ok(Past { store, at, horizon: reader.horizon(store)? })
         })
     }
@@ -93,6 +95,18 @@ impl Engine {
     }
 }
 
+/// Returns when the newest version of a store by a moment was made.
+fn newest_version_by(
+    reader: &dyn Reader,
+    store: StoreId,
+    at: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    let created = Span { last: at, ..Span::default() };
+    let filter = VersionFilter { created, ..VersionFilter::default() };
+    let query = VersionQuery { filter, before: None, limit: 1, view: View::Basic };
+    Ok(reader.versions(store, &query)?.first().map(|version| version.created_at))
+}
+
 /// Returns the moment of a change.
 fn feed_moment(
     reader: &dyn Reader,
@@ -110,8 +124,8 @@ fn feed_moment(
         Some(_) | None => {
             let error = Error::not_found(format!("the change `{name}` is no longer kept"));
             Err(match reader.oldest_change()? {
-                Some((oldest, at)) => error.with_hint(format!(
-                    "the oldest that is kept is `{}`, made at `{at}`; a time works further back",
+                Some((oldest, _)) => error.with_hint(format!(
+                    "the oldest that is kept is `{}`; a time works further back",
                     Moment::Sequence(oldest)
                 )),
                 None => error,

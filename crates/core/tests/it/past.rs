@@ -178,3 +178,18 @@ fn engines_of_the_same_moment_share_what_they_read() {
     fixture.engine.redact(&actor(), fixture.store, &[secret.version]).unwrap();
     assert_eq!(paths(), ["/b"]);
 }
+
+/// Who may read one store learns nothing about when others change.
+#[test]
+fn a_moment_shows_no_time_of_another_store() {
+    let fixture = fixture();
+    let other = fixture.new_store("other", quipu_core::model::StorePolicy::default()).id;
+    let own = fixture.put("/a", "1");
+    fixture.clock.advance(Duration::from_secs(60));
+    fixture.engine.create(&actor(), other, &path("/b"), &content("1")).unwrap();
+    let newest = fixture.engine.newest_sequence().unwrap();
+    for moment in [Moment::Sequence(newest), Moment::Time(fixture.engine.now())] {
+        let past = fixture.engine.moment(fixture.store, &moment).unwrap();
+        assert_eq!(past.at, own.updated_at, "{moment}");
+    }
+}
