@@ -72,6 +72,23 @@ pub struct Step {
     pub why: String,
 }
 
+impl Step {
+    /// Gives up the path that the memory should get. Its text goes back where it is now, if it has another
+    /// one: whoever moves a memory, or takes its path, must not keep what was written into it.
+    fn keep_path(&mut self, obstacle: &str) {
+        match (&mut self.action, &self.before) {
+            (Action::Change(then), Some(before)) if then.content.hash() != before.hash => {
+                then.path.clone_from(&before.path);
+                self.why = format!("its text goes back; its path stays, because {obstacle}");
+            }
+            (action, _) => {
+                *action = Action::Leave;
+                obstacle.clone_into(&mut self.why);
+            }
+        }
+    }
+}
+
 /// What is done to a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -81,7 +98,7 @@ pub enum Action {
     Change(State),
     /// It comes back after a deletion, with its id.
     Create(State),
-    /// Nothing, because what should be done cannot be done.
+    /// Nothing, because nothing of what should be done can be done.
     Leave,
 }
 

@@ -199,7 +199,7 @@ fn a_chain_of_moves_is_undone_in_the_order_that_frees_the_paths() {
 }
 
 #[test]
-fn memories_that_exchanged_their_paths_are_left() {
+fn memories_that_only_exchanged_their_paths_are_left() {
     let fixture = fixture();
     fixture.put("/a", "a");
     fixture.put("/b", "b");
@@ -213,6 +213,52 @@ fn memories_that_exchanged_their_paths_are_left() {
     assert!(left.iter().all(|(_, why)| why.contains("exchanged their paths")), "{left:?}");
     assert_eq!(fixture.text("/a").unwrap(), "b");
     assert_eq!(fixture.text("/new"), None);
+}
+
+/// Returns a store in which the rogue has edited and exchanged `/a` and `/b`, and edited `/c` and moved it to
+/// `/r`; and the moment before.
+fn exchanged() -> (Fixture, Timestamp) {
+    let fixture = fixture();
+    for at in ["/a", "/b", "/c"] {
+        fixture.put(at, &format!("{at}\n"));
+    }
+    let then = fixture.now_at();
+    for at in ["/a", "/b", "/c"] {
+        fixture.put_by("rogue", at, &format!("{at}\nEVIL\n"));
+    }
+    for (from, to) in [("/a", "/t"), ("/b", "/a"), ("/t", "/b"), ("/c", "/r")] {
+        fixture.move_by("rogue", from, to);
+    }
+    (fixture, then)
+}
+
+#[test]
+fn the_text_goes_back_where_only_the_path_cannot() {
+    let (fixture, _) = exchanged();
+    fixture.put("/c", "theirs\n");
+    let done = fixture.done(&all_of("rogue"));
+    assert_eq!((done.versions.len(), done.plan.left_count()), (3, 0));
+    let why: Vec<_> = done.plan.steps.iter().map(|step| step.why.as_str()).collect();
+    assert!(why.iter().all(|it| it.starts_with("its text goes back; its path stays, because")));
+    assert!(why.iter().take(2).all(|it| it.contains("exchanged their paths")), "{why:?}");
+    assert!(why[2].ends_with("another memory is at `/c`, where it should go"), "{why:?}");
+    let texts = ["/a", "/b", "/c", "/r"].map(|at| fixture.text(at).unwrap());
+    assert_eq!(texts, ["/b\n", "/a\n", "theirs\n", "/c\n"]);
+    // A second time there is nothing but the paths, which are left.
+    let left = fixture.left(&all_of("rogue"));
+    assert_eq!(left.len(), 3);
+    assert_eq!(left[2].1, "another memory is at `/c`, where it should go");
+}
+
+#[test]
+fn the_texts_of_a_tree_go_back_where_the_paths_cannot() {
+    let (fixture, then) = exchanged();
+    let done = fixture.done(&back_to(then));
+    assert_eq!((done.versions.len(), done.plan.left_count()), (3, 0));
+    let texts = ["/a", "/b", "/c"].map(|at| fixture.text(at).unwrap());
+    assert_eq!(texts, ["/b\n", "/a\n", "/c\n"]);
+    let stay = done.plan.steps.iter().filter(|step| step.why.contains("its path stays"));
+    assert_eq!(stay.count(), 2);
 }
 
 #[test]
