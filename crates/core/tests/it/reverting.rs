@@ -3,11 +3,12 @@
 use quipu_core::ErrorKind;
 use quipu_core::backend::Span;
 use quipu_core::engine::{
-    Action, Approval, CarriedOut, ChangeSelection, Completeness, Goal, Known, Plan, Precondition,
-    Restoration, StoreUpdate,
+    Action, Approval, CarriedOut, ChangeSelection, Completeness, Goal, Heads, Known, Pattern, Plan,
+    Precondition, Restoration, Scope, Selection, StoreUpdate, Terms,
 };
 use quipu_core::model::{
-    Actor, Memory, PrincipalName, Reason, SecretPolicy, StorePolicy, Timestamp, View,
+    Actor, ForgottenPolicy, Memory, PrincipalName, Reason, SecretPolicy, StorePolicy, Timestamp,
+    View,
 };
 use quipu_core::settings::Limits;
 
@@ -57,6 +58,15 @@ impl Fixture {
         let left = done.plan.steps.into_iter().filter(|step| step.action == Action::Leave);
         left.map(|step| (step.before.map_or_else(String::new, |it| it.path.to_string()), step.why))
             .collect()
+    }
+
+    /// Redacts a text everywhere; where it comes back, it is recognized.
+    fn forget(&self, text: &str) {
+        let pattern = Some(Pattern::text(text).unwrap());
+        let selection = Selection { pattern, ..Selection::default() };
+        let terms = Terms { heads: Heads::TakeOut, ..Terms::default() };
+        let scope = Scope::all(self.workspace);
+        self.engine.redact_selected(&actor(), &scope, &selection, &terms).unwrap();
     }
 
     fn now_at(&self) -> Timestamp {
@@ -313,6 +323,49 @@ fn a_credential_that_the_store_refuses_does_not_come_back() {
         let left = fixture.left(&all_of("rogue"));
         assert_eq!(left.len(), usize::from(secrets == SecretPolicy::Reject));
         assert_eq!(fixture.text("/a").unwrap(), expected);
+    }
+}
+
+#[test]
+fn what_was_redacted_does_not_come_back_where_the_store_refuses_it() {
+    let secret = "correct-horse-battery";
+    for forgotten in [ForgottenPolicy::Refuse, ForgottenPolicy::Warn] {
+        let fixture = fixture();
+        let at_secret = format!("/dir/{secret}");
+        fixture.put("/redacted", secret);
+        fixture.forget(secret);
+        for at in ["/text", "/deleted"] {
+            fixture.put(at, &format!("one\n{secret}\n"));
+        }
+        fixture.put(&at_secret, "good\n");
+        fixture.put_by("rogue", "/text", "bad\n");
+        fixture.delete_by("rogue", "/deleted");
+        fixture.move_by("rogue", &at_secret, "/moved");
+        fixture.put_by("rogue", "/moved", "bad\n");
+        fixture.put_by("rogue", "/new", "bad\n");
+        let policy = StorePolicy { forgotten, ..StorePolicy::default() };
+        let update = StoreUpdate { policy: Some(policy), ..StoreUpdate::default() };
+        fixture.engine.update_store(fixture.store, &update).unwrap();
+
+        let plan = fixture.planned(&all_of("rogue"));
+        let done = fixture.done(&all_of("rogue"));
+        assert_eq!(done.plan.digest, plan.digest);
+        assert_eq!(fixture.text("/new"), None);
+        if forgotten == ForgottenPolicy::Warn {
+            assert_eq!(plan.left_count(), 0);
+            assert_eq!(fixture.text(&at_secret).unwrap(), "good\n");
+            continue;
+        }
+        let left = plan.steps.iter().filter(|step| step.action == Action::Leave);
+        let left: Vec<_> = left.map(|step| step.why.as_str()).collect();
+        let why = "line 2 of its text would bring back what was redacted from the store, which the \
+                   store refuses";
+        assert_eq!(left, [why; 2]);
+        assert_eq!(fixture.text("/text").unwrap(), "bad\n");
+        assert_eq!(fixture.text("/moved").unwrap(), "good\n");
+        assert!(
+            plan.steps.iter().any(|step| step.why.contains("its path stays, because its earlier"))
+        );
     }
 }
 

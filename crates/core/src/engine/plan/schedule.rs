@@ -60,7 +60,7 @@ fn rank(step: &Step) -> u8 {
 }
 
 /// Returns the path that must be free for a step, if it needs one.
-fn arrival(step: &Step) -> Option<&MemoryPath> {
+pub(super) fn arrival(step: &Step) -> Option<&MemoryPath> {
     match &step.action {
         Action::Create(State { path, .. }) => Some(path),
         Action::Change(State { path, .. }) => {
