@@ -157,6 +157,38 @@ fn what_others_deleted_or_brought_back_since_stays_so() {
 }
 
 #[test]
+fn what_others_only_moved_or_emptied_is_deleted_for_a_true_reason() {
+    let fixture = fixture();
+    fixture.put_by("rogue", "/moved", "bad\n");
+    fixture.move_by("ada", "/moved", "/elsewhere");
+    fixture.put_by("rogue", "/emptied", "bad\n");
+    fixture.put("/emptied", "");
+    let done = fixture.done(&all_of("rogue"));
+    assert_eq!(done.versions.len(), 2);
+    let why = "others have changed it since, but its text holds nothing that they added";
+    for step in done.plan.steps {
+        assert_eq!((step.action, step.why.as_str()), (Action::Delete, why));
+    }
+}
+
+#[test]
+fn what_the_selection_and_then_others_deleted_is_left() {
+    let fixture = fixture();
+    let memory = fixture.put("/a", "one\n");
+    fixture.delete_by("rogue", "/a");
+    fixture.engine.restore(&actor(), fixture.store, memory.version, None).unwrap();
+    fixture.delete_by("ada", "/a");
+    let reason = "others have brought it back since, and deleted it again at `/a`".to_owned();
+    assert_eq!(fixture.left(&all_of("rogue")), [(String::new(), reason)]);
+    assert_eq!(fixture.text("/a"), None);
+
+    // What comes back because of the selection alone goes, although others had deleted it.
+    fixture.engine.restore(&by("rogue"), fixture.store, memory.version, None).unwrap();
+    assert_eq!(fixture.left(&all_of("rogue")), []);
+    assert_eq!(fixture.text("/a"), None);
+}
+
+#[test]
 fn reverting_twice_changes_nothing_and_a_revert_can_be_reverted() {
     let fixture = fixture();
     fixture.put("/a", "one\n");
