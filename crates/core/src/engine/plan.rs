@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 
 use crate::backend::{Reader, Sequence, Span, Subject};
 use crate::model::{
-    Actor, Content, Digest, ExpectedDigest, Id as _, Memory, MemoryId, MemoryPath, Reason,
-    SecretPolicy, Store, StoreId, VersionId, View,
+    Actor, Content, Digest, ExpectedDigest, ForgottenPolicy, Id as _, Memory, MemoryId, MemoryPath,
+    Reason, SecretPolicy, Store, StoreId, Tombstones, VersionId, View,
 };
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
@@ -72,6 +72,23 @@ pub struct Step {
     pub why: String,
 }
 
+impl Step {
+    /// Gives up the path that the memory should get. Its text goes back where it is now, if it has another
+    /// one: whoever moves a memory, or takes its path, must not keep what was written into it.
+    fn keep_path(&mut self, obstacle: &str) {
+        match (&mut self.action, &self.before) {
+            (Action::Change(then), Some(before)) if then.content.hash() != before.hash => {
+                then.path.clone_from(&before.path);
+                self.why = format!("its text goes back; its path stays, because {obstacle}");
+            }
+            (action, _) => {
+                *action = Action::Leave;
+                obstacle.clone_into(&mut self.why);
+            }
+        }
+    }
+}
+
 /// What is done to a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -81,7 +98,7 @@ pub enum Action {
     Change(State),
     /// It comes back after a deletion, with its id.
     Create(State),
-    /// Nothing, because what should be done cannot be done.
+    /// Nothing, because nothing of what should be done can be done.
     Leave,
 }
 
@@ -197,8 +214,11 @@ impl Engine {
             Goal::Revert(selection) => selection.wishes(reader, &store, now)?,
             Goal::Restore(restoration) => restoration.wishes(reader, &store, now)?,
         };
-        let planner = Planner { reader, store: &store, limits: &self.limits };
-        planner.plan(wishes)
+        let forgotten = match store.policy.forgotten {
+            ForgottenPolicy::Refuse => Tombstones::new(&reader.tombstones(store.id)?),
+            ForgottenPolicy::Warn => Tombstones::default(),
+        };
+        Planner { reader, store: &store, limits: &self.limits, forgotten }.plan(wishes)
     }
 }
 
@@ -217,6 +237,8 @@ struct Planner<'a> {
     reader: &'a dyn Reader,
     store: &'a Store,
     limits: &'a Limits,
+    /// What the store does not take back.
+    forgotten: Tombstones,
 }
 
 impl Planner<'_> {
@@ -248,7 +270,13 @@ impl Planner<'_> {
             Ok(Some(action)) => (action, why.to_owned()),
             Err(why) => (Action::Leave, why),
         };
-        Ok(Some(Step { memory, before, action, why }))
+        let mut step = Step { memory, before, action, why };
+        if schedule::arrival(&step).is_some_and(|path| self.is_forgotten(path)) {
+            step.keep_path(
+                "its earlier path holds what was redacted from the store, which the store refuses",
+            );
+        }
+        Ok(Some(step))
     }
 
     /// Returns what makes a memory `then`, if anything has to be done, or why that is not possible.
@@ -283,16 +311,31 @@ impl Planner<'_> {
             ));
         }
         let text = ScreenedText::new(content);
-        match (self.store.policy.secrets, text.first_finding()) {
-            (SecretPolicy::Reject, Some(finding)) => Err(format!(
-                "its text would hold a credential ({} in line {}), which the store refuses",
-                finding.kind, finding.line
-            )),
-            (SecretPolicy::Redact, Some(_)) => {
-                Ok(text.redacted().map_err(|error| error.to_string())?)
+        let content = match (self.store.policy.secrets, text.first_finding()) {
+            (SecretPolicy::Reject, Some(finding)) => {
+                return Err(format!(
+                    "its text would hold a credential ({} in line {}), which the store refuses",
+                    finding.kind, finding.line
+                ));
             }
-            (_, _) => Ok(text.into_content()),
-        }
+            (SecretPolicy::Redact, Some(_)) => {
+                text.redacted().map_err(|error| error.to_string())?
+            }
+            (_, _) => text.into_content(),
+        };
+        let Some(found) = self.forgotten.find(content.as_str()).into_iter().next() else {
+            return Ok(content);
+        };
+        let above = content.as_str().get(..found.start).unwrap_or_default();
+        let line = above.matches('\n').count() + 1;
+        Err(format!(
+            "line {line} of its text would bring back what was redacted from the store, which the \
+             store refuses"
+        ))
+    }
+
+    fn is_forgotten(&self, path: &MemoryPath) -> bool {
+        !self.forgotten.find(path.as_str()).is_empty()
     }
 }
 

@@ -21,6 +21,8 @@ use super::versions::existing_version;
 
 const ALONE: &str = "nobody else has changed it since";
 const MERGED: &str = "others have changed it since, and their changes stay";
+const NOTHING_ADDED: &str =
+    "others have changed it since, but its text holds nothing that they added";
 
 /// How many actors are looked up one by one.
 const ACTORS_LOOKED_UP_MAX: usize = 4;
@@ -230,11 +232,27 @@ impl<'a> History<'a> {
             };
         }
         let then = match (ours, head) {
-            (None, _) => Then::Absent,
+            (None, None) => self.deleted_again(runs).map_or(Then::Absent, Then::Unknown),
+            (None, Some(_)) => {
+                // What they did goes with the memory, so it must not be said to stay.
+                why = if why == MERGED { NOTHING_ADDED } else { why };
+                Then::Absent
+            }
             (Some(ours), Some(head)) if ours.is(&head) => Then::Same,
             (Some(ours), _) => Then::State(State { content: self.text(&ours)?, path: ours.path }),
         };
         Ok((then, why))
+    }
+
+    /// Returns why a deleted memory stays so although one of the runs had deleted it: others have brought it
+    /// back since, and then decided against it.
+    fn deleted_again(&self, runs: &[Run]) -> Option<String> {
+        let (last, last_place) = (self.versions.last()?, self.versions.len() - 1);
+        let is_by_others = runs.last().is_some_and(|run| run.1 < last_place);
+        let has_deleted = runs.iter().any(|run| matches!(self.after(run.1), Was::Absent));
+        let place = last.path.as_ref().map_or_else(String::new, |path| format!(" at `{path}`"));
+        (is_by_others && has_deleted)
+            .then(|| format!("others have brought it back since, and deleted it again{place}"))
     }
 
     /// Takes the change from `theirs` to `base` out of `ours`, which others made of `base`.
@@ -244,8 +262,7 @@ impl<'a> History<'a> {
         base: &Was,
         theirs: &Was,
     ) -> Result<Option<Held>, Obstacle> {
-        // Others have deleted the memory since, and it stays deleted. That holds even if the run had
-        // deleted it too: somebody brought it back in between, and then somebody decided against it.
+        // Others have deleted the memory since, and it stays deleted, even if the run had deleted it too.
         let Some(ours) = ours else { return Ok(None) };
         // What others have changed to the very state before needs no merge, so no base.
         if matches!(theirs, Was::Held(theirs) if theirs.is(&ours)) {

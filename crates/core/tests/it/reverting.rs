@@ -3,11 +3,12 @@
 use quipu_core::ErrorKind;
 use quipu_core::backend::Span;
 use quipu_core::engine::{
-    Action, Approval, CarriedOut, ChangeSelection, Completeness, Goal, Known, Plan, Precondition,
-    Restoration, StoreUpdate,
+    Action, Approval, CarriedOut, ChangeSelection, Completeness, Goal, Heads, Known, Pattern, Plan,
+    Precondition, Restoration, Scope, Selection, StoreUpdate, Terms,
 };
 use quipu_core::model::{
-    Actor, Memory, PrincipalName, Reason, SecretPolicy, StorePolicy, Timestamp, View,
+    Actor, ForgottenPolicy, Memory, PrincipalName, Reason, SecretPolicy, StorePolicy, Timestamp,
+    View,
 };
 use quipu_core::settings::Limits;
 
@@ -57,6 +58,15 @@ impl Fixture {
         let left = done.plan.steps.into_iter().filter(|step| step.action == Action::Leave);
         left.map(|step| (step.before.map_or_else(String::new, |it| it.path.to_string()), step.why))
             .collect()
+    }
+
+    /// Redacts a text everywhere; where it comes back, it is recognized.
+    fn forget(&self, text: &str) {
+        let pattern = Some(Pattern::text(text).unwrap());
+        let selection = Selection { pattern, ..Selection::default() };
+        let terms = Terms { heads: Heads::TakeOut, ..Terms::default() };
+        let scope = Scope::all(self.workspace);
+        self.engine.redact_selected(&actor(), &scope, &selection, &terms).unwrap();
     }
 
     fn now_at(&self) -> Timestamp {
@@ -147,6 +157,38 @@ fn what_others_deleted_or_brought_back_since_stays_so() {
 }
 
 #[test]
+fn what_others_only_moved_or_emptied_is_deleted_for_a_true_reason() {
+    let fixture = fixture();
+    fixture.put_by("rogue", "/moved", "bad\n");
+    fixture.move_by("ada", "/moved", "/elsewhere");
+    fixture.put_by("rogue", "/emptied", "bad\n");
+    fixture.put("/emptied", "");
+    let done = fixture.done(&all_of("rogue"));
+    assert_eq!(done.versions.len(), 2);
+    let why = "others have changed it since, but its text holds nothing that they added";
+    for step in done.plan.steps {
+        assert_eq!((step.action, step.why.as_str()), (Action::Delete, why));
+    }
+}
+
+#[test]
+fn what_the_selection_and_then_others_deleted_is_left() {
+    let fixture = fixture();
+    let memory = fixture.put("/a", "one\n");
+    fixture.delete_by("rogue", "/a");
+    fixture.engine.restore(&actor(), fixture.store, memory.version, None).unwrap();
+    fixture.delete_by("ada", "/a");
+    let reason = "others have brought it back since, and deleted it again at `/a`".to_owned();
+    assert_eq!(fixture.left(&all_of("rogue")), [(String::new(), reason)]);
+    assert_eq!(fixture.text("/a"), None);
+
+    // What comes back because of the selection alone goes, although others had deleted it.
+    fixture.engine.restore(&by("rogue"), fixture.store, memory.version, None).unwrap();
+    assert_eq!(fixture.left(&all_of("rogue")), []);
+    assert_eq!(fixture.text("/a"), None);
+}
+
+#[test]
 fn reverting_twice_changes_nothing_and_a_revert_can_be_reverted() {
     let fixture = fixture();
     fixture.put("/a", "one\n");
@@ -199,7 +241,7 @@ fn a_chain_of_moves_is_undone_in_the_order_that_frees_the_paths() {
 }
 
 #[test]
-fn memories_that_exchanged_their_paths_are_left() {
+fn memories_that_only_exchanged_their_paths_are_left() {
     let fixture = fixture();
     fixture.put("/a", "a");
     fixture.put("/b", "b");
@@ -213,6 +255,52 @@ fn memories_that_exchanged_their_paths_are_left() {
     assert!(left.iter().all(|(_, why)| why.contains("exchanged their paths")), "{left:?}");
     assert_eq!(fixture.text("/a").unwrap(), "b");
     assert_eq!(fixture.text("/new"), None);
+}
+
+/// Returns a store in which the rogue has edited and exchanged `/a` and `/b`, and edited `/c` and moved it to
+/// `/r`; and the moment before.
+fn exchanged() -> (Fixture, Timestamp) {
+    let fixture = fixture();
+    for at in ["/a", "/b", "/c"] {
+        fixture.put(at, &format!("{at}\n"));
+    }
+    let then = fixture.now_at();
+    for at in ["/a", "/b", "/c"] {
+        fixture.put_by("rogue", at, &format!("{at}\nEVIL\n"));
+    }
+    for (from, to) in [("/a", "/t"), ("/b", "/a"), ("/t", "/b"), ("/c", "/r")] {
+        fixture.move_by("rogue", from, to);
+    }
+    (fixture, then)
+}
+
+#[test]
+fn the_text_goes_back_where_only_the_path_cannot() {
+    let (fixture, _) = exchanged();
+    fixture.put("/c", "theirs\n");
+    let done = fixture.done(&all_of("rogue"));
+    assert_eq!((done.versions.len(), done.plan.left_count()), (3, 0));
+    let why: Vec<_> = done.plan.steps.iter().map(|step| step.why.as_str()).collect();
+    assert!(why.iter().all(|it| it.starts_with("its text goes back; its path stays, because")));
+    assert!(why.iter().take(2).all(|it| it.contains("exchanged their paths")), "{why:?}");
+    assert!(why[2].ends_with("another memory is at `/c`, where it should go"), "{why:?}");
+    let texts = ["/a", "/b", "/c", "/r"].map(|at| fixture.text(at).unwrap());
+    assert_eq!(texts, ["/b\n", "/a\n", "theirs\n", "/c\n"]);
+    // A second time there is nothing but the paths, which are left.
+    let left = fixture.left(&all_of("rogue"));
+    assert_eq!(left.len(), 3);
+    assert_eq!(left[2].1, "another memory is at `/c`, where it should go");
+}
+
+#[test]
+fn the_texts_of_a_tree_go_back_where_the_paths_cannot() {
+    let (fixture, then) = exchanged();
+    let done = fixture.done(&back_to(then));
+    assert_eq!((done.versions.len(), done.plan.left_count()), (3, 0));
+    let texts = ["/a", "/b", "/c"].map(|at| fixture.text(at).unwrap());
+    assert_eq!(texts, ["/b\n", "/a\n", "/c\n"]);
+    let stay = done.plan.steps.iter().filter(|step| step.why.contains("its path stays"));
+    assert_eq!(stay.count(), 2);
 }
 
 #[test]
@@ -267,6 +355,49 @@ fn a_credential_that_the_store_refuses_does_not_come_back() {
         let left = fixture.left(&all_of("rogue"));
         assert_eq!(left.len(), usize::from(secrets == SecretPolicy::Reject));
         assert_eq!(fixture.text("/a").unwrap(), expected);
+    }
+}
+
+#[test]
+fn what_was_redacted_does_not_come_back_where_the_store_refuses_it() {
+    let secret = "correct-horse-battery";
+    for forgotten in [ForgottenPolicy::Refuse, ForgottenPolicy::Warn] {
+        let fixture = fixture();
+        let at_secret = format!("/dir/{secret}");
+        fixture.put("/redacted", secret);
+        fixture.forget(secret);
+        for at in ["/text", "/deleted"] {
+            fixture.put(at, &format!("one\n{secret}\n"));
+        }
+        fixture.put(&at_secret, "good\n");
+        fixture.put_by("rogue", "/text", "bad\n");
+        fixture.delete_by("rogue", "/deleted");
+        fixture.move_by("rogue", &at_secret, "/moved");
+        fixture.put_by("rogue", "/moved", "bad\n");
+        fixture.put_by("rogue", "/new", "bad\n");
+        let policy = StorePolicy { forgotten, ..StorePolicy::default() };
+        let update = StoreUpdate { policy: Some(policy), ..StoreUpdate::default() };
+        fixture.engine.update_store(fixture.store, &update).unwrap();
+
+        let plan = fixture.planned(&all_of("rogue"));
+        let done = fixture.done(&all_of("rogue"));
+        assert_eq!(done.plan.digest, plan.digest);
+        assert_eq!(fixture.text("/new"), None);
+        if forgotten == ForgottenPolicy::Warn {
+            assert_eq!(plan.left_count(), 0);
+            assert_eq!(fixture.text(&at_secret).unwrap(), "good\n");
+            continue;
+        }
+        let left = plan.steps.iter().filter(|step| step.action == Action::Leave);
+        let left: Vec<_> = left.map(|step| step.why.as_str()).collect();
+        let why = "line 2 of its text would bring back what was redacted from the store, which the \
+                   store refuses";
+        assert_eq!(left, [why; 2]);
+        assert_eq!(fixture.text("/text").unwrap(), "bad\n");
+        assert_eq!(fixture.text("/moved").unwrap(), "good\n");
+        assert!(
+            plan.steps.iter().any(|step| step.why.contains("its path stays, because its earlier"))
+        );
     }
 }
 

@@ -1,9 +1,9 @@
-//! The order of a plan's steps, and which of them have to be left because a path is taken.
+//! The order of a plan's steps, and which memories cannot get their paths because these are taken.
 //!
 //! Each step makes one version, so every path must be free when its memory arrives: deletions come first,
 //! then moves, each after the move that frees its path, then what comes back. Memories that exchanged
-//! their paths wait for each other and are left; moving one of them aside would be a second version of
-//! it, and a version that nobody asked for.
+//! their paths wait for each other and stay where they are; moving one of them aside would be a second
+//! version of it, and a version that nobody asked for. The text of what stays goes back nevertheless.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
@@ -14,8 +14,8 @@ use crate::model::{Directory, Memory, MemoryId, MemoryPath, StoreId, View};
 
 use super::{Action, State, Step};
 
-/// Returns the steps in an order in which all of them succeed. Steps for which there is none become
-/// [`Action::Leave`]; what is left comes last.
+/// Returns the steps in an order in which all of them succeed. Where there is none, memories keep their
+/// paths; what is left as it is comes last.
 pub(super) fn ordered(
     reader: &dyn Reader,
     store: StoreId,
@@ -36,9 +36,8 @@ pub(super) fn ordered(
     let moves = Schedule::new(&steps, &live).run();
     let order: HashMap<_, _> = moves.order.iter().zip(0..).map(|(id, n)| (*id, n)).collect();
     for step in &mut steps {
-        if let Some(why) = moves.refused.get(&step.memory) {
-            step.action = Action::Leave;
-            step.why.clone_from(why);
+        if let Some(obstacle) = moves.refused.get(&step.memory) {
+            step.keep_path(obstacle);
         }
     }
     steps.sort_by_key(|step| (rank(step), order.get(&step.memory).copied().unwrap_or(0)));
@@ -61,7 +60,7 @@ fn rank(step: &Step) -> u8 {
 }
 
 /// Returns the path that must be free for a step, if it needs one.
-fn arrival(step: &Step) -> Option<&MemoryPath> {
+pub(super) fn arrival(step: &Step) -> Option<&MemoryPath> {
     match &step.action {
         Action::Create(State { path, .. }) => Some(path),
         Action::Change(State { path, .. }) => {
