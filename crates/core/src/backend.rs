@@ -436,6 +436,8 @@ pub struct Sequence(pub u64);
 pub struct Change {
     /// Its place in the order of all changes; there are no gaps.
     pub sequence: Sequence,
+    /// The first change of its transaction: itself, or an earlier one from which on all belong together.
+    pub transaction: Sequence,
     /// When it was made; later changes have later moments.
     pub at: Timestamp,
     /// The store that changed.
@@ -466,6 +468,8 @@ pub enum Event {
 pub struct Commit {
     /// Its place in the feed.
     pub sequence: Sequence,
+    /// The first change of its transaction, as in [`Change::transaction`].
+    pub transaction: Sequence,
     /// The version to add; its moment is that of the change. Its text is in it.
     pub version: Version,
     /// The memory before, if it existed.

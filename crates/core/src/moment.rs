@@ -11,8 +11,12 @@ use crate::timeframe;
 /// [`Engine::moment`](crate::Engine::moment) to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A time; changes made at it are included.
+    /// A time; the transactions that were complete by then are included.
     Time(Timestamp),
+    /// What [`Engine::moment`](crate::Engine::moment) has returned for another moment; the same state
+    /// again. As a [`Time`](Self::Time), it could mean the state before: a version or a sequence may
+    /// be in the middle of a transaction.
+    Resolved(Timestamp),
     /// A place in the change feed; this change is included.
     Sequence(Sequence),
     /// A version; the change that made it is included.
@@ -38,7 +42,7 @@ impl Moment {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time(at) => fmt::Display::fmt(at, f),
+            Self::Time(at) | Self::Resolved(at) => fmt::Display::fmt(at, f),
             Self::Sequence(sequence) => write!(f, "#{}", sequence.0),
             Self::Version(version) => fmt::Display::fmt(version, f),
         }

@@ -76,7 +76,7 @@ fn sides(
     pinned: Option<[Timestamp; 2]>,
 ) -> Result<(Then, Then), Failure> {
     if let Some([from, to]) = pinned {
-        let at = |at| Then::new(call.engine, store, &Moment::Time(at));
+        let at = |at| Then::new(call.engine, store, &Moment::Resolved(at));
         return Ok((at(from)?, at(to)?));
     }
     let Some(from) = call.query().get("from")? else {
@@ -141,7 +141,7 @@ pub(super) fn blame(call: &Call<'_>) -> Answer {
     let page: Option<Pinned<1>> = cursors.place(call.query())?;
     let then = match (&page, call.query().get("at")?) {
         (Some(Pinned { moments: [at], .. }), _) => {
-            Then::new(call.engine, store, &Moment::Time(*at))?
+            Then::new(call.engine, store, &Moment::Resolved(*at))?
         }
         (None, Some(moment)) => Then::parse(call.engine, store, moment)?,
         (None, None) => Then::now(call.engine, store)?,

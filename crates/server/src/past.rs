@@ -41,7 +41,9 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
     let cursors = Cursors::new(call, &format!("memories at {moment}"));
     let page: Option<Pinned<1>> = cursors.place(call.query())?;
     let then = match &page {
-        Some(Pinned { moments: [at], .. }) => Then::new(call.engine, store.id, &Moment::Time(*at))?,
+        Some(Pinned { moments: [at], .. }) => {
+            Then::new(call.engine, store.id, &Moment::Resolved(*at))?
+        }
         None => Then::parse(call.engine, store.id, moment)?,
     };
     let query = list_query(call.query(), page.map(|page| page.place))?;

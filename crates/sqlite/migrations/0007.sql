@@ -1,6 +1,9 @@
 -- Why the change was made, if somebody said so.
 ALTER TABLE versions ADD COLUMN reason TEXT;
 
+-- The first change of the same transaction; NULL in rows of earlier programs, which did not record it.
+ALTER TABLE changes ADD COLUMN first INTEGER;
+
 -- Where a memory was at a moment is asked by path; which memories have gone since, by their deletions.
 CREATE INDEX versions_by_path ON versions (store, path);
 CREATE INDEX deletions_by_store ON versions (store) WHERE operation = 'deleted';

@@ -64,6 +64,7 @@ macro_rules! conformance_tests {
             sessions_come_in_both_orders_and_are_selected,
             keys_are_read_back_and_found_by_secret,
             changes_come_in_order_after_a_sequence,
+            a_change_is_read_back_with_its_transaction,
             stamps_follow_the_newest_change,
             the_oldest_change_and_the_last_of_a_store_are_known,
             cursors_are_kept_under_their_names,

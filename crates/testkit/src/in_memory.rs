@@ -384,6 +384,7 @@ impl Writer for State {
         }
         self.record(&Change {
             sequence: commit.sequence,
+            transaction: commit.transaction,
             at: version.created_at,
             store: version.store,
             event: Event::Version(version.id),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
-use quipu_core::engine::{ListQuery, NewStore, Precondition, Written};
+use quipu_core::engine::{ListQuery, NewStore, Past, Precondition, Written};
 use quipu_core::model::{
     Actor, Content, Directory, Listing, MemoryId, MemoryPath, Name, PrincipalName, StoreId,
     Timestamp, VersionId, View,
@@ -30,6 +30,8 @@ pub struct Size {
 /// One version: what its memory was from then on; `None` after a deletion.
 struct Logged {
     at: Timestamp,
+    /// The operation that made it; all of its versions are one transaction.
+    operation: usize,
     version: VersionId,
     memory: MemoryId,
     state: Option<(MemoryPath, String)>,
@@ -55,6 +57,8 @@ struct History {
     store: StoreId,
     random: u64,
     log: Vec<Logged>,
+    /// How many operations were tried.
+    operations_count: usize,
     redacted: BTreeSet<VersionId>,
 }
 
@@ -71,7 +75,8 @@ impl History {
         let name = Name::new("past").expect("a short name");
         let store = engine.create_store(workspace, &NewStore::named(name)).expect("a store").id;
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self { engine, clock, store, random, log: Vec::new(), redacted: BTreeSet::new() }
+        let (log, redacted) = (Vec::new(), BTreeSet::new());
+        Self { engine, clock, store, random, log, operations_count: 0, redacted }
     }
 
     /// Returns a number below `end` (xorshift).
@@ -93,9 +98,15 @@ impl History {
         MemoryPath::parse(&text).expect("a valid path")
     }
 
+    /// Returns a directory that may be empty, so that another one can be moved there.
+    fn directory(&mut self) -> MemoryPath {
+        MemoryPath::parse(&format!("/d{}", 1 + self.below(9))).expect("a valid path")
+    }
+
     fn operate(&mut self) -> Result<(), Error> {
         let micros = u64::try_from(self.below(3)).expect("it is small");
         self.clock.advance(Duration::from_micros(micros));
+        self.operations_count += 1;
         let (actor, path) = (self.actor(), self.path());
         match self.below(100) {
             0..50 => {
@@ -106,7 +117,12 @@ impl History {
                 self.note(&written);
             }
             50..65 => {
-                let to = self.path();
+                let is_directory = self.below(2) == 0;
+                let (path, to) = if is_directory {
+                    (self.directory(), self.directory())
+                } else {
+                    (path, self.path())
+                };
                 for written in self.engine.rename(&actor, self.store, &path, &to)? {
                     self.note(&written);
                 }
@@ -115,6 +131,7 @@ impl History {
                 let removed = self.engine.delete_at(&actor, self.store, &path)?;
                 let gone = removed.versions.into_iter().map(|version| Logged {
                     at: version.created_at,
+                    operation: self.operations_count,
                     version: version.id,
                     memory: version.memory,
                     state: None,
@@ -150,6 +167,7 @@ impl History {
         if written.effect.has_changed() {
             self.log.push(Logged {
                 at: memory.updated_at,
+                operation: self.operations_count,
                 version: memory.version,
                 memory: memory.id,
                 state: Some((memory.path.clone(), text.to_owned())),
@@ -169,7 +187,8 @@ impl History {
             _ => Moment::Version(logged.version),
         };
         let at = match moment {
-            Moment::Time(at) => at,
+            Moment::Time(at) => self.whole(at),
+            Moment::Resolved(at) => at,
             Moment::Sequence(_) | Moment::Version(_) => logged.at,
         };
         let Ok(past) = self.engine.moment(self.store, &moment) else {
@@ -180,9 +199,27 @@ impl History {
             return false;
         }
         let engine = self.engine.at(&past).expect("the past can be read");
-        assert_eq!(self.seen(&engine, past.at), self.replayed(at), "at {moment}");
+        assert_eq!(self.seen(&engine, &past), self.replayed(at), "at {moment}");
         self.compare_lookups(&engine, at);
         true
+    }
+
+    /// Returns a time up to which no operation is logged in part, if the feed can tell: the time, or the
+    /// one right before such an operation.
+    fn whole(&self, at: Timestamp) -> Timestamp {
+        let end = self.log.partition_point(|logged| logged.at <= at);
+        let (done, rest) = self.log.split_at(end);
+        let half = match (done.last(), rest.first()) {
+            (Some(last), Some(next)) if last.operation == next.operation => last.operation,
+            _ => return at,
+        };
+        let start = done.partition_point(|logged| logged.operation < half);
+        let first = done.get(start).expect("the last one is of this operation").at;
+        let oldest = self.engine.read(|reader| reader.oldest_change()).expect("the feed is read");
+        if oldest.is_none_or(|(_, oldest)| oldest >= first) {
+            return at;
+        }
+        done.get(..start).and_then(<[_]>::last).map_or(Timestamp::MIN, |before| before.at)
     }
 
     /// Returns the tree that the log says.
@@ -205,7 +242,7 @@ impl History {
     }
 
     /// Returns the tree that the engine of the past lists.
-    fn seen(&self, engine: &Engine, at: Timestamp) -> Tree {
+    fn seen(&self, engine: &Engine, past: &Past) -> Tree {
         let query = ListQuery {
             directory: Directory::root(),
             depth: None,
@@ -222,8 +259,10 @@ impl History {
             Listing::Directory(_) => panic!("nothing is rolled up"),
         });
         let tree = texts.collect();
-        let past = self.engine.moment(self.store, &Moment::Time(at)).expect("it was resolved");
-        (tree, self.engine.redacted_at(&past).expect("they are listed").len())
+        // By its name for the next page, it is the same.
+        let again = self.engine.moment(self.store, &Moment::Resolved(past.at));
+        assert_eq!(again.expect("it was resolved"), *past);
+        (tree, self.engine.redacted_at(past).expect("they are listed").len())
     }
 
     /// Point lookups answer as the list does, and no version is newer than the moment.

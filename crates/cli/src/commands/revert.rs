@@ -136,7 +136,12 @@ pub(super) fn restore_tree(
         Some(path) => format!("restore {}", quoted(path.as_str())),
         None => "restore".to_owned(),
     };
-    let mut line = Line::new(context, &command).with("--at", &at.to_string());
+    let again = match moment {
+        Moment::Time(_) => Moment::Time(at),
+        // As a time, it could mean the state before its transaction.
+        Moment::Resolved(_) | Moment::Sequence(_) | Moment::Version(_) => moment,
+    };
+    let mut line = Line::new(context, &command).with("--at", &again.to_string());
     if arguments.incomplete {
         line = Line(line.0 + " --incomplete");
     }

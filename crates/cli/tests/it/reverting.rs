@@ -143,6 +143,21 @@ fn a_store_that_fails_after_another_one_is_done_is_reported_with_it() {
     assert_eq!(quipu.ok(&["ls", "--store", "team"]), "/b\n");
 }
 
+/// What a plan says to carry it out names the same state, also within a transaction.
+#[test]
+fn a_plan_for_a_version_is_carried_out_for_that_version() {
+    let quipu = Quipu::with_store();
+    quipu.put("/old/1", "text");
+    quipu.put("/old/2", "text");
+    quipu.ok(&["mv", "/old", "/new"]);
+    // The store, two memories, and the first half of the move.
+    let plan = quipu.ok(&["restore", "--at", "#4", "--dry-run"]);
+    assert!(plan.contains(" --at '#4' --store notes --expect "), "{plan}");
+    let digest = quipu.digest(&["restore", "--at", "#4", "--dry-run"]);
+    quipu.ok(&["restore", "--at", "#4", "--expect", &digest]);
+    assert_eq!(quipu.ok(&["ls", "-R"]), "/new/1\n/old/2\n");
+}
+
 #[test]
 fn a_folder_goes_back_to_a_moment() {
     let quipu = Quipu::with_store();

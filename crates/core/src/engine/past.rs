@@ -12,7 +12,7 @@ mod backend;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::backend::{Reader, Sequence, Span, VersionFilter, VersionQuery};
+use crate::backend::{Change, Reader, Sequence, Span, VersionFilter, VersionQuery};
 use crate::model::{StoreId, Timestamp, Version, View};
 use crate::moment::Moment;
 
@@ -58,7 +58,8 @@ impl Engine {
                 }
                 // A change that is being made now may get an earlier moment than `at`, but not an
                 // earlier one than the newest change. So this state is final.
-                Moment::Time(at) => at.min(newest_at),
+                Moment::Time(at) => whole_transactions(reader, at.min(newest_at))?,
+                Moment::Resolved(at) => at.min(newest_at),
                 Moment::Sequence(sequence) => feed_moment(reader, sequence, newest)?,
                 Moment::Version(id) => existing_version(reader, store, id, View::Basic)?.created_at,
             };
@@ -132,6 +133,26 @@ fn feed_moment(
             })
         }
     }
+}
+
+/// Returns the moment, or that of the last change before the transaction in whose middle it is: every
+/// change has a moment of its own, but nobody ever saw a part of a transaction.
+///
+/// If the feed does not reach back that far, the moment stays as it is.
+fn whole_transactions(reader: &dyn Reader, at: Timestamp) -> Result<Timestamp, Error> {
+    let newest = newest_by(reader, at)?;
+    let next = reader.changes(newest, 1)?;
+    let Some(Change { transaction, .. }) = next.first().filter(|next| next.transaction <= newest)
+    else {
+        return Ok(at);
+    };
+    // Nothing is before the first change of all.
+    let Some(before) = transaction.0.checked_sub(1).filter(|before| *before > 0) else {
+        return Ok(Timestamp::MIN);
+    };
+    let last = reader.changes(Sequence(before - 1), 1)?;
+    let last = last.first().filter(|last| last.sequence == Sequence(before));
+    Ok(last.map_or(at, |last| last.at))
 }
 
 /// Returns the newest change that was made by a moment, or the one before the oldest that is kept.

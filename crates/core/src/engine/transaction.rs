@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::backend::{Change, Commit, Event, Reader, Stamp, Writer};
+use crate::backend::{Change, Commit, Event, Reader, Sequence, Stamp, Writer};
 use crate::clock::Clock;
 use crate::model::{
     Actor, Content, ForgottenPolicy, Id as _, Memory, MemoryId, MemoryPath, Operation, Reason,
@@ -30,6 +30,8 @@ pub(super) struct Ledger<'a> {
     pub(super) writer: &'a mut dyn Writer,
     clock: &'a dyn Clock,
     clock_ahead_max: Duration,
+    /// The sequence of the first stamp that was given out.
+    first: Option<Sequence>,
 }
 
 impl<'a> Ledger<'a> {
@@ -38,7 +40,7 @@ impl<'a> Ledger<'a> {
         clock: &'a dyn Clock,
         clock_ahead_max: Duration,
     ) -> Self {
-        Self { writer, clock, clock_ahead_max }
+        Self { writer, clock, clock_ahead_max, first: None }
     }
 
     pub(super) fn reader(&self) -> &dyn Reader {
@@ -53,7 +55,16 @@ impl<'a> Ledger<'a> {
         let now = self.clock.now();
         let stamp = self.writer.next_stamp(now)?;
         self.require_plausible(now, &stamp)?;
+        self.first.get_or_insert(stamp.sequence);
         Ok(stamp)
+    }
+
+    /// Returns the transaction that a stamp belongs to: the first change of this ledger.
+    ///
+    /// A backend may commit several ledgers at once. Each of them is still a unit of its own, whose
+    /// caller could not tell whether it was committed alone.
+    fn transaction(&self, stamp: &Stamp) -> Sequence {
+        self.first.unwrap_or(stamp.sequence)
     }
 
     /// Returns the moment of a row that is not in the feed, such as a key.
@@ -84,8 +95,9 @@ impl<'a> Ledger<'a> {
         store: StoreId,
         event: Event,
     ) -> Result<(), Error> {
+        let transaction = self.transaction(&stamp);
         let Stamp { sequence, at, .. } = stamp;
-        self.writer.record(&Change { sequence, at, store, event })
+        self.writer.record(&Change { sequence, transaction, at, store, event })
     }
 
     pub(super) fn random(&self) -> u128 {
@@ -315,7 +327,8 @@ impl Transaction<'_, '_> {
             reason: self.reason.clone(),
             redaction: None,
         };
-        let commit = Commit { sequence: stamp.sequence, version, before, after };
+        let transaction = self.ledger.transaction(&stamp);
+        let commit = Commit { sequence: stamp.sequence, transaction, version, before, after };
         self.ledger.writer.commit(&commit)?;
         Ok(commit.version)
     }

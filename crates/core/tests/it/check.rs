@@ -42,7 +42,7 @@ fn report(fixture: &Fixture) -> CheckReport {
 fn next(writer: &dyn Writer, version: Version, after: Option<Memory>) -> Commit {
     let sequence =
         quipu_core::backend::Sequence(writer.newest_change().expect("it is read").0.0 + 1);
-    Commit { sequence, version, before: None, after }
+    Commit { sequence, transaction: sequence, version, before: None, after }
 }
 
 #[track_caller]
@@ -124,6 +124,7 @@ fn a_gap_in_the_feed_and_a_moment_that_goes_back() {
         let (newest, at) = writer.newest_change().unwrap();
         let change = quipu_core::backend::Change {
             sequence: quipu_core::backend::Sequence(newest.0 + 2),
+            transaction: quipu_core::backend::Sequence(newest.0 + 2),
             at,
             store: memory.store,
             event: quipu_core::backend::Event::StoreUpdated,
@@ -141,6 +142,7 @@ fn a_version_that_the_feed_does_not_know() {
         let (newest, at) = writer.newest_change().unwrap();
         let change = quipu_core::backend::Change {
             sequence: newest,
+            transaction: newest,
             at,
             store: memory.store,
             event: quipu_core::backend::Event::Redacted(version.id),

@@ -142,7 +142,14 @@ fn a_corrupt_text_is_never_returned_or_copied() {
             let version =
                 quipu_core::model::Version { content: corrupt.content.clone(), ..version };
             let (before, after) = (Some(memory.clone()), Some(corrupt.clone()));
-            writer.commit(&quipu_core::backend::Commit { sequence, version, before, after })
+            let transaction = sequence;
+            writer.commit(&quipu_core::backend::Commit {
+                sequence,
+                transaction,
+                version,
+                before,
+                after,
+            })
         })
         .unwrap();
     let (a, b) = (path("/a"), path("/b"));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use quipu_core::backend::Sequence;
 use quipu_core::engine::Precondition;
-use quipu_core::model::View;
+use quipu_core::model::{Timestamp, View};
 use quipu_core::settings::Limits;
-use quipu_core::{ErrorKind, Moment};
-use quipu_testkit::InMemoryBackend;
+use quipu_core::{Clock, Engine, ErrorKind, Moment};
 use quipu_testkit::past::{Size, run};
+use quipu_testkit::{InMemoryBackend, ManualClock};
 
 use crate::support::{Fixture, actor, content, fixture, fixture_with, kind, path};
 
@@ -83,6 +83,109 @@ fn a_moment_that_is_now_does_not_move() {
     fixture.put("/a", "2");
     let memory = engine.memory_at(fixture.store, &path("/a"), View::Full).unwrap();
     assert_eq!(memory.content.unwrap().as_str(), "1");
+}
+
+/// Returns the paths of a store at a moment.
+fn paths_at(fixture: &Fixture, moment: &Moment) -> Vec<String> {
+    let past = fixture.engine.moment(fixture.store, moment).unwrap();
+    let tree = fixture.engine.at(&past).unwrap().tree(fixture.store).unwrap();
+    tree.iter().map(|memory| memory.path.to_string()).collect()
+}
+
+fn paths_in(directory: &str) -> Vec<String> {
+    (0..6).map(|number| format!("/{directory}/{number}")).collect()
+}
+
+/// Each version has a moment of its own, but half of a moved directory was never there.
+#[test]
+fn a_time_is_never_in_the_middle_of_a_transaction() {
+    let fixture = fixture();
+    for path in paths_in("old") {
+        fixture.put(&path, "text");
+    }
+    fixture.clock.advance(Duration::from_secs(1));
+    let moved =
+        fixture.engine.rename(&actor(), fixture.store, &path("/old"), &path("/new")).unwrap();
+    let last = moved.last().unwrap().memory.updated_at;
+    let newest = fixture.engine.newest_sequence().unwrap().0;
+    fixture.clock.advance(Duration::from_secs(1));
+    let later = fixture.engine.now();
+    let mut time = moved.first().unwrap().memory.updated_at;
+    while time < last {
+        assert_eq!(paths_at(&fixture, &Moment::Time(time)), paths_in("old"), "{time}");
+        time = time.next();
+    }
+    assert_eq!(paths_at(&fixture, &Moment::Time(last)), paths_in("new"));
+    assert_eq!(paths_at(&fixture, &Moment::Time(later)), paths_in("new"));
+    // The next transaction does not take this one back.
+    fixture.put("/new/0", "other");
+    assert_eq!(paths_at(&fixture, &Moment::Time(last)), paths_in("new"));
+
+    // Versions and places in the feed are exact, and what they were resolved to stays that.
+    let third = moved[2].memory.version;
+    for moment in [Moment::Version(third), Moment::Sequence(Sequence(newest - 3))] {
+        let paths = [&paths_in("new")[..3], &paths_in("old")[3..]].concat();
+        assert_eq!(paths_at(&fixture, &moment), paths, "{moment}");
+        let at = fixture.engine.moment(fixture.store, &moment).unwrap().at;
+        assert_eq!(paths_at(&fixture, &Moment::Resolved(at)), paths, "{moment}");
+    }
+}
+
+/// A clock that goes on by a second with each stamp, as in a transaction that takes long.
+#[derive(Debug)]
+struct SlowClock(Arc<ManualClock>);
+
+impl Clock for SlowClock {
+    fn now(&self) -> Timestamp {
+        self.0.advance(Duration::from_secs(1));
+        self.0.now()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        self.0.fill_random(bytes);
+    }
+}
+
+/// What was read at a time while a transaction was going on is what is read there after it.
+#[test]
+fn a_long_transaction_is_in_the_past_from_its_end_on() {
+    let mut fixture = fixture();
+    for path in paths_in("old") {
+        fixture.put(&path, "text");
+    }
+    fixture.clock.advance(Duration::from_secs(1));
+    let slow = Arc::new(SlowClock(Arc::clone(&fixture.clock)));
+    let begin = fixture.clock.now();
+    let engine = Engine::new(Arc::clone(fixture.engine.backend()), slow, Limits::default());
+    let moved = engine.rename(&actor(), fixture.store, &path("/old"), &path("/new")).unwrap();
+    let last = moved.last().unwrap().memory.updated_at;
+    assert!(last >= begin.plus(Duration::from_secs(6)));
+    // Nothing that is known from before helps.
+    fixture.engine = engine;
+    let mut time = begin;
+    while time < last {
+        assert_eq!(paths_at(&fixture, &Moment::Time(time)), paths_in("old"), "{time}");
+        time = time.plus(Duration::from_millis(500));
+    }
+    assert_eq!(paths_at(&fixture, &Moment::Time(last)), paths_in("new"));
+}
+
+/// Where the feed is trimmed, nothing says what belongs together.
+#[test]
+fn a_time_before_the_feed_begins_stays_as_it_is() {
+    let limits = Limits { versions_kept_for: Duration::ZERO, ..Limits::default() };
+    let fixture = fixture_with(limits);
+    for path in paths_in("old") {
+        fixture.put(&path, "text");
+    }
+    let moved =
+        fixture.engine.rename(&actor(), fixture.store, &path("/old"), &path("/new")).unwrap();
+    let third = moved[2].memory.updated_at;
+    assert_eq!(paths_at(&fixture, &Moment::Time(third)), paths_in("old"));
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.engine.prune().unwrap();
+    let past = fixture.engine.moment(fixture.store, &Moment::Time(third)).unwrap();
+    assert_eq!(past.at, third);
 }
 
 #[test]
@@ -185,7 +288,7 @@ fn a_moment_shows_no_time_of_another_store() {
     let fixture = fixture();
     let other = fixture.new_store("other", quipu_core::model::StorePolicy::default()).id;
     let own = fixture.put("/a", "1");
-    fixture.clock.advance(Duration::from_secs(60));
+    fixture.clock.advance(Duration::from_mins(1));
     fixture.engine.create(&actor(), other, &path("/b"), &content("1")).unwrap();
     let newest = fixture.engine.newest_sequence().unwrap();
     for moment in [Moment::Sequence(newest), Moment::Time(fixture.engine.now())] {

@@ -103,7 +103,7 @@ fn shared_moment(call: &Call, stores: &[Store], moment: &str) -> Result<Option<M
     let mut missing = None;
     for store in stores {
         match Then::parse(call.engine(), store.id, moment) {
-            Ok(then) => return Ok(Some(Moment::Time(then.past.at))),
+            Ok(then) => return Ok(Some(Moment::Resolved(then.past.at))),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }

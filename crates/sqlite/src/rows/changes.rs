@@ -12,11 +12,12 @@ pub(super) fn changes(
     after: Sequence,
     at_most: usize,
 ) -> Result<Vec<Change>> {
-    let sql = "SELECT sequence, at, store, event, version FROM changes
+    let sql = "SELECT sequence, at, store, event, version, ifnull(first, sequence) FROM changes
         WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
     let change = |row: &Row<'_>| {
         Ok(Change {
             sequence: Sequence(row.count(0)?),
+            transaction: Sequence(row.count(5)?),
             at: row.moment(1)?,
             store: row.id(2)?,
             event: event(row)?,
@@ -45,8 +46,8 @@ pub(crate) fn newest_sequence(connection: &Connection) -> Result<Sequence> {
 
 pub(super) fn record(connection: &Connection, change: &Change) -> Result<()> {
     let (word, version) = words(change.event);
-    let sql = "INSERT INTO changes (sequence, at, store, event, version)
-        VALUES (?1, ?2, ?3, ?4, ?5)";
+    let sql = "INSERT INTO changes (sequence, at, store, event, version, first)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     connection
         .prepare_cached(sql)?
         .execute(params![
@@ -55,6 +56,7 @@ pub(super) fn record(connection: &Connection, change: &Change) -> Result<()> {
             blob(change.store),
             word,
             version.map(blob),
+            change.transaction.0,
         ])
         .map(drop)
 }

@@ -154,6 +154,7 @@ pub(super) fn commit(connection: &Connection, commit: &Commit) -> Result<()> {
         connection,
         &Change {
             sequence: commit.sequence,
+            transaction: commit.transaction,
             at: version.created_at,
             store: version.store,
             event: Event::Version(version.id),

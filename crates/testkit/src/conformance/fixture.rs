@@ -162,12 +162,14 @@ impl Rows {
             redaction: None,
         };
         let sequence = Sequence(number);
-        Commit { sequence, version, before: before.cloned(), after: after.cloned() }
+        let (before, after) = (before.cloned(), after.cloned());
+        Commit { sequence, transaction: sequence, version, before, after }
     }
 
     /// Returns a change that is not a version.
     pub fn change(number: u64, store: &Store, event: Event) -> Change {
-        Change { sequence: Sequence(number), at: Self::moment(number), store: store.id, event }
+        let (sequence, at) = (Sequence(number), Self::moment(number));
+        Change { sequence, transaction: sequence, at, store: store.id, event }
     }
 
     /// Returns a session of workspace 1.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use quipu_core::backend::{
-    Archived, Change, Event, MemoryQuery, Order, PruneRule, Sequence, SessionQuery, Span,
+    Archived, Change, Commit, Event, MemoryQuery, Order, PruneRule, Sequence, SessionQuery, Span,
     StoreQuery, Usage, VersionFilter, VersionQuery,
 };
 use quipu_core::model::{
@@ -425,6 +425,28 @@ pub fn changes_come_in_order_after_a_sequence(fixture: &Fixture) {
         assert_eq!(reader.changes(Sequence(2), 2)?, changes[2..4]);
         assert_eq!(reader.changes(Sequence(6), 2)?, []);
         assert_eq!(reader.newest_change()?, (Sequence(6), Rows::at(6)));
+        Ok(())
+    });
+}
+
+/// "The first change of its transaction: itself, or an earlier one from which on all belong together."
+pub fn a_change_is_read_back_with_its_transaction(fixture: &Fixture) {
+    let store = Rows::store(1);
+    fixture.with_stores(&[&store]);
+    let transaction = Sequence(2);
+    let memory = Rows::memory(&store, 3, "/a", "text");
+    fixture.write(|writer| {
+        writer.record(&Rows::change(1, &store, Event::StoreCreated))?;
+        writer.record(&Rows::change(2, &store, Event::StoreUpdated))?;
+        let created = Rows::commit(3, None, Some(&memory));
+        writer.commit(&Commit { transaction, ..created })?;
+        let archived = Rows::change(4, &store, Event::StoreArchived);
+        writer.record(&Change { transaction, ..archived })
+    });
+    fixture.read(|reader| {
+        let changes = reader.changes(Sequence(0), 100)?;
+        let transactions: Vec<_> = changes.iter().map(|change| change.transaction.0).collect();
+        assert_eq!(transactions, [1, 2, 2, 2]);
         Ok(())
     });
 }

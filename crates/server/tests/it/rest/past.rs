@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quipu_core::model::Role;
+use quipu_core::model::{Actor, MemoryPath, Role};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
 use serde_json::{Value, json};
@@ -102,6 +102,25 @@ async fn a_moment_has_the_texts_and_paths_of_then() {
     assert_eq!(by_name, summary);
     store.get(&format!("{at}/memory")).await.invalid();
     store.get(&format!("{at}/memory?path=x")).await.invalid();
+}
+
+/// The cursor keeps a time, which by itself would mean the state before the transaction.
+#[tokio::test]
+async fn a_moment_within_a_transaction_stays_the_same_from_page_to_page() {
+    let store = Store::new().await;
+    let id = store.own.rsplit('/').next().expect("an id").parse().expect("an id");
+    store.create("/old/1", "text").await;
+    store.create("/old/2", "text").await;
+    let engine = &store.server.engine;
+    let (old, new) = (MemoryPath::parse("/old").unwrap(), MemoryPath::parse("/new").unwrap());
+    let moved = engine.rename(&Actor::expiry(), id, &old, &new).unwrap();
+    let list = format!("at/{}/memories?limit=1", moved[0].memory.version);
+    let first = store.get(&list).await.ok();
+    let next = first["next_page"].as_str().expect("a next page");
+    let second = store.get(&format!("{list}&page={next}")).await.ok();
+    let paths = [&first, &second].map(|page| page["data"][0]["path"].clone());
+    assert_eq!(paths, [json!("/new/1"), json!("/old/2")]);
+    assert_eq!(first["as_of"], second["as_of"]);
 }
 
 #[tokio::test]
