@@ -67,8 +67,11 @@ impl Engine {
                 return Err(Error::not_found(format!("the store did not exist at `{moment}`"))
                     .with_hint(format!("it was created at `{created_at}`")));
             }
-            let at = newest_version_by(reader, store, at)?.unwrap_or(created_at);
-            Ok(Past { store, at, horizon: reader.horizon(store)? })
+            let horizon = reader.horizon(store)?;
+            // What was pruned may have been newer than the newest version that is kept.
+            let complete_from = horizon.filter(|horizon| *horizon <= at).unwrap_or(created_at);
+            let newest = newest_version_by(reader, store, at)?.unwrap_or(created_at);
+            Ok(Past { store, at: newest.max(complete_from), horizon })
         })
     }
 
