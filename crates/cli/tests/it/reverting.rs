@@ -73,6 +73,21 @@ fn a_session_is_taken_back_as_planned_and_brought_back_as_printed() {
 }
 
 #[test]
+fn a_text_goes_back_although_its_path_was_taken() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a", "one\n");
+    let session = quipu.new_session("agent", &["notes"]);
+    quipu.put_as(&session, "/a", "one\nEVIL\n");
+    quipu.ok(&["mv", "/a", "/r", "--session", &session]);
+    quipu.put("/a", "theirs\n");
+    let plan = quipu.ok(&["revert", "--session", "agent", "--dry-run"]);
+    let line = "change  /r  (its text goes back; its path stays, because another memory is at `/a`";
+    assert!(plan.contains(line) && plan.contains("-EVIL\n"), "{plan}");
+    quipu.ok(&["revert", "--session", "agent"]);
+    assert_eq!(quipu.ok(&["cat", "/a", "/r"]), "theirs\none\n");
+}
+
+#[test]
 fn what_changed_since_the_plan_is_refused() {
     let quipu = Quipu::with_store();
     quipu.put("/a", "one\ntwo\nthree\n");
