@@ -73,6 +73,21 @@ fn a_session_is_taken_back_as_planned_and_brought_back_as_printed() {
 }
 
 #[test]
+fn a_text_goes_back_although_its_path_was_taken() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a", "one\n");
+    let session = quipu.new_session("agent", &["notes"]);
+    quipu.put_as(&session, "/a", "one\nEVIL\n");
+    quipu.ok(&["mv", "/a", "/r", "--session", &session]);
+    quipu.put("/a", "theirs\n");
+    let plan = quipu.ok(&["revert", "--session", "agent", "--dry-run"]);
+    let line = "change  /r  (its text goes back; its path stays, because another memory is at `/a`";
+    assert!(plan.contains(line) && plan.contains("-EVIL\n"), "{plan}");
+    quipu.ok(&["revert", "--session", "agent"]);
+    assert_eq!(quipu.ok(&["cat", "/a", "/r"]), "theirs\none\n");
+}
+
+#[test]
 fn what_changed_since_the_plan_is_refused() {
     let quipu = Quipu::with_store();
     quipu.put("/a", "one\ntwo\nthree\n");
@@ -128,19 +143,20 @@ fn a_store_that_fails_after_another_one_is_done_is_reported_with_it() {
         let put = ["put", "/a", "--store", store];
         assert_eq!(quipu.run_with(&put, b"one").code, 0);
     }
-    let put = ["put", "/a", "--store", "notes", "--session", &session];
-    assert_eq!(quipu.run_with(&put, b"two").code, 0);
-    quipu.ok(&["rm", "/a", "--store", "team", "--session", &session]);
+    for (store, text) in [("notes", "two"), ("team", "2")] {
+        let put = ["put", "/a", "--store", store, "--session", &session];
+        assert_eq!(quipu.run_with(&put, text.as_bytes()).code, 0);
+    }
     assert_eq!(quipu.run_with(&["put", "/b", "--store", "team"], b"full").code, 0);
 
     let mut command = quipu.command(&["revert", "--session", "agent", "--all"]);
-    command.env("QUIPU_LIMITS_MEMORIES_PER_STORE_MAX", "1");
+    command.env("QUIPU_LIMITS_STORE_SIZE_BYTES_MAX", "6");
     let ran = crate::support::run(command, b"");
     assert_eq!(ran.code, 5, "{ran:?}");
-    assert!(ran.err.contains("done in `notes`, then: the store holds 1 memories"), "{ran:?}");
+    assert!(ran.err.contains("done in `notes`, then: the store would hold 7 bytes"), "{ran:?}");
     assert!(ran.err.contains("--actor user_ada --since"), "{ran:?}");
     assert_eq!(quipu.ok(&["cat", "/a", "--store", "notes"]), "one");
-    assert_eq!(quipu.ok(&["ls", "--store", "team"]), "/b\n");
+    assert_eq!(quipu.ok(&["cat", "/a", "--store", "team"]), "2");
 }
 
 /// What a plan says to carry it out names the same state, also within a transaction.

@@ -9,7 +9,7 @@ mod schedule;
 
 use std::fmt::Write as _;
 
-use crate::backend::{Reader, Sequence, Span, Subject};
+use crate::backend::{Reader, Sequence, Span, Subject, Usage};
 use crate::model::{
     Actor, Content, Digest, ExpectedDigest, ForgottenPolicy, Id as _, Memory, MemoryId, MemoryPath,
     Reason, SecretPolicy, Store, StoreId, Tombstones, VersionId, View,
@@ -249,7 +249,8 @@ impl Planner<'_> {
             steps.extend(self.step(wish)?);
         }
         let unchanged_count = looked_at_count - steps.len();
-        let steps = schedule::ordered(self.reader, self.store.id, steps)?;
+        let mut steps = schedule::ordered(self.reader, self.store.id, steps)?;
+        self.leave_without_room(&mut steps)?;
         let digest = digest(self.store.id, &steps);
         Ok(Plan { store: self.store.id, steps, unchanged_count, digest })
     }
@@ -301,7 +302,7 @@ impl Planner<'_> {
 
     /// Returns a text as the store keeps it, or why it does not keep it.
     ///
-    /// How full the store is does not matter here: a plan that does not fit fails as a whole.
+    /// How full the store is depends on the other steps, and does not matter here.
     fn storable(&self, content: Content) -> Result<Content, String> {
         let limit_bytes = self.limits.content_size_bytes_max;
         if content.size_bytes() > limit_bytes {
@@ -332,6 +333,58 @@ impl Planner<'_> {
             "line {line} of its text would bring back what was redacted from the store, which the \
              store refuses"
         ))
+    }
+
+    /// Leaves deleted those memories that the store has no room for after all that comes before them.
+    ///
+    /// Nothing depends on them, since they come last. A longer text that does not fit fails with the whole
+    /// plan: if its memory moves too, others wait for its path.
+    fn leave_without_room(&self, steps: &mut [Step]) -> Result<(), Error> {
+        let Usage { mut memories_count, mut size_bytes } = self.reader.usage(self.store.id)?;
+        for step in &mut *steps {
+            let freed_bytes = step.before.as_ref().map_or(0, |before| before.size_bytes);
+            match &step.action {
+                Action::Leave => {}
+                Action::Delete => {
+                    memories_count = memories_count.saturating_sub(1);
+                    size_bytes = size_bytes.saturating_sub(freed_bytes);
+                }
+                Action::Change(then) => {
+                    size_bytes = size_bytes.saturating_sub(freed_bytes) + then.content.size_bytes();
+                }
+                Action::Create(then) => {
+                    let usage = Usage {
+                        memories_count: memories_count + 1,
+                        size_bytes: size_bytes + then.content.size_bytes(),
+                    };
+                    if let Some(why) = self.overflow(&usage) {
+                        step.why = format!("it would come back at `{}`, but {why}", then.path);
+                        step.action = Action::Leave;
+                    } else {
+                        Usage { memories_count, size_bytes } = usage;
+                    }
+                }
+            }
+        }
+        steps.sort_by_key(schedule::rank);
+        Ok(())
+    }
+
+    /// Returns why a store cannot hold so much.
+    fn overflow(&self, usage: &Usage) -> Option<String> {
+        let Limits { memories_per_store_max, store_size_bytes_max, .. } = *self.limits;
+        if usage.memories_count > memories_per_store_max {
+            return Some(format!(
+                "the store would hold {} memories, and its limit is {memories_per_store_max}",
+                usage.memories_count
+            ));
+        }
+        (usage.size_bytes > store_size_bytes_max).then(|| {
+            format!(
+                "the store would hold {} bytes, and its limit is {store_size_bytes_max}",
+                usage.size_bytes
+            )
+        })
     }
 
     fn is_forgotten(&self, path: &MemoryPath) -> bool {

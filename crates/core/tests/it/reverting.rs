@@ -447,14 +447,47 @@ fn a_plan_is_carried_out_only_as_it_was_expected() {
 }
 
 #[test]
-fn a_full_store_is_left_as_it_is() {
+fn what_a_full_store_has_no_place_for_is_left() {
     let fixture = fixture_with(Limits { memories_per_store_max: 3, ..Limits::default() });
     fixture.put("/a", "a");
     fixture.put("/b", "b");
+    fixture.put("/e", "e");
     fixture.delete_by("rogue", "/a");
+    fixture.delete_by("rogue", "/e");
     fixture.put_by("rogue", "/b", "bad");
     fixture.put("/c", "c");
-    fixture.put("/d", "d");
+    fixture.put_by("rogue", "/new", "new");
+    let plan = fixture.planned(&all_of("rogue"));
+    let left = fixture.left(&all_of("rogue"));
+    let why = "it would come back at `/e`, but the store would hold 4 memories, and its limit is 3";
+    assert_eq!(left, [(String::new(), why.to_owned())]);
+    assert_eq!((plan.changed_count(), plan.left_count()), (3, 1));
+    let texts = ["/a", "/b", "/c"].map(|at| fixture.text(at).unwrap());
+    assert_eq!(texts, ["a", "b", "c"]);
+}
+
+#[test]
+fn what_is_too_long_for_a_full_store_stays_deleted() {
+    let fixture = fixture_with(Limits { store_size_bytes_max: 10, ..Limits::default() });
+    fixture.put("/a", "12345");
+    fixture.put("/b", "12");
+    fixture.delete_by("rogue", "/a");
+    fixture.delete_by("rogue", "/b");
+    fixture.put("/c", "123456");
+    fixture.put_by("rogue", "/new", "1234");
+    let why = "it would come back at `/a`, but the store would hold 11 bytes, and its limit is 10";
+    assert_eq!(fixture.left(&all_of("rogue")), [(String::new(), why.to_owned())]);
+    assert_eq!((fixture.text("/b").unwrap().as_str(), fixture.text("/new")), ("12", None));
+}
+
+#[test]
+fn a_store_that_is_too_full_for_the_plan_is_left_as_it_is() {
+    let fixture = fixture_with(Limits { store_size_bytes_max: 10, ..Limits::default() });
+    fixture.put("/a", "12345");
+    fixture.put("/b", "b");
+    fixture.put_by("rogue", "/a", "1");
+    fixture.put_by("rogue", "/b", "c");
+    fixture.put("/d", "1234567");
     let before = fixture.history();
     let result = fixture.engine.carry_out(&actor(), fixture.store, &all_of("rogue"), &any_plan());
     assert_eq!(kind(result), ErrorKind::LimitReached);

@@ -50,7 +50,8 @@ fn place(step: &Step) -> (Option<&MemoryPath>, MemoryId) {
     (before.or_else(|| arrival(step)), step.memory)
 }
 
-fn rank(step: &Step) -> u8 {
+/// Returns what steps are sorted by first: what is done to their memories.
+pub(super) fn rank(step: &Step) -> u8 {
     match step.action {
         Action::Delete => 0,
         Action::Change(_) => 1,
