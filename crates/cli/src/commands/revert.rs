@@ -136,12 +136,8 @@ pub(super) fn restore_tree(
         Some(path) => format!("restore {}", quoted(path.as_str())),
         None => "restore".to_owned(),
     };
-    let again = match moment {
-        Moment::Time(_) => Moment::Time(at),
-        // As a time, it could mean the state before its transaction.
-        Moment::Resolved(_) | Moment::Sequence(_) | Moment::Version(_) => moment,
-    };
-    let mut line = Line::new(context, &command).with("--at", &again.to_string());
+    // Not the time that it was resolved to: that could mean the state before its transaction.
+    let mut line = Line::new(context, &command).with("--at", &moment.to_string());
     if arguments.incomplete {
         line = Line(line.0 + " --incomplete");
     }
