@@ -20,10 +20,15 @@ pub struct Then {
 impl Then {
     /// Opens a store at the moment that a person or a model has written.
     pub fn parse(engine: &Knowledge, store: StoreId, text: &str) -> Result<Self, Error> {
+        Self::new(engine, store, &Self::moment(engine, text)?)
+    }
+
+    /// Reads a moment. `now` is the state after the newest change, as for [`now`](Self::now).
+    pub fn moment(engine: &Knowledge, text: &str) -> Result<Moment, Error> {
         if text.trim().eq_ignore_ascii_case("now") {
-            return Self::now(engine, store);
+            return Ok(Moment::Sequence(engine.newest_sequence()?));
         }
-        Self::new(engine, store, &Moment::parse(text, engine.now())?)
+        Moment::parse(text, engine.now())
     }
 
     /// Opens a store at a moment.

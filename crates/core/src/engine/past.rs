@@ -50,29 +50,21 @@ impl Engine {
         let now = self.now();
         self.read(|reader| {
             let created_at = existing_store(reader, store)?.created_at;
-            let (newest, newest_at) = reader.newest_change()?;
-            let at = match *moment {
-                Moment::Time(at) if at > now.max(newest_at) => {
-                    return Err(Error::invalid(format!("`{at}` is in the future"))
-                        .with_hint(format!("the latest moment is now, `{now}`")));
-                }
-                // A change that is being made now may get an earlier moment than `at`, but not an
-                // earlier one than the newest change. So this state is final.
-                Moment::Time(at) => whole_transactions(reader, at.min(newest_at))?,
-                Moment::Resolved(at) => at.min(newest_at),
-                Moment::Sequence(sequence) => feed_moment(reader, sequence, newest)?,
-                Moment::Version(id) => existing_version(reader, store, id, View::Basic)?.created_at,
-            };
-            if at < created_at {
-                return Err(Error::not_found(format!("the store did not exist at `{moment}`"))
-                    .with_hint(format!("it was created at `{created_at}`")));
-            }
+            let at = resolved(reader, store, moment, now)?;
             let horizon = reader.horizon(store)?;
             // What was pruned may have been newer than the newest version that is kept.
             let complete_from = horizon.filter(|horizon| *horizon <= at).unwrap_or(created_at);
             let newest = newest_version_by(reader, store, at)?.unwrap_or(created_at);
             Ok(Past { store, at: newest.max(complete_from), horizon })
         })
+    }
+
+    /// Returns a moment of a store as one that means the same for every other store.
+    ///
+    /// The moment of a [`Past`] does not: it is that of the last change of its own store.
+    pub fn shared_moment(&self, store: StoreId, moment: &Moment) -> Result<Moment, Error> {
+        let now = self.now();
+        self.read(|reader| resolved(reader, store, moment, now)).map(Moment::Resolved)
     }
 
     /// Returns an engine that reads a store as it was, and knows no other store.
@@ -97,6 +89,34 @@ impl Engine {
         versions.retain(|version| version.redaction.is_some());
         Ok(versions)
     }
+}
+
+/// Returns the time of a moment; fails if the store did not exist yet.
+fn resolved(
+    reader: &dyn Reader,
+    store: StoreId,
+    moment: &Moment,
+    now: Timestamp,
+) -> Result<Timestamp, Error> {
+    let created_at = existing_store(reader, store)?.created_at;
+    let (newest, newest_at) = reader.newest_change()?;
+    let at = match *moment {
+        Moment::Time(at) if at > now.max(newest_at) => {
+            return Err(Error::invalid(format!("`{at}` is in the future"))
+                .with_hint(format!("the latest moment is now, `{now}`")));
+        }
+        // A change that is being made now may get an earlier moment than `at`, but not an earlier one
+        // than the newest change. So this state is final.
+        Moment::Time(at) => whole_transactions(reader, at.min(newest_at))?,
+        Moment::Resolved(at) => at.min(newest_at),
+        Moment::Sequence(sequence) => feed_moment(reader, sequence, newest)?,
+        Moment::Version(id) => existing_version(reader, store, id, View::Basic)?.created_at,
+    };
+    if at < created_at {
+        return Err(Error::not_found(format!("the store did not exist at `{moment}`"))
+            .with_hint(format!("it was created at `{created_at}`")));
+    }
+    Ok(at)
 }
 
 /// Returns when the newest version of a store by a moment was made.

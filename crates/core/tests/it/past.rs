@@ -296,3 +296,17 @@ fn a_moment_shows_no_time_of_another_store() {
         assert_eq!(past.at, own.updated_at, "{moment}");
     }
 }
+
+/// What is shared between stores is the moment, and not the last change of the first one.
+#[test]
+fn a_shared_moment_means_the_same_for_every_store() {
+    let fixture = fixture();
+    let other = fixture.new_store("other", quipu_core::model::StorePolicy::default()).id;
+    fixture.put("/a", "1");
+    fixture.engine.create(&actor(), other, &path("/b"), &content("1")).unwrap();
+    let moment = Moment::Sequence(fixture.engine.newest_sequence().unwrap());
+    fixture.engine.create(&actor(), other, &path("/c"), &content("1")).unwrap();
+    let shared = fixture.engine.shared_moment(fixture.store, &moment).unwrap();
+    let past = fixture.engine.moment(other, &shared).unwrap();
+    assert_eq!(fixture.engine.at(&past).unwrap().tree(other).unwrap().len(), 1);
+}

@@ -100,10 +100,10 @@ pub(super) fn search(
 /// A version is known to its own store only, and `now` may be later by a change for the next store. So the
 /// first store that knows the moment says which time it is.
 fn shared_moment(call: &Call, stores: &[Store], moment: &str) -> Result<Option<Moment>, Error> {
-    let mut missing = None;
+    let (moment, mut missing) = (Then::moment(call.engine(), moment)?, None);
     for store in stores {
-        match Then::parse(call.engine(), store.id, moment) {
-            Ok(then) => return Ok(Some(Moment::Resolved(then.past.at))),
+        match call.engine().shared_moment(store.id, &moment) {
+            Ok(shared) => return Ok(Some(shared)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);
             }
