@@ -100,7 +100,9 @@ fn a_store_can_be_mounted_as_it_was() {
     assert_is_before(&mount.root().join(&named));
     assert_eq!(mount.ready["session"], Value::Null, "{}", mount.ready);
     assert_eq!(mount.ready["stores"][0]["access"], "read_only");
-    assert_eq!(mount.ready["stores"][0]["at"], before.as_str());
+    // That of the last version by then.
+    let at = mount.ready["stores"][0]["at"].as_str().unwrap();
+    assert!(at <= before.as_str(), "{at}");
     let sessions = mount.quipu(&["--json", "session", "list"]);
     assert_eq!(serde_json::from_str::<Value>(&sessions).unwrap()["data"], serde_json::json!([]));
     let mount = Mount::start(mount.stop(), &["--store", "notes", "--at", &before]);
