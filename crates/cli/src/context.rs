@@ -190,6 +190,11 @@ impl Data {
         Ok(Self { engine, named: vec![store.id.to_string()], ..self })
     }
 
+    /// Returns whether the engine reads the past.
+    pub(crate) fn is_past(&self) -> bool {
+        !Arc::ptr_eq(self.engine.backend(), self.present.backend())
+    }
+
     /// Records that a copy of texts was written, so that a redaction can name it. The copy is there
     /// already, so a failure is only noted.
     pub(crate) fn note_copy(&self, kind: CopyKind, store: Option<StoreId>, target: &Path) {

@@ -51,7 +51,7 @@ pub use forget::{
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
 pub use memories::{MemoryUpdate, Precondition, Removed};
-pub use past::Past;
+pub use past::{Past, newest_change_by};
 pub use places::{Replaced, Survivor};
 pub use plan::{Action, Approval, CarriedOut, Goal, Plan, State, Step};
 pub use restoration::{Completeness, Restoration};

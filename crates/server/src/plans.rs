@@ -156,7 +156,12 @@ fn actors(call: &Call<'_>, ids: &[String]) -> Result<Vec<Actor>, Failure> {
     Ok(actors)
 }
 
-fn moment(call: &Call<'_>, field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Failure> {
+/// Reads a field with a time such as `2h` or RFC 3339.
+pub(super) fn moment(
+    call: &Call<'_>,
+    field: &str,
+    text: Option<&str>,
+) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let at = timeframe::since(text, call.engine.now());
     at.map(Some).ok_or_else(|| {

@@ -13,6 +13,7 @@ use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
 use super::caller::{Need, parse_id};
 use super::cursor::Cursors;
+use super::plans::moment;
 
 /// The maximum number of versions that one request redacts by their ids.
 pub(super) const REDACTED_MAX: usize = 1_000;
@@ -40,7 +41,7 @@ pub(super) fn redact(call: &Call<'_>) -> Answer {
     let heads = if body.and_heads == Some(true) { Heads::TakeOut } else { Heads::Refuse };
     let regex = body.regex.as_deref().map(|regex| RegexMatcher::new(regex, REGEX_TIME_MAX));
     let regex = regex.transpose()?;
-    let selection = selection(&body, regex.as_ref())?;
+    let selection = selection(call, &body, regex.as_ref())?;
     if body.dry_run == Some(true) {
         let plan = call.engine.plan_redaction(&scope, &selection, heads)?;
         return Ok(json(&RedactionPlanBody::new(&plan, Audience::Remote)));
@@ -53,6 +54,7 @@ pub(super) fn redact(call: &Call<'_>) -> Answer {
 
 /// Reads the conditions of a request.
 fn selection<'a>(
+    call: &Call<'_>,
     body: &'a RedactSelection,
     regex: Option<&'a RegexMatcher>,
 ) -> Result<Selection<'a>, Failure> {
@@ -89,15 +91,10 @@ fn selection<'a>(
         actors,
         versions: versions.collect::<Result<_, _>>()?,
         created: Span {
-            first: moment("since", body.since.as_deref())?.unwrap_or(Timestamp::MIN),
-            last: moment("until", body.until.as_deref())?.unwrap_or(Timestamp::MAX),
+            first: moment(call, "since", body.since.as_deref())?.unwrap_or(Timestamp::MIN),
+            last: moment(call, "until", body.until.as_deref())?.unwrap_or(Timestamp::MAX),
         },
     })
-}
-
-fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Failure> {
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error| Failure::invalid(format!("{field}: {error}")))
 }
 
 /// Lists the receipts of the workspace.

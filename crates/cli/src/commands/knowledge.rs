@@ -33,7 +33,9 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
     let page = data.engine.search(&request)?;
     let stores = if request.stores.len() > 1 { data.stores(Archived::Show)? } else { Vec::new() };
     let authors = data.authors();
-    if page.is_behind {
+    if page.is_behind && data.is_past() {
+        note("the store is too large to be searched as it was; only a part of it was searched");
+    } else if page.is_behind {
         note(&format!(
             "the index in {} cannot be written, so recent changes may be missing",
             context.settings.data.display()

@@ -72,7 +72,7 @@ impl Engine {
     /// The store appears as archived. Versions below the [horizon](Past::horizon) may be missing; what was
     /// redacted is missing too, and listed by [`redacted_at`](Self::redacted_at).
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
-        let sequence = self.read(|reader| newest_by(reader, past.at))?;
+        let sequence = self.read(|reader| newest_change_by(reader, past.at))?;
         let backend =
             PastBackend::new(Arc::clone(&self.backend), past, sequence, Arc::clone(&self.trees));
         let (clock, limits) = (Arc::clone(&self.clock), self.limits.clone());
@@ -105,8 +105,8 @@ fn resolved(
             return Err(Error::invalid(format!("`{at}` is in the future"))
                 .with_hint(format!("the latest moment is now, `{now}`")));
         }
-        // A change that is being made now may get an earlier moment than `at`, but not an earlier one
-        // than the newest change. So this state is final.
+        // Not later than the newest change: the next one may get an earlier moment than `at`, and would
+        // then appear in a past that was already open.
         Moment::Time(at) => whole_transactions(reader, at.min(newest_at))?,
         Moment::Resolved(at) => at.min(newest_at),
         Moment::Sequence(sequence) => feed_moment(reader, sequence, newest)?,
@@ -163,7 +163,7 @@ fn feed_moment(
 ///
 /// If the feed does not reach back that far, the moment stays as it is.
 fn whole_transactions(reader: &dyn Reader, at: Timestamp) -> Result<Timestamp, Error> {
-    let newest = newest_by(reader, at)?;
+    let newest = newest_change_by(reader, at)?;
     let next = reader.changes(newest, 1)?;
     let Some(Change { transaction, .. }) = next.first().filter(|next| next.transaction <= newest)
     else {
@@ -179,7 +179,7 @@ fn whole_transactions(reader: &dyn Reader, at: Timestamp) -> Result<Timestamp, E
 }
 
 /// Returns the newest change that was made by a moment, or the one before the oldest that is kept.
-fn newest_by(reader: &dyn Reader, at: Timestamp) -> Result<Sequence, Error> {
+pub fn newest_change_by(reader: &dyn Reader, at: Timestamp) -> Result<Sequence, Error> {
     let Some((oldest, _)) = reader.oldest_change()? else { return Ok(Sequence(0)) };
     // Moments grow with the sequence, which has no gaps.
     let (mut low, mut high) = (oldest.0.saturating_sub(1), reader.newest_change()?.0.0);

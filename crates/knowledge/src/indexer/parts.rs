@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use quipu_core::Error;
-use quipu_core::backend::{Reader, Sequence, Span, VersionFilter, VersionQuery};
+use quipu_core::backend::{Reader, Span, VersionFilter, VersionQuery};
+use quipu_core::engine::newest_change_by;
 use quipu_core::model::{MemoryId, StoreId, Timestamp, View};
 
 use super::{FEW_MAX, PAGE, newest};
@@ -38,7 +39,7 @@ pub(super) fn first(
     if ids.len() == changed.len() {
         return Ok((ids, to));
     }
-    Ok((ids, cursor_at(reader, (from, to), last)?))
+    Ok((ids, Cursor { sequence: newest_change_by(reader, last)?, at: last }))
 }
 
 /// Returns the newest change of each memory that changed between two cursors, the newest first, with the
@@ -65,22 +66,4 @@ fn newest_changes(
             Some(_) | None => return Ok(changes),
         }
     }
-}
-
-/// Returns the cursor of the change that was made at a moment between two cursors.
-fn cursor_at(
-    reader: &dyn Reader,
-    (from, to): (Cursor, Cursor),
-    at: Timestamp,
-) -> Result<Cursor, Error> {
-    // Moments grow with the sequence, which has no gaps.
-    let (mut low, mut high) = (from.sequence.0, to.sequence.0);
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        match reader.changes(Sequence(middle - 1), 1)?.first() {
-            Some(change) if change.at <= at => low = middle,
-            Some(_) | None => high = middle - 1,
-        }
-    }
-    Ok(Cursor { sequence: Sequence(low), at })
 }
