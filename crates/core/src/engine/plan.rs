@@ -141,18 +141,18 @@ impl CarriedOut {
 }
 
 /// What one memory should become.
-pub(super) struct Wish {
+pub(super) struct Desired {
     pub(super) memory: MemoryId,
     /// What it is now, without its text.
     pub(super) now: Option<Memory>,
     /// What it should be.
-    pub(super) then: Then,
+    pub(super) then: DesiredState,
     /// Why.
     pub(super) why: &'static str,
 }
 
 /// What a memory should be.
-pub(super) enum Then {
+pub(super) enum DesiredState {
     /// What it is now.
     Same,
     /// Deleted.
@@ -210,15 +210,15 @@ impl Engine {
         let store = existing_store(reader, store)?;
         require_open(&store)?;
         let now = self.clock.now().max(reader.newest_change()?.1);
-        let wishes = match goal {
-            Goal::Revert(selection) => selection.wishes(reader, &store, now)?,
-            Goal::Restore(restoration) => restoration.wishes(reader, &store, now)?,
+        let desired_states = match goal {
+            Goal::Revert(selection) => selection.desired_states(reader, &store, now)?,
+            Goal::Restore(restoration) => restoration.desired_states(reader, &store, now)?,
         };
         let forgotten = match store.policy.forgotten {
             ForgottenPolicy::Refuse => Tombstones::new(&reader.tombstones(store.id)?),
             ForgottenPolicy::Warn => Tombstones::default(),
         };
-        Planner { reader, store: &store, limits: &self.limits, forgotten }.plan(wishes)
+        Planner { reader, store: &store, limits: &self.limits, forgotten }.plan(desired_states)
     }
 }
 
@@ -242,11 +242,11 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn plan(&self, wishes: Vec<Wish>) -> Result<Plan, Error> {
-        let looked_at_count = wishes.len();
+    fn plan(&self, desired_states: Vec<Desired>) -> Result<Plan, Error> {
+        let looked_at_count = desired_states.len();
         let mut steps = Vec::new();
-        for wish in wishes {
-            steps.extend(self.step(wish)?);
+        for desired in desired_states {
+            steps.extend(self.step(desired)?);
         }
         let unchanged_count = looked_at_count - steps.len();
         let mut steps = schedule::ordered(self.reader, self.store.id, steps)?;
@@ -255,11 +255,11 @@ impl Planner<'_> {
         Ok(Plan { store: self.store.id, steps, unchanged_count, digest })
     }
 
-    /// Returns the step that fulfills a wish, or `None` if it is fulfilled already. Whether the path is
+    /// Returns the step that fulfills a desired, or `None` if it is fulfilled already. Whether the path is
     /// free is decided later.
-    fn step(&self, wish: Wish) -> Result<Option<Step>, Error> {
-        let Wish { memory, now, then, why } = wish;
-        if matches!((&now, &then), (_, Then::Same) | (None, Then::Absent)) {
+    fn step(&self, desired: Desired) -> Result<Option<Step>, Error> {
+        let Desired { memory, now, then, why } = desired;
+        if matches!((&now, &then), (_, DesiredState::Same) | (None, DesiredState::Absent)) {
             return Ok(None);
         }
         let before = match now {
@@ -281,12 +281,16 @@ impl Planner<'_> {
     }
 
     /// Returns what makes a memory `then`, if anything has to be done, or why that is not possible.
-    fn action(&self, before: Option<&Memory>, then: Then) -> Result<Option<Action>, String> {
+    fn action(
+        &self,
+        before: Option<&Memory>,
+        then: DesiredState,
+    ) -> Result<Option<Action>, String> {
         let mut then = match then {
-            Then::Same => return Ok(None),
-            Then::Absent => return Ok(Some(Action::Delete)),
-            Then::Unknown(why) => return Err(why),
-            Then::State(then) => then,
+            DesiredState::Same => return Ok(None),
+            DesiredState::Absent => return Ok(Some(Action::Delete)),
+            DesiredState::Unknown(why) => return Err(why),
+            DesiredState::State(then) => then,
         };
         // A text that stays is not screened, as in a rename.
         if before.is_none_or(|before| before.hash != then.content.hash()) {

@@ -9,7 +9,7 @@ use crate::model::{
     Directory, Id as _, Memory, MemoryId, MemoryPath, Store, Timestamp, Version, View,
 };
 
-use super::plan::{State, Then, Wish};
+use super::plan::{Desired, DesiredState, State};
 use super::revert::is_at_or_below;
 use super::versions::existing_version;
 
@@ -39,12 +39,12 @@ pub enum Completeness {
 
 impl Restoration {
     /// Returns what each memory becomes that is or was in the place.
-    pub(super) fn wishes(
+    pub(super) fn desired_states(
         &self,
         reader: &dyn Reader,
         store: &Store,
         now: Timestamp,
-    ) -> Result<Vec<Wish>, Error> {
+    ) -> Result<Vec<Desired>, Error> {
         self.require_valid(reader, store, now)?;
         let mut wanted: BTreeMap<MemoryId, (Option<Memory>, Option<Version>)> = BTreeMap::new();
         let live = reader.memories(
@@ -70,18 +70,20 @@ impl Restoration {
             return Err(Error::not_found(message).with_hint("list the store to see what it holds"));
         }
         let is_complete = reader.horizon(store.id)?.is_none_or(|horizon| self.at >= horizon);
-        let mut wishes = Vec::new();
+        let mut desired_states = Vec::new();
         for (memory, (now, then)) in wanted {
             let then = match then {
                 Some(version) => state(reader, &version, now.as_ref())?,
                 // Its id tells when it was created, however much of its history is gone.
-                None if is_complete || memory.created_at() > self.at => Then::Absent,
-                None => Then::Unknown("its versions of that time are no longer kept".to_owned()),
+                None if is_complete || memory.created_at() > self.at => DesiredState::Absent,
+                None => {
+                    DesiredState::Unknown("its versions of that time are no longer kept".to_owned())
+                }
             };
-            let why = if matches!(then, Then::Absent) { ABSENT } else { PRESENT };
-            wishes.push(Wish { memory, now, then, why });
+            let why = if matches!(then, DesiredState::Absent) { ABSENT } else { PRESENT };
+            desired_states.push(Desired { memory, now, then, why });
         }
-        Ok(wishes)
+        Ok(desired_states)
     }
 
     fn require_valid(
@@ -123,16 +125,20 @@ impl Restoration {
 }
 
 /// Returns what a memory was after a version.
-fn state(reader: &dyn Reader, version: &Version, now: Option<&Memory>) -> Result<Then, Error> {
+fn state(
+    reader: &dyn Reader,
+    version: &Version,
+    now: Option<&Memory>,
+) -> Result<DesiredState, Error> {
     let (Some(path), Some(hash)) = (&version.path, version.hash) else {
         let why = format!("the text of `{}`, which it held then, was redacted", version.id);
-        return Ok(Then::Unknown(why));
+        return Ok(DesiredState::Unknown(why));
     };
     // Most memories of a store have not changed since, and their texts need not be read.
     if now.is_some_and(|now| now.path == *path && now.hash == hash) {
-        return Ok(Then::Same);
+        return Ok(DesiredState::Same);
     }
     let version = existing_version(reader, version.store, version.id, View::Full)?;
     let content = version.content.expect("a version with a hash was read with its text");
-    Ok(Then::State(State { path: path.clone(), content }))
+    Ok(DesiredState::State(State { path: path.clone(), content }))
 }

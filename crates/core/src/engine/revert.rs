@@ -16,7 +16,7 @@ use crate::model::{
 };
 
 use super::changed::Known;
-use super::plan::{State, Then, Wish};
+use super::plan::{Desired, DesiredState, State};
 use super::versions::existing_version;
 
 const ALONE: &str = "nobody else has changed it since";
@@ -40,14 +40,14 @@ pub struct ChangeSelection {
 
 impl ChangeSelection {
     /// Returns what each memory becomes that a selected change was made to.
-    pub(super) fn wishes(
+    pub(super) fn desired_states(
         &self,
         reader: &dyn Reader,
         store: &Store,
         now: Timestamp,
-    ) -> Result<Vec<Wish>, Error> {
+    ) -> Result<Vec<Desired>, Error> {
         self.require_valid(now)?;
-        let mut wishes = Vec::new();
+        let mut desired_states = Vec::new();
         for memory in self.candidates(reader, store.id)? {
             let history = History::read(reader, store.id, memory)?;
             let runs = history.runs(|version, before| self.selects(version, before));
@@ -56,9 +56,9 @@ impl ChangeSelection {
             }
             let head = reader.memory(store.id, memory, View::Basic)?;
             let (then, why) = history.without(&runs, head.as_ref())?;
-            wishes.push(Wish { memory, now: head, then, why });
+            desired_states.push(Desired { memory, now: head, then, why });
         }
-        Ok(wishes)
+        Ok(desired_states)
     }
 
     pub(super) fn require_valid(&self, now: Timestamp) -> Result<(), Error> {
@@ -206,7 +206,11 @@ impl<'a> History<'a> {
     }
 
     /// Returns what the memory becomes without these runs, and why.
-    fn without(&self, runs: &[Run], head: Option<&Memory>) -> Result<(Then, &'static str), Error> {
+    fn without(
+        &self,
+        runs: &[Run],
+        head: Option<&Memory>,
+    ) -> Result<(DesiredState, &'static str), Error> {
         let head = head.map(|memory| Held {
             path: memory.path.clone(),
             hash: memory.hash,
@@ -227,19 +231,23 @@ impl<'a> History<'a> {
             };
             ours = match result {
                 Ok(ours) => ours,
-                Err(Obstacle::Left(reason)) => return Ok((Then::Unknown(reason), why)),
+                Err(Obstacle::Left(reason)) => return Ok((DesiredState::Unknown(reason), why)),
                 Err(Obstacle::Failed(error)) => return Err(error),
             };
         }
         let then = match (ours, head) {
-            (None, None) => self.deleted_again(runs).map_or(Then::Absent, Then::Unknown),
+            (None, None) => {
+                self.deleted_again(runs).map_or(DesiredState::Absent, DesiredState::Unknown)
+            }
             (None, Some(_)) => {
                 // What they did goes with the memory, so it must not be said to stay.
                 why = if why == MERGED { NOTHING_ADDED } else { why };
-                Then::Absent
+                DesiredState::Absent
             }
-            (Some(ours), Some(head)) if ours.is(&head) => Then::Same,
-            (Some(ours), _) => Then::State(State { content: self.text(&ours)?, path: ours.path }),
+            (Some(ours), Some(head)) if ours.is(&head) => DesiredState::Same,
+            (Some(ours), _) => {
+                DesiredState::State(State { content: self.text(&ours)?, path: ours.path })
+            }
         };
         Ok((then, why))
     }
