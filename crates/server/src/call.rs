@@ -12,6 +12,7 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::Principal;
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::Knowledge;
+use quipu_service::caller::{Caller, Need};
 use quipu_service::endpoint::payer;
 use quipu_service::wire::Object;
 use serde::de::DeserializeOwned;
@@ -19,7 +20,7 @@ use serde::de::DeserializeOwned;
 use super::admission::Visitor;
 use super::answer::Failure;
 use super::body::Incoming;
-use super::caller::{Caller, Need, WorkspaceSlot, check_headers, no_such, parse_id};
+use super::caller::{WorkspaceSlot, authenticate, check_headers, no_such, parse_id};
 use super::query::Query;
 use super::{App, HttpSettings};
 
@@ -133,7 +134,7 @@ impl Arrived {
             return Ok(admitted);
         }
         let named = self.parameter("store").parse().ok();
-        let (caller, named) = Caller::authenticate(engine, &self.headers, named)?;
+        let (caller, named) = authenticate(engine, &self.headers, named)?;
         if let Some(slot) = &self.workspace {
             slot.fill(caller.workspace);
         }
@@ -186,7 +187,7 @@ impl<'a> Call<'a> {
             return Err(no_such("memory store", &id.to_string()));
         }
         if !self.caller.may_in(store.id, need) {
-            return Err(self.caller.denied(need));
+            return Err(self.caller.denied(need).into());
         }
         Ok(store)
     }
@@ -208,7 +209,7 @@ impl<'a> Call<'a> {
         if self.caller.may_in(store.id, Need::Read) {
             Ok(store)
         } else {
-            Err(self.caller.denied(Need::Read))
+            Err(self.caller.denied(Need::Read).into())
         }
     }
 
@@ -217,7 +218,7 @@ impl<'a> Call<'a> {
     pub(super) fn find_store(&self, name: &str) -> Result<Store, Failure> {
         match self.engine.find_store(self.caller.workspace, name) {
             Err(error) if *error.kind() == ErrorKind::NotFound && !self.caller.is_unlimited() => {
-                Err(self.caller.denied(Need::Read))
+                Err(self.caller.denied(Need::Read).into())
             }
             found => Ok(found?),
         }

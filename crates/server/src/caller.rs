@@ -1,22 +1,14 @@
-//! Authentication and authorization: who calls, and what they may do.
+//! Authentication: the credential of a request, and what its headers must say.
 
 use std::sync::{Arc, OnceLock};
 
 use axum::http::{HeaderMap, header};
-use quipu_core::engine::Principal;
-use quipu_core::model::{Access, Actor, KeyId, Role, Session, Store, StoreId, WorkspaceId};
+use quipu_core::model::{Store, StoreId, WorkspaceId};
 use quipu_knowledge::Knowledge;
+use quipu_service::caller::{Caller, Denied};
 
 use super::answer::Failure;
 use super::choices::{self, FOREIGN_WORKSPACE, MALFORMED_ID, TWO_CREDENTIALS};
-
-/// The principal behind the credential of a request.
-#[derive(Clone, Debug)]
-pub(super) struct Caller {
-    pub(super) principal: Principal,
-    pub(super) workspace: WorkspaceId,
-    pub(super) actor: Actor,
-}
 
 /// The workspace of a request's caller, once it is known. It is for the header that every answer to
 /// a known caller carries, including errors.
@@ -34,121 +26,32 @@ impl WorkspaceSlot {
     }
 }
 
-/// The permission that a request needs on a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Need {
-    /// To read.
-    Read,
-    /// To change memories.
-    Write,
-    /// To change the store itself, or to remove text permanently.
-    Manage,
+/// Authenticates the caller, and looks up the store that the request names.
+pub(super) fn authenticate(
+    engine: &Knowledge,
+    headers: &HeaderMap,
+    named: Option<StoreId>,
+) -> Result<(Caller, Option<Store>), Failure> {
+    let secret = credential(headers)?;
+    let (principal, named) = engine.admit(secret, named)?;
+    let principal = principal.ok_or_else(|| {
+        Failure::unauthenticated("the API key is not valid, was revoked or has expired")
+    })?;
+    let caller = Caller::new(principal);
+    let wanted = headers.get("anthropic-workspace-id");
+    if wanted.is_some_and(|wanted| wanted.as_bytes() != caller.workspace.to_string().as_bytes()) {
+        return Err(Failure::new(
+            FOREIGN_WORKSPACE,
+            "permission_error",
+            "anthropic-workspace-id: the credential belongs to another workspace",
+        ));
+    }
+    Ok((caller, named))
 }
 
-impl Caller {
-    /// Authenticates the caller, and looks up the store that the request names.
-    pub(super) fn authenticate(
-        engine: &Knowledge,
-        headers: &HeaderMap,
-        named: Option<StoreId>,
-    ) -> Result<(Self, Option<Store>), Failure> {
-        let secret = credential(headers)?;
-        let (principal, named) = engine.admit(secret, named)?;
-        let principal = principal.ok_or_else(|| {
-            Failure::unauthenticated("the API key is not valid, was revoked or has expired")
-        })?;
-        let (workspace, actor) = match &principal {
-            Principal::Key(key) => (key.workspace, Actor::ApiKey(key.id)),
-            Principal::Session(session) => (session.workspace, Actor::Session(session.id)),
-        };
-        let wanted = headers.get("anthropic-workspace-id");
-        if wanted.is_some_and(|wanted| wanted.as_bytes() != workspace.to_string().as_bytes()) {
-            return Err(Failure::new(
-                FOREIGN_WORKSPACE,
-                "permission_error",
-                "anthropic-workspace-id: the credential belongs to another workspace",
-            ));
-        }
-        Ok((Self { principal, workspace, actor }, named))
-    }
-
-    /// Returns whether the caller has this permission on any store of its workspace.
-    pub(super) fn may(&self, need: Need) -> bool {
-        match &self.principal {
-            Principal::Key(key) => role_allows(key.role, need),
-            Principal::Session(_) => need < Need::Manage,
-        }
-    }
-
-    /// Fails unless the caller has this permission on the whole workspace.
-    pub(super) fn require_workspace(&self, need: Need) -> Result<(), Failure> {
-        if self.is_unlimited() && self.may(need) { Ok(()) } else { Err(self.denied(need)) }
-    }
-
-    /// Returns whether the caller can reach all stores of its workspace.
-    pub(super) fn is_unlimited(&self) -> bool {
-        match &self.principal {
-            Principal::Key(key) => key.stores.is_none(),
-            Principal::Session(_) => false,
-        }
-    }
-
-    /// Returns the key of the caller, if it has one.
-    pub(super) fn key(&self) -> Option<KeyId> {
-        match &self.principal {
-            Principal::Key(key) => Some(key.id),
-            Principal::Session(_) => None,
-        }
-    }
-
-    /// Returns whether the caller may know of a session.
-    pub(super) fn sees(&self, session: &Session) -> bool {
-        match &self.principal {
-            Principal::Key(key) => key.sees(session),
-            Principal::Session(own) => own.id == session.id,
-        }
-    }
-
-    /// Returns whether the caller has this permission on a session that it sees.
-    pub(super) fn may_with(&self, need: Need) -> bool {
-        match &self.principal {
-            Principal::Key(_) => self.may(need),
-            Principal::Session(_) => need == Need::Read,
-        }
-    }
-
-    /// Returns whether the caller has this permission on a store of its workspace.
-    pub(super) fn may_in(&self, store: StoreId, need: Need) -> bool {
-        match &self.principal {
-            Principal::Key(key) => key.opens(store) && role_allows(key.role, need),
-            Principal::Session(session) => {
-                session.attachment(store).is_some_and(|attachment| match attachment.access {
-                    Access::ReadWrite => need < Need::Manage,
-                    Access::ReadOnly => need == Need::Read,
-                })
-            }
-        }
-    }
-
-    pub(super) fn denied(&self, need: Need) -> Failure {
-        let who = match &self.principal {
-            Principal::Key(_) => "the key",
-            Principal::Session(_) => "the session",
-        };
-        let what = match need {
-            Need::Read => "read here",
-            Need::Write => "write here",
-            Need::Manage => "manage stores, keys and redactions",
-        };
-        Failure::forbidden(format!("{who} may not {what}; use one with more rights"))
-    }
-}
-
-fn role_allows(role: Role, need: Need) -> bool {
-    match role {
-        Role::ReadOnly => need == Need::Read,
-        Role::ReadWrite => need <= Need::Write,
-        Role::Admin => true,
+impl From<Denied> for Failure {
+    fn from(Denied(message): Denied) -> Self {
+        Self::forbidden(message)
     }
 }
 

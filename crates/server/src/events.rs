@@ -17,6 +17,7 @@ use quipu_core::backend::Sequence;
 use quipu_core::engine::FeedEntry;
 use quipu_core::model::StoreId;
 use quipu_knowledge::Knowledge;
+use quipu_service::caller::{Caller, Need};
 use quipu_service::credential::Credential;
 use quipu_service::feed::{BATCH, Received, Tail};
 use quipu_service::wire::{ChangeBody, VersionBody};
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::App;
 use super::answer::{Answer, Failure};
 use super::call::{self, Call, Kind};
-use super::caller::{self, Caller, Need};
+use super::caller;
 use super::guard::guarded;
 
 /// The idle time after which a comment is sent, so that both sides notice a dead connection.

@@ -2,6 +2,7 @@
 
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::engine::Principal;
+use quipu_service::caller::Need;
 use quipu_service::wire::{
     ContextBody, ListBody, NoteLinkBody, OrphansBody, RecentBody, SearchBody, field_filters,
 };
@@ -16,7 +17,6 @@ use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
-use super::caller::Need;
 use super::cursor::Cursors;
 use super::query::Query;
 
@@ -112,7 +112,7 @@ fn stores(call: &Call<'_>, names: &[&str]) -> Result<Vec<StoreId>, Failure> {
     for name in names {
         let store = call.find_store(name)?;
         if !readable.contains(&store.id) {
-            return Err(call.caller.denied(Need::Read));
+            return Err(call.caller.denied(Need::Read).into());
         }
         found.push(store.id);
     }

@@ -13,7 +13,7 @@ use super::App;
 use super::admission::Visitor;
 use super::answer::{Answer, Failure};
 use super::body::Incoming;
-use super::caller::{self, Caller};
+use super::caller::{self, authenticate};
 use super::guard::guarded;
 
 /// Answers a request that carries a key or the token of a session.
@@ -46,7 +46,7 @@ async fn admitted(
     let secret = caller::credential(headers)?;
     let mut credential = Credential::new(app.pool(), app.feed(), secret);
     let headers = headers.clone();
-    let authenticate = move |engine: &Knowledge| Caller::authenticate(engine, &headers, None);
+    let authenticate = move |engine: &Knowledge| authenticate(engine, &headers, None);
     let (caller, _) = if app.admission().is_proven(visitor) {
         let result = app.pool().read(authenticate).await?;
         app.admission().note(visitor, &result);

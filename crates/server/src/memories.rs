@@ -7,6 +7,7 @@ use axum::response::Response;
 use quipu_core::Error;
 use quipu_core::engine::{ListQuery, MemoryUpdate, Precondition, Written};
 use quipu_core::model::{Content, ContentHash, Directory, Memory, MemoryId, MemoryPath, View};
+use quipu_service::caller::Need;
 use quipu_service::wire::{
     CreateMemory, DeletedBody, ListBody, ListingBody, MemoryBody, Object, PreconditionBody,
     UpdateMemory,
@@ -14,7 +15,7 @@ use quipu_service::wire::{
 
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
-use super::caller::{Need, parse_id};
+use super::caller::parse_id;
 use super::cursor::Cursors;
 use super::query::Query;
 

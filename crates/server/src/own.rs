@@ -2,6 +2,7 @@
 
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, StoreUpdate};
 use quipu_core::model::{Access, Instructions, Role, Store, StorePolicy, VersionId};
+use quipu_service::caller::Need;
 use quipu_service::prompt::{Prompt, PromptStore};
 use quipu_service::tool::{self, MEMORY_STORE, MemoryTool, Strings, ToolSettings};
 use quipu_service::wire::{
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
-use super::caller::{Need, parse_id};
+use super::caller::parse_id;
 use super::redactions::REDACTED_MAX;
 use super::sessions::session;
 

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::App;
 use super::admission::Visitor;
 use super::answer::{Answer, Failure};
-use super::caller::Caller;
+use super::caller::authenticate;
 use super::figures::{self, Figures};
 
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -40,7 +40,7 @@ pub(super) async fn metrics(State(app): State<App>, request: Request) -> Answer 
 }
 
 fn require_unlimited_key(engine: &Knowledge, headers: &HeaderMap) -> Result<(), Failure> {
-    let (caller, _) = Caller::authenticate(engine, headers, None)?;
+    let (caller, _) = authenticate(engine, headers, None)?;
     if caller.is_unlimited() {
         return Ok(());
     }

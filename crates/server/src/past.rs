@@ -3,6 +3,7 @@
 use quipu_core::engine::NewStore;
 use quipu_core::model::{MemoryPath, Name, Store, View};
 use quipu_core::{Error, ErrorKind, Moment};
+use quipu_service::caller::Need;
 use quipu_service::past::Then;
 use quipu_service::wire::{
     CopyBody, CopyStore, ListBody, ListingBody, PastListBody, PastMemoryBody, PastSearchBody,
@@ -11,7 +12,6 @@ use quipu_service::wire::{
 
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
-use super::caller::Need;
 use super::cursor::{Cursors, Pinned};
 use super::knowledge::search_request;
 use super::memories::list_query;

@@ -5,6 +5,7 @@ use quipu_core::engine::{Approval, ChangeSelection, Completeness, Goal, Restorat
 use quipu_core::model::{Actor, ExpectedDigest, MemoryPath, Reason, Store, Timestamp, VersionId};
 use quipu_core::moment::Moment;
 use quipu_core::{Error, timeframe};
+use quipu_service::caller::Need;
 use quipu_service::wire::{
     ChangedBody, Diffs, ListBody, MemoryBody, PlanBody, Restore, RevertChanges,
 };
@@ -12,7 +13,7 @@ use serde::Deserialize;
 
 use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
-use super::caller::{Need, parse_id};
+use super::caller::parse_id;
 use super::memories::with_findings;
 use super::sessions::session;
 

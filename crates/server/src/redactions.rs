@@ -6,12 +6,13 @@ use quipu_core::Error;
 use quipu_core::backend::Span;
 use quipu_core::engine::{Heads, Pattern, Principal, Scope, Selection, Terms};
 use quipu_core::model::{Actor, MemoryPath, Reason, SessionId, Timestamp, View};
+use quipu_service::caller::Need;
 use quipu_service::pattern::RegexMatcher;
 use quipu_service::wire::{Audience, ListBody, ReceiptBody, RedactSelection, RedactionPlanBody};
 
 use super::answer::{Answer, Failure, json};
 use super::call::{Call, Kind};
-use super::caller::{Need, parse_id};
+use super::caller::parse_id;
 use super::cursor::Cursors;
 use super::plans::moment;
 

@@ -6,6 +6,7 @@ use quipu_core::Error;
 use quipu_core::backend::{Order, SessionQuery};
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, SessionUpdate};
 use quipu_core::model::{Access, Instructions, Metadata, Session, SessionId, StoreId, View};
+use quipu_service::caller::Need;
 use quipu_service::wire::{
     CreateSession, DeletedBody, ListBody, Object, ResourceParam, SessionBody, SessionDetails,
     UpdateSession,
@@ -13,7 +14,7 @@ use quipu_service::wire::{
 
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
-use super::caller::{Need, no_such, parse_id};
+use super::caller::{no_such, parse_id};
 use super::choices::{FOREIGN_ID_CHARS_MAX, VAULT_IDS_MAX};
 use super::cursor::Cursors;
 use super::query::Query;
@@ -30,7 +31,7 @@ const SCAN: usize = 200;
 
 pub(super) fn create(call: &Call<'_>) -> Answer {
     if matches!(call.caller.principal, Principal::Session(_)) || !call.caller.may(Need::Write) {
-        return Err(call.caller.denied(Need::Manage));
+        return Err(call.caller.denied(Need::Manage).into());
     }
     let body: CreateSession = call.body()?;
     refuse_work_for_agents(&body)?;
@@ -133,12 +134,12 @@ pub(super) fn session(call: &Call<'_>, need: Need) -> Result<Session, Failure> {
     if !call.caller.sees(&session) {
         return Err(no_such("session", &id.to_string()));
     }
-    if call.caller.may_with(need) { Ok(session) } else { Err(call.caller.denied(need)) }
+    if call.caller.may_with(need) { Ok(session) } else { Err(call.caller.denied(need).into()) }
 }
 
 pub(super) fn list(call: &Call<'_>) -> Answer {
     let Principal::Key(key) = &call.caller.principal else {
-        return Err(call.caller.denied(Need::Manage));
+        return Err(call.caller.denied(Need::Manage).into());
     };
     let limit = call.query().limit(View::Basic)?;
     let order = match call.query().get("order")? {

@@ -4,11 +4,11 @@ use quipu_core::Error;
 use quipu_core::backend::StoreQuery;
 use quipu_core::engine::{NewStore, StoreUpdate};
 use quipu_core::model::{Description, Metadata, Name, StorePolicy, View};
+use quipu_service::caller::Need;
 use quipu_service::wire::{CreateStore, DeletedBody, ListBody, StoreBody, UpdateStore};
 
 use super::answer::{Answer, json};
 use super::call::Call;
-use super::caller::Need;
 use super::cursor::Cursors;
 
 const LIST: &str = "stores";

@@ -2,11 +2,12 @@
 
 use quipu_core::backend::{VersionFilter, VersionQuery};
 use quipu_core::model::{Actor, KeyId, MemoryId, PrincipalName, SessionId, VersionId, View};
+use quipu_service::caller::Need;
 use quipu_service::wire::{ListBody, VersionBody};
 
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
-use super::caller::{Need, parse_id};
+use super::caller::parse_id;
 use super::cursor::Cursors;
 use super::query::Query;
 
