@@ -1,55 +1,33 @@
-//! Names for the authors of versions: the title of a session, the name of a key.
-
-use std::cell::RefCell;
-use std::collections::HashMap;
+//! The authors that a command line means.
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span, VersionFilter, VersionQuery};
 use quipu_core::engine::Engine;
 use quipu_core::model::{Actor, Key, KeyId, PrincipalName, Store, View, WorkspaceId};
 use quipu_core::{Error, ErrorKind};
+use quipu_service::authors::AuthorNames;
 
 use crate::failure::Failure;
 
-/// Looks up the names of authors, each once.
+/// Finds authors by what people call them.
 pub(crate) struct Authors<'a> {
     engine: &'a Engine,
     workspace: WorkspaceId,
-    known: RefCell<HashMap<Actor, Option<String>>>,
+    names: AuthorNames<'a>,
 }
 
 impl<'a> Authors<'a> {
     pub(crate) fn new(engine: &'a Engine, workspace: WorkspaceId) -> Self {
-        Self { engine, workspace, known: RefCell::default() }
+        Self { engine, workspace, names: AuthorNames::new(engine, workspace) }
     }
 
     /// Returns the author's name, or its id if it has none.
     pub(crate) fn short(&self, actor: &Actor) -> String {
-        self.name(actor).unwrap_or_else(|| actor.to_string())
+        self.names.short(actor)
     }
 
     /// Returns the author's name and its id.
     pub(crate) fn full(&self, actor: &Actor) -> String {
-        match self.name(actor) {
-            Some(name) => format!("{name} ({actor})"),
-            None => actor.to_string(),
-        }
-    }
-
-    fn name(&self, actor: &Actor) -> Option<String> {
-        if let Some(name) = self.known.borrow().get(actor) {
-            return name.clone();
-        }
-        let name = match actor {
-            Actor::Session(id) => self.engine.session(*id).ok().map(|session| session.title),
-            Actor::ApiKey(id) => {
-                let keys = self.engine.keys(self.workspace).unwrap_or_default();
-                keys.into_iter().find(|key| key.id == *id).map(|key| key.name.to_string())
-            }
-            Actor::User(_) | Actor::ServiceAccount(_) => None,
-        };
-        let name = name.filter(|name| !name.is_empty());
-        self.known.borrow_mut().insert(actor.clone(), name.clone());
-        name
+        self.names.full(actor)
     }
 
     /// Returns all authors that a text may mean.

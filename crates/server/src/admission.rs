@@ -72,7 +72,11 @@ pub(super) struct Visitor {
 
 impl Visitor {
     pub(super) fn new(headers: &HeaderMap, extensions: &Extensions) -> Self {
-        let secret = caller::credential(headers).ok();
+        Self::with_secret(caller::credential(headers).ok(), extensions)
+    }
+
+    /// Returns the sender of a request that carries its secret elsewhere.
+    pub(super) fn with_secret(secret: Option<&str>, extensions: &Extensions) -> Self {
         let credential = secret.map(|secret| *SecretHash::of(secret).as_bytes());
         Self { credential, slot: extensions.get::<Arc<Slot>>().cloned() }
     }

@@ -84,6 +84,10 @@ impl Failure {
         self
     }
 
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Returns the envelope.
     pub(super) fn body(&self, request_id: &str) -> Value {
         let mut error = Map::new();

@@ -56,7 +56,15 @@ impl Incoming {
 
     /// Reads the rest, if it is not too large and arrives in time.
     pub(super) async fn read_rest(&mut self, settings: &HttpSettings) -> Result<(), Failure> {
-        let size_max = settings.body_size_bytes_max;
+        self.read_up_to(settings.body_size_bytes_max, settings).await
+    }
+
+    /// Reads the rest of a body that may have only so many bytes.
+    pub(super) async fn read_up_to(
+        &mut self,
+        size_max: usize,
+        settings: &HttpSettings,
+    ) -> Result<(), Failure> {
         match tokio::time::timeout(settings.body_timeout, self.collect(size_max)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Broken::TooLarge)) => {

@@ -166,6 +166,21 @@ impl<'a> Call<'a> {
         &self.arrived.headers
     }
 
+    /// Returns all path parameters.
+    pub(super) fn parameters(&self) -> &'a [(String, String)] {
+        &self.arrived.parameters
+    }
+
+    /// Returns what the pages of the inspector know of the server.
+    pub(super) fn inspector(&self) -> &'a quipu_inspector::Settings {
+        &self.arrived.app.0.inspector
+    }
+
+    /// Returns the body.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.body
+    }
+
     /// Returns a path parameter; empty if the route has none of this name.
     pub(super) fn parameter(&self, name: &str) -> &'a str {
         self.arrived.parameter(name)

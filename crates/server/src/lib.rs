@@ -17,6 +17,7 @@ mod events;
 mod figures;
 mod frame;
 mod guard;
+mod inspector;
 mod knowledge;
 mod listen;
 mod mcp;
@@ -52,6 +53,7 @@ use quipu_service::pool::{Pool, PoolSettings};
 use quipu_service::tool::ToolSettings;
 
 use admission::Admission;
+pub use inspector::table as inspector_routes;
 pub use listen::{Listener, Tls, TlsError};
 use metrics::Metrics;
 use rate::RateLimiter;
@@ -91,6 +93,8 @@ pub struct HttpSettings {
     pub tool: ToolSettings,
     /// Whether the metrics can be read without a key.
     pub metrics_open: bool,
+    /// Whether browsers reach the server over TLS, directly or through a proxy.
+    pub is_secure: bool,
 }
 
 impl Default for HttpSettings {
@@ -110,6 +114,7 @@ impl Default for HttpSettings {
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
             metrics_open: false,
+            is_secure: false,
         }
     }
 }
@@ -144,6 +149,7 @@ struct Shared {
     request_salt: u128,
     requests_count: AtomicU64,
     mcp: Arc<dyn Endpoint>,
+    inspector: quipu_inspector::Settings,
 }
 
 impl App {
@@ -158,6 +164,10 @@ impl App {
             deliveries: Arc::default(),
             readiness: Readiness::default(),
             rate: RateLimiter::new(settings.requests_per_minute_max),
+            inspector: quipu_inspector::Settings {
+                mount_root: settings.mount_root.clone(),
+                version: env!("CARGO_PKG_VERSION"),
+            },
             settings,
             metrics: Metrics::default(),
             mcp,
@@ -193,7 +203,7 @@ impl App {
 
     /// Returns the router of all routes.
     pub fn router(&self) -> Router {
-        routes::router()
+        inspector::routes(routes::router())
             .route("/mcp", any(mcp::answer))
             .fallback(frame::no_route)
             .method_not_allowed_fallback(frame::no_method)

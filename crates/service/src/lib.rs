@@ -8,6 +8,7 @@
 //! on each other, so they build side by side; [`endpoint`] is the seam between them.
 
 mod author;
+pub mod authors;
 pub mod caller;
 pub mod credential;
 pub mod endpoint;

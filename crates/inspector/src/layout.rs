@@ -1,0 +1,146 @@
+//! What all pages have in common.
+
+use http::StatusCode;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::assets::{ICON, SCRIPT, STYLE};
+use crate::form::address;
+use crate::sign_in::{HOME, SIGN_IN};
+use crate::visit::Visit;
+
+/// The part of the site that a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The stores and what is in them.
+    Stores,
+    /// The search.
+    Search,
+    /// Sessions and other authors.
+    Sessions,
+    /// Redaction by content.
+    Redact,
+    /// Keys, limits and the state of the server.
+    Admin,
+}
+
+/// Returns a whole document for somebody who has signed in. `title` is what the tab shows, so it says
+/// what the page is about.
+pub(crate) fn page(visit: &Visit<'_>, room: Room, title: &str, content: &Markup) -> Markup {
+    let link = |to: Room, path: &str, text: &str| {
+        html! { a href=(path) aria-current=[(to == room).then_some("true")] { (text) } }
+    };
+    let (name, role) = visit.who();
+    let header = html! {
+        nav aria-label="Main" {
+            a.brand href=(HOME) { img src=(ICON.path) alt="" width="24" height="24"; "Quipu" }
+            (link(Room::Stores, HOME, "Stores"))
+            (link(Room::Sessions, "/ui/sessions", "Sessions"))
+            (link(Room::Redact, "/ui/redact", "Redact"))
+            @if visit.is_admin() { (link(Room::Admin, "/ui/admin", "Admin")) }
+        }
+        form.find role="search" action="/ui/search" {
+            input type="search" name="q" aria-label="Search all stores" placeholder="Search"
+                value=[(room == Room::Search).then(|| visit.query.text("q")).flatten()]
+                autocomplete="off" spellcheck="false" data-key="/";
+        }
+        form.who method="post" action="/ui/sign-out" {
+            (visit.token_field())
+            span title=(role) { (name) " " small { (role) } }
+            button { "Sign out" }
+        }
+    };
+    document(title, &html! { header { (header) } main id="main" tabindex="-1" { (content) } })
+}
+
+/// Returns a whole document for anybody.
+pub(crate) fn plain(title: &str, content: &Markup) -> Markup {
+    let brand = html! {
+        header { nav aria-label="Main" {
+            a.brand href=(HOME) { img src=(ICON.path) alt="" width="24" height="24"; "Quipu" }
+        } }
+    };
+    document(title, &html! { (brand) main id="main" tabindex="-1" { (content) } })
+}
+
+fn document(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Quipu" }
+                link rel="icon" href=(ICON.path) type="image/svg+xml";
+                link rel="stylesheet" href=(STYLE.path);
+                script type="module" src=(SCRIPT.path) {}
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                (body)
+            }
+        }
+    }
+}
+
+/// A way through a store to where a page is: names with their addresses; the last is the page itself.
+pub(crate) fn trail(steps: &[(&str, String)], here: &str) -> Markup {
+    html! {
+        nav.trail aria-label="Path" {
+            @for (name, address) in steps { a href=(address) { (name) } " / " }
+            span aria-current="page" { (here) }
+        }
+    }
+}
+
+/// Returns the page for a request that failed: what happened, and what to do next.
+///
+/// `uri` is where the visitor wanted to go, to get there after signing in.
+pub fn failure_page(status: StatusCode, message: &str, uri: &http::Uri) -> Markup {
+    let title = match status {
+        StatusCode::UNAUTHORIZED => "Signed out",
+        StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::CONFLICT => "Conflict",
+        StatusCode::TOO_MANY_REQUESTS => "Too many requests",
+        status if status.is_client_error() => "That does not work",
+        _ => "Something went wrong",
+    };
+    let message = sentence(message);
+    plain(
+        title,
+        &html! {
+            h1 { (title) }
+            p.message { (message) }
+            @if status == StatusCode::UNAUTHORIZED {
+                @let next = uri.path_and_query().map_or(HOME, |it| it.as_str());
+                p { a.button href=(address(SIGN_IN, &[("next", next)])) { "Sign in" } }
+                p { "If you were writing something, it is still in the form: open the sign-in in \
+                     another tab, then come back with the Back button and send it again." }
+            } @else {
+                p { a href=(HOME) { "All stores" } }
+            }
+        },
+    )
+}
+
+/// Returns a message as a sentence.
+fn sentence(message: &str) -> String {
+    let mut characters = message.chars();
+    let start: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let text = start + characters.as_str();
+    if text.ends_with(['.', '!', '?', ':']) { text } else { text + "." }
+}
+
+/// Returns what a program that asks for `/` gets instead of the inspector.
+pub fn front_text(version: &str) -> String {
+    format!(
+        "Quipu {version}: memory for AI agents.\n\
+         \n\
+         /ui            the inspector, for people\n\
+         /v1            the Memory Stores API; SDKs need only base_url and a key\n\
+         /mcp           MCP over HTTP\n\
+         /quipu/docs    the API, described; /openapi.json for programs\n\
+         /healthz       whether the server runs\n"
+    )
+}

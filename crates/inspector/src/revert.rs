@@ -1,0 +1,6 @@
+//! TODO
+
+use crate::Page;
+
+/// The pages of this module.
+pub(crate) static PAGES: [Page; 0] = [];

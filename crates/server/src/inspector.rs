@@ -1,0 +1,338 @@
+//! Carries the inspector's pages: the cookie, the proof that a form is ours, and failures as pages.
+//!
+//! A page runs like a handler of REST. Its caller is authenticated by the same code, with the secret
+//! of the cookie in place of a header.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use axum::routing::{MethodFilter, get, on};
+use quipu_core::model::KeySecret;
+use quipu_inspector::{
+    Asset, Effect, Form, Guest, GuestReply, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
+    failure_page, form_token, front_text, policy,
+};
+use quipu_knowledge::Knowledge;
+
+use super::admission::Visitor;
+use super::answer::Failure;
+use super::body::Incoming;
+use super::call::{self, Call, Kind};
+use super::{App, events};
+
+/// The longest form that somebody without a key may send.
+const GUEST_FORM_SIZE_BYTES_MAX: usize = 16 * 1024;
+
+/// Adds the routes of the inspector.
+pub(super) fn routes(router: Router<App>) -> Router<App> {
+    let router = router
+        .route("/", get(front))
+        .route(SIGN_IN, get(ask).post(sign_in))
+        .route("/ui/sign-out", axum::routing::post(sign_out))
+        .route("/ui/events", get(live))
+        .route("/ui/assets/{file}", get(asset))
+        .route("/ui/{*rest}", get(unknown));
+    quipu_inspector::pages().into_iter().fold(router, |router, page| {
+        let filter = MethodFilter::try_from(page.method.clone()).expect("pages are GET or POST");
+        let path = page.path;
+        let handler =
+            move |State(app): State<App>, request: Request| visit(app, request, page.clone());
+        router.route(path, on(filter, handler))
+    })
+}
+
+/// Returns the method and the path of every route of the inspector.
+pub fn table() -> Vec<(Method, &'static str)> {
+    let fixed = [
+        (Method::GET, "/"),
+        (Method::GET, SIGN_IN),
+        (Method::POST, SIGN_IN),
+        (Method::POST, "/ui/sign-out"),
+        (Method::GET, "/ui/events"),
+        (Method::GET, "/ui/assets/{file}"),
+    ];
+    let pages = quipu_inspector::pages().into_iter().map(|page| (page.method, page.path));
+    fixed.into_iter().chain(pages).collect()
+}
+
+/// Leads people to the inspector; programs get a short text.
+async fn front(headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("text/html")) {
+        return see_other(HOME);
+    }
+    let text = front_text(env!("CARGO_PKG_VERSION"));
+    with_type(StatusCode::OK, "text/plain; charset=utf-8", text)
+}
+
+async fn unknown(uri: Uri) -> Response {
+    failed(&Failure::not_found("there is no such page"), &Method::GET, &uri)
+}
+
+/// Serves the style sheet, the script and the icon.
+async fn asset(uri: Uri) -> Response {
+    let Some(asset) = Asset::find(uri.path()) else {
+        return with_type(StatusCode::NOT_FOUND, "text/plain", "There is no such file.\n");
+    };
+    let mut response = with_type(StatusCode::OK, asset.kind, asset.text);
+    // The address changes with the content.
+    let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
+    response.headers_mut().insert(header::CACHE_CONTROL, forever);
+    response
+}
+
+/// Streams changes to a page.
+async fn live(State(app): State<App>, mut request: Request) -> Response {
+    let uri = request.uri().clone();
+    if authorize(&app, request.headers_mut()).is_none() {
+        return failed(&signed_out(), &Method::GET, &uri);
+    }
+    events::stream(State(app), request)
+        .await
+        .unwrap_or_else(|failure| failed(&failure, &Method::GET, &uri))
+}
+
+/// Answers a request for a page.
+async fn visit(app: App, mut request: Request, page: Page) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let secret = authorize(&app, request.headers_mut());
+    let answered = match secret {
+        Some(secret) => visited(app, request, page, secret).await,
+        None => Err(signed_out()),
+    };
+    answered.unwrap_or_else(|failure| failed(&failure, &method, &uri))
+}
+
+async fn visited(
+    app: App,
+    request: Request,
+    page: Page,
+    secret: String,
+) -> Result<Response, Failure> {
+    let kind = match page.effect {
+        Effect::Reads => Kind::Read,
+        Effect::Writes => {
+            require_own_origin(request.headers())?;
+            Kind::Write
+        }
+    };
+    let uri = request.uri().clone();
+    let token = form_token(&secret);
+    let work = move |call: &Call<'_>| {
+        let form = Form::parse(call.bytes());
+        if page.effect == Effect::Writes && form.get("token") != Some(token.as_str()) {
+            return Err(Failure::forbidden(
+                "this form is from an earlier sign-in; go back, reload the page and send it again",
+            ));
+        }
+        let visit = Visit {
+            engine: call.engine,
+            caller: call.caller,
+            settings: call.inspector(),
+            uri: &uri,
+            parameters: call.parameters(),
+            query: Form::parse(uri.query().unwrap_or_default().as_bytes()),
+            form,
+            form_token: token.clone(),
+        };
+        Ok((page.work)(&visit)?)
+    };
+    call::answer(app, request, kind, work).await.map(replied)
+}
+
+/// Shows the form that takes a key.
+async fn ask(uri: Uri) -> Response {
+    let query = Form::parse(uri.query().unwrap_or_default().as_bytes());
+    let guest = Guest { query: &query, form: &Form::default() };
+    match guest.ask() {
+        GuestReply::Page(page) => html(StatusCode::OK, page.into_string()),
+        GuestReply::Entered(_, to) => see_other(&to),
+    }
+}
+
+/// Exchanges a key for a cookie.
+async fn sign_in(State(app): State<App>, request: Request) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    signed_in(app, request).await.unwrap_or_else(|failure| failed(&failure, &method, &uri))
+}
+
+async fn signed_in(app: App, request: Request) -> Result<Response, Failure> {
+    require_own_origin(request.headers())?;
+    let (parts, body) = request.into_parts();
+    let mut body = Incoming::new(body);
+    body.read_up_to(GUEST_FORM_SIZE_BYTES_MAX, app.settings()).await?;
+    let form = Form::parse(&body.into_bytes());
+    let query = Form::default();
+    let key = Guest { query: &query, form: &form }.key().map(str::to_owned);
+    let visitor = Visitor::with_secret(key.as_deref(), &parts.extensions);
+    let asked = form.clone();
+    let work = move |engine: &Knowledge| {
+        let guest = Guest { query: &Form::default(), form: &asked };
+        let entered = guest.sign_in(engine)?;
+        entered.ok_or_else(|| Failure::unauthenticated("the key is not valid"))
+    };
+    match app.prove(&visitor, work).await {
+        Ok(GuestReply::Entered(secret, to)) => Ok(with_cookie(see_other(&to), &app, &secret)),
+        Ok(GuestReply::Page(page)) => Ok(html(StatusCode::OK, page.into_string())),
+        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
+            let guest = Guest { query: &query, form: &form };
+            match guest.ask_again() {
+                GuestReply::Page(page) => Ok(html(StatusCode::UNAUTHORIZED, page.into_string())),
+                GuestReply::Entered(..) => Err(failure),
+            }
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Ends a sign-in.
+async fn sign_out(State(app): State<App>, request: Request) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    if let Err(failure) = require_own_origin(request.headers()) {
+        return failed(&failure, &method, &uri);
+    }
+    let mut response = see_other(SIGN_IN);
+    let gone = format!(
+        "{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict{}",
+        app.cookie_name(),
+        app.secure()
+    );
+    if let Ok(value) = HeaderValue::from_str(&gone) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    response
+}
+
+/// Puts the secret of the cookie where credentials are read from, and returns it.
+///
+/// Credentials in headers do not count here: a page that works with them would make scripts that carry
+/// a key depend on our markup.
+fn authorize(app: &App, headers: &mut HeaderMap) -> Option<String> {
+    let secret = cookie(headers, app.cookie_name())?.to_owned();
+    headers.remove("x-api-key");
+    headers.remove("anthropic-workspace-id");
+    let value = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
+    headers.insert(header::AUTHORIZATION, value);
+    Some(secret)
+}
+
+/// Returns the value of a cookie.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(';')).find_map(|pair| {
+        let (key, value) = pair.trim().split_once('=')?;
+        (key == name).then_some(value)
+    })
+}
+
+fn with_cookie(mut response: Response, app: &App, secret: &KeySecret) -> Response {
+    let (name, secure) = (app.cookie_name(), app.secure());
+    let text = format!("{name}={}; Path=/; HttpOnly; SameSite=Strict{secure}", secret.reveal());
+    if let Ok(mut value) = HeaderValue::from_str(&text) {
+        value.set_sensitive(true);
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    response
+}
+
+/// Fails unless the browser says that a page of ours sent the request.
+fn require_own_origin(headers: &HeaderMap) -> Result<(), Failure> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_own = match (text("sec-fetch-site"), text("origin")) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => {
+            let host = origin.split_once("://").map(|(_, host)| host);
+            host.is_some() && host == text("host")
+        }
+        (None, None) => false,
+    };
+    if is_own {
+        return Ok(());
+    }
+    Err(Failure::forbidden(
+        "this form was sent by another site, so nothing was changed; open the inspector and do it there",
+    ))
+}
+
+fn signed_out() -> Failure {
+    Failure::unauthenticated("you are not signed in, or your sign-in has ended")
+}
+
+/// Returns a failure as a page. Whoever is not signed in is led to the form.
+fn failed(failure: &Failure, method: &Method, uri: &Uri) -> Response {
+    if failure.status == StatusCode::UNAUTHORIZED && method == Method::GET {
+        let next = uri.path_and_query().map_or(HOME, |it| it.as_str());
+        let next = form_urlencoded::byte_serialize(next.as_bytes()).collect::<String>();
+        return see_other(&format!("{SIGN_IN}?next={next}"));
+    }
+    if let Some(cause) = &failure.cause {
+        tracing::error!(cause, "a page failed");
+    }
+    html(failure.status, failure_page(failure.status, failure.message(), uri).into_string())
+}
+
+fn replied(reply: Reply) -> Response {
+    match reply {
+        Reply::Page(page) => html(StatusCode::OK, page.into_string()),
+        Reply::Conflict(page) => html(StatusCode::CONFLICT, page.into_string()),
+        Reply::SeeOther(to) => see_other(&to),
+        Reply::Download { name, kind, bytes } => {
+            let mut response = with_type(StatusCode::OK, kind, bytes);
+            let safe =
+                |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+            let name: String = name.chars().map(|it| if safe(it) { it } else { '_' }).collect();
+            if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
+                response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+            }
+            response
+        }
+    }
+}
+
+fn html(status: StatusCode, text: String) -> Response {
+    with_type(status, "text/html; charset=utf-8", text)
+}
+
+fn see_other(to: &str) -> Response {
+    let mut response = with_type(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+    let to = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static(HOME));
+    response.headers_mut().insert(header::LOCATION, to);
+    response
+}
+
+fn with_type(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    for (name, value) in policy::HEADERS {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Engine(error) => error.into(),
+            Trouble::Denied(denied) => denied.into(),
+            Trouble::Invalid(message) => Self::invalid(message),
+            Trouble::NotFound(message) => Self::not_found(message),
+        }
+    }
+}
+
+impl App {
+    /// Returns the name of the cookie. With its prefix, browsers accept it over TLS only, and from no
+    /// other host of the domain.
+    fn cookie_name(&self) -> &'static str {
+        if self.settings().is_secure { "__Host-quipu" } else { "quipu" }
+    }
+
+    fn secure(&self) -> &'static str {
+        if self.settings().is_secure { "; Secure" } else { "" }
+    }
+}
