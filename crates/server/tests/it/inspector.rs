@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use quipu_core::engine::{Derivation, NewDerivedKey};
+use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
 use quipu_core::model::{KeyKind, Name, Role};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
@@ -203,9 +203,10 @@ async fn a_sign_in_ends_with_its_key() {
     let key = server.new_key(Role::Admin, None);
     let browser = Browser::signed_in(&server, &key).await;
     assert_eq!(browser.get("/ui").await.status, 200);
-    let keys = server.engine.keys(server.workspace).unwrap();
-    let id = keys.into_iter().rfind(|key| key.kind == KeyKind::Key);
-    server.engine.revoke_key(id.unwrap().id).unwrap();
+    let Some(Principal::Key(parent)) = server.engine.principal(&key).unwrap() else {
+        panic!("the key is valid");
+    };
+    server.engine.revoke_key(parent.id).unwrap();
     is_sign_in(&browser.get("/ui").await);
     let reply = browser.post("/ui/stores", &[("token", "x"), ("name", "notes")]).await;
     assert_eq!(reply.status, 401);
