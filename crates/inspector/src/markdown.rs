@@ -140,9 +140,10 @@ impl<'a> Writer<'a> {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) => self.text(&text),
-            Event::Code(text) => self.element("code", &text),
-            Event::Html(text) => self.text(&text),
+            Event::Text(text) | Event::Html(text) => self.text(&text),
+            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.element("code", &text);
+            }
             Event::InlineHtml(text) => {
                 self.raw_html_count += 1;
                 self.with_class("code", "raw-html", &text);
@@ -156,7 +157,6 @@ impl<'a> Writer<'a> {
             } else {
                 "<span class=\"task\" role=\"img\" aria-label=\"to do\">☐</span> "
             }),
-            Event::InlineMath(text) | Event::DisplayMath(text) => self.element("code", &text),
         }
     }
 
@@ -240,7 +240,7 @@ impl<'a> Writer<'a> {
             Tag::List(Some(first)) => self.nest(&format!("<ol start=\"{first}\">"), "</ol>\n"),
             // Without its list it is no item.
             Tag::Item if self.closers.last().is_none_or(|it| it.is_empty()) => {
-                self.closers.push("")
+                self.closers.push("");
             }
             Tag::Item => self.open("<li>", "</li>\n"),
             Tag::FootnoteDefinition(label) => self.footnote_definition(&label),
