@@ -15,6 +15,7 @@ mod form;
 mod graph;
 mod history;
 mod layout;
+mod markdown;
 mod memory;
 pub mod oauth;
 mod past;
@@ -28,6 +29,7 @@ mod sign_in;
 mod start;
 mod store;
 mod text;
+mod visible;
 mod visit;
 
 use http::Method;
