@@ -10,6 +10,7 @@
 
 mod admin;
 mod assets;
+mod difference;
 mod edit;
 mod form;
 mod graph;
@@ -17,6 +18,7 @@ mod history;
 mod layout;
 mod memory;
 mod past;
+mod plan;
 pub mod policy;
 mod redact;
 mod reply;
@@ -71,6 +73,12 @@ const fn shows(path: &'static str, work: Work) -> Page {
 /// Returns the target of a form that changes something.
 const fn changes(path: &'static str, work: Work) -> Page {
     Page { method: Method::POST, path, effect: Effect::Writes, work }
+}
+
+/// Returns a page that shows something for a form that must not end up in an address, such as one with a
+/// text to be redacted: addresses are kept in histories and logs.
+const fn asks(path: &'static str, work: Work) -> Page {
+    Page { method: Method::POST, path, effect: Effect::Reads, work }
 }
 
 /// Returns all pages for people who have signed in.
