@@ -16,6 +16,7 @@ mod graph;
 mod history;
 mod layout;
 mod memory;
+mod paging;
 mod past;
 pub mod policy;
 mod redact;
