@@ -33,9 +33,9 @@ impl Form {
 }
 
 /// Returns an address with a query. Pairs without a value are left out.
-pub(crate) fn address(path: &str, pairs: &[(&str, &str)]) -> String {
+pub(crate) fn address(path: &str, pairs: &[(&str, impl AsRef<str>)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
+    query.extend_pairs(pairs.iter().filter(|(_, value)| !value.as_ref().is_empty()));
     let query = query.finish();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }

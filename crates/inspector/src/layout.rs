@@ -39,10 +39,12 @@ pub(crate) fn page(visit: &Visit<'_>, room: Room, title: &str, content: &Markup)
             @if visit.caller.may(Need::Manage) { (link(Room::Redact, "/ui/redact", "Redact")) }
             @if visit.is_admin() { (link(Room::Admin, "/ui/admin", "Admin")) }
         }
-        form.find role="search" action="/ui/search" {
-            input type="search" name="q" aria-label="Search all stores" placeholder="Search"
-                value=[(room == Room::Search).then(|| visit.query.text("q")).flatten()]
-                autocomplete="off" spellcheck="false" data-key="/";
+        // The page of the search has a field of its own.
+        @if room != Room::Search {
+            form.find role="search" action="/ui/search" {
+                input type="search" name="q" aria-label="Search all stores" placeholder="Search"
+                    autocomplete="off" spellcheck="false" data-key="/";
+            }
         }
         form.who method="post" action="/ui/sign-out" {
             (visit.token_field())

@@ -19,6 +19,7 @@ mod layout;
 mod markdown;
 mod memory;
 pub mod oauth;
+mod paging;
 mod past;
 mod plan;
 pub mod policy;

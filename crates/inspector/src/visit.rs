@@ -57,13 +57,13 @@ impl<'a> Visit<'a> {
     }
 
     /// Returns the store in the path, if the visitor has this permission on it.
-    ///
-    /// A store that does not exist looks like one of another workspace.
     pub(crate) fn store(&self, need: Need) -> Result<Store, Trouble> {
         self.store_with_id(self.parameter("store"), need)
     }
 
     /// Returns the store with this id, if the visitor has this permission on it.
+    ///
+    /// A store that does not exist looks like one of another workspace.
     pub(crate) fn store_with_id(&self, id: &str, need: Need) -> Result<Store, Trouble> {
         let no_such = || {
             Trouble::NotFound(format!(
@@ -109,7 +109,7 @@ impl<'a> Visit<'a> {
 
     /// Returns the names of authors.
     pub(crate) fn authors(&self) -> AuthorNames<'a> {
-        AuthorNames::new(self.engine.engine(), self.caller.workspace)
+        AuthorNames::new(self.engine.engine(), self.caller.workspace).for_viewer(self.caller)
     }
 
     /// Returns whether the visitor may manage the whole workspace.

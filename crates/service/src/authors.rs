@@ -4,20 +4,31 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use quipu_core::engine::Engine;
-use quipu_core::model::{Actor, WorkspaceId};
+use quipu_core::model::{Actor, Session, WorkspaceId};
+
+use crate::caller::Caller;
 
 /// Looks up the names of authors, each once.
 #[derive(Debug)]
 pub struct AuthorNames<'a> {
     engine: &'a Engine,
     workspace: WorkspaceId,
+    viewer: Option<&'a Caller>,
     known: RefCell<HashMap<Actor, Option<String>>>,
 }
 
 impl<'a> AuthorNames<'a> {
     /// Looks up the authors of a workspace.
     pub fn new(engine: &'a Engine, workspace: WorkspaceId) -> Self {
-        Self { engine, workspace, known: RefCell::default() }
+        Self { engine, workspace, viewer: None, known: RefCell::default() }
+    }
+
+    /// Returns the same names for somebody who may not know of every session: the title of a session
+    /// that the viewer does not see may name what the viewer has nothing to do with, so its id stands
+    /// for it.
+    #[must_use]
+    pub fn for_viewer(self, viewer: &'a Caller) -> Self {
+        Self { viewer: Some(viewer), ..self }
     }
 
     /// Returns the author's name, or its id if it has none.
@@ -38,7 +49,11 @@ impl<'a> AuthorNames<'a> {
             return name.clone();
         }
         let name = match actor {
-            Actor::Session(id) => self.engine.session(*id).ok().map(|session| session.title),
+            Actor::Session(id) => {
+                let session = self.engine.session(*id).ok();
+                let is_seen = |session: &Session| self.viewer.is_none_or(|it| it.sees(session));
+                session.filter(is_seen).map(|session| session.title)
+            }
             Actor::ApiKey(id) => {
                 let keys = self.engine.keys(self.workspace).unwrap_or_default();
                 keys.into_iter().find(|key| key.id == *id).map(|key| key.name.to_string())
