@@ -27,7 +27,7 @@ const finders = (page) => ({
   fold: (name) => page.locator('summary', { hasText: name }).first(),
 });
 
-function mouse(page) {
+export function mouse(page) {
   const find = finders(page);
   return {
     press: (name) => find.button(name).click(),
