@@ -36,6 +36,12 @@ def typescript_client():
         node(script, BINARY, data, address, KEY, check=True)
 
 
+def oauth_client():
+    script = shutil.copy(os.path.join(HERE, "oauth_client.mjs"), PACKAGES)
+    with data_directory() as data, served(data) as address:
+        node(script, address, KEY, check=True)
+
+
 def inspector():
     """A session with the inspector as a person has it: remember, search, follow links, look back."""
     launcher = os.path.join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js")
@@ -115,5 +121,6 @@ def conformance():
 
 
 typescript_client()
+oauth_client()
 inspector()
 conformance()

@@ -112,6 +112,7 @@ pub(crate) struct ServeTable {
     pub(crate) prune_every_minutes: Option<u64>,
     pub(crate) session_token_days: Option<u64>,
     pub(crate) metrics_open: bool,
+    pub(crate) public_url: Option<String>,
 }
 
 /// A receiver of store events.
@@ -155,7 +156,7 @@ struct LimitsTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 34] = [
+const KEYS: [(&str, &str); 35] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -190,6 +191,7 @@ const KEYS: [(&str, &str); 34] = [
     ("serve", "prune_every_minutes"),
     ("serve", "session_token_days"),
     ("serve", "metrics_open"),
+    ("serve", "public_url"),
 ];
 
 /// The prefix of Quipu's environment variables.

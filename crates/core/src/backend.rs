@@ -12,6 +12,7 @@
 //!
 //! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
 
+mod change;
 mod condition;
 mod erasure;
 mod query;
@@ -22,17 +23,18 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::model::{
-    Content, CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
     Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
     Version, VersionId, View, Workspace, WorkspaceId,
 };
 
 pub use crate::model::ScannedFile;
+pub use change::{Change, Commit, Event, Sequence, Stamp};
 pub use condition::{Condition, LockHeld};
 pub use erasure::{Erasure, PendingErasure};
 pub use query::{
-    Archived, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage, VersionFilter,
-    VersionQuery,
+    Archived, KeyPruneRule, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage,
+    VersionFilter, VersionQuery,
 };
 
 /// Keeps stores, memories, versions, sessions and keys.
@@ -225,8 +227,9 @@ pub trait Reader {
     fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>, Error>;
 
     /// Returns the sessions that this key owns or has ever owned: those that it created, those that it took
-    /// over, and those that another key took over from it. Removed ones are among them for as long as a
-    /// version names them, at least.
+    /// over, and those that another key took over from it, and the same of the keys that were derived from
+    /// it. Removed ones are among them for as long as a version names them, at least; that the derived key
+    /// was removed changes nothing.
     fn sessions_of_key(&self, key: KeyId) -> Result<Vec<SessionId>, Error>;
 
     /// Returns how many sessions a workspace has, archived ones among them.
@@ -240,6 +243,14 @@ pub trait Reader {
 
     /// Returns all keys of a workspace, the oldest first.
     fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error>;
+
+    /// Returns the [derived](Key::is_derived) keys of a workspace with this parent, the oldest first; with
+    /// none, those that the owner of the data made.
+    fn derived_keys(
+        &self,
+        workspace: WorkspaceId,
+        parent: Option<KeyId>,
+    ) -> Result<Vec<Key>, Error>;
 
     /// Returns at most `limit` changes after a sequence, in order.
     ///
@@ -384,6 +395,13 @@ pub trait Writer: Reader {
     /// Adds or replaces a key.
     fn put_key(&mut self, key: &Key) -> Result<(), Error>;
 
+    /// Removes at most `limit` [derived](Key::is_derived) keys that the rule gives up, and returns how many
+    /// it removed.
+    ///
+    /// A key that a version names stays, as its author or as who redacted it. So does a browser's key whose
+    /// person a version names, unless a newer one has the same parent and name. Other keys always stay.
+    fn prune_keys(&mut self, rule: &KeyPruneRule, limit: usize) -> Result<usize, Error>;
+
     /// Stores a place in the feed under a name, and replaces the one that was there.
     fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error>;
 
@@ -404,83 +422,4 @@ pub enum Subject<'a> {
     Memories([MemoryId; 2]),
     /// A version with its text, and its memory.
     Version(VersionId),
-}
-
-/// The place and the moment of one change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// Its place in the order of all changes.
-    pub sequence: Sequence,
-    /// Its moment.
-    pub at: Timestamp,
-    /// The moment of the change before it; `None` if it is the first.
-    pub previous: Option<Timestamp>,
-}
-
-impl Stamp {
-    /// Returns the stamp of a change made now, after the newest one; `None` if there is none.
-    pub fn after(newest: Option<(Sequence, Timestamp)>, now: Timestamp) -> Self {
-        let (sequence, at) = newest.unwrap_or((Sequence(0), Timestamp::MIN));
-        let earliest = if newest.is_some() { at.next() } else { at };
-        let previous = newest.map(|(_, at)| at);
-        Self { sequence: Sequence(sequence.0 + 1), at: now.max(earliest), previous }
-    }
-}
-
-/// The place of a change in the order of all changes of a data directory: 1, 2, 3, …
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sequence(pub u64);
-
-/// One entry of the change feed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Its place in the order of all changes; there are no gaps.
-    pub sequence: Sequence,
-    /// The first change of its transaction: itself, or an earlier one from which on all belong together.
-    pub transaction: Sequence,
-    /// When it was made; later changes have later moments.
-    pub at: Timestamp,
-    /// The store that changed.
-    pub store: StoreId,
-    /// What happened.
-    pub event: Event,
-}
-
-/// What a change did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A memory changed; this is its new version.
-    Version(VersionId),
-    /// The text was taken out of a version.
-    Redacted(VersionId),
-    /// The store was created, or restored after it had been deleted.
-    StoreCreated,
-    /// The store's name, description, metadata or policy changed.
-    StoreUpdated,
-    /// The store was archived.
-    StoreArchived,
-    /// The store was deleted.
-    StoreDeleted,
-}
-
-/// One change of one memory.
-#[derive(Clone, Debug)]
-pub struct Commit {
-    /// Its place in the feed.
-    pub sequence: Sequence,
-    /// The first change of its transaction, as in [`Change::transaction`].
-    pub transaction: Sequence,
-    /// The version to add; its moment is that of the change. Its text is in it.
-    pub version: Version,
-    /// The memory before, if it existed.
-    pub before: Option<Memory>,
-    /// The memory after, unless it was deleted.
-    pub after: Option<Memory>,
-}
-
-impl Commit {
-    /// Returns the text that the version keeps.
-    pub fn content(&self) -> Option<&Content> {
-        self.version.content.as_ref()
-    }
 }

@@ -8,6 +8,7 @@ mod changed;
 mod check;
 mod compare;
 mod copy;
+mod derived_keys;
 mod erasing;
 mod feed;
 mod forget;
@@ -43,6 +44,7 @@ pub use changed::{Changed, Known};
 pub use check::{CheckReport, Problem, Remedy};
 pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;
+pub use derived_keys::{DERIVED_KEYS_MAX, Derivation, Exchange, NewDerivedKey};
 pub use feed::{Changes, FeedEntry, Position, changes_after};
 pub use forget::{
     Carrier, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan,

@@ -26,7 +26,10 @@ pub use digest::{Digest, ExpectedDigest, ParseDigestError};
 pub use id::{
     Id, KeyId, MemoryId, ParseIdError, ReceiptId, SessionId, StoreId, VersionId, WorkspaceId,
 };
-pub use key::{Key, KeySecret, Role, SecretHash, Workspace};
+pub use key::{
+    KEY_PAYLOAD_SIZE_BYTES_MAX, Key, KeyKind, KeySecret, PERSON_NAME_SIZE_BYTES_MAX, Role,
+    SecretHash, Workspace,
+};
 pub use memory::{Listing, Memory, View};
 pub use path::{Directory, MemoryPath, PATH_SIZE_BYTES_MAX, PathError, SEGMENTS_MAX};
 pub use receipt::{CopyKind, CopyMade, HeadChange, Proof, Receipt, ReceiptHead, ScannedFile};

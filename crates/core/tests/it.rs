@@ -16,6 +16,10 @@ mod conformance;
 mod contents;
 #[path = "it/copying.rs"]
 mod copying;
+#[path = "it/derived_keys.rs"]
+mod derived_keys;
+#[path = "it/derived_keys_random.rs"]
+mod derived_keys_random;
 #[path = "it/erasing.rs"]
 mod erasing;
 #[path = "it/faults.rs"]

@@ -16,6 +16,7 @@ mod graph;
 mod history;
 mod layout;
 mod memory;
+pub mod oauth;
 mod past;
 pub mod policy;
 mod redact;
@@ -35,7 +36,7 @@ pub use assets::Asset;
 pub use form::Form;
 pub use layout::{failure_page, front_text};
 pub use reply::{Reply, Trouble};
-pub use sign_in::{Guest, GuestReply, HOME, SIGN_IN};
+pub use sign_in::{ENTER, Entered, Guest, HOME, SIGN_IN, keep_signed_in};
 pub use visit::{Settings, Visit, form_token};
 
 /// What a page does to the engine.
@@ -75,7 +76,8 @@ const fn changes(path: &'static str, work: Work) -> Page {
 
 /// Returns all pages for people who have signed in.
 pub fn pages() -> Vec<Page> {
-    let rooms: [&[Page]; 12] = [
+    let rooms: [&[Page]; 14] = [
+        &sign_in::PAGES,
         &start::PAGES,
         &store::PAGES,
         &edit::PAGES,
@@ -88,6 +90,7 @@ pub fn pages() -> Vec<Page> {
         &revert::PAGES,
         &redact::PAGES,
         &admin::PAGES,
+        &oauth::consent::PAGES,
     ];
     rooms.into_iter().flatten().cloned().collect()
 }

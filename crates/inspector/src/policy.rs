@@ -7,6 +7,12 @@ pub const CONTENT: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
+/// Returns the policy of a page with a form whose answer leads to another site: browsers apply
+/// `form-action` to redirections too.
+pub fn content_with(target: &str) -> String {
+    CONTENT.replace("form-action 'self'", &format!("form-action 'self' {target}"))
+}
+
 /// The other headers of every page. The referrer stays within the server, so that the addresses of
 /// memories do not reach the sites that they link to; it is not `no-referrer`, with which browsers
 /// hide the origin of a form from ourselves too.

@@ -14,6 +14,17 @@ pub enum Reply {
     /// Another page, which the browser goes to. This is how every change ends, so that reloading
     /// repeats nothing.
     SeeOther(String),
+    /// A document with a form whose answer leads to another site.
+    Form {
+        /// The document.
+        page: Markup,
+        /// Scheme and host of that site, which the content security policy has to name.
+        target: String,
+    },
+    /// Another site. Only what the visitor agreed to leads there.
+    Away(String),
+    /// The form for signing in; the browser forgets its cookie.
+    SignedOut,
     /// A file to save.
     Download {
         /// Its name.

@@ -1,41 +1,60 @@
 //! Signing in and out.
+//!
+//! A sign-in is a key of its own, derived from the one that was typed in: it has the name of the person, ends
+//! with the key that it comes from, and is listed and revocable like others. The cookie holds its secret,
+//! so nothing about sign-ins is kept in the memory of the server.
+
+use std::time::Duration;
 
 use maud::{Markup, html};
-use quipu_core::engine::Principal;
-use quipu_core::model::KeySecret;
+use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
+use quipu_core::model::{Key, KeyKind, KeySecret, Name, Timestamp};
+use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
+use quipu_service::caller::Caller;
 
 use crate::form::Form;
-use crate::layout;
-use crate::reply::Trouble;
+use crate::reply::{Reply, Trouble};
+use crate::visit::Visit;
+use crate::{Page, changes, layout};
 
 /// The first page.
 pub const HOME: &str = "/ui";
 /// The page that asks for a key.
 pub const SIGN_IN: &str = "/ui/sign-in";
+/// Where the one-time links of `quipu ui` lead.
+pub const ENTER: &str = "/ui/enter";
+
+/// The pages of this module.
+pub(crate) static PAGES: [Page; 1] = [changes("/ui/sign-out", sign_out)];
+
+/// A sign-in that is not used ends after this time.
+const IDLE_MAX: Duration = Duration::from_hours(12);
+/// A sign-in ends after this time, however much it is used.
+const VALID_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// A request of somebody who has not signed in.
-#[derive(Debug)]
-pub struct Guest<'a> {
+#[derive(Clone, Debug)]
+pub struct Guest {
     /// The query of the address.
-    pub query: &'a Form,
+    pub query: Form,
     /// The fields of the submitted form.
-    pub form: &'a Form,
+    pub form: Form,
 }
 
-/// What a guest gets.
+/// What a guest who has signed in gets.
 #[derive(Debug)]
-pub enum GuestReply {
-    /// A document.
-    Page(Markup),
-    /// The guest has signed in: the secret for its cookie, and where to go.
-    Entered(KeySecret, String),
+pub struct Entered {
+    /// The secret for the cookie.
+    pub secret: KeySecret,
+    /// Where to go.
+    pub next: String,
 }
 
-impl Guest<'_> {
-    /// Shows the form that takes a key.
-    pub fn ask(&self) -> GuestReply {
-        GuestReply::Page(form(next(self.query), None))
+impl Guest {
+    /// Returns the form that takes a key.
+    pub fn ask(&self) -> Markup {
+        form(next(&self.query), None)
     }
 
     /// Returns the key in the submitted form, for the limits on wrong ones.
@@ -43,23 +62,89 @@ impl Guest<'_> {
         self.form.get("key").map(str::trim)
     }
 
-    /// Signs in with the key in the submitted form.
-    pub fn sign_in(&self, engine: &Knowledge) -> Result<Option<GuestReply>, Trouble> {
-        let Some(key) = self.key() else { return Ok(None) };
-        match engine.principal(key)? {
-            Some(Principal::Key(_)) => {
-                let secret = KeySecret::chosen(key);
-                Ok(secret.map(|secret| GuestReply::Entered(secret, next(self.form).to_owned())))
-            }
-            Some(Principal::Session(_)) | None => Ok(None),
-        }
+    /// Returns the secret of the one-time link, for the limits on wrong ones.
+    pub fn link(&self) -> Option<&str> {
+        self.query.get("link")
     }
 
-    /// Shows the form again, after a key that does not work.
-    pub fn ask_again(&self) -> GuestReply {
-        let message = "This key is not valid, was revoked or has expired.";
-        GuestReply::Page(form(next(self.form), Some(message)))
+    /// Signs in with the key in the submitted form; `None` if it is not valid.
+    pub fn sign_in(&self, engine: &Knowledge) -> Result<Option<Entered>, Trouble> {
+        let Some(presented) = self.key() else { return Ok(None) };
+        let Some(Principal::Key(key)) = engine.principal(presented)? else { return Ok(None) };
+        let name = Name::new(self.form.get("name").unwrap_or_default())
+            .map_err(|error| Trouble::Invalid(format!("Your name: {error}")))?;
+        let new = sign_in_of(&key, name, engine.now());
+        let (_, secret) = engine.derive_key(Derivation::Key(key.id), &new)?;
+        Ok(Some(Entered { secret, next: next(&self.form).to_owned() }))
     }
+
+    /// Returns the form again, after a key that does not work.
+    pub fn ask_again(&self) -> Markup {
+        form(next(&self.form), Some("This key is not valid, was revoked or has expired."))
+    }
+
+    /// Signs in with a one-time link; `None` if it is not valid anymore.
+    pub fn enter(&self, engine: &Knowledge) -> Result<Option<Entered>, Trouble> {
+        let Some(presented) = self.link() else { return Ok(None) };
+        let now = engine.now();
+        let exchange = engine.exchange_key(presented, KeyKind::Link, |link| {
+            Ok(vec![sign_in_of(link, link.name.clone(), now)])
+        })?;
+        let issued = exchange.and_then(|exchange| exchange.issued.into_iter().next());
+        Ok(issued.map(|(_, secret)| Entered { secret, next: HOME.to_owned() }))
+    }
+
+    /// Returns the page for a link that does not work.
+    pub fn too_late(&self) -> Markup {
+        layout::plain(
+            "This link has ended",
+            &html! {
+                h1 { "This link has ended" }
+                p.message { "It works once, and for a minute. Run " code { "quipu ui" } " again to get another." }
+                p { a href=(SIGN_IN) { "Sign in with a key" } }
+            },
+        )
+    }
+}
+
+fn sign_in_of(key: &Key, name: Name, now: Timestamp) -> NewDerivedKey {
+    NewDerivedKey {
+        kind: KeyKind::Browser,
+        name,
+        role: key.role,
+        stores: key.stores.clone(),
+        expires_at: now.plus(IDLE_MAX),
+        payload: None,
+    }
+}
+
+/// Keeps a sign-in that is used from ending, within its bounds.
+pub fn keep_signed_in(engine: &Knowledge, caller: &Caller) -> Result<(), Error> {
+    let Principal::Key(key) = &caller.principal else { return Ok(()) };
+    if key.kind != KeyKind::Browser {
+        return Ok(());
+    }
+    let now = engine.now();
+    let until = now.plus(IDLE_MAX).min(key.created_at.plus(VALID_FOR));
+    // Not at every page: this is a write.
+    if key.expires_at.is_none_or(|ends_at| ends_at < until && ends_at < now.plus(IDLE_MAX / 2)) {
+        match engine.extend_key(key.id, until) {
+            // A page can be read while nothing can be written.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::StorageBusy | ErrorKind::StorageFull) => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
+}
+
+fn sign_out(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    if let Principal::Key(key) = &visit.caller.principal
+        && key.kind == KeyKind::Browser
+    {
+        visit.engine.revoke_key(key.id)?;
+    }
+    Ok(Reply::SignedOut)
 }
 
 /// Returns where to go after signing in: never to another site.
@@ -75,7 +160,7 @@ fn form(next: &str, trouble: Option<&str>) -> Markup {
         &html! {
             h1 { "Sign in" }
             @if let Some(trouble) = trouble {
-                p.message role="alert" { (trouble) " " "Make one with " code { "quipu key create" } "." }
+                p.message role="alert" { (trouble) " Make one with " code { "quipu key create" } "." }
             }
             form.narrow method="post" action=(SIGN_IN) {
                 input type="hidden" name="next" value=(next);
@@ -101,14 +186,13 @@ fn form(next: &str, trouble: Option<&str>) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::address;
 
     #[test]
     fn signing_in_leads_to_no_other_site() {
         let after = |next: &str| {
-            let form = Form::parse(
-                crate::form::address("", &[("next", next)]).trim_start_matches('?').as_bytes(),
-            );
-            super::next(&form).to_owned()
+            let query = address("", &[("next", next)]);
+            super::next(&Form::parse(query.trim_start_matches('?').as_bytes())).to_owned()
         };
         assert_eq!(after("/ui/search?q=a"), "/ui/search?q=a");
         for other in

@@ -34,6 +34,8 @@ pub struct Visit<'a> {
     pub settings: &'a Settings,
     /// The address of the page.
     pub uri: &'a Uri,
+    /// The address of the server, without a path.
+    pub base: &'a str,
     /// The variable parts of the path.
     pub parameters: &'a [(String, String)],
     /// The query of the address.

@@ -9,10 +9,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, get, on};
-use quipu_core::model::KeySecret;
 use quipu_inspector::{
-    Asset, Effect, Form, Guest, GuestReply, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
-    failure_page, form_token, front_text, policy,
+    Asset, ENTER, Effect, Entered, Form, Guest, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
+    failure_page, form_token, front_text, keep_signed_in, policy,
 };
 use quipu_knowledge::Knowledge;
 
@@ -30,7 +29,7 @@ pub(super) fn routes(router: Router<App>) -> Router<App> {
     let router = router
         .route("/", get(front))
         .route(SIGN_IN, get(ask).post(sign_in))
-        .route("/ui/sign-out", axum::routing::post(sign_out))
+        .route(ENTER, get(enter))
         .route("/ui/events", get(live))
         .route("/ui/assets/{file}", get(asset))
         .route("/ui/{*rest}", get(unknown));
@@ -49,7 +48,7 @@ pub fn table() -> Vec<(Method, &'static str)> {
         (Method::GET, "/"),
         (Method::GET, SIGN_IN),
         (Method::POST, SIGN_IN),
-        (Method::POST, "/ui/sign-out"),
+        (Method::GET, ENTER),
         (Method::GET, "/ui/events"),
         (Method::GET, "/ui/assets/{file}"),
     ];
@@ -119,6 +118,7 @@ async fn visited(
         }
     };
     let uri = request.uri().clone();
+    let base = app.base_url(request.headers());
     let token = form_token(&secret);
     let work = move |call: &Call<'_>| {
         let form = Form::parse(call.bytes());
@@ -132,77 +132,72 @@ async fn visited(
             caller: call.caller,
             settings: call.inspector(),
             uri: &uri,
+            base: &base,
             parameters: call.parameters(),
             query: Form::parse(uri.query().unwrap_or_default().as_bytes()),
             form,
             form_token: token.clone(),
         };
+        keep_signed_in(call.engine, call.caller)?;
         Ok((page.work)(&visit)?)
     };
-    call::answer(app, request, kind, work).await.map(replied)
+    call::answer(app.clone(), request, kind, work).await.map(|reply| replied(&app, reply))
 }
 
 /// Shows the form that takes a key.
 async fn ask(uri: Uri) -> Response {
-    let query = Form::parse(uri.query().unwrap_or_default().as_bytes());
-    let guest = Guest { query: &query, form: &Form::default() };
-    match guest.ask() {
-        GuestReply::Page(page) => html(StatusCode::OK, page.into_string()),
-        GuestReply::Entered(_, to) => see_other(&to),
-    }
+    html(StatusCode::OK, guest(&uri, Form::default()).ask().into_string())
 }
 
 /// Exchanges a key for a cookie.
 async fn sign_in(State(app): State<App>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    signed_in(app, request).await.unwrap_or_else(|failure| failed(&failure, &method, &uri))
+    signed_in(&app, request).await.unwrap_or_else(|failure| failed(&failure, &method, &uri))
 }
 
-async fn signed_in(app: App, request: Request) -> Result<Response, Failure> {
+async fn signed_in(app: &App, request: Request) -> Result<Response, Failure> {
     require_own_origin(request.headers())?;
     let (parts, body) = request.into_parts();
     let mut body = Incoming::new(body);
     body.read_up_to(GUEST_FORM_SIZE_BYTES_MAX, app.settings()).await?;
-    let form = Form::parse(&body.into_bytes());
-    let query = Form::default();
-    let key = Guest { query: &query, form: &form }.key().map(str::to_owned);
-    let visitor = Visitor::with_secret(key.as_deref(), &parts.extensions);
-    let asked = form.clone();
-    let work = move |engine: &Knowledge| {
-        let guest = Guest { query: &Form::default(), form: &asked };
-        let entered = guest.sign_in(engine)?;
-        entered.ok_or_else(|| Failure::unauthenticated("the key is not valid"))
-    };
-    match app.prove(&visitor, work).await {
-        Ok(GuestReply::Entered(secret, to)) => Ok(with_cookie(see_other(&to), &app, &secret)),
-        Ok(GuestReply::Page(page)) => Ok(html(StatusCode::OK, page.into_string())),
-        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
-            let guest = Guest { query: &query, form: &form };
-            match guest.ask_again() {
-                GuestReply::Page(page) => Ok(html(StatusCode::UNAUTHORIZED, page.into_string())),
-                GuestReply::Entered(..) => Err(failure),
-            }
-        }
-        Err(failure) => Err(failure),
+    let guest = guest(&parts.uri, Form::parse(&body.into_bytes()));
+    let visitor = Visitor::with_secret(guest.key(), &parts.extensions);
+    let asked = guest.clone();
+    match admitted(app, &visitor, move |engine| asked.sign_in(engine)).await? {
+        Some(entered) => Ok(with_cookie(app, &entered)),
+        None => Ok(html(StatusCode::UNAUTHORIZED, guest.ask_again().into_string())),
     }
 }
 
-/// Ends a sign-in.
-async fn sign_out(State(app): State<App>, request: Request) -> Response {
+/// Exchanges a one-time link for a cookie.
+async fn enter(State(app): State<App>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    if let Err(failure) = require_own_origin(request.headers()) {
-        return failed(&failure, &method, &uri);
+    let guest = guest(&uri, Form::default());
+    let visitor = Visitor::with_secret(guest.link(), request.extensions());
+    let asked = guest.clone();
+    match admitted(&app, &visitor, move |engine| asked.enter(engine)).await {
+        Ok(Some(entered)) => with_cookie(&app, &entered),
+        Ok(None) => html(StatusCode::UNAUTHORIZED, guest.too_late().into_string()),
+        Err(failure) => failed(&failure, &method, &uri),
     }
-    let mut response = see_other(SIGN_IN);
-    let gone = format!(
-        "{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict{}",
-        app.cookie_name(),
-        app.secure()
-    );
-    if let Ok(value) = HeaderValue::from_str(&gone) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
+}
+
+fn guest(uri: &Uri, form: Form) -> Guest {
+    Guest { query: Form::parse(uri.query().unwrap_or_default().as_bytes()), form }
+}
+
+/// Lets somebody in, within the limits on wrong secrets; `None` if the secret is not valid.
+async fn admitted(
+    app: &App,
+    visitor: &Visitor,
+    enter: impl Fn(&Knowledge) -> Result<Option<Entered>, Trouble> + Send + 'static,
+) -> Result<Option<Entered>, Failure> {
+    let work = move |engine: &Knowledge| enter(engine)?.ok_or_else(signed_out);
+    match app.prove(visitor, work).await {
+        Ok(entered) => Ok(Some(entered)),
+        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => Ok(None),
+        Err(failure) => Err(failure),
     }
-    response
 }
 
 /// Puts the secret of the cookie where credentials are read from, and returns it.
@@ -227,13 +222,9 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     })
 }
 
-fn with_cookie(mut response: Response, app: &App, secret: &KeySecret) -> Response {
-    let (name, secure) = (app.cookie_name(), app.secure());
-    let text = format!("{name}={}; Path=/; HttpOnly; SameSite=Strict{secure}", secret.reveal());
-    if let Ok(mut value) = HeaderValue::from_str(&text) {
-        value.set_sensitive(true);
-        response.headers_mut().insert(header::SET_COOKIE, value);
-    }
+fn with_cookie(app: &App, entered: &Entered) -> Response {
+    let mut response = see_other(&entered.next);
+    app.set_cookie(&mut response, entered.secret.reveal(), "");
     response
 }
 
@@ -273,11 +264,23 @@ fn failed(failure: &Failure, method: &Method, uri: &Uri) -> Response {
     html(failure.status, failure_page(failure.status, failure.message(), uri).into_string())
 }
 
-fn replied(reply: Reply) -> Response {
+fn replied(app: &App, reply: Reply) -> Response {
     match reply {
         Reply::Page(page) => html(StatusCode::OK, page.into_string()),
         Reply::Conflict(page) => html(StatusCode::CONFLICT, page.into_string()),
-        Reply::SeeOther(to) => see_other(&to),
+        Reply::SignedOut => {
+            let mut response = see_other(SIGN_IN);
+            app.set_cookie(&mut response, "", "; Max-Age=0");
+            response
+        }
+        Reply::SeeOther(to) | Reply::Away(to) => see_other(&to),
+        Reply::Form { page, target } => {
+            let mut response = html(StatusCode::OK, page.into_string());
+            if let Ok(policy) = HeaderValue::from_str(&policy::content_with(&target)) {
+                response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+            }
+            response
+        }
         Reply::Download { name, kind, bytes } => {
             let mut response = with_type(StatusCode::OK, kind, bytes);
             let safe =
@@ -329,10 +332,17 @@ impl App {
     /// Returns the name of the cookie. With its prefix, browsers accept it over TLS only, and from no
     /// other host of the domain.
     fn cookie_name(&self) -> &'static str {
-        if self.settings().is_secure { "__Host-quipu" } else { "quipu" }
+        if self.settings().is_secure() { "__Host-quipu" } else { "quipu" }
     }
 
-    fn secure(&self) -> &'static str {
-        if self.settings().is_secure { "; Secure" } else { "" }
+    /// Sets the cookie. Scripts cannot read it, and browsers send it from our own pages only.
+    fn set_cookie(&self, response: &mut Response, value: &str, age: &str) {
+        let secure = if self.settings().is_secure() { "; Secure" } else { "" };
+        let name = self.cookie_name();
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
+        if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
+            cookie.set_sensitive(true);
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
     }
 }

@@ -23,6 +23,7 @@ mod listen;
 mod mcp;
 mod memories;
 mod metrics;
+mod oauth;
 mod own;
 mod pages;
 mod past;
@@ -61,6 +62,25 @@ use ready::Readiness;
 pub use routes::routes;
 use webhooks::Deliveries;
 
+/// An address such as `https://memory.example.org`, without a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+impl PublicUrl {
+    /// Returns the text as an address if it is one, without a slash at its end.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim_end_matches('/');
+        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
+        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+        (!host.is_empty() && host.bytes().all(is_host)).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The settings of the server.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
@@ -93,8 +113,11 @@ pub struct HttpSettings {
     pub tool: ToolSettings,
     /// Whether the metrics can be read without a key.
     pub metrics_open: bool,
-    /// Whether browsers reach the server over TLS, directly or through a proxy.
-    pub is_secure: bool,
+    /// The address under which clients reach the server, if it differs from the one that they name in
+    /// their requests: a proxy terminates TLS, for example.
+    pub public_url: Option<PublicUrl>,
+    /// Whether the server itself terminates TLS.
+    pub has_tls: bool,
 }
 
 impl Default for HttpSettings {
@@ -114,12 +137,19 @@ impl Default for HttpSettings {
             mount_root: "/mnt/memory".to_owned(),
             tool: ToolSettings::default(),
             metrics_open: false,
-            is_secure: false,
+            public_url: None,
+            has_tls: false,
         }
     }
 }
 
 impl HttpSettings {
+    /// Returns whether browsers reach the server over TLS, directly or through a proxy.
+    fn is_secure(&self) -> bool {
+        let url = self.public_url.as_ref();
+        url.map_or(self.has_tls, |url| url.as_str().starts_with("https:"))
+    }
+
     /// Returns the limits for the pool of a server with these settings.
     ///
     /// Writers that are blocked must not use up the permits of all requests, so no more of them
@@ -203,7 +233,7 @@ impl App {
 
     /// Returns the router of all routes.
     pub fn router(&self) -> Router {
-        inspector::routes(routes::router())
+        oauth::routes(inspector::routes(routes::router()))
             .route("/mcp", any(mcp::answer))
             .fallback(frame::no_route)
             .method_not_allowed_fallback(frame::no_method)

@@ -20,8 +20,9 @@ use super::guard::guarded;
 pub(super) async fn answer(State(app): State<App>, request: Request) -> Answer {
     let visitor = Visitor::new(request.headers(), request.extensions());
     let admitted = admitted(&app, request.headers(), &visitor).await;
-    let (principal, credential) = admitted
-        .map_err(|failure| failure.with_header("www-authenticate", "Bearer realm=\"quipu\""))?;
+    let (principal, credential) = admitted.map_err(|failure| {
+        failure.with_header("www-authenticate", &app.challenge(request.headers()))
+    })?;
     let request = arrived(&app, request).await?;
     let endpoint = &app.0.mcp;
     // The first request was counted when its caller was admitted.

@@ -28,7 +28,7 @@ const ENABLE_WAL_PAUSE: Duration = Duration::from_millis(2);
 const APPLICATION_ID: i64 = 0x5169_7075;
 
 /// The steps from an empty file to today's schema, the first being step 1.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -36,6 +36,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005.sql"),
     include_str!("../migrations/0006.sql"),
     include_str!("../migrations/0007.sql"),
+    include_str!("../migrations/0008.sql"),
 ];
 
 /// How long SQLite itself waits for other connections. Writers queue at the gate, so this covers

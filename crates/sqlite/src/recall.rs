@@ -236,8 +236,9 @@ fn size_bytes(row: &CachedRow) -> usize {
         CachedRow::Memory(Some(memory)) => {
             memory.content.as_ref().map_or(0, |text| text.as_str().len())
         }
+        CachedRow::Key(Some(key)) => key.payload.as_ref().map_or(0, String::len),
         CachedRow::Memory(None)
-        | CachedRow::Key(_)
+        | CachedRow::Key(None)
         | CachedRow::Session(_)
         | CachedRow::Store(_)
         | CachedRow::Moment(_)

@@ -17,8 +17,8 @@ mod versions;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Change, Commit, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence, SessionQuery, Stamp,
-    StoreQuery, Usage, VersionQuery, Writer,
+    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
+    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
@@ -201,6 +201,14 @@ impl Reader for Rows<'_> {
         keys::keys(self.connection()?, workspace).or_storage_error()
     }
 
+    fn derived_keys(
+        &self,
+        workspace: WorkspaceId,
+        parent: Option<KeyId>,
+    ) -> Result<Vec<Key>, Error> {
+        keys::derived_keys(self.connection()?, workspace, parent).or_storage_error()
+    }
+
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
         changes::changes(self.connection()?, after, limit).or_storage_error()
     }
@@ -349,6 +357,10 @@ impl Writer for Rows<'_> {
 
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {
         keys::put_key(self.connection()?, key).or_storage_error()
+    }
+
+    fn prune_keys(&mut self, rule: &KeyPruneRule, limit: usize) -> Result<usize, Error> {
+        keys::prune(self.connection()?, rule, limit).or_storage_error()
     }
 
     fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error> {

@@ -5,6 +5,7 @@
 
 mod fixture;
 pub mod forgetting;
+pub mod keys;
 pub mod past;
 pub mod reading;
 pub mod sessions;
@@ -105,6 +106,13 @@ macro_rules! conformance_tests {
             a_removed_store_still_has_a_workspace,
             ended_sessions_that_no_version_names_are_pruned,
         );
+        $crate::conformance_tests!(@module $open, keys:
+            derived_keys_are_read_back_as_they_were_put,
+            derived_keys_are_found_by_their_parent,
+            sessions_of_a_derived_key_belong_to_its_parent,
+            ended_derived_keys_are_pruned,
+            a_one_time_key_is_redeemed_once,
+        );
         $crate::conformance_tests!(@module $open, upkeep:
             a_sound_backend_has_nothing_to_report,
             rebuilding_keeps_the_usage_right,
@@ -134,6 +142,7 @@ mod tests {
         let sources = [
             include_str!("conformance/transactions.rs"),
             include_str!("conformance/forgetting.rs"),
+            include_str!("conformance/keys.rs"),
             include_str!("conformance/past.rs"),
             include_str!("conformance/reading.rs"),
             include_str!("conformance/sessions.rs"),

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, Condition, Erasure, MemoryQuery, PendingErasure, PruneRule, Purpose,
-    ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery,
-    WatchWork, WriteWork, Writer,
+    Backend, Change, Commit, Condition, Erasure, KeyPruneRule, MemoryQuery, PendingErasure,
+    PruneRule, Purpose, ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject,
+    Usage, VersionQuery, WatchWork, WriteWork, Writer,
 };
 use quipu_core::model::{
     CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
@@ -238,6 +238,7 @@ macro_rules! stepping_reader {
                 fn key(read, id: KeyId) -> Option<Key>;
                 fn key_with_secret(read, secret: &SecretHash) -> Option<Key>;
                 fn keys(read, workspace: WorkspaceId) -> Vec<Key>;
+                fn derived_keys(read, workspace: WorkspaceId, parent: Option<KeyId>) -> Vec<Key>;
                 fn changes(read, after: Sequence, limit: usize) -> Vec<Change>;
                 fn cursor(read, name: &str) -> Option<Sequence>;
                 fn newest_change(read) -> (Sequence, Timestamp);
@@ -283,6 +284,7 @@ impl Writer for FaultyWriter<'_> {
         fn remove_session(write, id: SessionId) -> ();
         fn prune_sessions(write, before: Timestamp, limit: usize) -> usize;
         fn put_key(write, key: &Key) -> ();
+        fn prune_keys(write, rule: &KeyPruneRule, limit: usize) -> usize;
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();
     }

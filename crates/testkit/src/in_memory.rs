@@ -3,6 +3,8 @@
 mod backend;
 mod deleted;
 mod forgetting;
+mod keys;
+mod memories;
 mod past;
 mod refusals;
 mod sessions;
@@ -13,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::backend::{
-    Archived, Change, Commit, Event, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
-    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
+    Archived, Change, Commit, Event, KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Reader,
+    Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
@@ -155,29 +157,11 @@ impl Reader for State {
         path: &MemoryPath,
         except: Option<MemoryId>,
     ) -> Result<Option<Memory>, Error> {
-        let overlaps: Vec<_> = self
-            .memories_of(store)
-            .filter(|memory| memory.path.overlaps(path) && Some(memory.id) != except)
-            .collect();
-        let at_or_above = overlaps.iter().filter(|memory| memory.path <= *path);
-        let nearest = at_or_above.max_by_key(|memory| memory.path.as_str().len());
-        Ok(nearest.or(overlaps.first()).map(|memory| basic(memory)))
+        Ok(memories::overlapping(self, store, path, except))
     }
 
     fn memories(&self, store: StoreId, query: &MemoryQuery) -> Result<Vec<Memory>, Error> {
-        let is_after_start = |path: &str| match &query.start {
-            Bound::Included(start) => path >= start.as_str(),
-            Bound::Excluded(start) => path > start.as_str(),
-            Bound::Unbounded => true,
-        };
-        let selected = self.memories_of(store).filter(|memory| {
-            query.directory.contains(&memory.path) && is_after_start(memory.path.as_str())
-        });
-        let mut selected: Vec<_> = selected.take(query.limit).cloned().collect();
-        for memory in &mut selected {
-            viewed(&mut memory.content, query.view);
-        }
-        Ok(selected)
+        Ok(memories::selected(self, store, query))
     }
 
     fn unused_memories(
@@ -270,6 +254,14 @@ impl Reader for State {
 
     fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
         Ok(self.keys.values().filter(|key| key.workspace == workspace).cloned().collect())
+    }
+
+    fn derived_keys(
+        &self,
+        workspace: WorkspaceId,
+        parent: Option<KeyId>,
+    ) -> Result<Vec<Key>, Error> {
+        Ok(keys::derived(self, workspace, parent))
     }
 
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
@@ -466,7 +458,9 @@ impl Writer for State {
     }
 
     fn put_session(&mut self, session: &Session) -> Result<(), Error> {
-        self.session_keys.extend(session.key.map(|key| (key, session.id)));
+        let parent = session.key.and_then(|key| self.keys.get(&key)).and_then(|key| key.parent);
+        let owners = session.key.into_iter().chain(parent);
+        self.session_keys.extend(owners.map(|key| (key, session.id)));
         self.sessions.insert(session.id, session.clone());
         Ok(())
     }
@@ -483,6 +477,10 @@ impl Writer for State {
     fn put_key(&mut self, key: &Key) -> Result<(), Error> {
         self.keys.insert(key.id, key.clone());
         Ok(())
+    }
+
+    fn prune_keys(&mut self, rule: &KeyPruneRule, limit: usize) -> Result<usize, Error> {
+        Ok(keys::prune(self, rule, limit))
     }
 
     fn put_cursor(&mut self, name: &str, sequence: Sequence) -> Result<(), Error> {

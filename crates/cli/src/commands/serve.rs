@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quipu_mcp::{Hosts, HttpEndpoint};
 use quipu_server::webhooks::Endpoint;
-use quipu_server::{App, HttpSettings, Listener, Tls};
+use quipu_server::{App, HttpSettings, Listener, PublicUrl, Tls};
 use quipu_service::Service;
 use tokio::runtime::Builder;
 use tokio::signal;
@@ -41,6 +41,8 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     let endpoints = endpoints(&context.settings)?;
     let mcp = mcp::settings(&context.settings, None)?;
     let mut http = http_settings(arguments, &context.settings);
+    http.public_url = table.public_url.as_deref().map(public_url).transpose()?;
+    http.has_tls = tls.is_some();
     http.tool = mcp.tool;
     descriptors::fit(&mut http);
     let data = context.open_or_create()?;
@@ -123,6 +125,13 @@ fn tls(arguments: &ServeArguments, table: &ServeTable) -> Result<Option<Tls>, Fa
         (None, None) => Ok(None),
         _ => Err(Failure::usage("TLS needs both a certificate and its key")),
     }
+}
+
+fn public_url(text: &str) -> Result<PublicUrl, Failure> {
+    PublicUrl::parse(text).ok_or_else(|| {
+        Failure::usage(format!("serve.public_url: `{text}` is not an address"))
+            .with_hint("write it as `https://memory.example.org`, without a path")
+    })
 }
 
 fn warn_of_plain_http(arguments: &ServeArguments, table: &ServeTable) -> Result<(), Failure> {

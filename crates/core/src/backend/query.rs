@@ -156,3 +156,12 @@ pub struct PruneRule {
     /// or after that moment, so that its deletion can be undone.
     pub keep_newest: u64,
 }
+
+/// Selects derived keys to prune. A key ends when it is revoked or expires.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPruneRule {
+    /// Links, codes and tokens that ended before this moment.
+    pub before: Timestamp,
+    /// Browsers' keys that ended before this moment.
+    pub browsers_before: Timestamp,
+}

@@ -12,6 +12,7 @@ use crate::backend::{
 };
 use crate::model::{
     Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
+    WorkspaceId,
 };
 
 use super::Engine;
@@ -71,6 +72,7 @@ impl Engine {
                 for store in all_stores(reader, workspace.id, Archived::Show)? {
                     check_store(reader, &store, &feed, &mut report)?;
                 }
+                check_keys(reader, workspace.id, &mut report)?;
             }
             Ok(report)
         })?;
@@ -98,6 +100,22 @@ struct Feed<'p> {
     progress: &'p dyn Fn(&CheckReport),
     first_at: Option<Timestamp>,
     versions: HashSet<VersionId>,
+}
+
+fn check_keys(
+    reader: &dyn Reader,
+    workspace: WorkspaceId,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    for key in reader.keys(workspace)? {
+        let Some(id) = key.parent else { continue };
+        let parent = reader.key(id)?.filter(|it| it.workspace == workspace && !it.is_derived());
+        if parent.is_none() {
+            let message = format!("the parent `{id}` of the key `{}` is not a key", key.id);
+            report.add(message, Remedy::None);
+        }
+    }
+    Ok(())
 }
 
 fn check_store(

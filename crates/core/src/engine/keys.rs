@@ -3,10 +3,11 @@
 use crate::Error;
 use crate::backend::Reader;
 use crate::model::{
-    Id as _, Key, KeyId, KeySecret, Name, Role, SecretHash, Session, Store, StoreId, Timestamp,
-    WorkspaceId,
+    Actor, Id as _, Key, KeyId, KeyKind, KeySecret, Name, Role, SecretHash, Session, Store,
+    StoreId, Timestamp, WorkspaceId,
 };
 
+use super::derived_keys::{is_live, revoke_all};
 use super::transaction::Ledger;
 use super::{Engine, no_store};
 
@@ -34,14 +35,23 @@ impl Principal {
             Self::Session(session) => session.token_expires_at,
         }
     }
+
+    /// Returns the author of what is changed with the secret.
+    pub fn actor(&self) -> Actor {
+        match self {
+            Self::Key(key) => key.actor(),
+            Self::Session(session) => Actor::Session(session.id),
+        }
+    }
 }
 
 /// Whom a secret belongs to.
 #[derive(Clone, Debug)]
 pub enum Principal {
-    /// A program with a key.
+    /// A program with a key, or a person at a browser.
     Key(Key),
-    /// An agent with the token of its session.
+    /// An agent with the token of its session. If its key was derived, it is given here as the key that
+    /// that one was derived from, which pays for it.
     Session(Session),
 }
 
@@ -67,14 +77,15 @@ impl Engine {
         })
     }
 
-    /// Creates the first key of a workspace; `None` if it has keys.
+    /// Creates the first key of a workspace; `None` if it has keys. Derived ones do not count: somebody may
+    /// look around with a one-time link before there is a key.
     pub fn create_first_key(
         &self,
         workspace: WorkspaceId,
         new: &NewKey,
     ) -> Result<Option<(Key, KeySecret)>, Error> {
         self.write(|ledger| {
-            if ledger.reader().keys(workspace)?.is_empty() {
+            if ledger.reader().keys(workspace)?.iter().all(Key::is_derived) {
                 added_key(ledger, workspace, new).map(Some)
             } else {
                 Ok(None)
@@ -82,12 +93,13 @@ impl Engine {
         })
     }
 
-    /// Returns all keys of a workspace, the oldest first.
+    /// Returns all keys of a workspace, derived ones among them, the oldest first.
     pub fn keys(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
         self.read(|reader| reader.keys(workspace))
     }
 
-    /// Revokes a key permanently, effective immediately. This is idempotent.
+    /// Revokes a key and everything that was derived from it permanently, effective immediately. This is
+    /// idempotent.
     pub fn revoke_key(&self, id: KeyId) -> Result<Key, Error> {
         let now = self.clock.now();
         self.write(|ledger| {
@@ -99,6 +111,9 @@ impl Engine {
             let after = Key { revoked_at: before.revoked_at.or(Some(now)), ..before.clone() };
             if after != before {
                 ledger.writer.put_key(&after)?;
+                // They have ended with their parent anyway; this is for those who list them.
+                let derived = ledger.reader().derived_keys(before.workspace, Some(id))?;
+                revoke_all(ledger, derived, now)?;
                 ledger.count_revocation()?;
             }
             Ok(after)
@@ -119,10 +134,14 @@ impl Engine {
     ) -> Result<(Option<Principal>, Option<Store>), Error> {
         let presented = SecretHash::of(presented);
         let now = self.clock.now();
-        self.read(|reader| {
+        let (principal, store) = self.read(|reader| {
             let store = store.map(|id| reader.store(id)).transpose()?.flatten();
             Ok((principal(reader, &presented, now)?, store))
-        })
+        })?;
+        if let Some(Principal::Key(key)) = &principal {
+            self.note_admission(key, now);
+        }
+        Ok((principal, store))
     }
 }
 
@@ -131,12 +150,7 @@ fn added_key(
     workspace: WorkspaceId,
     new: &NewKey,
 ) -> Result<(Key, KeySecret), Error> {
-    for &store in new.stores.iter().flatten() {
-        let owner = ledger.reader().store(store)?.map(|store| store.workspace);
-        if owner != Some(workspace) {
-            return Err(no_store(store));
-        }
-    }
+    require_stores(ledger.reader(), workspace, new.stores.as_deref())?;
     let secret = match &new.secret {
         Some(chosen) => chosen.clone(),
         None => KeySecret::from_random(ledger.random_bytes()),
@@ -149,6 +163,9 @@ fn added_key(
     let key = Key {
         id: KeyId::new(created_at, ledger.random()),
         workspace,
+        kind: KeyKind::Key,
+        parent: None,
+        family: None,
         name: new.name.clone(),
         role: new.role,
         stores: new.stores.clone(),
@@ -156,9 +173,26 @@ fn added_key(
         created_at,
         expires_at: new.expires_at,
         revoked_at: None,
+        used_at: None,
+        payload: None,
     };
     ledger.writer.put_key(&key)?;
     Ok((key, secret))
+}
+
+/// Fails unless all of the stores belong to the workspace.
+pub(super) fn require_stores(
+    reader: &dyn Reader,
+    workspace: WorkspaceId,
+    stores: Option<&[StoreId]>,
+) -> Result<(), Error> {
+    for &store in stores.into_iter().flatten() {
+        let owner = reader.store(store)?.map(|store| store.workspace);
+        if owner != Some(workspace) {
+            return Err(no_store(store));
+        }
+    }
+    Ok(())
 }
 
 fn principal(
@@ -167,16 +201,21 @@ fn principal(
     now: Timestamp,
 ) -> Result<Option<Principal>, Error> {
     if let Some(key) = reader.key_with_secret(presented)? {
-        return Ok(key.is_valid(now).then_some(Principal::Key(key)));
+        let is_admitted = key.kind.opens() && is_live(reader, &key, now)?;
+        return Ok(is_admitted.then_some(Principal::Key(key)));
     }
     let session = reader.session_with_token(presented)?;
     let session = session.filter(|session| {
         session.archived_at.is_none()
             && session.token_expires_at.is_none_or(|expires_at| now < expires_at)
     });
+    let Some(session) = session else { return Ok(None) };
+    let Some(key) = session.key else { return Ok(Some(Principal::Session(session))) };
     // A token never grants more than the key that issued it, so it ends with the key.
-    match session.as_ref().and_then(|session| session.key) {
-        Some(key) if !reader.key(key)?.is_some_and(|key| key.is_valid(now)) => Ok(None),
-        Some(_) | None => Ok(session.map(Principal::Session)),
+    match reader.key(key)? {
+        Some(key) if is_live(reader, &key, now)? => {
+            Ok(Some(Principal::Session(Session { key: Some(key.root()), ..session })))
+        }
+        Some(_) | None => Ok(None),
     }
 }

@@ -1,8 +1,8 @@
-//! Retention: pruning old versions, unused memories, deleted stores and ended sessions.
+//! Retention: pruning old versions, unused memories, deleted stores, ended sessions and derived keys.
 
 use std::time::Duration;
 
-use crate::backend::{Archived, Erasure, PruneRule, Reader, Subject};
+use crate::backend::{Archived, Erasure, KeyPruneRule, PruneRule, Reader, Subject};
 use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -21,17 +21,23 @@ pub struct Pruned {
     pub stores_count: usize,
     /// How many ended sessions were removed.
     pub sessions_count: usize,
+    /// How many ended derived keys were removed.
+    pub keys_count: usize,
 }
 
 /// How many rows one transaction removes, so that other writers get their turn.
 const BATCH: usize = 500;
 
+/// How long links, codes and tokens are kept after they have ended: long enough to notice that somebody
+/// presents one again.
+const ENDED_TOKENS_KEPT_FOR: Duration = Duration::from_hours(24);
+
 /// A clock that is further ahead of the newest change may have jumped.
 const CLOCK_GAP: Duration = Duration::from_hours(24);
 
 impl Engine {
-    /// Deletes expired memories, removes versions and sessions that are past their retention, and erases
-    /// stores that can no longer be restored; then completes any erasure that an earlier redaction could
+    /// Deletes expired memories, removes versions, sessions and derived keys that are past their retention,
+    /// and erases stores that can no longer be restored; then completes any erasure that an earlier redaction could
     /// not complete.
     ///
     /// A server calls this periodically; it is also `quipu prune`.
@@ -56,6 +62,7 @@ impl Engine {
         }
         pruned.stores_count = self.remove_deleted_stores()?;
         pruned.sessions_count = self.prune_sessions()?;
+        pruned.keys_count = self.prune_keys()?;
         self.erase()?;
         Ok(pruned)
     }
@@ -91,6 +98,24 @@ impl Engine {
         loop {
             let removed_count =
                 self.remove(|ledger| ledger.writer.prune_sessions(before, BATCH))?;
+            pruned_count += removed_count;
+            if removed_count < BATCH {
+                return Ok(pruned_count);
+            }
+        }
+    }
+
+    /// Removes ended derived keys. The key of a browser is to its person what a session is to its agent, so
+    /// it is kept as long.
+    fn prune_keys(&self) -> Result<usize, Error> {
+        let now = self.clock.now();
+        let rule = KeyPruneRule {
+            before: now.minus(ENDED_TOKENS_KEPT_FOR),
+            browsers_before: now.minus(self.limits.sessions_kept_for),
+        };
+        let mut pruned_count = 0;
+        loop {
+            let removed_count = self.remove(|ledger| ledger.writer.prune_keys(&rule, BATCH))?;
             pruned_count += removed_count;
             if removed_count < BATCH {
                 return Ok(pruned_count);

@@ -1,10 +1,10 @@
 //! Sessions: an agent's run and the stores attached to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::backend::{Reader, SessionQuery};
 use crate::model::{
-    Access, Actor, Attachment, Id as _, Instructions, KeyId, KeySecret, Metadata, Session,
+    Access, Actor, Attachment, Id as _, Instructions, Key, KeyId, KeySecret, Metadata, Session,
     SessionId, StoreId, Timestamp, WorkspaceId, slug,
 };
 use crate::{Error, ErrorKind};
@@ -209,14 +209,24 @@ impl Engine {
         })
     }
 
-    /// Returns the authors that a key stands for: itself, and the sessions that it owns or has ever owned,
-    /// also if they were deleted or taken over since.
-    pub fn actors_of_key(&self, key: KeyId) -> Result<Vec<Actor>, Error> {
-        let sessions = self.read(|reader| reader.sessions_of_key(key))?;
-        Ok([Actor::ApiKey(key)]
-            .into_iter()
-            .chain(sessions.into_iter().map(Actor::Session))
-            .collect())
+    /// Returns the authors that a key stands for: itself, the keys that were derived from it and the people
+    /// who signed in with it, and the sessions that any of them owns or has ever owned, also if they were
+    /// deleted or taken over since.
+    pub fn actors_of_key(&self, id: KeyId) -> Result<Vec<Actor>, Error> {
+        self.read(|reader| {
+            let mut actors = vec![Actor::ApiKey(id)];
+            if let Some(key) = reader.key(id)? {
+                let derived = reader.derived_keys(key.workspace, Some(id))?;
+                let of_derived = derived.iter().map(Key::actor);
+                // Without a parent it is the owner of the data, who has changed things without the key.
+                let own = key.parent.map(|_| key.actor());
+                actors.extend(of_derived.chain(own));
+            }
+            actors.extend(reader.sessions_of_key(id)?.into_iter().map(Actor::Session));
+            let mut seen = HashSet::new();
+            actors.retain(|actor| seen.insert(actor.clone()));
+            Ok(actors)
+        })
     }
 
     /// Changes the title and the labels of a session.

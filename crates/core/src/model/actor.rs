@@ -23,6 +23,18 @@ impl Actor {
     pub fn expiry() -> Self {
         Self::ServiceAccount(PrincipalName("expiry".to_owned()))
     }
+
+    /// Returns the name of a person who has signed in at a browser with a key, and the key; `None` for
+    /// everybody else.
+    pub fn signed_in(&self) -> Option<(&str, KeyId)> {
+        match self {
+            Self::User(PrincipalName(name)) => {
+                let (person, key) = name.rsplit_once('@')?;
+                Some((person, key.parse().ok()?))
+            }
+            Self::Session(_) | Self::ApiKey(_) | Self::ServiceAccount(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Actor {

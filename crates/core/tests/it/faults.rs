@@ -1,14 +1,15 @@
 //! Storage that fails at any step leaves nothing half-done.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::{
-    Approval, ChangeSelection, Completeness, Goal, NewAttachment, NewSession, NewStore,
-    Precondition, Restoration, SessionToken, StoreUpdate, Survivor,
+    Approval, ChangeSelection, Completeness, Derivation, Goal, NewAttachment, NewDerivedKey,
+    NewSession, NewStore, Precondition, Restoration, SessionToken, StoreUpdate, Survivor,
 };
 use quipu_core::model::{
-    Access, Actor, Instructions, Memory, PrincipalName, Reason, StorePolicy, View,
+    Access, Actor, Instructions, KeyKind, Memory, PrincipalName, Reason, Role, StorePolicy, View,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
@@ -157,12 +158,34 @@ fn making_a_key() {
     sweep(|fixture, _| {
         let new = quipu_core::engine::NewKey {
             name: name("ci"),
-            role: quipu_core::model::Role::Admin,
+            role: Role::Admin,
             stores: Some(vec![fixture.store]),
             expires_at: None,
             secret: None,
         };
         fixture.engine.create_key(fixture.workspace, &new)
+    });
+}
+
+#[test]
+fn exchanging_a_key() {
+    let new = |fixture: &Fixture, kind| NewDerivedKey {
+        kind,
+        name: name("ada"),
+        role: Role::Admin,
+        stores: None,
+        expires_at: fixture.engine.now().plus(std::time::Duration::from_mins(1)),
+        payload: None,
+    };
+    let link = RefCell::new(String::new());
+    let prepare = |fixture: &Fixture| {
+        let owner = Derivation::Owner(fixture.workspace);
+        let derived = fixture.engine.derive_key(owner, &new(fixture, KeyKind::Link));
+        derived.expect("a link").1.reveal().clone_into(&mut link.borrow_mut());
+    };
+    sweep_after(prepare, |fixture, _| {
+        let issue = |_: &_| Ok(vec![new(fixture, KeyKind::Browser)]);
+        fixture.engine.exchange_key(&link.borrow(), KeyKind::Link, issue)
     });
 }
 

@@ -136,6 +136,12 @@ pub struct KeyBody {
     pub expires_at: Option<String>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<String>,
+    /// What it is for.
+    pub kind: &'static str,
+    /// The key that it was derived from, if it was.
+    pub parent_id: Option<String>,
+    /// About when it was last used, if it was.
+    pub last_used_at: Option<String>,
 }
 
 impl From<&model::Key> for KeyBody {
@@ -149,6 +155,9 @@ impl From<&model::Key> for KeyBody {
             created_at: key.created_at.to_string(),
             expires_at: key.expires_at.map(|at| at.to_string()),
             revoked_at: key.revoked_at.map(|at| at.to_string()),
+            kind: key.kind.as_str(),
+            parent_id: key.parent.map(|id| id.to_string()),
+            last_used_at: key.used_at.map(|at| at.to_string()),
         }
     }
 }
@@ -346,11 +355,14 @@ pub struct PrunedBody {
     pub stores_count: usize,
     /// How many finished sessions were removed.
     pub sessions_count: usize,
+    /// How many ended keys that were derived from others were removed.
+    pub keys_count: usize,
 }
 
 impl From<Pruned> for PrunedBody {
     fn from(pruned: Pruned) -> Self {
-        let Pruned { versions_count, memories_count, sessions_count, stores_count } = pruned;
-        Self { versions_count, memories_count, stores_count, sessions_count }
+        let Pruned { versions_count, memories_count, stores_count, sessions_count, keys_count } =
+            pruned;
+        Self { versions_count, memories_count, stores_count, sessions_count, keys_count }
     }
 }

@@ -14,13 +14,13 @@ const COLUMNS: &str = "id, workspace, title, metadata, details, token, created_a
     updated_at, archived_at, token_expires_at, key";
 
 /// What a key sees, as `Key::sees` says: ?8 is the key, ?9 whether it may write, ?10 whether it sees
-/// sessions without stores, ?11 whether it is limited to some stores.
+/// sessions without stores, ?11 whether it is limited to some stores, ?12 the key that it was derived from.
 const VISIBLE: &str = "(?8 IS NULL OR s.key = ?8 OR
     CASE WHEN EXISTS (SELECT 1 FROM attachments a WHERE a.session = s.id)
         THEN NOT EXISTS (SELECT 1 FROM attachments a WHERE a.session = s.id AND (
             a.access NOT IN ('read_only', iif(?9, 'read_write', 'read_only')) OR (?11 AND NOT EXISTS
             (SELECT 1 FROM key_stores k WHERE k.key = ?8 AND k.store = a.store))))
-        ELSE ?10 END)";
+        ELSE ?10 OR s.key IS NOT NULL AND s.key IS ?12 END)";
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<Session>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
@@ -72,6 +72,7 @@ pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> Result<
                 viewer.is_some_and(|key| key.role.covers(Access::ReadWrite)),
                 viewer.is_some_and(|key| !is_limited || key.role == Role::Admin),
                 is_limited,
+                viewer.and_then(|key| key.parent).map(blob),
             ],
             from_row,
         )?
@@ -144,7 +145,11 @@ pub(super) fn put_session(connection: &Connection, session: &Session) -> Result<
         session.key.map(blob),
     ])?;
     if let Some(key) = session.key {
+        // Together with the parent of the key, which is known only as long as the key is kept.
         let sql = "INSERT OR IGNORE INTO session_keys VALUES (?1, ?2)";
+        connection.prepare_cached(sql)?.execute([blob(key), blob(session.id)])?;
+        let sql = "INSERT OR IGNORE INTO session_keys
+            SELECT parent, ?2 FROM keys WHERE id = ?1 AND parent IS NOT NULL";
         connection.prepare_cached(sql)?.execute([blob(key), blob(session.id)])?;
     }
     detach_all(connection, session.id)?;

@@ -4,10 +4,11 @@
 //! written again.
 
 use std::fs;
+use std::time::Duration;
 
 use quipu_core::backend::{Sequence, VersionFilter, VersionQuery};
-use quipu_core::engine::NewStore;
-use quipu_core::model::{MemoryPath, Name, Operation, View};
+use quipu_core::engine::{Derivation, NewDerivedKey, NewStore, Principal};
+use quipu_core::model::{KeyKind, MemoryPath, Name, Operation, Role, View};
 use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_sqlite::DATABASE_FILE;
 use rusqlite::Connection;
@@ -17,6 +18,7 @@ use crate::support::{Files, engine, path};
 
 const SCHEMA_5: &[u8] = include_bytes!("../fixtures/schema-5.db");
 const SCHEMA_6: &[u8] = include_bytes!("../fixtures/schema-6.db");
+const SCHEMA_7: &[u8] = include_bytes!("../fixtures/schema-7.db");
 
 fn opened(database: &[u8]) -> (TempDir, Knowledge) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -76,6 +78,37 @@ fn schema_6_opens_with_horizons() {
     let new =
         engine.create_store(workspace, &NewStore::named(Name::new("new").unwrap())).unwrap().id;
     assert_eq!(horizon(new), None);
+    assert_eq!(engine.check().unwrap().problems, []);
+}
+
+/// Keys could not be derived from others, and nobody knew when they were used.
+#[test]
+fn schema_7_opens_with_its_keys() {
+    let (_directory, engine) = opened(SCHEMA_7);
+    let workspace = engine.default_workspace().unwrap().id;
+    let notes = engine.find_store(workspace, "notes").unwrap().id;
+    let keys = engine.keys(workspace).unwrap();
+    let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(names, ["admin (QUIPU_ADMIN_KEY)", "reporting", "old"]);
+    for key in &keys {
+        assert!(!key.is_derived() && key.used_at.is_none() && key.payload.is_none(), "{key:?}");
+    }
+    assert_eq!(keys[1].stores, Some(vec![notes]));
+    assert!(keys[1].expires_at.is_some() && keys[2].revoked_at.is_some());
+    let principal = engine.principal("correct horse battery").unwrap();
+    assert!(matches!(principal, Some(Principal::Key(key)) if key.id == keys[0].id));
+    assert_eq!(engine.actors_of_key(keys[0].id).unwrap().len(), 2, "the key and its session");
+    let browser = NewDerivedKey {
+        kind: KeyKind::Browser,
+        name: Name::new("ada").unwrap(),
+        role: Role::ReadOnly,
+        stores: None,
+        expires_at: engine.now().plus(Duration::from_hours(1)),
+        payload: None,
+    };
+    let (_, secret) = engine.derive_key(Derivation::Key(keys[0].id), &browser).unwrap();
+    assert!(engine.principal(secret.reveal()).unwrap().is_some());
+    assert_eq!(engine.prune().unwrap().keys_count, 0, "no key of its own is ever pruned");
     assert_eq!(engine.check().unwrap().problems, []);
 }
 

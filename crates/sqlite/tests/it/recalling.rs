@@ -3,10 +3,13 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use quipu_core::Engine;
-use quipu_core::engine::{NewKey, NewSession, Precondition, SessionToken};
-use quipu_core::model::{Name, Role, StoreId, View};
+use quipu_core::engine::{
+    Derivation, NewDerivedKey, NewKey, NewSession, Precondition, SessionToken,
+};
+use quipu_core::model::{KeyKind, Name, Role, StoreId, View};
 
 use crate::support::{actor, content, engine, fixture, new_store, path};
 
@@ -73,6 +76,44 @@ fn keys_sessions_and_stores_end_at_once() {
     assert!(!is_valid(token.reveal()));
     fixture.engine.archive_store(store).expect("archived");
     assert!(other.store(store).expect("it is there").archived_at.is_some());
+}
+
+#[test]
+fn derived_keys_end_at_once_with_their_parent() {
+    let fixture = fixture();
+    let other = engine(fixture.directory.path());
+    let workspace = fixture.engine.default_workspace().expect("a workspace").id;
+    let name = Name::new("test").expect("a name");
+    let (role, expires_at) = (Role::Admin, None);
+    let new = NewKey { name: name.clone(), role, stores: None, expires_at, secret: None };
+    let (root, _) = fixture.engine.create_key(workspace, &new).expect("a key");
+    let browser = NewDerivedKey {
+        kind: KeyKind::Browser,
+        name,
+        role,
+        stores: None,
+        expires_at: fixture.engine.now().plus(Duration::from_hours(1)),
+        payload: None,
+    };
+    let derive = || fixture.engine.derive_key(Derivation::Key(root.id), &browser);
+    let (first, cookie) = derive().expect("a browser");
+    let session = NewSession::titled("a run", Vec::new(), SessionToken::Issue);
+    let session = NewSession { key: Some(derive().expect("a browser").0.id), ..session };
+    let (_, token) = fixture.engine.create_session(workspace, &session).expect("a session");
+    let token = token.expect("it was wished for");
+    // Twice, so that the second time is answered from what is known.
+    let is_valid = |secret: &str| {
+        let admitted = [(); 2].map(|()| other.principal(secret).expect("it is read").is_some());
+        assert_eq!(admitted[0], admitted[1]);
+        admitted[0]
+    };
+    assert!(is_valid(cookie.reveal()) && is_valid(token.reveal()));
+    let recalled = other.without_waiting(|engine| engine.principal(cookie.reveal()));
+    assert!(recalled.is_some(), "it is known without the database");
+    fixture.engine.revoke_key(first.id).expect("revoked");
+    assert!(!is_valid(cookie.reveal()) && is_valid(token.reveal()));
+    fixture.engine.revoke_key(root.id).expect("revoked");
+    assert!(!is_valid(token.reveal()));
 }
 
 /// A writer that is killed after its commit and before it leaves has changed something, but

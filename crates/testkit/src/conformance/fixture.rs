@@ -10,10 +10,10 @@ use quipu_core::backend::{
     StoreQuery, VersionFilter, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    Access, Actor, Attachment, Content, Description, Id as _, Instructions, Key, KeyId, Memory,
-    MemoryId, MemoryPath, Metadata, Name, Operation, PrincipalName, Reason, Role, SecretHash,
-    Session, SessionId, Store, StoreId, StorePolicy, Timestamp, Version, VersionId, View,
-    Workspace, WorkspaceId,
+    Access, Actor, Attachment, Content, Description, Id as _, Instructions, Key, KeyId, KeyKind,
+    Memory, MemoryId, MemoryPath, Metadata, Name, Operation, PrincipalName, Reason, Role,
+    SecretHash, Session, SessionId, Store, StoreId, StorePolicy, Timestamp, Version, VersionId,
+    View, Workspace, WorkspaceId,
 };
 
 /// An empty backend, and a way to open its data a second time, as another process would.
@@ -204,6 +204,9 @@ impl Rows {
         Key {
             id: KeyId::new(Self::at(number), 6),
             workspace: Self::workspace(1).id,
+            kind: KeyKind::Key,
+            parent: None,
+            family: None,
             name: Name::new(format!("key {number}")).expect("a valid name"),
             role: Role::ReadWrite,
             stores,
@@ -211,6 +214,8 @@ impl Rows {
             created_at: Self::at(number),
             expires_at: Some(Self::at(number + 1000)),
             revoked_at: None,
+            used_at: None,
+            payload: None,
         }
     }
 

@@ -34,7 +34,8 @@ pub fn a_viewer_selects_the_sessions_that_it_sees(fixture: &Fixture) {
     ];
     let limits: [Option<&[&Store]>; 4] = [None, Some(&[]), Some(&[&alpha]), Some(&[&alpha, &beta])];
     let stores = limits.map(|stores| stores.map(|it| it.iter().map(|store| store.id).collect()));
-    let mut viewers = vec![maker.clone()];
+    let derived = Key { parent: Some(maker.id), ..Rows::key(2, Some(vec![beta.id])) };
+    let mut viewers = vec![maker.clone(), derived];
     for role in Role::ALL {
         for stores in &stores {
             let number = 10 + i64::try_from(viewers.len()).expect("a small number");

@@ -94,6 +94,7 @@ fn prune_until(engine: &Engine, every: Duration, stop: &Stop) {
                 memories = pruned.memories_count,
                 sessions = pruned.sessions_count,
                 stores = pruned.stores_count,
+                keys = pruned.keys_count,
                 "pruned"
             ),
             Err(_) if stop.is_set() => return,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_core::Error;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{KeySecret, Name, Role};
+use quipu_core::model::{Key, KeySecret, Name, Role};
 
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub(super) fn ensure(context: &Context, data: &Data) -> Result<Option<FirstKey>,
         }
         return Ok(None);
     }
-    if !data.engine.keys(data.workspace)?.is_empty() {
+    if !data.engine.keys(data.workspace)?.iter().all(Key::is_derived) {
         return Ok(None);
     }
     let secret = random_secret(data);

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Error;
 use crate::backend::{Archived, Order, Reader, SessionQuery, Span, VersionFilter, VersionQuery};
 use crate::model::{
-    ContentHash, CopyMade, Memory, MemoryId, ReceiptId, Refusal, Session, Store, StoreId,
+    ContentHash, CopyMade, Key, Memory, MemoryId, ReceiptId, Refusal, Session, Store, StoreId,
     Timestamp, Version, View,
 };
 use crate::settings::Limits;
@@ -320,8 +320,12 @@ fn names(
         named.map(|store| format!("the name of the store `{}`", store.store)).collect();
     if scope.stores.is_none() {
         let keys = reader.keys(scope.workspace)?;
-        let keys = keys.iter().filter(|key| pattern.matches(key.name.as_str()));
-        names.extend(keys.map(|key| format!("the name of the key `{}`", key.id)));
+        let named = keys.iter().filter(|key| pattern.matches(key.name.as_str()));
+        names.extend(named.map(|key| format!("the name of the key `{}`", key.id)));
+        let is_in_payload =
+            |key: &&Key| key.payload.as_deref().is_some_and(|it| pattern.matches(it));
+        let keys = keys.iter().filter(is_in_payload);
+        names.extend(keys.map(|key| format!("what is kept with the key `{}`", key.id)));
         let workspaces = reader.workspaces()?;
         let named = workspaces.iter().filter(|it| it.id == scope.workspace);
         let named = named.filter(|it| pattern.matches(it.name.as_str()));

@@ -419,6 +419,14 @@ impl Reader for PastReader<'_> {
         self.reader.keys(workspace)
     }
 
+    fn derived_keys(
+        &self,
+        workspace: WorkspaceId,
+        parent: Option<KeyId>,
+    ) -> Result<Vec<Key>, Error> {
+        self.reader.derived_keys(workspace, parent)
+    }
+
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
         let mut changes = self.reader.changes(after, limit)?;
         changes.retain(|change| change.sequence <= self.past.sequence);
