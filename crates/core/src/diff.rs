@@ -134,6 +134,75 @@ fn changes(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
     diff.hunks().map(|hunk| (range(hunk.before), range(hunk.after))).collect()
 }
 
+/// The maximum size of each text whose words are compared.
+const WORDS_SIZE_BYTES_MAX: usize = 8 * 1024;
+
+/// Returns which parts of two texts differ, by words, as ranges of bytes in order.
+///
+/// A word is a run of letters and digits, a run of white space, or any other single character. A text
+/// of more than 8 KiB is not compared by words, and neither are two that have next to nothing in
+/// common: marks all over the place say less than none. Both are one change then.
+pub fn word_changes(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    let whole = || vec![(0..old.len(), 0..new.len())];
+    if old.len().max(new.len()) > WORDS_SIZE_BYTES_MAX {
+        return whole();
+    }
+    let (old_words, new_words) = (words(old), words(new));
+    let mut input = InternedInput::default();
+    input.update_before(old_words.iter().map(|(_, word)| *word));
+    input.update_after(new_words.iter().map(|(_, word)| *word));
+    let mut diff = imara_diff::Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_no_heuristic(&input);
+    let start = |words: &[(usize, &str)], place: u32, end: usize| {
+        words.get(place as usize).map_or(end, |(start, _)| *start)
+    };
+    let changes: Vec<_> = diff
+        .hunks()
+        .map(|hunk| {
+            let (before, after) = (hunk.before, hunk.after);
+            let side = |words: &[(usize, &str)], range: Range<u32>, end: usize| {
+                start(words, range.start, end)..start(words, range.end, end)
+            };
+            (side(&old_words, before, old.len()), side(&new_words, after, new.len()))
+        })
+        .collect();
+    let is_removed = |at: usize| changes.iter().any(|(removed, _)| removed.contains(&at));
+    let kept = old_words.iter().filter(|(at, word)| !word.trim().is_empty() && !is_removed(*at));
+    let kept_size: usize = kept.map(|(_, word)| word.len()).sum();
+    if kept_size * 4 < old.trim().len().min(new.trim().len()) { whole() } else { changes }
+}
+
+/// Returns the words of a text with the places where they begin.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    #[derive(PartialEq)]
+    enum Kind {
+        Letters,
+        Space,
+        Other,
+    }
+    let kind = |character: char| {
+        if character.is_alphanumeric() {
+            Kind::Letters
+        } else if character.is_whitespace() {
+            Kind::Space
+        } else {
+            Kind::Other
+        }
+    };
+    let mut starts = Vec::new();
+    let mut last = Kind::Other;
+    for (at, character) in text.char_indices() {
+        let kind = kind(character);
+        if at == 0 || kind == Kind::Other || kind != last {
+            starts.push(at);
+        }
+        last = kind;
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let words = starts.iter().copied().zip(ends);
+    words.filter_map(|(start, end)| Some((start, text.get(start..end)?))).collect()
+}
+
 fn lines_in(lines: &[String], range: Range<usize>) -> impl Iterator<Item = &str> {
     lines.get(range).unwrap_or_default().iter().map(String::as_str)
 }
@@ -220,7 +289,44 @@ mod tests {
         assert_eq!(diff.changes, [(1..40_000, 1..40_000)]);
     }
 
+    /// Shows changed words in brackets, old and new.
+    fn marked(old: &str, new: &str) -> (String, String) {
+        let (mut shown_old, mut shown_new) = (String::new(), String::new());
+        let (mut at_old, mut at_new) = (0, 0);
+        for (removed, added) in word_changes(old, new) {
+            shown_old += &format!("{}[{}]", &old[at_old..removed.start], &old[removed.clone()]);
+            shown_new += &format!("{}[{}]", &new[at_new..added.start], &new[added.clone()]);
+            (at_old, at_new) = (removed.end, added.end);
+        }
+        (shown_old + &old[at_old..], shown_new + &new[at_new..])
+    }
+
+    #[test]
+    fn changed_words_are_found_across_lines() {
+        let (old, new) = marked("green tea, 80 °C\nsteep", "green tea,\n75 °C steep");
+        assert_eq!(old, "green tea,[ 80] °C[\n]steep");
+        assert_eq!(new, "green tea,[\n75] °C[ ]steep");
+    }
+
+    #[test]
+    fn texts_without_common_words_are_one_change() {
+        assert_eq!(word_changes("black coffee", "green tea"), [(0..12, 0..9)]);
+        let long = "a ".repeat(WORDS_SIZE_BYTES_MAX);
+        assert_eq!(word_changes(&long, "a"), [(0..long.len(), 0..1)]);
+    }
+
     proptest! {
+        #[test]
+        fn what_is_between_changed_words_is_equal(old in "[abé ,\n]{0,30}", new in "[abé ,\n]{0,30}") {
+            let kept = |text: &str, changed: Vec<Range<usize>>| {
+                let mut kept = text.to_owned();
+                changed.into_iter().rev().for_each(|range| kept.replace_range(range, ""));
+                kept
+            };
+            let (removed, added) = word_changes(&old, &new).into_iter().unzip();
+            prop_assert_eq!(kept(&old, removed), kept(&new, added));
+        }
+
         #[test]
         fn both_texts_can_be_read_back(old in "[ab\n]{0,30}", new in "[ab\n]{0,30}") {
             let diff = Diff::new(&old, &new);

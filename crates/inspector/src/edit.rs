@@ -1,6 +1,314 @@
-//! TODO
+//! Changing memories: new ones, their text, their path, and deleting them.
+//!
+//! A form carries the version that its author saw. If others changed the memory since, nothing is saved:
+//! the form comes back with both changes merged, to be checked and sent again. Whatever is refused, what
+//! was typed is still in the form.
 
-use crate::Page;
+mod delete;
+mod endings;
+mod merged;
+mod rename;
+
+use maud::{Markup, html};
+use quipu_core::engine::{MemoryUpdate, Precondition, Written};
+use quipu_core::model::{
+    Content, ContentHash, Memory, MemoryPath, Store, Version, VersionId, View,
+};
+use quipu_core::{Error, ErrorKind};
+use quipu_service::caller::Need;
+
+use crate::form::address;
+use crate::layout::{Room, page};
+use crate::memory::{directory_address, found, memory_address, trail_to};
+use crate::reply::{Reply, Trouble};
+use crate::visit::Visit;
+use crate::{Page, changes, shows, text};
+
+use merged::Proposal;
 
 /// The pages of this module.
-pub(crate) static PAGES: [Page; 0] = [];
+pub(crate) static PAGES: [Page; 8] = [
+    shows("/ui/stores/{store}/new", ask_new),
+    changes("/ui/stores/{store}/new", create),
+    shows("/ui/stores/{store}/memories/{memory}/edit", ask_edit),
+    changes("/ui/stores/{store}/memories/{memory}/edit", save),
+    shows("/ui/stores/{store}/memories/{memory}/rename", rename::ask),
+    changes("/ui/stores/{store}/memories/{memory}/rename", rename::rename),
+    shows("/ui/stores/{store}/memories/{memory}/delete", delete::ask),
+    changes("/ui/stores/{store}/memories/{memory}/delete", delete::delete),
+];
+
+/// How many of the credentials that were found are pointed at.
+const FINDINGS_MAX: usize = 20;
+
+/// Returns the store in the path if the visitor may change its memories, and it takes changes.
+fn writable_store(visit: &Visit<'_>) -> Result<Store, Trouble> {
+    let store = visit.store(Need::Write)?;
+    if store.archived_at.is_some() {
+        let message =
+            format!("The store {} is archived: its memories can be read only.", store.name);
+        return Err(Trouble::Invalid(message));
+    }
+    Ok(store)
+}
+
+/// Shows the form for a new memory.
+fn ask_new(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = writable_store(visit)?;
+    let path = visit.query.get("path").unwrap_or("/");
+    Ok(Reply::Page(new_page(visit, &store, (path, ""), None)))
+}
+
+fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = writable_store(visit)?;
+    let path = visit.form.get("path").unwrap_or_default().trim();
+    let typed = visit.form.text("text").unwrap_or_default();
+    // A browser sends every line break as CR LF.
+    let typed = typed.replace("\r\n", "\n");
+    let written = new_memory(visit, &store, (path, &typed));
+    match written {
+        Ok(written) => Ok(Reply::SeeOther(after_saving(&store, &written))),
+        Err(error) => {
+            let trouble = explained(&error);
+            Ok(Reply::Page(new_page(visit, &store, (path, &typed), Some(&trouble))))
+        }
+    }
+}
+
+fn new_memory(
+    visit: &Visit<'_>,
+    store: &Store,
+    (path, text): (&str, &str),
+) -> Result<Written, Error> {
+    let path = MemoryPath::parse(path)?;
+    let content = Content::new(text)?;
+    visit.engine.create(&visit.caller.actor, store.id, &path, &content)
+}
+
+/// Returns the address of a memory that was just written, which reports the credentials in it.
+fn after_saving(store: &Store, written: &Written) -> String {
+    let lines = written.findings.iter().take(FINDINGS_MAX).map(|it| it.line.to_string());
+    let found = lines.collect::<Vec<_>>().join(".");
+    address(&memory_address(store, written.memory.id), &[("saved", "1"), ("found", &found)])
+}
+
+/// Returns an error as a sentence with what to do next.
+fn explained(error: &Error) -> String {
+    let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+    format!("Not saved: {}{hint}.", error.message())
+}
+
+fn new_page(
+    visit: &Visit<'_>,
+    store: &Store,
+    (path, typed): (&str, &str),
+    trouble: Option<&str>,
+) -> Markup {
+    let home = directory_address(store, &quipu_core::model::Directory::root());
+    let content = html! {
+        (crate::layout::trail(
+            &[("Stores", "/ui".to_owned()), (store.name.as_str(), home.clone())],
+            "new memory",
+        ))
+        h1 { "New memory in " (store.name) }
+        (alert(trouble))
+        form method="post" action={ "/ui/stores/" (store.id) "/new" } data-unsaved {
+            (visit.token_field())
+            label { "Path, such as /notes/tea.md"
+                input name="path" required maxlength="1024" value=(path) spellcheck="false"
+                    autocomplete="off";
+            }
+            (text_area(visit, typed))
+            p { button.primary { "Create" } " " a href=(home) { "Cancel" } }
+        }
+    };
+    page(visit, Room::Stores, &format!("New memory · {}", store.name), &content)
+}
+
+fn alert(trouble: Option<&str>) -> Markup {
+    html! { @if let Some(trouble) = trouble { p.message #trouble role="alert" { (trouble) } } }
+}
+
+/// The field for the text. A line break after the start tag is not part of it, so that one at the
+/// beginning of the text is.
+fn text_area(visit: &Visit<'_>, typed: &str) -> Markup {
+    let limit = visit.engine.limits().content_size_bytes_max;
+    html! {
+        label { "Text"
+            textarea name="text" spellcheck="false" rows="24" aria-describedby="text-limit" {
+                "\n" (typed)
+            }
+        }
+        p #text-limit { small { "At most " (text::size(limit)) ". Ctrl+Enter saves." } }
+    }
+}
+
+/// Shows the form for the text of a memory.
+fn ask_edit(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = writable_store(visit)?;
+    let Ok(memory) = found(visit, &store)? else {
+        return Ok(Reply::SeeOther(memory_address(&store, visit.memory()?)));
+    };
+    let typed = memory.content.as_ref().map_or("", Content::as_str);
+    Ok(Reply::Page(edit_page(visit, &store, &memory, typed, &html! {})))
+}
+
+/// What the author of a change saw.
+struct Seen {
+    hash: ContentHash,
+    /// The version, if it is still kept with its text.
+    base: Option<Version>,
+}
+
+impl Seen {
+    fn read(visit: &Visit<'_>, store: &Store) -> Result<Self, Trouble> {
+        let field = |name: &str| visit.form.get(name).unwrap_or_default();
+        let incomplete = || {
+            let message = "The form is not complete: go back, reload the page and send it again.";
+            Trouble::Invalid(message.to_owned())
+        };
+        let hash = field("hash").parse().map_err(|_malformed| incomplete())?;
+        let id: VersionId = field("version").parse().map_err(|_malformed| incomplete())?;
+        let memory = visit.memory()?;
+        let base = match visit.engine.version(store.id, id, View::Full) {
+            Ok(version) if version.memory == memory => Some(version),
+            Ok(_) => return Err(incomplete()),
+            // It may have been pruned or redacted since.
+            Err(error) if *error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { hash, base: base.filter(|version| version.content.is_some()) })
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.base.as_ref().and_then(|version| version.content.as_ref()).map(Content::as_str)
+    }
+}
+
+fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = writable_store(visit)?;
+    let seen = Seen::read(visit, &store)?;
+    let typed = visit.form.text("text").unwrap_or_default();
+    let now = found(visit, &store)?;
+    let current = now.as_ref().ok().and_then(|memory| memory.content.clone());
+    let model = seen.text().or(current.as_ref().map(Content::as_str)).unwrap_or_default();
+    let mine = endings::restored(model, typed);
+    let memory = match now {
+        Ok(memory) => memory,
+        Err(last) => return Ok(Reply::Conflict(gone_page(visit, &store, &last, &mine))),
+    };
+    let result = Content::new(mine.as_str()).map_err(Error::from).and_then(|content| {
+        let precondition = Precondition::ContentIs(seen.hash);
+        let update = MemoryUpdate { content: Some(content), path: None, precondition };
+        visit.engine.update(&visit.caller.actor, store.id, memory.id, &update)
+    });
+    let error = match result {
+        Ok(written) => return Ok(Reply::SeeOther(after_saving(&store, &written))),
+        Err(error) => error,
+    };
+    if *error.kind() != ErrorKind::PreconditionFailed {
+        // The version that was seen stays the one to compare with.
+        let seen = Memory { version: seen_version(&seen, &memory), hash: seen.hash, ..memory };
+        let message = alert(Some(&explained(&error)));
+        return Ok(Reply::Page(edit_page(visit, &store, &seen, &mine, &message)));
+    }
+    conflict(visit, &store, seen.text(), &mine)
+}
+
+fn seen_version(seen: &Seen, memory: &Memory) -> VersionId {
+    seen.base.as_ref().map_or(memory.version, |version| version.id)
+}
+
+/// Shows the form again with both changes merged. It saves over what the others wrote, which its author
+/// has then seen; nothing is saved now.
+fn conflict(
+    visit: &Visit<'_>,
+    store: &Store,
+    base: Option<&str>,
+    mine: &str,
+) -> Result<Reply, Trouble> {
+    // Read again: the refused write was compared with what is there now, not with what was before it.
+    let memory = match found(visit, store)? {
+        Ok(memory) => memory,
+        Err(last) => return Ok(Reply::Conflict(gone_page(visit, store, &last, mine))),
+    };
+    let theirs = memory.content.as_ref().map_or("", Content::as_str);
+    let proposal = Proposal::new(base.unwrap_or_default(), mine, theirs);
+    let version = visit.engine.version(store.id, memory.version, View::Basic)?;
+    let who = visit.authors().short(&version.actor);
+    let explanation = html! {
+        p.message #conflict role="alert" {
+            "Nothing is saved yet: " (who) " changed this memory "
+            (text::time(version.created_at, visit.engine.now())) ", after you had opened it. "
+            @if proposal.is_clean {
+                "Both changes are merged below. Please check the text, then save it."
+            } @else {
+                "Below are both changes. Where they touch the same lines, yours are between "
+                code { (merged::MINE) } " and " code { (merged::BETWEEN) } ", theirs between "
+                code { (merged::BETWEEN) } " and " code { (merged::THEIRS) }
+                ". Keep what is right, remove the three marking lines, then save."
+            }
+        }
+    };
+    let differences = html! {
+        @if let Some(base) = base {
+            div.sides {
+                section aria-labelledby="their-change" {
+                    h2 #their-change { "What " (who) " changed" }
+                    (merged::difference(base, theirs))
+                }
+                section aria-labelledby="your-change" {
+                    h2 #your-change { "What you changed" }
+                    (merged::difference(base, mine))
+                }
+            }
+        } @else {
+            p { "The version that you started from is no longer kept, so the texts are compared as wholes." }
+            (merged::difference(theirs, mine))
+        }
+    };
+    let notes = html! { (explanation) (differences) };
+    Ok(Reply::Conflict(edit_page(visit, store, &memory, &proposal.text, &notes)))
+}
+
+/// Shows the form for a text. `memory` says which version it is based on.
+fn edit_page(
+    visit: &Visit<'_>,
+    store: &Store,
+    memory: &Memory,
+    typed: &str,
+    notes: &Markup,
+) -> Markup {
+    let own = memory_address(store, memory.id);
+    let content = html! {
+        (trail_to(store, &memory.path, memory.path.file_name()))
+        h1 { "Edit " (memory.path) }
+        (notes)
+        form method="post" action={ (own) "/edit" } data-unsaved {
+            (visit.token_field())
+            (seen_fields(memory))
+            (text_area(visit, typed))
+            p { button.primary { "Save" } " " a href=(own) { "Cancel" } }
+        }
+    };
+    page(visit, Room::Stores, &format!("{} · edit · {}", memory.path, store.name), &content)
+}
+
+/// The fields that say what the author of a change saw.
+fn seen_fields(memory: &Memory) -> Markup {
+    html! {
+        input type="hidden" name="version" value=(memory.version);
+        input type="hidden" name="hash" value=(memory.hash);
+    }
+}
+
+/// Shows a text whose memory was deleted while it was edited.
+fn gone_page(visit: &Visit<'_>, store: &Store, last: &Version, mine: &str) -> Markup {
+    let who = visit.authors().short(&last.actor);
+    let path = last.path.as_ref().map_or("/", |path| path.as_str());
+    let trouble = format!(
+        "Nothing is saved: {who} deleted this memory while you edited it. Create it again with your \
+         text here, or restore the old one from its history first."
+    );
+    new_page(visit, store, (path, mine), Some(&trouble))
+}

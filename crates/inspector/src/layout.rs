@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use maud::{DOCTYPE, Markup, html};
+use quipu_service::caller::Need;
 
 use crate::assets::{ICON, SCRIPT, STYLE};
 use crate::form::address;
@@ -35,7 +36,7 @@ pub(crate) fn page(visit: &Visit<'_>, room: Room, title: &str, content: &Markup)
             a.brand href=(HOME) { img src=(ICON.path) alt="" width="24" height="24"; "Quipu" }
             (link(Room::Stores, HOME, "Stores"))
             (link(Room::Sessions, "/ui/sessions", "Sessions"))
-            (link(Room::Redact, "/ui/redact", "Redact"))
+            @if visit.caller.may(Need::Manage) { (link(Room::Redact, "/ui/redact", "Redact")) }
             @if visit.is_admin() { (link(Room::Admin, "/ui/admin", "Admin")) }
         }
         form.find role="search" action="/ui/search" {

@@ -10,14 +10,17 @@
 
 mod admin;
 mod assets;
+mod difference;
 mod edit;
 mod form;
 mod graph;
 mod history;
 mod layout;
+mod markdown;
 mod memory;
 pub mod oauth;
 mod past;
+mod plan;
 pub mod policy;
 mod redact;
 mod reply;
@@ -28,6 +31,7 @@ mod sign_in;
 mod start;
 mod store;
 mod text;
+mod visible;
 mod visit;
 
 use http::Method;
@@ -72,6 +76,12 @@ const fn shows(path: &'static str, work: Work) -> Page {
 /// Returns the target of a form that changes something.
 const fn changes(path: &'static str, work: Work) -> Page {
     Page { method: Method::POST, path, effect: Effect::Writes, work }
+}
+
+/// Returns a page that shows something for a form that must not end up in an address, such as one with a
+/// text to be redacted: addresses are kept in histories and logs.
+const fn asks(path: &'static str, work: Work) -> Page {
+    Page { method: Method::POST, path, effect: Effect::Reads, work }
 }
 
 /// Returns all pages for people who have signed in.

@@ -1,6 +1,208 @@
-//! TODO
+//! Redaction: what to forget, a dry run, the confirmation, and the receipts.
+//!
+//! What is typed into the form may be the secret that is to be forgotten. So it never becomes part of an
+//! address: the dry run is the answer to a POST, and the confirmation carries the same fields again.
 
-use crate::Page;
+mod plan;
+mod receipts;
+mod request;
+
+use maud::{Markup, html};
+use quipu_core::ErrorKind;
+use quipu_core::backend::Archived;
+use quipu_core::engine::Heads;
+use quipu_core::model::Store;
+use quipu_service::caller::Need;
+
+use crate::form::Form;
+use crate::layout::{Room, page};
+use crate::reply::{Reply, Trouble};
+use crate::visit::Visit;
+use crate::{Page, asks, changes, shows};
+
+use request::{FIELDS, Request};
 
 /// The pages of this module.
-pub(crate) static PAGES: [Page; 0] = [];
+pub(crate) static PAGES: [Page; 6] = [
+    shows("/ui/redact", ask),
+    asks("/ui/redact", dry_run),
+    changes("/ui/redact/confirm", redact),
+    shows("/ui/receipts", receipts::list),
+    shows("/ui/receipts/{receipt}", receipts::show),
+    shows("/ui/receipts/{receipt}/receipt.json", receipts::download),
+];
+
+/// Fails unless the visitor may redact anything at all.
+fn require_manager(visit: &Visit<'_>) -> Result<(), Trouble> {
+    if visit.caller.may(Need::Manage) {
+        return Ok(());
+    }
+    Err(visit.caller.denied(Need::Manage).into())
+}
+
+/// Shows the form. Ids in the address fill it in; a text to look for never comes from there.
+fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    require_manager(visit)?;
+    let content = html! {
+        h1 { "Redact" }
+        p { "Find a text, or what somebody wrote, in all versions of all memories, and erase it from every \
+             file. First you see what would happen. " a href="/ui/receipts" { "Receipts" }
+            " of earlier redactions." }
+        (form(visit, &visit.query)?)
+    };
+    Ok(Reply::Page(page(visit, Room::Redact, "Redact", &content)))
+}
+
+/// Returns the form with the values of another one.
+fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
+    let mut stores = visit.stores(Archived::Show)?;
+    stores.retain(|store| visit.caller.may_in(store.id, Need::Manage));
+    let value = |name: &str| values.get(name);
+    let field = |name: &str, words: &str, example: &str| {
+        html! {
+            label { (words)
+                input name=(name) value=[value(name)] placeholder=(example) autocomplete="off"
+                    spellcheck="false"; }
+        }
+    };
+    Ok(html! {
+        form #redact method="post" action="/ui/redact" autocomplete="off" {
+            (visit.token_field())
+            fieldset {
+                legend { "What it holds" }
+                label { "Exactly this text" textarea.short name="matching" rows="2" spellcheck="false"
+                    autocomplete="off" { (value("matching").unwrap_or_default()) } }
+                (field("regex", "Or a regular expression", r"ghp_[A-Za-z0-9]{36}"))
+            }
+            fieldset {
+                legend { "Where and by whom; all that is filled in must hold" }
+                (field("path", "At or below this path", "/projects/tea"))
+                (field("memory", "Id of a memory", "mem_…"))
+                (field("actor", "Id of a session, key, person or service; a key includes its sessions",
+                    "sesn_… or user_ada"))
+                (field("since", "Since", "7d"))
+                (field("until", "Until", "2026-11-15"))
+            }
+            (store_choice(visit, &stores, values))
+            fieldset {
+                legend { "Live memories" }
+                label.inline {
+                    input type="checkbox" name="and_heads" value="yes" checked[value("and_heads").is_some()];
+                    "Take it out of live memories too: matches are replaced by [redacted], and memories that \
+                     are selected without a text are deleted"
+                }
+            }
+            button.primary { "Show what would be redacted" }
+        }
+    })
+}
+
+fn store_choice(visit: &Visit<'_>, stores: &[Store], values: &Form) -> Markup {
+    let chosen: Vec<_> = values.all("store").collect();
+    let is_chosen = |store: &Store| chosen.iter().any(|id| *id == store.id.to_string());
+    html! {
+        fieldset {
+            legend { "Stores" }
+            @if visit.is_admin() {
+                label.inline {
+                    input type="checkbox" name="all" value="yes" checked[values.get("all").is_some()];
+                    "All stores, and the sessions, labels and receipts of the workspace"
+                }
+            }
+            @for store in stores {
+                label.inline {
+                    input type="checkbox" name="store" value=(store.id) checked[is_chosen(store)];
+                    (store.name)
+                }
+            }
+        }
+    }
+}
+
+/// Returns the fields of a request, for the form that confirms it.
+fn hidden_fields(form: &Form) -> Markup {
+    html! {
+        @for (name, value) in form.pairs().filter(|(name, _)| FIELDS.contains(name)) {
+            input type="hidden" name=(name) value=(value);
+        }
+    }
+}
+
+/// Shows what a redaction would do.
+fn dry_run(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let page = plan_page(visit, &html! {})?;
+    Ok(Reply::Page(page))
+}
+
+fn plan_page(visit: &Visit<'_>, message: &Markup) -> Result<Markup, Trouble> {
+    let request = Request::new(visit)?;
+    let plan = request.plan(visit)?;
+    let content = html! {
+        h1 { "What would be redacted" }
+        (message)
+        (plan::listed(visit, &plan))
+        @if plan.hits_count() > 0 && plan.heads == Heads::Refuse && plan.heads_count() > 0 {
+            p.message {
+                "Live memories hold it. Redact them as well: tick the box for live memories below, and look \
+                 again. Or write new versions of them first."
+            }
+        } @else {
+            (confirm_form(visit, &plan))
+        }
+        details {
+            summary { "Change the selection" }
+            (form(visit, &visit.form)?)
+        }
+    };
+    Ok(page(visit, Room::Redact, "What would be redacted", &content))
+}
+
+fn confirm_form(visit: &Visit<'_>, plan: &quipu_core::engine::RedactionPlan) -> Markup {
+    let count = plan.versions_count();
+    html! {
+        form.narrow #confirm method="post" action="/ui/redact/confirm" autocomplete="off" {
+            (visit.token_field())
+            (hidden_fields(&visit.form))
+            input type="hidden" name="expect" value=(plan.digest);
+            input type="hidden" name="count" value=(count);
+            label { "Reason, kept in the receipt; it must not hold what is redacted (optional)"
+                input name="reason" maxlength="500" autocomplete="off"; }
+            label { "To confirm, type the number of versions: " (count)
+                input name="typed" required inputmode="numeric" pattern="[0-9]*" autocomplete="off"; }
+            p { "This cannot be undone. If anything changes before, nothing happens and you see the new plan." }
+            button.danger { "Redact for good" }
+        }
+    }
+}
+
+/// Redacts what the visitor has seen, and nothing else.
+fn redact(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let request = Request::new(visit)?;
+    let typed = visit.form.get("typed").map(str::trim);
+    if typed.is_none() || typed != visit.form.get("count") {
+        let message = html! {
+            p.message role="alert" {
+                "Nothing was redacted: the number that you typed is not the number of versions."
+            }
+        };
+        return Ok(Reply::Conflict(plan_page(visit, &message)?));
+    }
+    match request.redact(visit) {
+        Ok(receipt) => Ok(Reply::SeeOther(format!("/ui/receipts/{}", receipt.id))),
+        Err(Trouble::Engine(error))
+            if matches!(
+                error.kind(),
+                ErrorKind::PreconditionFailed | ErrorKind::HeadNotRedactable
+            ) =>
+        {
+            let message = html! {
+                p.message role="alert" {
+                    "Nothing was redacted: what the selection finds has changed since you looked. This is the \
+                     new plan."
+                }
+            };
+            Ok(Reply::Conflict(plan_page(visit, &message)?))
+        }
+        Err(trouble) => Err(trouble),
+    }
+}

@@ -60,7 +60,11 @@ impl<'a> Visit<'a> {
     ///
     /// A store that does not exist looks like one of another workspace.
     pub(crate) fn store(&self, need: Need) -> Result<Store, Trouble> {
-        let id = self.parameter("store");
+        self.store_with_id(self.parameter("store"), need)
+    }
+
+    /// Returns the store with this id, if the visitor has this permission on it.
+    pub(crate) fn store_with_id(&self, id: &str, need: Need) -> Result<Store, Trouble> {
         let no_such = || {
             Trouble::NotFound(format!(
                 "No store has the id `{id}`. It may have been deleted; the first page lists all."

@@ -112,17 +112,19 @@ async fn visited(
 ) -> Result<Response, Failure> {
     let kind = match page.effect {
         Effect::Reads => Kind::Read,
-        Effect::Writes => {
-            require_own_origin(request.headers())?;
-            Kind::Write
-        }
+        Effect::Writes => Kind::Write,
     };
+    // A form that only reads is proven too: another site must not make the server search for minutes.
+    let has_form = page.method == Method::POST;
+    if has_form {
+        require_own_origin(request.headers())?;
+    }
     let uri = request.uri().clone();
     let base = app.base_url(request.headers());
     let token = form_token(&secret);
     let work = move |call: &Call<'_>| {
         let form = Form::parse(call.bytes());
-        if page.effect == Effect::Writes && form.get("token") != Some(token.as_str()) {
+        if has_form && form.get("token") != Some(token.as_str()) {
             return Err(Failure::forbidden(
                 "this form is from an earlier sign-in; go back, reload the page and send it again",
             ));

@@ -2,6 +2,8 @@
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
 
+#[path = "it/inspector.rs"]
+mod inspector;
 #[path = "it/openapi.rs"]
 mod openapi;
 #[path = "it/rest.rs"]

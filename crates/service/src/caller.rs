@@ -36,7 +36,7 @@ impl Caller {
     /// Returns the caller that a principal is.
     pub fn new(principal: Principal) -> Self {
         let (workspace, actor) = match &principal {
-            Principal::Key(key) => (key.workspace, Actor::ApiKey(key.id)),
+            Principal::Key(key) => (key.workspace, key.actor()),
             Principal::Session(session) => (session.workspace, Actor::Session(session.id)),
         };
         Self { principal, workspace, actor }

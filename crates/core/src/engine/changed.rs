@@ -58,6 +58,22 @@ impl Engine {
             changed.filter_map(Result::transpose).collect()
         })
     }
+
+    /// Returns what the selected changes of one memory come to; `None` if there are none.
+    ///
+    /// Whoever shows page after page asks for the memories of each page: [`changed`](Self::changed)
+    /// reads the texts of all.
+    pub fn changed_memory(
+        &self,
+        store: StoreId,
+        memory: MemoryId,
+        selection: &ChangeSelection,
+    ) -> Result<Option<Changed>, Error> {
+        self.read(|reader| {
+            existing_store(reader, store)?;
+            changed_one(reader, store, memory, selection)
+        })
+    }
 }
 
 fn changed_one(

@@ -170,6 +170,19 @@ impl Engine {
         })
     }
 
+    /// Revokes what was presented and everything that was issued with it, if a code was exchanged for it.
+    /// Anything else, such as a key that somebody created, stays as it is.
+    pub fn revoke_presented(&self, presented: &str) -> Result<(), Error> {
+        let presented = SecretHash::of(presented);
+        let found = |reader: &dyn Reader| {
+            Ok(reader.key_with_secret(&presented)?.filter(|key| key.family.is_some()))
+        };
+        match self.read(found)? {
+            Some(key) => self.revoke_family(key.id).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Moves the expiry of a browser's key to a later moment, but not beyond that of its parent, and
     /// returns the key as it is then. Does nothing, and returns `None`, if the key has ended.
     pub fn extend_key(&self, id: KeyId, until: Timestamp) -> Result<Option<Key>, Error> {
@@ -344,7 +357,11 @@ pub(super) fn revoke_all(
     Ok(revoked_count)
 }
 
-fn revoke_family(ledger: &mut Ledger<'_>, key: &Key, now: Timestamp) -> Result<usize, Error> {
+pub(super) fn revoke_family(
+    ledger: &mut Ledger<'_>,
+    key: &Key,
+    now: Timestamp,
+) -> Result<usize, Error> {
     let mut keys = ledger.reader().derived_keys(key.workspace, key.parent)?;
     keys.retain(|other| other.grant() == key.grant());
     let revoked_count = revoke_all(ledger, keys, now)?;

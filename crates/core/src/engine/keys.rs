@@ -7,7 +7,7 @@ use crate::model::{
     StoreId, Timestamp, WorkspaceId,
 };
 
-use super::derived_keys::{is_live, revoke_all};
+use super::derived_keys::{is_live, revoke_all, revoke_family};
 use super::transaction::Ledger;
 use super::{Engine, no_store};
 
@@ -98,8 +98,9 @@ impl Engine {
         self.read(|reader| reader.keys(workspace))
     }
 
-    /// Revokes a key and everything that was derived from it permanently, effective immediately. This is
-    /// idempotent.
+    /// Revokes a key, everything that was derived from it, and everything that was issued with it: ending
+    /// the access token of an OAuth host is useless if it can be refreshed. Permanent, effective
+    /// immediately, and idempotent.
     pub fn revoke_key(&self, id: KeyId) -> Result<Key, Error> {
         let now = self.clock.now();
         self.write(|ledger| {
@@ -114,6 +115,9 @@ impl Engine {
                 // They have ended with their parent anyway; this is for those who list them.
                 let derived = ledger.reader().derived_keys(before.workspace, Some(id))?;
                 revoke_all(ledger, derived, now)?;
+                if before.family.is_some() {
+                    revoke_family(ledger, &before, now)?;
+                }
                 ledger.count_revocation()?;
             }
             Ok(after)

@@ -71,9 +71,26 @@ impl Engine {
         self.change(actor, (store, Subject::Version(id)), |transaction| {
             transaction.require_open()?;
             let version = existing_version(transaction.reader(), store, id, View::Full)?;
-            let live = transaction.reader().memory(store, version.memory, View::Basic)?;
-            let path = to.cloned().or_else(|| live.map(|memory| memory.path));
-            write_back(transaction, &version, path)
+            restored(transaction, &version, to)
+        })
+    }
+
+    /// Restores a version as [`restore`](Self::restore) does, but only if `seen` is still the newest
+    /// version of its memory, which may be its deletion.
+    ///
+    /// A hash of the text would not do as the condition: a memory that was deleted has none.
+    pub fn restore_seen(
+        &self,
+        actor: &Actor,
+        store: StoreId,
+        (id, seen): (VersionId, VersionId),
+        to: Option<&MemoryPath>,
+    ) -> Result<Written, Error> {
+        self.change(actor, (store, Subject::Version(id)), |transaction| {
+            transaction.require_open()?;
+            let version = existing_version(transaction.reader(), store, id, View::Full)?;
+            require_newest(transaction.reader(), &version, seen)?;
+            restored(transaction, &version, to)
         })
     }
 
@@ -190,6 +207,18 @@ pub(super) fn existing_version(
         .with_hint("it may have been pruned; list the versions to see which are kept"))
 }
 
+/// Fails if a memory has a newer version than the one that the caller has seen.
+fn require_newest(reader: &dyn Reader, version: &Version, seen: VersionId) -> Result<(), Error> {
+    let filter = VersionFilter { memory: Some(version.memory), ..VersionFilter::default() };
+    let newest = selected(reader, version.store, filter, 1)?.pop().map(|newest| newest.id);
+    if newest == Some(seen) {
+        return Ok(());
+    }
+    let message = format!("the memory `{}` has changed since `{seen}`", version.memory);
+    Err(Error::new(ErrorKind::PreconditionFailed, message)
+        .with_hint("look at its newest version, and decide again; nothing was changed"))
+}
+
 pub(super) fn previous(
     reader: &dyn Reader,
     version: &Version,
@@ -303,6 +332,16 @@ fn before_last_change(
             None => return Err(gone()),
         }
     }
+}
+
+/// Gives a memory the text of an old version: at `to`, where it is now, or at the version's own path.
+fn restored(
+    transaction: &mut Transaction<'_, '_>,
+    version: &Version,
+    to: Option<&MemoryPath>,
+) -> Result<Written, Error> {
+    let live = transaction.reader().memory(version.store, version.memory, View::Basic)?;
+    write_back(transaction, version, to.cloned().or_else(|| live.map(|memory| memory.path)))
 }
 
 /// Gives a memory the text of an old version, at `path` or at the version's own.

@@ -100,8 +100,8 @@ impl<'a> Asked<'a> {
 
 fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let asked = Asked::read(&visit.query)?;
-    if let Err(refusal) = asked.check(&visit.query, &visit.base) {
-        return refused(&asked, refusal, &visit.base);
+    if let Err(refusal) = asked.check(&visit.query, visit.base) {
+        return refused(&asked, refusal, visit.base);
     }
     let key = key(visit)?;
     let stores = visit.stores(Archived::Hide)?;
@@ -167,11 +167,11 @@ fn roles(most: Role) -> Markup {
 fn decide(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let form = &visit.form;
     let asked = Asked::read(form)?;
-    if let Err(refusal) = asked.check(form, &visit.base) {
-        return refused(&asked, refusal, &visit.base);
+    if let Err(refusal) = asked.check(form, visit.base) {
+        return refused(&asked, refusal, visit.base);
     }
     if form.get("decision") != Some("allow") {
-        let answer = asked.answer(&[("error", "access_denied")], &visit.base);
+        let answer = asked.answer(&[("error", "access_denied")], visit.base);
         return Ok(Reply::Away(answer));
     }
     let key = key(visit)?;
@@ -198,7 +198,7 @@ fn decide(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         payload: Some(grant.payload()),
     };
     let (_, code) = visit.engine.derive_key(Derivation::Key(key.id), &new)?;
-    Ok(Reply::Away(asked.answer(&[("code", code.reveal())], &visit.base)))
+    Ok(Reply::Away(asked.answer(&[("code", code.reveal())], visit.base)))
 }
 
 /// Returns the stores that the person chose.

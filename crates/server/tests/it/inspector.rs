@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use quipu_core::engine::{Derivation, NewDerivedKey};
+use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
 use quipu_core::model::{KeyKind, Name, Role};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
@@ -40,7 +40,7 @@ impl<'a> Browser<'a> {
     /// Keeps the cookie of an answer.
     pub(crate) fn accept(&mut self, reply: &Reply) {
         let line = reply.headers["set-cookie"].to_str().expect("a text");
-        self.cookie = line.split(';').next().expect("a pair").to_owned();
+        line.split(';').next().expect("a pair").clone_into(&mut self.cookie);
     }
 
     fn request(&self, method: Method, uri: &str) -> axum::http::request::Builder {
@@ -97,7 +97,8 @@ async fn the_first_page_leads_people_to_the_inspector_and_programs_to_a_text() {
 #[tokio::test]
 async fn a_key_becomes_a_cookie_that_scripts_and_other_sites_cannot_use() {
     let server = server();
-    let reply = Browser::new(&server).post("/ui/sign-in", &[("key", &server.key), ("name", "ada")]).await;
+    let reply =
+        Browser::new(&server).post("/ui/sign-in", &[("key", &server.key), ("name", "ada")]).await;
     let cookie = reply.headers["set-cookie"].to_str().unwrap();
     for part in ["quipu=sk-quipu-", "; Path=/", "; HttpOnly", "; SameSite=Strict"] {
         assert!(cookie.contains(part), "{cookie}");
@@ -106,7 +107,8 @@ async fn a_key_becomes_a_cookie_that_scripts_and_other_sites_cannot_use() {
     assert!(!cookie.contains("Secure"), "this server has no TLS");
     let secure = HttpSettings { has_tls: true, ..HttpSettings::default() };
     let server = server_with(secure, Limits::default());
-    let reply = Browser::new(&server).post("/ui/sign-in", &[("key", &server.key), ("name", "ada")]).await;
+    let reply =
+        Browser::new(&server).post("/ui/sign-in", &[("key", &server.key), ("name", "ada")]).await;
     let cookie = reply.headers["set-cookie"].to_str().unwrap();
     assert!(cookie.starts_with("__Host-quipu=") && cookie.contains("; Secure"), "{cookie}");
 }
@@ -120,7 +122,8 @@ async fn whoever_signs_in_is_the_author_of_what_they_change() {
     assert_eq!(reply.status, 303, "{}", reply.body);
     let id = location(&reply).trim_start_matches("/ui/stores/").to_owned();
     let new = format!("/ui/stores/{id}/new");
-    let reply = browser.post(&new, &[("token", &token), ("path", "/tea.md"), ("text", "green")]).await;
+    let reply =
+        browser.post(&new, &[("token", &token), ("path", "/tea.md"), ("text", "green")]).await;
     assert_eq!(reply.status, 303, "{}", reply.body);
     let versions = server.all(&format!("/v1/memory_stores/{id}/memory_versions")).await;
     let author = &versions[0]["created_by"];
@@ -132,13 +135,16 @@ async fn whoever_signs_in_is_the_author_of_what_they_change() {
 async fn a_wrong_key_gets_the_form_again() {
     let server = server();
     for (key, name) in [("sk-quipu-wrong", "ada"), ("", "ada")] {
-        let reply = Browser::new(&server).post("/ui/sign-in", &[("key", key), ("name", name)]).await;
+        let reply =
+            Browser::new(&server).post("/ui/sign-in", &[("key", key), ("name", name)]).await;
         assert_eq!(reply.status, 401, "{}", reply.body);
         assert!(!reply.headers.contains_key("set-cookie"));
         assert!(text(&reply).contains("<form"), "{}", reply.body);
     }
     // A name that the history could not show is asked for again, and the key is not wasted.
-    let reply = Browser::new(&server).post("/ui/sign-in", &[("key", &server.key), ("name", "a b\n<c>")]).await;
+    let reply = Browser::new(&server)
+        .post("/ui/sign-in", &[("key", &server.key), ("name", "a b\n<c>")])
+        .await;
     assert_eq!(reply.status, 400, "{}", reply.body);
     assert!(!reply.headers.contains_key("set-cookie"));
 }
@@ -168,7 +174,10 @@ async fn a_form_of_another_site_changes_nothing() {
 async fn old_browsers_prove_their_origin() {
     let server = server();
     let send = async |origin: Option<&str>| {
-        let request = Request::builder().method(Method::POST).uri("/ui/sign-in").header("host", "memory.test:8420");
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/ui/sign-in")
+            .header("host", "memory.test:8420");
         let request = match origin {
             Some(origin) => request.header("origin", origin),
             None => request,
@@ -177,7 +186,13 @@ async fn old_browsers_prove_their_origin() {
         server.send(request.body(Body::from(body)).unwrap()).await.status
     };
     assert_eq!(send(Some("http://memory.test:8420")).await, 303);
-    for other in [None, Some("null"), Some("http://evil.test"), Some("http://memory.test:8420.evil.test"), Some("memory.test:8420")] {
+    for other in [
+        None,
+        Some("null"),
+        Some("http://evil.test"),
+        Some("http://memory.test:8420.evil.test"),
+        Some("memory.test:8420"),
+    ] {
         assert_eq!(send(other).await, 403, "{other:?}");
     }
 }
@@ -188,8 +203,10 @@ async fn a_sign_in_ends_with_its_key() {
     let key = server.new_key(Role::Admin, None);
     let browser = Browser::signed_in(&server, &key).await;
     assert_eq!(browser.get("/ui").await.status, 200);
-    let id = server.engine.keys(server.workspace).unwrap().into_iter().filter(|it| it.kind == KeyKind::Key).next_back();
-    server.engine.revoke_key(id.unwrap().id).unwrap();
+    let Some(Principal::Key(parent)) = server.engine.principal(&key).unwrap() else {
+        panic!("the key is valid");
+    };
+    server.engine.revoke_key(parent.id).unwrap();
     is_sign_in(&browser.get("/ui").await);
     let reply = browser.post("/ui/stores", &[("token", "x"), ("name", "notes")]).await;
     assert_eq!(reply.status, 401);
@@ -241,7 +258,8 @@ async fn a_link_works_once_and_for_a_minute() {
             expires_at: server.engine.now().plus(Duration::from_mins(1)),
             payload: None,
         };
-        let (_, secret) = server.engine.derive_key(Derivation::Owner(server.workspace), &new).unwrap();
+        let (_, secret) =
+            server.engine.derive_key(Derivation::Owner(server.workspace), &new).unwrap();
         format!("/ui/enter?link={}", secret.reveal())
     };
     let first = link();
@@ -262,7 +280,9 @@ async fn a_link_works_once_and_for_a_minute() {
 #[tokio::test]
 async fn broken_cookies_lead_to_the_form() {
     let server = server();
-    for cookie in ["quipu=", "quipu", "quipu=x; quipu=y", "quipu=\"", "other=1", "=;=;", "quipu=sk-quipu-%00"] {
+    for cookie in
+        ["quipu=", "quipu", "quipu=x; quipu=y", "quipu=\"", "other=1", "=;=;", "quipu=sk-quipu-%00"]
+    {
         let mut browser = Browser::new(&server);
         browser.cookie = cookie.to_owned();
         is_sign_in(&browser.get("/ui").await);
@@ -284,10 +304,13 @@ async fn huge_forms_are_refused() {
 async fn every_answer_forbids_what_is_not_ours() {
     let server = server();
     let browser = Browser::signed_in(&server, &server.key).await;
-    for uri in ["/ui", "/ui/sign-in", "/ui/nowhere", "/ui/stores/memstore_x", "/ui/assets/none.css"] {
+    for uri in ["/ui", "/ui/sign-in", "/ui/nowhere", "/ui/stores/memstore_x", "/ui/assets/none.css"]
+    {
         let reply = browser.get(uri).await;
         let policy = reply.headers["content-security-policy"].to_str().unwrap();
-        for part in ["default-src 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"] {
+        for part in
+            ["default-src 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"]
+        {
             assert!(policy.contains(part), "{uri}: {policy}");
         }
         assert!(!policy.contains("unsafe"), "{uri}: {policy}");
