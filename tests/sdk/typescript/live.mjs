@@ -9,6 +9,9 @@ import { createInterface } from 'node:readline';
 
 const binary = process.env['QUIPU_BINARY'] ?? 'quipu';
 
+/** The environment without what is set for the tests themselves. */
+const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('QUIPU_')));
+
 /** Starts a server; settings are given by the names of their variables. */
 export async function serve(settings = {}) {
   const data = mkdtempSync(join(tmpdir(), 'quipu-sdk-'));
@@ -18,17 +21,19 @@ export async function serve(settings = {}) {
     binary,
     ['--data', data, 'serve', '--listen', '127.0.0.1:0', '--log-level', 'error'],
     {
-      env: { ...process.env, QUIPU_ADMIN_KEY: key, ...Object.fromEntries(variables) },
+      env: { ...environment, QUIPU_ADMIN_KEY: key, ...Object.fromEntries(variables) },
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
-  const [line] = await once(createInterface({ input: child.stdout }), 'line');
-  if (!line.startsWith('listening on ')) throw new Error(line);
+  const lines = createInterface({ input: child.stdout });
+  const [line] = await Promise.race([once(lines, 'line'), once(child, 'exit')]);
+  if (!String(line).startsWith('listening on ')) throw new Error(`the server said ${line}`);
   return {
     key,
+    data,
     url: line.slice('listening on '.length).trim(),
     /** Runs a command on the same data. */
-    quipu: (...words) => execFileSync(binary, ['--data', data, ...words], { encoding: 'utf-8' }),
+    quipu: (...words) => execFileSync(binary, ['--data', data, ...words], { encoding: 'utf-8', env: environment }),
     async close() {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');

@@ -1,0 +1,120 @@
+/** Every page: what it is called, whether everybody can use it, and that it does nothing forbidden. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { assertAccessible, launch, open } from './browser.mjs';
+import { signIn } from './flows.mjs';
+import { serve } from './live.mjs';
+import { seed } from './seed.mjs';
+import { use, WAYS } from './hands.mjs';
+
+/** The most bytes of any page, uncompressed. */
+const PAGE_SIZE_BYTES_MAX = 60_000;
+
+/** The pages that links must lead to, from the first one on, each with a word of its title. */
+const PAGES = {
+  '/ui': /^Stores/,
+};
+
+/** Pages that are linked and not there yet. */
+const PLANNED = new Set([
+  '/ui/sessions', '/ui/redact', '/ui/admin', '/ui/stores/{memstore}', '/ui/stores/{memstore}/memories/{mem}',
+]);
+
+let server;
+let browser;
+let ids;
+let page;
+before(async () => {
+  [server, browser] = await Promise.all([serve(), launch()]);
+  ids = await seed(server);
+  const { page: window, hands } = await use(browser, server.url, WAYS['with a mouse']);
+  page = window;
+  await signIn(page, hands, server.key);
+});
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+/** Returns an address with its ids and values left out, so that pages of a kind are alike. */
+function kind(address) {
+  const { pathname, searchParams } = new URL(address);
+  const path = pathname.replaceAll(/\b(memstore|mem|memver|sesn|apikey|rcpt|wrkspc)_\w+/g, '{$1}');
+  const views = ['view', 'sort'].map((name) => searchParams.get(name)).filter(Boolean);
+  const names = [...new Set(searchParams.keys())].filter((name) => !['view', 'sort'].includes(name));
+  return [path, [...names.sort(), ...views].join('&')].filter(Boolean).join('?');
+}
+
+/** Follows links from the first page; returns one address of every kind of page. */
+async function crawl() {
+  const known = new Map([['/ui', `${server.url}/ui`]]);
+  for (const address of known.values()) {
+    const response = await page.goto(address);
+    if (response.status() === 404 && PLANNED.has(kind(address))) {
+      known.delete(kind(address));
+      continue;
+    }
+    assert.equal(response.status(), 200, address);
+    const links = await page.locator('a[href]').evaluateAll((all) => all.map((link) => link.href));
+    for (const link of links) {
+      const isOurs = link.startsWith(`${server.url}/ui`) && !link.includes('#') && !/export|download/.test(link);
+      if (isOurs && !known.has(kind(link))) known.set(kind(link), link);
+    }
+  }
+  return known;
+}
+
+test('every page has a title of its own, one heading of its own, and nothing for axe to find', async (context) => {
+  const known = await crawl();
+  page.assertQuiet('while following links');
+  for (const expected of Object.keys(PAGES)) assert.ok(known.has(expected), `no link leads to ${expected}`);
+  const titles = new Map();
+  for (const [name, address] of known) {
+    await context.test(name, async () => {
+      const response = await page.goto(address);
+      assert.ok((await response.body()).length <= PAGE_SIZE_BYTES_MAX, 'the page is small');
+      const title = await page.title();
+      assert.match(title, / · Quipu$/);
+      assert.match(title, PAGES[name] ?? /./);
+      const [path] = name.split('?');
+      assert.equal(titles.get(title) ?? path, path, `${title} is also the title of another page`);
+      titles.set(title, path);
+      assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1);
+      await assertAccessible(page, name);
+      page.assertQuiet(name);
+    });
+  }
+});
+
+test('pages for people without a sign-in and pages of failures are as accessible', async () => {
+  const guest = await open(browser, server.url);
+  const failures = { '/ui/sign-in': 200, '/ui/no-such-page': 404 };
+  for (const [address, status] of Object.entries(failures)) {
+    assert.equal((await guest.goto(address)).status(), status);
+    await assertAccessible(guest, address);
+    guest.assertQuiet(address);
+  }
+  for (const address of ['/ui/stores/memstore_01', `/ui/stores/${ids.team}/memories/mem_01`]) {
+    assert.equal((await page.goto(address)).status(), 404);
+    await assertAccessible(page, address);
+    page.assertQuiet(address);
+  }
+  await guest.context().close();
+});
+
+test('the front page leads people to the inspector and programs to a text', async () => {
+  await page.goto('/');
+  assert.equal(new URL(page.url()).pathname, '/ui');
+  const response = await fetch(server.url);
+  assert.match(await response.text(), /\/ui +the inspector/);
+});
+
+test('every answer carries the policy', async () => {
+  for (const address of ['/ui', '/ui/sign-in', '/ui/no-such-page']) {
+    const headers = (await page.goto(address)).headers();
+    assert.match(headers['content-security-policy'], /default-src 'none'.*require-trusted-types-for 'script'/s, address);
+    assert.equal(headers['x-content-type-options'], 'nosniff');
+    assert.equal(headers['cache-control'], 'no-store');
+  }
+});
