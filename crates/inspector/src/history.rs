@@ -205,7 +205,7 @@ fn compare_address(
     let before = history.visit.query.get("before").unwrap_or_default();
     address(
         &history.address(),
-        &[("a", &a), ("b", &b), ("view", arrangement.as_str()), ("before", before)],
+        &[("a", a.as_str()), ("b", b.as_str()), ("view", arrangement.as_str()), ("before", before)],
     )
 }
 

@@ -141,7 +141,7 @@ impl OpenLink {
                 a.leaves href=(url) rel="noopener noreferrer nofollow" {}
             }),
             Destination::Note(name) => {
-                let to = address(place.resolver, &[("to", name), ("from", place.memory)]);
+                let to = address(place.resolver, &[("to", name.as_str()), ("from", place.memory)]);
                 opened(&html! { a href=(to) {} })
             }
             Destination::Section(section) => {
