@@ -20,9 +20,15 @@ use super::guard::guarded;
 pub(super) async fn answer(State(app): State<App>, request: Request) -> Answer {
     let visitor = Visitor::new(request.headers(), request.extensions());
     let admitted = admitted(&app, request.headers(), &visitor).await;
-    let (principal, credential) = admitted.map_err(|failure| {
-        failure.with_header("www-authenticate", &app.challenge(request.headers()))
-    })?;
+    let (principal, credential) = match admitted {
+        Ok(admitted) => admitted,
+        Err(failure) => {
+            let challenge = app.challenge(request.headers());
+            // A host goes on with discovery on the same connection, which an unread body would end.
+            Incoming::new(request.into_body()).discard().await;
+            return Err(failure.with_header("www-authenticate", &challenge));
+        }
+    };
     let request = arrived(&app, request).await?;
     let endpoint = &app.0.mcp;
     // The first request was counted when its caller was admitted.
