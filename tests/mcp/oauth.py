@@ -98,7 +98,7 @@ async def connected(address, auth):
 
 async def written(address, auth):
     async with connected(address, auth) as client:
-        note = {"title": "Tea", "content": "green", "directory": "drinks"}
+        note = {"title": "Tea", "content": "green", "directory": "drinks", "overwrite": True}
         result = await client.call_tool("write_note", note)
         assert not result.is_error, result
 
