@@ -42,7 +42,7 @@ pub(crate) static PAGES: [Page; 8] = [
 const FINDINGS_MAX: usize = 20;
 
 /// Returns the store in the path if the visitor may change its memories, and it takes changes.
-fn writable_store(visit: &Visit<'_>) -> Result<Store, Trouble> {
+pub(crate) fn writable_store(visit: &Visit<'_>) -> Result<Store, Trouble> {
     let store = visit.store(Need::Write)?;
     if store.archived_at.is_some() {
         let message =

@@ -22,6 +22,8 @@ use crate::visible::{self, Hidden};
 use crate::visit::Visit;
 use crate::{Page, shows, text};
 
+pub(crate) use knowledge::as_written;
+
 /// The pages of this module.
 pub(crate) static PAGES: [Page; 2] = [
     shows("/ui/stores/{store}/memories/{memory}", show),

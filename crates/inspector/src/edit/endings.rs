@@ -19,17 +19,21 @@ pub(super) fn restored(base: &str, submitted: &str) -> String {
     let mut text = String::with_capacity(submitted.len());
     let mut old_lines = lines.into_iter();
     for line in diff.hunks(usize::MAX / 4).iter().flat_map(|hunk| &hunk.lines) {
-        match line {
-            Line::Kept(_) => text.push_str(old_lines.next().unwrap_or_default()),
-            Line::Removed(_) => drop(old_lines.next()),
-            Line::Added(line) => match line.strip_suffix('\n') {
-                Some(line) => {
-                    text.push_str(line);
-                    text.push_str(usual);
-                }
-                None => text.push_str(line),
-            },
+        let line = match line {
+            Line::Kept(_) => old_lines.next().unwrap_or_default().to_owned(),
+            Line::Removed(_) => {
+                old_lines.next();
+                continue;
+            }
+            Line::Added(line) => {
+                line.strip_suffix('\n').map_or((*line).to_owned(), |it| it.to_owned() + usual)
+            }
+        };
+        // A lone CR and the LF of an empty line would become one line break.
+        if text.ends_with('\r') && line.starts_with('\n') {
+            text.push('\n');
         }
+        text.push_str(&line);
     }
     text
 }

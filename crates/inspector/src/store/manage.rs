@@ -1,0 +1,177 @@
+//! The settings of a store, for those who may manage it.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use quipu_core::Error;
+use quipu_core::engine::StoreUpdate;
+use quipu_core::model::{
+    Description, Directory, ForgottenPolicy, Name, SecretPolicy, Store, StorePolicy,
+};
+use quipu_service::caller::Need;
+
+use crate::form::address;
+use crate::layout::{Room, page, trail};
+use crate::memory::directory_address;
+use crate::reply::{Reply, Trouble};
+use crate::text;
+use crate::visit::Visit;
+
+/// Returns what happens to credentials, in words.
+pub(super) fn secrets_words(policy: SecretPolicy) -> &'static str {
+    match policy {
+        SecretPolicy::Off => "not looked for",
+        SecretPolicy::Warn => "stored, with a warning",
+        SecretPolicy::Redact => "taken out before the text is stored",
+        SecretPolicy::Reject => "refused",
+    }
+}
+
+/// Returns what happens to redacted text that comes back, in words.
+pub(super) fn forgotten_words(policy: ForgottenPolicy) -> &'static str {
+    match policy {
+        ForgottenPolicy::Warn => "stored again, with a warning",
+        ForgottenPolicy::Refuse => "refused when it comes back",
+    }
+}
+
+/// Shows the settings.
+pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = visit.store(Need::Manage)?;
+    Ok(Reply::Page(settings(visit, &store, None)))
+}
+
+fn settings(visit: &Visit<'_>, store: &Store, trouble: Option<&str>) -> Markup {
+    let root = directory_address(store, &Directory::root());
+    let content = html! {
+        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), root)], "settings"))
+        h1 { "Settings of " (store.name) }
+        @if let Some(trouble) = trouble { p.message #trouble role="alert" { (trouble) } }
+        @if store.archived_at.is_some() {
+            p { "The store is archived: its settings can no longer be changed." }
+        } @else { (details(visit, store)) (archive_form(visit, store)) }
+        (remove_form(visit, store))
+    };
+    page(visit, Room::Stores, &format!("Settings · {}", store.name), &content)
+}
+
+fn details(visit: &Visit<'_>, store: &Store) -> Markup {
+    let policy = store.policy;
+    let days = policy.expire_after_days.map_or_else(String::new, |days| days.to_string());
+    let secrets =
+        [SecretPolicy::Off, SecretPolicy::Warn, SecretPolicy::Redact, SecretPolicy::Reject];
+    let forgotten = [ForgottenPolicy::Warn, ForgottenPolicy::Refuse];
+    html! {
+        form.narrow method="post" action={ "/ui/stores/" (store.id) "/settings" } data-unsaved {
+            (visit.token_field())
+            input type="hidden" name="seen" value=(store.updated_at);
+            label { "Name" input name="name" required maxlength="255" value=(store.name); }
+            label { "Description" textarea.short name="description" rows="3" { "\n" (store.description) } }
+            label { "Credentials in a text are"
+                select name="secrets" { @for each in secrets {
+                    option value=(each.as_str()) selected[each == policy.secrets] { (secrets_words(each)) }
+                } }
+            }
+            label { "Text that was redacted is"
+                select name="forgotten" { @for each in forgotten {
+                    option value=(each.as_str()) selected[each == policy.forgotten] { (forgotten_words(each)) }
+                } }
+            }
+            label { "Delete memories that nobody read or changed for so many days (empty: never)"
+                input name="days" type="number" min="1" max="36500" value=(days);
+            }
+            p { button.primary { "Save" } }
+        }
+    }
+}
+
+fn archive_form(visit: &Visit<'_>, store: &Store) -> Markup {
+    html! {
+        h2 { "Archive" }
+        p { "An archived store can be read only, and it cannot be brought back into use." }
+        form method="post" action={ "/ui/stores/" (store.id) "/archive" } {
+            (visit.token_field())
+            label.inline { input type="checkbox" name="sure" value="yes" required; "I know that this cannot be undone" }
+            button.danger { "Archive" }
+        }
+    }
+}
+
+fn remove_form(visit: &Visit<'_>, store: &Store) -> Markup {
+    let days = visit.engine.limits().deleted_stores_kept_for.as_secs() / (24 * 60 * 60);
+    html! {
+        h2 { "Delete" }
+        p { "The store is gone for everybody at once. For " (text::count(days, "day", "days"))
+            " it can be brought back with " code { "quipu store restore" } "; then it is erased with all its history." }
+        form.narrow method="post" action={ "/ui/stores/" (store.id) "/remove" } {
+            (visit.token_field())
+            label { "Type the name of the store to confirm"
+                input name="name" required autocomplete="off" spellcheck="false"; }
+            button.danger { "Delete the store" }
+        }
+    }
+}
+
+/// Changes name, description and policy.
+pub(super) fn update(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = visit.store(Need::Manage)?;
+    if visit.form.get("seen") != Some(store.updated_at.to_string().as_str()) {
+        let trouble = "Nothing is saved: somebody else changed these settings since you opened them. \
+                       This is how they are now.";
+        return Ok(Reply::Conflict(settings(visit, &store, Some(trouble))));
+    }
+    match wanted(visit).and_then(|update| visit.engine.update_store(store.id, &update)) {
+        Ok(_) => {
+            Ok(Reply::SeeOther(address(&format!("/ui/stores/{}", store.id), &[("saved", "1")])))
+        }
+        Err(error) => {
+            let trouble = format!("Nothing is saved: {}.", error.message());
+            Ok(Reply::Page(settings(visit, &store, Some(&trouble))))
+        }
+    }
+}
+
+fn wanted(visit: &Visit<'_>) -> Result<StoreUpdate, Error> {
+    let field = |name: &str| visit.form.get(name).unwrap_or_default();
+    let malformed = |what: &str| Error::invalid(format!("{what} is not one of the choices"));
+    let days = match field("days") {
+        "" => None,
+        days => {
+            Some(days.parse().map_err(|_malformed| Error::invalid("the days are not a number"))?)
+        }
+    };
+    let policy = StorePolicy {
+        secrets: field("secrets").parse().map_err(|_unknown| malformed("secrets"))?,
+        forgotten: field("forgotten").parse().map_err(|_unknown| malformed("forgotten"))?,
+        expire_after_days: days.filter(|days| *days > 0),
+    };
+    let description = field("description").replace("\r\n", "\n");
+    Ok(StoreUpdate {
+        name: Some(Name::new(field("name"))?),
+        description: Some(Description::new(description)?),
+        metadata: BTreeMap::new(),
+        policy: Some(policy),
+    })
+}
+
+/// Archives the store.
+pub(super) fn archive(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = visit.store(Need::Manage)?;
+    if visit.form.get("sure") != Some("yes") {
+        let trouble = "Nothing is archived: tick the box to confirm.";
+        return Ok(Reply::Page(settings(visit, &store, Some(trouble))));
+    }
+    visit.engine.archive_store(store.id)?;
+    Ok(Reply::SeeOther(directory_address(&store, &Directory::root())))
+}
+
+/// Deletes the store; it can be restored for a while.
+pub(super) fn remove(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let store = visit.store(Need::Manage)?;
+    if visit.form.get("name").map(str::trim) != Some(store.name.as_str().trim()) {
+        let trouble = "Nothing is deleted: what you typed is not the name of the store.";
+        return Ok(Reply::Page(settings(visit, &store, Some(trouble))));
+    }
+    visit.engine.delete_store(store.id)?;
+    Ok(Reply::SeeOther("/ui".to_owned()))
+}
