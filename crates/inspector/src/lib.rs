@@ -14,6 +14,7 @@ mod edit;
 mod form;
 mod graph;
 mod history;
+mod host;
 mod layout;
 mod memory;
 mod paging;
@@ -34,6 +35,7 @@ use http::Method;
 
 pub use assets::Asset;
 pub use form::Form;
+pub use host::{Backup, Host, Webhook};
 pub use layout::{failure_page, front_text};
 pub use reply::{Reply, Trouble};
 pub use sign_in::{Guest, GuestReply, HOME, SIGN_IN};

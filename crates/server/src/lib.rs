@@ -17,6 +17,7 @@ mod events;
 mod figures;
 mod frame;
 mod guard;
+mod host;
 mod inspector;
 mod knowledge;
 mod listen;
@@ -39,6 +40,7 @@ mod stream;
 mod versions;
 pub mod webhooks;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -95,6 +97,8 @@ pub struct HttpSettings {
     pub metrics_open: bool,
     /// Whether browsers reach the server over TLS, directly or through a proxy.
     pub is_secure: bool,
+    /// The directory that the inspector writes backups to; `None` if it cannot.
+    pub backups: Option<PathBuf>,
 }
 
 impl Default for HttpSettings {
@@ -115,6 +119,7 @@ impl Default for HttpSettings {
             tool: ToolSettings::default(),
             metrics_open: false,
             is_secure: false,
+            backups: None,
         }
     }
 }
@@ -179,7 +184,7 @@ impl App {
         self.0.service.follow(stop);
     }
 
-    /// Returns the counts of webhook deliveries, which `/metrics` shows.
+    /// Returns the counts of webhook deliveries, which `/metrics` and the inspector show.
     pub fn deliveries(&self) -> Arc<Deliveries> {
         Arc::clone(&self.0.deliveries)
     }
