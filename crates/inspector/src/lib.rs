@@ -15,6 +15,7 @@ mod edit;
 mod form;
 mod graph;
 mod history;
+mod host;
 mod layout;
 mod markdown;
 mod memory;
@@ -39,6 +40,7 @@ use http::Method;
 
 pub use assets::Asset;
 pub use form::Form;
+pub use host::{Backup, Host, Webhook};
 pub use layout::{failure_page, front_text};
 pub use reply::{Reply, Trouble};
 pub use sign_in::{ENTER, Entered, Guest, HOME, SIGN_IN, keep_signed_in};

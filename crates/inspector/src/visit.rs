@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::assets::hex;
 use crate::form::Form;
+use crate::host::Host;
 use crate::reply::Trouble;
 
 /// What the pages know of the server that shows them.
@@ -32,6 +33,8 @@ pub struct Visit<'a> {
     pub caller: &'a Caller,
     /// What pages know of the server.
     pub settings: &'a Settings,
+    /// The server, for administrators.
+    pub host: &'a dyn Host,
     /// The address of the page.
     pub uri: &'a Uri,
     /// The address of the server, without a path.

@@ -176,6 +176,11 @@ impl<'a> Call<'a> {
         &self.arrived.app.0.inspector
     }
 
+    /// Returns what the inspector asks of the server.
+    pub(super) fn host(&self) -> &'a dyn quipu_inspector::Host {
+        &self.arrived.app
+    }
+
     /// Returns the body.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.body

@@ -83,14 +83,18 @@ async fn asset(uri: Uri) -> Response {
 }
 
 /// Streams changes to a page.
+///
+/// Failures are not pages here. Whoever is not signed in would be led to the form otherwise, and an
+/// `EventSource` that is led to a document may ask again forever; a status that is not 200 ends it.
 async fn live(State(app): State<App>, mut request: Request) -> Response {
-    let uri = request.uri().clone();
+    let refused = |failure: &Failure| {
+        let text = format!("{}\n", failure.message());
+        with_type(failure.status, "text/plain; charset=utf-8", text)
+    };
     if authorize(&app, request.headers_mut()).is_none() {
-        return failed(&signed_out(), &Method::GET, &uri);
+        return refused(&signed_out());
     }
-    events::stream(State(app), request)
-        .await
-        .unwrap_or_else(|failure| failed(&failure, &Method::GET, &uri))
+    events::stream(State(app), request).await.unwrap_or_else(|failure| refused(&failure))
 }
 
 /// Answers a request for a page.
@@ -133,6 +137,7 @@ async fn visited(
             engine: call.engine,
             caller: call.caller,
             settings: call.inspector(),
+            host: call.host(),
             uri: &uri,
             base: &base,
             parameters: call.parameters(),

@@ -17,6 +17,7 @@ mod events;
 mod figures;
 mod frame;
 mod guard;
+mod host;
 mod inspector;
 mod knowledge;
 mod listen;
@@ -40,6 +41,7 @@ mod stream;
 mod versions;
 pub mod webhooks;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -118,6 +120,8 @@ pub struct HttpSettings {
     pub public_url: Option<PublicUrl>,
     /// Whether the server itself terminates TLS.
     pub has_tls: bool,
+    /// The directory that the inspector writes backups to; `None` if it cannot.
+    pub backups: Option<PathBuf>,
 }
 
 impl Default for HttpSettings {
@@ -139,6 +143,7 @@ impl Default for HttpSettings {
             metrics_open: false,
             public_url: None,
             has_tls: false,
+            backups: None,
         }
     }
 }
@@ -209,7 +214,7 @@ impl App {
         self.0.service.follow(stop);
     }
 
-    /// Returns the counts of webhook deliveries, which `/metrics` shows.
+    /// Returns the counts of webhook deliveries, which `/metrics` and the inspector show.
     pub fn deliveries(&self) -> Arc<Deliveries> {
         Arc::clone(&self.0.deliveries)
     }

@@ -4,8 +4,7 @@
 //! are at least once; a receiver deduplicates them by id. They are signed as Standard Webhooks
 //! specify.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -59,6 +58,27 @@ impl Endpoint {
         format!("webhook-{:016x}.lock", u64::from_be_bytes(start))
     }
 
+    /// Returns the name of its cursor in the change feed.
+    fn follower(&self) -> String {
+        format!("webhook {}", self.url)
+    }
+
+    /// Returns the address without user name, password and query, which may be secret.
+    pub(super) fn shown(&self) -> String {
+        let Ok(url) = self.url.parse::<Uri>() else { return String::new() };
+        let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+        let (scheme, host) = (url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default());
+        format!("{scheme}://{host}{port}{}", url.path())
+    }
+
+    /// Returns how many events wait to be delivered, of the next [`WAITING_MAX`] changes.
+    pub(super) fn waiting_count(&self, engine: &Engine) -> Result<u64, Error> {
+        let Some(seen) = engine.cursor(&self.follower())? else { return Ok(0) };
+        let changes = engine.changes(seen, WAITING_MAX)?.items;
+        let waiting = changes.iter().filter(|change| event_name(change.event).is_some());
+        Ok(waiting.count() as u64)
+    }
+
     /// Returns the signature of a delivery: `v1,` and base64.
     fn sign(&self, id: &str, at: i64, body: &str) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("any key length fits");
@@ -79,18 +99,72 @@ impl std::fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-/// The counts of deliveries.
+/// What was delivered to each endpoint since the server started.
 #[derive(Debug, Default)]
-pub struct Deliveries {
-    accepted_count: AtomicU64,
-    failed_count: AtomicU64,
+pub struct Deliveries(Mutex<Vec<(Endpoint, Record)>>);
+
+/// What was delivered to one endpoint.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    pub(super) accepted_count: u64,
+    pub(super) failed_count: u64,
+    /// When a delivery was last abandoned, and why.
+    pub(super) last_error: Option<(Timestamp, String)>,
+    /// When the endpoint was last tested, and what failed, if anything did.
+    pub(super) tested: Option<(Timestamp, Result<(), String>)>,
 }
 
 impl Deliveries {
+    /// Adds an endpoint without deliveries. One with the same address stays as it is.
+    pub fn add(&self, endpoint: &Endpoint) {
+        self.note(endpoint, |_| ());
+    }
+
     /// Returns how many deliveries were accepted, and how many were abandoned.
     pub fn counts(&self) -> (u64, u64) {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (count(&self.accepted_count), count(&self.failed_count))
+        self.endpoints().iter().fold((0, 0), |(accepted, failed), (_, record)| {
+            (accepted + record.accepted_count, failed + record.failed_count)
+        })
+    }
+
+    /// Returns all endpoints, in the order in which they were added.
+    pub(super) fn all(&self) -> Vec<(Endpoint, Record)> {
+        self.endpoints().clone()
+    }
+
+    /// Posts a test delivery to an endpoint once, and keeps the outcome.
+    pub(super) fn test(&self, endpoint: &Endpoint, now: Timestamp) {
+        let message = test_message(now);
+        let outcome = match post(endpoint, &message, now) {
+            Delivery::Accepted => Ok(()),
+            Delivery::Failed(reason) => Err(reason),
+            Delivery::Moved => Err("the answer was a redirect, which is never followed".to_owned()),
+        };
+        self.note(endpoint, |record| record.tested = Some((now, outcome)));
+    }
+
+    fn note(&self, endpoint: &Endpoint, change: impl FnOnce(&mut Record)) {
+        let mut endpoints = self.endpoints();
+        match endpoints.iter_mut().find(|(known, _)| known.url == endpoint.url) {
+            Some((_, record)) => change(record),
+            None => {
+                let mut record = Record::default();
+                change(&mut record);
+                endpoints.push((endpoint.clone(), record));
+            }
+        }
+    }
+
+    fn failed(&self, endpoint: &Endpoint, at: Timestamp, reason: &str) {
+        self.note(endpoint, |record| {
+            record.failed_count += 1;
+            record.last_error = Some((at, reason.to_owned()));
+        });
+    }
+
+    fn endpoints(&self) -> MutexGuard<'_, Vec<(Endpoint, Record)>> {
+        // Every change of a record is complete when it can panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,6 +204,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long one wait for changes lasts; `stop` is polled in between.
 const QUIET: Duration = Duration::from_secs(10);
 const BATCH: usize = 100;
+/// How many changes are looked at to count what waits.
+const WAITING_MAX: usize = 1_000;
 
 /// Delivers to one endpoint until `stop` returns `true`. Blocks the calling thread.
 pub fn deliver(
@@ -138,7 +214,7 @@ pub fn deliver(
     how: &Delivering,
     stop: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
-    let follower = format!("webhook {}", endpoint.url);
+    let follower = endpoint.follower();
     let mut seen = match engine.cursor(&follower)? {
         Some(seen) => seen,
         // A new endpoint: earlier events are not delivered.
@@ -162,12 +238,16 @@ pub fn deliver(
                 let message = message(change, name, how.workspace);
                 match attempt(engine, endpoint, how.pauses, &message, stop) {
                     Delivery::Accepted => {
-                        how.deliveries.accepted_count.fetch_add(1, Ordering::Relaxed);
+                        how.deliveries.note(endpoint, |record| record.accepted_count += 1);
                     }
                     // The cursor stays before it, so it is delivered after the next start.
                     Delivery::Failed(_) if stop() => return Ok(()),
                     Delivery::Moved => {
-                        how.deliveries.failed_count.fetch_add(1, Ordering::Relaxed);
+                        how.deliveries.failed(
+                            endpoint,
+                            engine.now(),
+                            "it was redirected, and is disabled until the next start",
+                        );
                         tracing::error!(
                             url = endpoint.url,
                             "a webhook was redirected and is disabled"
@@ -175,7 +255,7 @@ pub fn deliver(
                         return Ok(());
                     }
                     Delivery::Failed(reason) => {
-                        how.deliveries.failed_count.fetch_add(1, Ordering::Relaxed);
+                        how.deliveries.failed(endpoint, engine.now(), &reason);
                         tracing::error!(
                             url = endpoint.url,
                             reason,
@@ -225,6 +305,14 @@ fn message(change: &Change, name: &str, workspace: WorkspaceId) -> Message {
             "workspace_id": workspace.to_string(),
         },
     });
+    Message { id, body: body.to_string() }
+}
+
+/// Returns a message that announces nothing, for receivers to show that they work.
+fn test_message(now: Timestamp) -> Message {
+    let id = format!("event_test_{}", now.as_micros());
+    let data = json!({"type": "quipu.test"});
+    let body = json!({"type": "event", "id": id, "created_at": now.to_string(), "data": data});
     Message { id, body: body.to_string() }
 }
 

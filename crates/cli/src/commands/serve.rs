@@ -179,6 +179,7 @@ fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSetting
         requests_per_minute_max: table.requests_per_minute_max,
         metrics_open: table.metrics_open,
         mount_root: settings.mount_root.clone(),
+        backups: Some(settings.data.join("backups")),
         ..default
     }
 }

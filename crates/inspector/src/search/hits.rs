@@ -7,6 +7,7 @@ use quipu_notes::tokenizer::Language;
 use quipu_notes::{Phrase, Snippet, snippet};
 use quipu_service::caller::Need;
 
+use crate::form::address;
 use crate::text;
 
 use super::Scene;
@@ -22,7 +23,6 @@ pub(super) fn list(scene: &Scene<'_>, hits: &[SearchHit]) -> Markup {
         is_open && visit.caller.may_in(hit.note.store, need)
     };
     let can_delete = hits.iter().any(|hit| may(hit, Need::Write));
-    let can_redact = hits.iter().any(|hit| may(hit, Need::Manage));
     let phrases = phrases(&scene.question.text);
     let entries = html! {
         ol.hits { @for hit in hits {
@@ -41,10 +41,7 @@ pub(super) fn list(scene: &Scene<'_>, hits: &[SearchHit]) -> Markup {
             form #selection action="/ui/search/delete" {
                 input type="hidden" name="back" value=(scene.question.address());
                 (entries)
-                p.actions {
-                    button { "Delete selected…" }
-                    @if can_redact { " " button formaction="/ui/redact" { "Redact selected…" } }
-                }
+                p { button { "Delete selected…" } }
             }
         } @else { (entries) }
     }
@@ -65,7 +62,13 @@ fn entry(scene: &Scene<'_>, phrases: &[Phrase], hit: &SearchHit) -> Markup {
             " by " (scene.authors.short(&hit.actor))
         }
         @if !hit.snippet.text.is_empty() { p { (marked(&hit.snippet)) } }
-        p { small { (why(phrases, hit)) } }
+        p {
+            small { (why(phrases, hit)) }
+            @if scene.visit.caller.may_in(note.store, Need::Manage) {
+                @let at = [("store", note.store.to_string()), ("memory", note.memory.to_string())];
+                " " a href=(address("/ui/redact", &at)) aria-label={ "Redact " (note.path) } { "Redact…" }
+            }
+        }
     }
 }
 

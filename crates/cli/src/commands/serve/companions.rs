@@ -51,6 +51,8 @@ impl Companions {
         let engine = data.engine.clone();
         companions.spawn(move |stop| prune_until(&engine, every, stop));
         for endpoint in endpoints {
+            // Also while another server delivers to it.
+            app.deliveries().add(&endpoint);
             let directory = settings.data.clone();
             let (engine, workspace) = (data.engine.clone(), data.workspace);
             let (pauses, deliveries) = (Pauses::default(), app.deliveries());
