@@ -41,15 +41,21 @@ impl<'a> Authors<'a> {
         }
         let name = match actor {
             Actor::Session(id) => self.engine.session(*id).ok().map(|session| session.title),
-            Actor::ApiKey(id) => {
-                let keys = self.engine.keys(self.workspace).unwrap_or_default();
-                keys.into_iter().find(|key| key.id == *id).map(|key| key.name.to_string())
-            }
-            Actor::User(_) | Actor::ServiceAccount(_) => None,
+            Actor::ApiKey(id) => self.key_name(*id),
+            Actor::User(_) => actor.signed_in().and_then(|(person, key)| {
+                let key = self.key_name(key)?;
+                Some(format!("{person} with {key}"))
+            }),
+            Actor::ServiceAccount(_) => None,
         };
         let name = name.filter(|name| !name.is_empty());
         self.known.borrow_mut().insert(actor.clone(), name.clone());
         name
+    }
+
+    fn key_name(&self, id: KeyId) -> Option<String> {
+        let keys = self.engine.keys(self.workspace).unwrap_or_default();
+        keys.into_iter().find(|key| key.id == id).map(|key| key.name.to_string())
     }
 
     /// Returns all authors that a text may mean.
@@ -135,8 +141,9 @@ impl<'a> Authors<'a> {
         }
         let wanted = text.to_lowercase();
         let is_wanted = |key: &Key| key.name.as_str().to_lowercase() == wanted;
-        let keys = self.engine.keys(self.workspace)?;
-        Ok(keys.into_iter().filter(is_wanted).map(|key| key.id).collect())
+        // A key stands for those that were derived from it, whatever they are called.
+        let keys = self.engine.keys(self.workspace)?.into_iter().filter(|key| !key.is_derived());
+        Ok(keys.filter(is_wanted).map(|key| key.id).collect())
     }
 
     fn sessions(&self, text: &str) -> Result<Vec<Actor>, Failure> {

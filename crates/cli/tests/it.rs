@@ -12,6 +12,8 @@ mod forgetting;
 mod help;
 #[path = "it/incidents.rs"]
 mod incidents;
+#[path = "it/keys.rs"]
+mod keys;
 #[path = "it/knowledge.rs"]
 mod knowledge;
 #[path = "it/logging.rs"]
