@@ -50,6 +50,8 @@ mod tidy;
 mod tool;
 #[path = "it/transfer.rs"]
 mod transfer;
+#[path = "it/ui.rs"]
+mod ui;
 #[path = "it/walks.rs"]
 mod walks;
 #[path = "it/webhooks.rs"]
