@@ -19,6 +19,7 @@ use quipu_core::model::{Access, ForgottenPolicy, SecretPolicy, SessionId};
 
 pub(crate) use access::{
     KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments, SessionShowArguments,
+    UiArguments,
 };
 pub(crate) use history::{
     BlameArguments, DiffArguments, LogArguments, ReceiptsArguments, RedactArguments,
@@ -84,6 +85,12 @@ pub(crate) enum Command {
     /// The first start creates an admin key and prints it once; if the output is not a terminal, the
     /// key goes to the file `first-key` in the data directory. `QUIPU_ADMIN_KEY` sets a key instead.
     Serve(ServeArguments),
+    /// Open the inspector in your browser, signed in by a one-time link
+    ///
+    /// The server must be running (`quipu serve`). The link works once, within 60 seconds. It gives the rights of `--role` on all stores, or on those of
+    /// `--store` (repeatable), and the history names you as the author.
+    #[command(after_help = examples::UI)]
+    Ui(UiArguments),
     /// Serve the Model Context Protocol over standard input and output
     ///
     /// All stores are available unless `--store NAME[:ro]` (repeatable) restricts them. The

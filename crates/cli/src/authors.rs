@@ -113,8 +113,9 @@ impl<'a> Authors<'a> {
         }
         let wanted = text.to_lowercase();
         let is_wanted = |key: &Key| key.name.as_str().to_lowercase() == wanted;
-        let keys = self.engine.keys(self.workspace)?;
-        Ok(keys.into_iter().filter(is_wanted).map(|key| key.id).collect())
+        // A key stands for those that were derived from it, whatever they are called.
+        let keys = self.engine.keys(self.workspace)?.into_iter().filter(|key| !key.is_derived());
+        Ok(keys.filter(is_wanted).map(|key| key.id).collect())
     }
 
     fn sessions(&self, text: &str) -> Result<Vec<Actor>, Failure> {

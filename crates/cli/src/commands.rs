@@ -19,6 +19,7 @@ mod sessions;
 mod stores;
 mod sync;
 mod tool;
+mod ui;
 mod upkeep;
 
 use crate::args::Command;
@@ -29,6 +30,7 @@ use crate::failure::Failure;
 pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
+        Command::Ui(arguments) => ui::run(context, &arguments),
         Command::Mcp(arguments) => mcp::run(context, &arguments),
         Command::Tool(arguments) => tool::run(context, &arguments),
         Command::Sync(arguments) => sync::run(context, &arguments),

@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) admin_key: Option<String>,
     /// The editor that `quipu edit` starts.
     pub(crate) editor: String,
+    /// The command that opens a URL in a browser, if there is one to be seen.
+    pub(crate) browser: Option<String>,
     /// The user's home directory.
     pub(crate) home: Option<PathBuf>,
     /// The directory for configuration of programs.
@@ -282,10 +284,22 @@ impl Settings {
             webhooks: file.webhooks,
             admin_key: variable("QUIPU_ADMIN_KEY").cloned(),
             editor: editor.unwrap_or_else(|| "vi".to_owned()),
+            browser: browser(&variable),
             home: home(&variable),
             config_home: config_home(&variable),
         })
     }
+}
+
+/// Returns the command that opens a URL. Without a display, `xdg-open` may take over the terminal.
+fn browser<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<String> {
+    let default = if cfg!(target_os = "macos") {
+        Some("open")
+    } else {
+        let display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().find_map(|name| variable(name));
+        display.map(|_| "xdg-open")
+    };
+    variable("BROWSER").cloned().or_else(|| default.map(str::to_owned))
 }
 
 fn session(text: &str) -> Result<SessionId, Failure> {

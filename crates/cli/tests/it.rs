@@ -12,6 +12,8 @@ mod forgetting;
 mod help;
 #[path = "it/incidents.rs"]
 mod incidents;
+#[path = "it/keys.rs"]
+mod keys;
 #[path = "it/knowledge.rs"]
 mod knowledge;
 #[path = "it/logging.rs"]
@@ -48,6 +50,8 @@ mod tidy;
 mod tool;
 #[path = "it/transfer.rs"]
 mod transfer;
+#[path = "it/ui.rs"]
+mod ui;
 #[path = "it/walks.rs"]
 mod walks;
 #[path = "it/webhooks.rs"]

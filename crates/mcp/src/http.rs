@@ -93,7 +93,7 @@ impl HttpEndpoint {
             request.headers_mut().remove(HEADER_SESSION_ID);
         }
         let connections = &self.mcp.0.connections;
-        let owner = actor(&caller.principal);
+        let owner = owner(&caller.principal);
         let in_use = match connection(request.headers()) {
             None => None,
             Some(id) => Some(connections.enter(id, &owner).ok_or_else(no_connection)?),
@@ -252,10 +252,10 @@ fn removed(body: &[u8]) -> Option<Response<ResponseBody>> {
     Some(response)
 }
 
-/// Returns who a principal is, as the author of changes.
-fn actor(principal: &Principal) -> Actor {
+/// Returns whose connections a principal may use. They stay those of a client that renews its token.
+fn owner(principal: &Principal) -> Actor {
     match principal {
-        Principal::Key(key) => Actor::ApiKey(key.id),
+        Principal::Key(key) => Actor::ApiKey(key.grant()),
         Principal::Session(session) => Actor::Session(session.id),
     }
 }
@@ -316,8 +316,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use quipu_core::engine::NewKey;
-    use quipu_core::model::{Name, Role};
+    use quipu_core::engine::{Derivation, NewDerivedKey, NewKey};
+    use quipu_core::model::{KeyKind, KeySecret, Name, Role};
     use quipu_knowledge::Knowledge;
     use quipu_service::credential::Credential;
     use quipu_service::pool::PoolSettings;
@@ -412,6 +412,38 @@ mod tests {
         for (body, count) in [(" [1, 2, 3]", 3), ("{}", 1), ("", 1), ("[]", 1), ("[1, 2", 1)] {
             assert_eq!(endpoint.requests_count(body.as_bytes()), count, "{body}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_renews_its_token_keeps_its_connections() {
+        let server = Server::new();
+        let admitted = |secret: &str| server.engine.principal(secret).unwrap().unwrap();
+        let Principal::Key(root) = admitted(&server.secret) else { panic!("it is a key") };
+        let new = |kind| NewDerivedKey {
+            kind,
+            name: root.name.clone(),
+            role: root.role,
+            stores: None,
+            expires_at: server.engine.now().plus(PATIENCE),
+            payload: None,
+        };
+        let code = || {
+            let derived = server.engine.derive_key(Derivation::Key(root.id), &new(KeyKind::Code));
+            derived.unwrap().1
+        };
+        // Returns the owner of the connections, and the next refresh token.
+        let exchange = |secret: &KeySecret, kind| {
+            let issue = |_: &_| Ok(vec![new(KeyKind::Key), new(KeyKind::Refresh)]);
+            let exchange = server.engine.exchange_key(secret.reveal(), kind, issue);
+            let [(_, access), (_, refresh)] = exchange.unwrap().unwrap().issued.try_into().unwrap();
+            (owner(&admitted(access.reveal())), refresh)
+        };
+        let (first, refresh) = exchange(&code(), KeyKind::Code);
+        let (renewed, _) = exchange(&refresh, KeyKind::Refresh);
+        let (other, _) = exchange(&code(), KeyKind::Code);
+        assert_eq!(first, renewed);
+        assert_ne!(first, other);
+        assert_ne!(first, owner(&admitted(&server.secret)));
     }
 
     #[tokio::test]

@@ -32,7 +32,8 @@ pub(super) struct Sessions(Mutex<VecDeque<(Owner, SessionId)>>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     workspace: WorkspaceId,
-    key: Option<KeyId>,
+    /// Its key, or what it has in common with those that the client gets in exchange for it.
+    grant: Option<KeyId>,
     title: String,
 }
 
@@ -40,11 +41,12 @@ impl Sessions {
     /// Returns the session for the next change of a client that never sent `initialize`.
     pub(super) fn of(&self, client: &Client, title: &str) -> Result<Actor, Error> {
         let key = match &client.identity.grant {
-            Grant::Key(key) => Some(key.id),
+            Grant::Key(key) => Some(key),
             Grant::Everything | Grant::Session(_) => None,
         };
         let workspace = client.identity.workspace;
-        let owner = Owner { workspace, key, title: title.to_owned() };
+        let grant = key.map(|key| key.grant());
+        let owner = Owner { workspace, grant, title: title.to_owned() };
         // Held while the session is created, so that two concurrent first requests share one.
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sessions.iter().position(|(known, _)| *known == owner);
@@ -52,7 +54,7 @@ impl Sessions {
             Some((_, session)) => session,
             None => {
                 let titled = NewSession::titled(title, Vec::new(), SessionToken::None);
-                let new = NewSession { key, ..titled };
+                let new = NewSession { key: key.map(|key| key.id), ..titled };
                 client.engine.create_session(workspace, &new)?.0.id
             }
         };

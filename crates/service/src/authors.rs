@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use quipu_core::engine::Engine;
-use quipu_core::model::{Actor, Session, WorkspaceId};
+use quipu_core::model::{Actor, KeyId, Session, WorkspaceId};
 
 use crate::caller::Caller;
 
@@ -54,14 +54,20 @@ impl<'a> AuthorNames<'a> {
                 let is_seen = |session: &Session| self.viewer.is_none_or(|it| it.sees(session));
                 session.filter(is_seen).map(|session| session.title)
             }
-            Actor::ApiKey(id) => {
-                let keys = self.engine.keys(self.workspace).unwrap_or_default();
-                keys.into_iter().find(|key| key.id == *id).map(|key| key.name.to_string())
-            }
-            Actor::User(_) | Actor::ServiceAccount(_) => None,
+            Actor::ApiKey(id) => self.key_name(*id),
+            Actor::User(_) => actor.signed_in().and_then(|(person, key)| {
+                let key = self.key_name(key)?;
+                Some(format!("{person} with {key}"))
+            }),
+            Actor::ServiceAccount(_) => None,
         };
         let name = name.filter(|name| !name.is_empty());
         self.known.borrow_mut().insert(actor.clone(), name.clone());
         name
+    }
+
+    fn key_name(&self, id: KeyId) -> Option<String> {
+        let keys = self.engine.keys(self.workspace).unwrap_or_default();
+        keys.into_iter().find(|key| key.id == id).map(|key| key.name.to_string())
     }
 }

@@ -67,13 +67,51 @@ pub enum Refusal {
 
 /// Returns the actor whose limits a principal counts against.
 ///
-/// A session made by a key counts as the key: sessions are free, so a key could otherwise multiply
-/// its limits by making more of them.
+/// A session made by a key counts as the key, and a key that was derived from another one as that one:
+/// both are free, so a key could otherwise multiply its limits by making more of them.
 pub fn payer(principal: &Principal) -> Actor {
     match principal {
-        Principal::Key(key) => Actor::ApiKey(key.id),
+        Principal::Key(key) => Actor::ApiKey(key.root()),
         Principal::Session(session) => {
             session.key.map_or(Actor::Session(session.id), Actor::ApiKey)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use quipu_core::engine::{Derivation, NewDerivedKey, NewKey, NewSession, SessionToken};
+    use quipu_core::model::{KeyKind, Name, Role};
+    use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_over};
+
+    use super::*;
+
+    #[test]
+    fn a_key_pays_for_what_was_derived_from_it() {
+        let backend = Arc::new(InMemoryBackend::default());
+        let engine = knowledge_over(backend, Arc::new(ManualClock::default()));
+        let workspace = engine.default_workspace().unwrap().id;
+        let (name, role) = (Name::new("test").unwrap(), Role::Admin);
+        let new = NewKey { name: name.clone(), role, stores: None, expires_at: None, secret: None };
+        let (root, secret) = engine.create_key(workspace, &new).unwrap();
+        let token = NewDerivedKey {
+            kind: KeyKind::Key,
+            name,
+            role,
+            stores: None,
+            expires_at: engine.now().plus(Duration::from_mins(1)),
+            payload: None,
+        };
+        let (key, token) = engine.derive_key(Derivation::Key(root.id), &token).unwrap();
+        let session = NewSession::titled("a run", Vec::new(), SessionToken::Issue);
+        let session = NewSession { key: Some(key.id), ..session };
+        let (_, of_session) = engine.create_session(workspace, &session).unwrap();
+        for secret in [secret, token, of_session.unwrap()] {
+            let principal = engine.principal(secret.reveal()).unwrap().unwrap();
+            assert_eq!(payer(&principal), Actor::ApiKey(root.id));
         }
     }
 }

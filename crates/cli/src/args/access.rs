@@ -1,4 +1,4 @@
-//! The arguments of `session` and `key`.
+//! The arguments of `session`, `key` and `ui`.
 
 use clap::{Args, Subcommand};
 use quipu_core::model::{Role, SessionId};
@@ -58,9 +58,9 @@ pub(crate) enum KeyCommand {
     /// Create a key for all stores, or for those of `--store` (repeatable); it is shown once
     #[command(after_help = examples::KEY_CREATE)]
     Create(KeyCreateArguments),
-    /// List keys
+    /// List keys: what each is for, what it was derived from, and when it was last used
     List,
-    /// Revoke a key immediately
+    /// Revoke a key, and everything that was derived from it, immediately
     Revoke(KeyRevokeArguments),
 }
 
@@ -81,4 +81,17 @@ pub(crate) struct KeyCreateArguments {
 pub(crate) struct KeyRevokeArguments {
     /// Key, by id or name
     pub(crate) key: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UiArguments {
+    /// URL of the server [default: where the settings have `quipu serve` listen]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// What may be done with the link: `admin`, `read_write` or `read_only`
+    #[arg(long, default_value = "admin")]
+    pub(crate) role: Role,
+    /// Print the link instead of opening it [default: if there is no terminal or no browser]
+    #[arg(long)]
+    pub(crate) print: bool,
 }

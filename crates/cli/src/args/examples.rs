@@ -108,3 +108,14 @@ Examples:
   quipu mcp install claude-code           for all projects of this user
   quipu mcp install cursor --project      for this project, to be committed
   quipu mcp install codex --store notes --read-only";
+
+/// `quipu ui`.
+pub(super) const UI: &str = "\
+Examples:
+  quipu ui                                open the inspector in the browser
+  quipu ui --role read_only --store notes --print
+                                          a link for somebody who may only read these notes
+  quipu ui --url https://memory.example.com
+
+The link is an argument of the browser, so other users of the machine may see it in the list of \
+processes. On a shared machine, use `--print` and paste the link.";

@@ -19,13 +19,15 @@ pub(super) fn run(context: &Context, command: KeyCommand) -> Result<(), Failure>
         KeyCommand::Revoke(arguments) => {
             let data = context.open()?;
             let key = data.engine.revoke_key(found(&data, &arguments.key)?)?;
-            let line = line(&key, key.created_at);
+            let keys = data.engine.keys(data.workspace)?;
+            let line = line(&key, &keys, key.created_at);
             answer(context.form, &KeyBody::from(&key), |out| writeln!(out, "{line}"))
         }
     }
 }
 
-/// Returns the key with this id, or the only one with this name that is not revoked.
+/// Returns the key with this id, or the only one with this name that is not revoked. Of those with the
+/// name, the ones that were not derived from others come first: revoking one ends what was derived from it.
 fn found(data: &Data, text: &str) -> Result<KeyId, Failure> {
     if let Ok(id) = text.parse() {
         return Ok(id);
@@ -33,6 +35,9 @@ fn found(data: &Data, text: &str) -> Result<KeyId, Failure> {
     let is_named = |key: &Key| key.revoked_at.is_none() && key.name.as_str() == text;
     let mut keys = data.engine.keys(data.workspace)?;
     keys.retain(is_named);
+    if keys.iter().any(|key| !key.is_derived()) {
+        keys.retain(|key| !key.is_derived());
+    }
     match keys.as_slice() {
         [] => Err(Failure::from(Error::not_found(format!("no valid key has the name `{text}`")))
             .with_hint("`quipu key list` shows them")),
@@ -97,11 +102,12 @@ fn list(context: &Context) -> Result<(), Failure> {
     let now = data.engine.now();
     let body = ListBody::complete(keys.iter().map(KeyBody::from).collect());
     answer(context.form, &body, |out| {
-        keys.iter().try_for_each(|key| writeln!(out, "{}", line(key, now)))
+        keys.iter().try_for_each(|key| writeln!(out, "{}", line(key, &keys, now)))
     })
 }
 
-fn line(key: &Key, now: Timestamp) -> String {
+/// Returns what is said about a key of these.
+fn line(key: &Key, keys: &[Key], now: Timestamp) -> String {
     let state = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("revoked {}", local(at)),
         (None, Some(at)) if at <= now => format!("expired {}", local(at)),
@@ -112,5 +118,17 @@ fn line(key: &Key, now: Timestamp) -> String {
         None => "all stores".to_owned(),
         Some(stores) => stores.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
     };
-    format!("{}  {:10}  {}  {stores}  {state}", key.id, key.role, key.name)
+    let origin = match key.parent {
+        Some(id) => match keys.iter().find(|key| key.id == id) {
+            Some(parent) => format!("{} of {}", key.kind, parent.name),
+            None => format!("{} of {id}", key.kind),
+        },
+        None if key.is_derived() => format!("{} of the owner", key.kind),
+        None => key.kind.to_string(),
+    };
+    let used = match key.used_at {
+        Some(at) => format!("used {}", local(at)),
+        None => "never used".to_owned(),
+    };
+    format!("{}  {:10}  {}  {origin}  {stores}  {state}  {used}", key.id, key.role, key.name)
 }

@@ -32,8 +32,7 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     let form = if arguments.log_json { LogForm::Json } else { LogForm::Text };
     let _log = log::start(arguments.log_level, form);
     let table = &context.settings.serve;
-    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-    let address = arguments.listen.or(table.listen).unwrap_or(default);
+    let address = arguments.listen.or(table.listen).unwrap_or_else(default_address);
     let tls = tls(arguments, table)?;
     if tls.is_none() && !address.ip().is_loopback() {
         warn_of_plain_http(arguments, table)?;
@@ -74,6 +73,11 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
         tracing::info!("stopped");
         Ok(())
     })
+}
+
+/// Returns where a server listens if nothing else is said.
+pub(super) fn default_address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
 }
 
 /// Logs the effective settings, none of which is secret.

@@ -27,8 +27,9 @@ pub const DERIVED_KEYS_MAX: usize = 64;
 /// What a key is derived from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Derivation {
-    /// A key. If it was derived itself, the new key has the same parent, so it outlives this one; its
-    /// rights are at most those of this one.
+    /// A key that was not derived, or that of a browser. In a browser people consent to clients that stay
+    /// when they sign out, so what is derived from its key has the same parent and outlives it. Its rights
+    /// are at most those of the browser.
     Key(KeyId),
     /// All rights of whoever owns the data directory, in this workspace.
     Owner(WorkspaceId),
@@ -229,7 +230,12 @@ impl Grantor {
             Derivation::Key(id) => id,
         };
         match reader.key(id)? {
-            Some(key) if key.kind.opens() && is_live(reader, &key, now)? => {
+            // Whoever has got hold of a token, for an hour perhaps, must not make something of it that lasts.
+            Some(key) if key.is_derived() && key.kind != KeyKind::Browser => {
+                Err(Error::invalid("nothing can be derived from a token or a one-time key")
+                    .with_hint("sign in with a key that somebody created"))
+            }
+            Some(key) if is_live(reader, &key, now)? => {
                 let root = root(reader, &key)?;
                 Ok(Self { workspace: key.workspace, root, rights: Some(key), family: None })
             }

@@ -158,6 +158,19 @@ fn no_derived_key_has_more_rights_than_its_source() {
     assert_eq!(further.parent, Some(root.id));
 }
 
+/// A token that was stolen for an hour must not become a browser that is signed in for days.
+#[test]
+fn nothing_is_derived_from_tokens_and_one_time_keys() {
+    let fixture = fixture();
+    let (root, _) = fixture.root(Role::Admin, None);
+    let new = fixture.new_key(KeyKind::Browser, DAY);
+    for from in [KeyKind::Key, KeyKind::Link, KeyKind::Code, KeyKind::Refresh] {
+        let (key, _) = fixture.derived(&root, from);
+        let derived = fixture.engine.derive_key(Derivation::Key(key.id), &new);
+        assert_eq!(kind(derived), ErrorKind::InvalidInput, "{from}");
+    }
+}
+
 #[test]
 fn unknown_stores_expired_keys_and_long_payloads_are_refused() {
     let fixture = fixture();

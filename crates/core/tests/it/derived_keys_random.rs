@@ -99,7 +99,8 @@ impl Reference {
     fn derive(&mut self, from: usize, kind: KeyKind, role: Role, seconds: u16) {
         let new = self.new_key(kind, role, seconds);
         let source = self.known[from].clone();
-        let is_allowed = self.is_valid(from) && source.kind.opens() && role <= source.role;
+        let is_source = source.root == from || source.kind == KeyKind::Browser;
+        let is_allowed = self.is_valid(from) && is_source && role <= source.role;
         let from = Derivation::Key(self.rows[from].id);
         let derived = self.fixture.engine.derive_key(from, &new);
         assert_eq!(derived.is_ok(), is_allowed, "{derived:?}");

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use quipu_core::backend::Span;
 use quipu_core::engine::{
-    Carrier, Heads, NewAttachment, NewSession, Pattern, Precondition, RedactionPlan, Scope,
-    Selection, SessionToken, StoreUpdate, Terms,
+    Carrier, Derivation, Heads, NewAttachment, NewDerivedKey, NewSession, Pattern, Precondition,
+    RedactionPlan, Scope, Selection, SessionToken, StoreUpdate, Terms,
 };
 use quipu_core::model::{
-    Access, Actor, CopyKind, CopyMade, ForgottenPolicy, HeadChange, Id as _, Instructions,
-    PrincipalName, Reason, Receipt, Refusal, Session, StorePolicy, View,
+    Access, Actor, CopyKind, CopyMade, ForgottenPolicy, HeadChange, Id as _, Instructions, KeyKind,
+    PrincipalName, Reason, Receipt, Refusal, Role, Session, StorePolicy, View,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error, ErrorKind};
@@ -241,6 +241,24 @@ fn a_replacement_that_would_match_again_is_not_taken() {
     assert_eq!(fixture.text("/b.md"), None);
     // The name of the store is for somebody to change.
     assert_eq!(hits_left(&receipt), Some(1));
+}
+
+#[test]
+fn names_and_payloads_of_keys_are_found_and_left() {
+    let fixture = fixture();
+    let new = NewDerivedKey {
+        kind: KeyKind::Link,
+        name: name(SECRET),
+        role: Role::Admin,
+        stores: None,
+        expires_at: fixture.engine.now().plus(std::time::Duration::from_mins(1)),
+        payload: Some(format!("for {SECRET}")),
+    };
+    let owner = Derivation::Owner(fixture.workspace);
+    let id = fixture.engine.derive_key(owner, &new).unwrap().0.id;
+    let expected =
+        [format!("the name of the key `{id}`"), format!("what is kept with the key `{id}`")];
+    assert_eq!(plan(&fixture, &matching(SECRET)).names, expected);
 }
 
 #[test]

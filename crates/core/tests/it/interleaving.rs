@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quipu_core::engine::{
-    Approval, ChangeSelection, Goal, MemoryUpdate, NewStore, Precondition, StoreUpdate,
+    Approval, ChangeSelection, Derivation, Goal, MemoryUpdate, NewDerivedKey, NewKey, NewStore,
+    Precondition, StoreUpdate,
 };
 use quipu_core::model::{
-    Actor, Digest, ExpectedDigest, Memory, Name, PrincipalName, Reason, StorePolicy, View,
+    Actor, Digest, ExpectedDigest, Key, KeyKind, KeySecret, Memory, Name, PrincipalName, Reason,
+    Role, StorePolicy, View,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Backend, Clock as _, Engine, Error, ErrorKind};
@@ -294,17 +296,105 @@ fn uses_of_memories_that_are_gone_are_dropped() {
 fn two_programs_with_one_chosen_secret_share_a_key() {
     let world = world();
     let (fixture, workspace) = (&world.fixture, world.fixture.workspace);
-    let new = || quipu_core::engine::NewKey {
+    let new = || NewKey {
         name: Name::new("boot").unwrap(),
-        role: quipu_core::model::Role::Admin,
+        role: Role::Admin,
         stores: None,
         expires_at: None,
-        secret: quipu_core::model::KeySecret::chosen("a secret from the settings"),
+        secret: KeySecret::chosen("a secret from the settings"),
     };
     world.meanwhile(move |other| other.ensure_key(workspace, &new()));
     fixture.engine.ensure_key(workspace, &new()).unwrap();
     assert_eq!(fixture.engine.keys(workspace).unwrap().len(), 1);
     assert!(fixture.engine.create_first_key(workspace, &new()).unwrap().is_none());
+}
+
+/// Returns an admin key that was not derived from another one.
+fn root_key(engine: &Engine) -> Key {
+    let workspace = engine.default_workspace().expect("a workspace").id;
+    let (role, expires_at, secret) = (Role::Admin, None, None);
+    let new = NewKey { name: name("ci"), role, stores: None, expires_at, secret };
+    engine.create_key(workspace, &new).expect("a key").0
+}
+
+fn derived(engine: &Engine, root: &Key, kind: KeyKind) -> (Key, KeySecret) {
+    let new = NewDerivedKey {
+        kind,
+        name: name("ada"),
+        role: Role::Admin,
+        stores: None,
+        expires_at: engine.now().plus(DAY),
+        payload: None,
+    };
+    engine.derive_key(Derivation::Key(root.id), &new).expect("it is derived")
+}
+
+#[test]
+fn a_one_time_key_whose_parent_is_revoked_meanwhile_is_not_redeemed() {
+    let world = world();
+    let engine = &world.fixture.engine;
+    let root = root_key(engine);
+    let (_, link) = derived(engine, &root, KeyKind::Link);
+    world.meanwhile(move |other| other.revoke_key(root.id));
+    assert_eq!(engine.redeem_key(link.reveal(), KeyKind::Link).unwrap(), None);
+}
+
+#[test]
+fn a_one_time_key_that_expires_or_is_redeemed_meanwhile_is_not_redeemed() {
+    let world = world();
+    let engine = &world.fixture.engine;
+    let root = root_key(engine);
+    let (_, link) = derived(engine, &root, KeyKind::Link);
+    let theirs = link.reveal().to_owned();
+    world.meanwhile(move |other| other.redeem_key(&theirs, KeyKind::Link));
+    assert_eq!(engine.redeem_key(link.reveal(), KeyKind::Link).unwrap(), None);
+    let (_, link) = derived(engine, &root, KeyKind::Link);
+    let clock = Arc::clone(&world.fixture.clock);
+    world.meanwhile(move |_| {
+        clock.advance(DAY);
+        Ok(())
+    });
+    assert_eq!(engine.redeem_key(link.reveal(), KeyKind::Link).unwrap(), None);
+}
+
+#[test]
+fn a_key_that_is_revoked_meanwhile_is_neither_extended_nor_brought_back_by_its_use() {
+    let world = world();
+    let engine = &world.fixture.engine;
+    let root = root_key(engine);
+    let (browser, cookie) = derived(engine, &root, KeyKind::Browser);
+    world.meanwhile(move |other| other.revoke_key(browser.id));
+    assert_eq!(engine.extend_key(browser.id, engine.now().plus(DAY * 2)).unwrap(), None);
+    let (browser, cookie_of_other) = derived(engine, &root, KeyKind::Browser);
+    assert!(engine.principal(cookie_of_other.reveal()).unwrap().is_some());
+    world.meanwhile(move |other| other.revoke_key(browser.id));
+    assert_eq!(engine.write_uses().unwrap(), 1);
+    for cookie in [cookie, cookie_of_other] {
+        assert!(engine.principal(cookie.reveal()).unwrap().is_none());
+    }
+}
+
+/// "`work` may be run more than once": what the first run has issued is not there.
+#[test]
+fn an_exchange_that_runs_twice_issues_once() {
+    let inner: Arc<dyn Backend> = Arc::new(InMemoryBackend::default());
+    let backend = QuirkyBackend::new(inner, Quirk::RunsTwice);
+    let fixture = fixture_over(backend, Limits::default());
+    let root = root_key(&fixture.engine);
+    let (_, code) = derived(&fixture.engine, &root, KeyKind::Code);
+    let new = |redeemed: &Key| NewDerivedKey {
+        kind: KeyKind::Key,
+        name: redeemed.name.clone(),
+        role: redeemed.role,
+        stores: None,
+        expires_at: fixture.clock.now().plus(DAY),
+        payload: redeemed.payload.clone(),
+    };
+    let issue = |redeemed: &Key| Ok(vec![new(redeemed)]);
+    let exchange = fixture.engine.exchange_key(code.reveal(), KeyKind::Code, issue).unwrap();
+    let (_, token) = exchange.unwrap().issued.remove(0);
+    assert!(fixture.engine.principal(token.reveal()).unwrap().is_some());
+    assert_eq!(fixture.engine.keys(fixture.workspace).unwrap().len(), 3);
 }
 
 /// A clock that another process has set forward is noticed by this one, too.

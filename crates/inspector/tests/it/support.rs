@@ -147,6 +147,7 @@ impl Site {
             found.min_by_key(|(parameters, _)| parameters.len()).expect("there is such a page");
         let settings = Settings { mount_root: "/mnt/memory".to_owned(), version: "1.2.3" };
         (page.work)(&Visit {
+            base: "http://memory.test",
             engine: &self.engine,
             caller,
             settings: &settings,
