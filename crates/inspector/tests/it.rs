@@ -1,0 +1,14 @@
+//! The pages, asked for as the HTTP server does, over an engine in memory.
+
+#![expect(clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
+
+#[path = "it/history.rs"]
+mod history;
+#[path = "it/past.rs"]
+mod past;
+#[path = "it/redact.rs"]
+mod redact;
+#[path = "it/sessions.rs"]
+mod sessions;
+#[path = "it/site.rs"]
+mod site;
