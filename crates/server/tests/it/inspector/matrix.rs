@@ -214,22 +214,18 @@ fn every_page_has_a_row() {
 async fn every_caller_gets_exactly_what_its_rights_allow() {
     let mut wrong = Vec::new();
     for row in ROWS {
-        for caller in VALID {
-            for is_own in [true, false] {
-                let world = World::new(caller);
-                let things = if is_own { &world.own } else { &world.other };
-                let sent = sent(&world, things, row).await;
-                let expected = expected(row.2, caller, is_own);
-                if Outcome::of(sent.status) != Some(expected) {
-                    wrong.push(format!(
-                        "{} as {caller:?}, own: {is_own}: {} instead of {expected:?}",
-                        row.0, sent.status
-                    ));
-                }
-                if sent.has_changed && expected != Outcome::Done {
-                    wrong
-                        .push(format!("{} as {caller:?}, own: {is_own}: something changed", row.0));
-                }
+        let cells = VALID.into_iter().flat_map(|caller| [(caller, true), (caller, false)]);
+        for (caller, is_own) in cells {
+            let world = World::new(caller);
+            let sent = sent(&world, [&world.other, &world.own][usize::from(is_own)], row).await;
+            let expected = expected(row.2, caller, is_own);
+            let is_right = Outcome::of(sent.status) == Some(expected);
+            if !is_right || (sent.has_changed && expected != Outcome::Done) {
+                let (route, status, changed) = (row.0, sent.status, sent.has_changed);
+                wrong.push(format!(
+                    "{route} as {caller:?}, own: {is_own}: {status} instead of {expected:?}, \
+                     changed: {changed}"
+                ));
             }
         }
         for caller in INVALID {
