@@ -126,7 +126,19 @@ fn head(arrangement: Arrangement) -> Markup {
         Arrangement::Side => &["Old line", "Old text", "New line", "New text"],
     };
     html! {
-        thead.unseen { tr { @for column in columns { th scope="col" { (column) } } } }
+        colgroup { @for column in columns { col class=(column_class(column)); } }
+        // A hidden head would take the columns out of the table for some screen readers.
+        thead { tr { @for column in columns { th scope="col" { span.unseen { (column) } } } } }
+    }
+}
+
+/// Returns the class by which the style sheet knows how wide a column is.
+fn column_class(column: &str) -> &'static str {
+    match column.split_once(' ') {
+        Some((_, "line")) => "numbers",
+        Some(_) => "half",
+        None if column == "Change" => "signs",
+        None => "texts",
     }
 }
 
@@ -289,11 +301,12 @@ fn by_line(lines: &[&str], ranges: &[Range<usize>]) -> Marks {
     let mut start = 0;
     let mut found = Vec::with_capacity(lines.len());
     for line in lines {
-        let end = start + line.len();
+        // The line break cannot be seen, so it is not marked.
+        let end = start + line.trim_end_matches('\n').len();
         let inside = ranges.iter().filter(|range| range.start < end && range.end > start);
         let cut = inside.map(|range| range.start.max(start) - start..range.end.min(end) - start);
         found.push(cut.collect());
-        start = end;
+        start += line.len();
     }
     found
 }
@@ -310,8 +323,7 @@ fn marked(line: &str, words: &[Range<usize>]) -> Markup {
     parts.push((line.get(at..).unwrap_or_default(), false));
     html! {
         @for (part, is_marked) in parts {
-            // A line break alone cannot be seen, and would only add an empty mark.
-            @if is_marked && part != "\n" { mark { (characters(part)) } } @else { (characters(part)) }
+            @if is_marked { mark { (characters(part)) } } @else { (characters(part)) }
         }
     }
 }

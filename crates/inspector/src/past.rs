@@ -7,7 +7,7 @@ use std::num::NonZero;
 
 use maud::{Markup, html};
 use quipu_core::engine::ListQuery;
-use quipu_core::model::{Directory, Listing, Memory, MemoryId, Store, View};
+use quipu_core::model::{Directory, Listing, Memory, MemoryId, Store, Timestamp, View};
 use quipu_core::moment::Moment;
 use quipu_service::caller::Need;
 use quipu_service::past::Then;
@@ -36,6 +36,9 @@ const ENTRIES_MAX: usize = 200;
 struct Visited {
     store: Store,
     then: Then,
+    /// The time that the moment means. The time of `then` is that of the newest version by then that is
+    /// still kept: before the horizon it is too early to tell what existed.
+    time: Timestamp,
     /// The moment as an address keeps it: the same state, whenever it is used. `2h ago` is not.
     at: String,
 }
@@ -51,7 +54,11 @@ impl Visited {
             Moment::Sequence(_) | Moment::Version(_) => text.trim().to_owned(),
         };
         let then = Then::new(visit.engine, store.id, &moment)?;
-        Ok(Some(Self { store, then, at }))
+        let time = match visit.engine.shared_moment(store.id, &moment)? {
+            Moment::Time(time) | Moment::Resolved(time) => time,
+            Moment::Sequence(_) | Moment::Version(_) => then.past.at,
+        };
+        Ok(Some(Self { store, then, time, at }))
     }
 
     /// Opens the store in the path at the moment in the address.

@@ -9,7 +9,7 @@ mod tar;
 use maud::{Markup, html};
 use quipu_core::backend::{Archived, Order, SessionQuery, Span};
 use quipu_core::engine::Principal;
-use quipu_core::model::{Actor, Directory, Memory, Session, Store};
+use quipu_core::model::{Directory, Session, Store};
 use quipu_service::authors::AuthorNames;
 use quipu_service::caller::Need;
 
@@ -20,7 +20,7 @@ use crate::reply::{Reply, Trouble};
 use crate::visit::Visit;
 use crate::{Page, changes, shows, text};
 
-use listing::{Layout, Rows, Sort, Wanted};
+use listing::{Layout, Row, Rows, Sort, Wanted};
 
 /// The pages of this module.
 pub(crate) static PAGES: [Page; 12] = [
@@ -40,6 +40,9 @@ pub(crate) static PAGES: [Page; 12] = [
 
 /// How many sessions are listed.
 const SESSIONS_MAX: usize = 10;
+
+/// The largest store whose health is looked up with its page, by those whose browsers run our script.
+const LAZY_MEMORIES_MAX: u64 = 1_000;
 
 fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Read)?;
@@ -141,7 +144,7 @@ fn table(visit: &Visit<'_>, store: &Store, wanted: &Wanted, rows: &Rows) -> Mark
     let authors = visit.authors();
     let may_write = is_writable(visit, store);
     html! {
-        @if rows.total_count == 0 {
+        @if rows.is_empty() {
             @if wanted.directory.is_root() { p { "There is no memory in this store yet." } }
             @else { p { "There is no memory in this folder. It exists only while something is in it." } }
         } @else {
@@ -156,8 +159,8 @@ fn table(visit: &Visit<'_>, store: &Store, wanted: &Wanted, rows: &Rows) -> Mark
                         } }
                         tbody {
                             @for directory in &rows.directories { (directory_row(store, wanted, directory)) }
-                            @for (memory, actor) in &rows.memories {
-                                (memory_row(visit, store, wanted, &authors, (memory, actor)))
+                            @for row in &rows.memories {
+                                (memory_row(visit, store, wanted, &authors, row))
                             }
                         }
                     }
@@ -194,17 +197,17 @@ fn memory_row(
     store: &Store,
     wanted: &Wanted,
     authors: &AuthorNames<'_>,
-    (memory, actor): (&Memory, &Option<Actor>),
+    row: &Row,
 ) -> Markup {
-    let name = memory.path.as_str().strip_prefix(wanted.directory.as_str());
-    let name = name.unwrap_or(memory.path.as_str());
+    let name = row.path.as_str().strip_prefix(wanted.directory.as_str());
+    let name = name.unwrap_or(row.path.as_str());
     html! {
         tr {
-            td { input type="checkbox" name="memory" value=(memory.id) aria-label={ "Select " (name) }; }
-            th scope="row" { a href=(memory_address(store, memory.id)) { (name) } }
-            td.number { (text::size(memory.size_bytes)) }
-            td { (text::time(memory.updated_at, visit.engine.now())) }
-            td { @if let Some(actor) = actor { a href={ "/ui/actors/" (actor) } { (authors.short(actor)) } } }
+            td { input type="checkbox" name="memory" value=(row.memory) aria-label={ "Select " (name) }; }
+            th scope="row" { a href=(memory_address(store, row.memory)) { (name) } }
+            td.number { (text::size(row.size_bytes)) }
+            td { (text::time(row.changed_at, visit.engine.now())) }
+            td { @if let Some(actor) = &row.actor { a href={ "/ui/actors/" (actor) } { (authors.short(actor)) } } }
         }
     }
 }
@@ -212,11 +215,11 @@ fn memory_row(
 fn pages(wanted: &Wanted, rows: &Rows, own: &str) -> Markup {
     let to = |page: usize| Wanted { page, ..wanted.clone() }.address(own);
     html! {
-        @if rows.pages_count > 1 {
+        @if rows.page > 1 || rows.has_next {
             nav.pages aria-label="Pages" {
-                @if rows.page > 1 { a href=(to(rows.page - 1)) rel="prev" { "Previous page" } " " }
-                "Page " (rows.page) " of " (rows.pages_count) " "
-                @if rows.page < rows.pages_count { a href=(to(rows.page + 1)) rel="next" { "Next page" } }
+                @if rows.page > 1 { a href=(to(rows.page - 1)) rel="prev" { "Previous page" } }
+                span { "Page " (rows.page) @if let Some(count) = rows.pages_count { " of " (count) } }
+                @if rows.has_next { a href=(to(rows.page + 1)) rel="next" { "Next page" } }
             }
         }
     }
@@ -248,7 +251,9 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
                 None => "kept"
             } }
         }
-        section #health data-lazy={ (own) "/health" } aria-labelledby="health-title" {
+        // Looking at every link of a large store takes too long to do it for everybody who comes by.
+        @let is_small = usage.memories_count <= LAZY_MEMORIES_MAX;
+        section #health data-lazy=[is_small.then(|| format!("{own}/health"))] aria-labelledby="health-title" {
             h2 #health-title { "Health" }
             p { a href={ (own) "/health" } { "Look for broken links and unlinked memories" } }
         }

@@ -1,9 +1,24 @@
-//! The pages of the inspector as a visitor gets them, over an engine in memory.
+//! The pages, asked for as the HTTP server does, over an engine in memory.
 
-mod it {
-    mod admin;
-    mod graph;
-    mod search;
-    mod start;
-    mod support;
-}
+#![expect(clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
+
+#[path = "it/admin.rs"]
+mod admin;
+#[path = "it/graph.rs"]
+mod graph;
+#[path = "it/history.rs"]
+mod history;
+#[path = "it/past.rs"]
+mod past;
+#[path = "it/redact.rs"]
+mod redact;
+#[path = "it/search.rs"]
+mod search;
+#[path = "it/sessions.rs"]
+mod sessions;
+#[path = "it/site.rs"]
+mod site;
+#[path = "it/start.rs"]
+mod start;
+#[path = "it/support.rs"]
+mod support;

@@ -31,7 +31,7 @@ impl Asked {
             None => Completeness::Required,
         };
         let path = form.get("path").map(tree_path).transpose()?.flatten();
-        let restoration = Restoration { at: visited.then.past.at, path, completeness };
+        let restoration = Restoration { at: visited.time, path, completeness };
         Ok(Self { visited, restoration })
     }
 
@@ -63,7 +63,7 @@ pub(super) fn planned(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 pub(super) fn restore(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let asked = Asked::new(visit, &visit.form)?;
     let store = &asked.visited.store;
-    let reason = format!("restore as of {}", asked.restoration.at);
+    let reason = format!("restore as of {}", asked.visited.then.past.at);
     match plan::carry_out(visit, store, &asked.goal(), &reason) {
         Ok(Attempt::Done(done)) => Ok(Reply::SeeOther(plan::result_address(visit, store, &done))),
         Ok(Attempt::Changed(plan)) => {
@@ -87,7 +87,7 @@ fn plan_page(visit: &Visit<'_>, asked: &Asked, plan: &Plan, message: &Markup) ->
         h1 { "Restore " (asked.what()) }
         (message)
         p {
-            "This is what going back to " strong { (text::exact(restoration.at)) } " would do. Later changes \
+            "This is what going back to " strong { (text::exact(visited.then.past.at)) } " would do. Later changes \
              by others are undone as well. " a href=(visited.address("", &[])) { "The store then" }
         }
         (plan::listed(&visited.store, plan))

@@ -1,12 +1,14 @@
 //! What is in a directory of a store, sorted, a page at a time.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::num::NonZero;
 
 use quipu_core::Error;
+use quipu_core::backend::Reader;
 use quipu_core::engine::ListQuery;
-use quipu_core::model::{Actor, Directory, Listing, Memory, MemoryId, Store, Timestamp, View};
+use quipu_core::model::{
+    Actor, Directory, Listing, MemoryId, MemoryPath, Store, Timestamp, VersionId, View,
+};
 
 use crate::form::address;
 use crate::reply::Trouble;
@@ -91,101 +93,155 @@ impl Wanted {
     }
 }
 
+/// A memory in a list.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) memory: MemoryId,
+    pub(super) path: MemoryPath,
+    pub(super) size_bytes: u64,
+    pub(super) changed_at: Timestamp,
+    /// The author of the last change.
+    pub(super) actor: Option<Actor>,
+    version: VersionId,
+}
+
 /// The rows of a page.
 #[derive(Debug)]
 pub(super) struct Rows {
     /// Directories, by path. They come before the memories, whatever the order.
     pub(super) directories: Vec<Directory>,
-    /// Memories, each with the author of its last change.
-    pub(super) memories: Vec<(Memory, Option<Actor>)>,
-    /// How many rows there are on all pages.
-    pub(super) total_count: usize,
+    pub(super) memories: Vec<Row>,
     pub(super) page: usize,
-    pub(super) pages_count: usize,
+    pub(super) has_next: bool,
+    /// How many pages there are, if that is known.
+    pub(super) pages_count: Option<usize>,
+}
+
+impl Rows {
+    pub(super) fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.memories.is_empty()
+    }
 }
 
 /// Reads the rows of a page.
 ///
-/// Except by path, an order needs all rows of the directory, which are one query: a store holds at most
-/// so many memories. Their authors are looked up for the rows of the page alone, unless they decide the
-/// order.
+/// Except for a list by path, an order needs all rows of the directory, which are one query: a store
+/// holds at most so many memories. Authors are looked up for the rows of the page alone, unless they
+/// decide the order.
 pub(super) fn read(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Rows, Trouble> {
-    let query = ListQuery {
-        directory: wanted.directory.clone(),
-        depth: match wanted.layout {
-            Layout::Tree => NonZero::new(1),
-            Layout::List => None,
-        },
-        after: None,
-        limit: usize::MAX,
-        view: View::Basic,
+    if (wanted.layout, wanted.sort) == (Layout::List, Sort::Path) {
+        return first_rows(visit, store, wanted);
+    }
+    let (directories, mut memories) = match wanted.sort {
+        Sort::Author => by_version(visit, store, wanted)?,
+        Sort::Path | Sort::Time | Sort::Size => listed(visit, store, wanted, usize::MAX)?.0,
     };
-    let (mut directories, mut memories) = (Vec::new(), Vec::new());
-    for item in visit.engine.list(store.id, &query)?.items {
-        match item {
-            Listing::Directory(directory) => directories.push(directory),
-            Listing::Memory(memory) => memories.push(memory),
+    match wanted.sort {
+        Sort::Path => {}
+        Sort::Time => memories.sort_by_key(|row| Reverse(row.changed_at)),
+        Sort::Size => memories.sort_by_key(|row| Reverse(row.size_bytes)),
+        Sort::Author => {
+            let authors = visit.authors();
+            memories.sort_by_cached_key(|row| row.actor.as_ref().map(|it| authors.short(it)));
         }
     }
-    let known = sort(visit, store, wanted.sort, &mut memories)?;
-    let total_count = directories.len() + memories.len();
-    let pages_count = total_count.div_ceil(ROWS_MAX).max(1);
+    let pages_count = (directories.len() + memories.len()).div_ceil(ROWS_MAX).max(1);
     let page = wanted.page.clamp(1, pages_count);
     let first = (page - 1) * ROWS_MAX;
     let skipped = first.saturating_sub(directories.len());
     let directories: Vec<_> = directories.into_iter().skip(first).take(ROWS_MAX).collect();
     let left = ROWS_MAX - directories.len();
-    let shown: Vec<_> = memories.into_iter().skip(skipped).take(left).collect();
-    let memories = with_authors(visit, store, &shown, &known)?;
-    Ok(Rows { directories, memories, total_count, page, pages_count })
+    let memories: Vec<_> = memories.into_iter().skip(skipped).take(left).collect();
+    let memories = with_authors(visit, store, &memories)?;
+    let has_next = page < pages_count;
+    Ok(Rows { directories, memories, page, has_next, pages_count: Some(pages_count) })
 }
 
-/// Sorts memories that are sorted by path. Returns the authors if they decide the order.
-fn sort(
+/// Reads a page of the list by path, which is the order of the storage: nothing behind it is read.
+fn first_rows(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Rows, Trouble> {
+    let page = wanted.page.max(1);
+    let limit = page.saturating_mul(ROWS_MAX);
+    let ((_, memories), has_next) = listed(visit, store, wanted, limit)?;
+    let memories = memories.get(limit - ROWS_MAX..).unwrap_or_default();
+    let memories = with_authors(visit, store, memories)?;
+    let pages_count = if wanted.directory.is_root() {
+        let count = visit.engine.usage(store.id)?.memories_count;
+        usize::try_from(count).ok().map(|count| count.div_ceil(ROWS_MAX).max(1))
+    } else {
+        None
+    };
+    Ok(Rows { directories: Vec::new(), memories, page, has_next, pages_count })
+}
+
+/// Directories and memories, by path.
+type Entries = (Vec<Directory>, Vec<Row>);
+
+/// Returns the first entries, and whether there are more.
+fn listed(
     visit: &Visit<'_>,
     store: &Store,
-    sort: Sort,
-    memories: &mut [Memory],
-) -> Result<HashMap<MemoryId, Actor>, Trouble> {
-    match sort {
-        Sort::Path => {}
-        Sort::Time => memories.sort_by_key(|memory| Reverse(memory.updated_at)),
-        Sort::Size => memories.sort_by_key(|memory| Reverse(memory.size_bytes)),
-        Sort::Author => {
-            let authors = visit.authors();
-            let known = all_authors(visit, store)?;
-            let name = |memory: &Memory| known.get(&memory.id).map(|actor| authors.short(actor));
-            memories.sort_by_cached_key(name);
-            return Ok(known);
+    wanted: &Wanted,
+    limit: usize,
+) -> Result<(Entries, bool), Error> {
+    let depth = match wanted.layout {
+        Layout::Tree => NonZero::new(1),
+        Layout::List => None,
+    };
+    let directory = wanted.directory.clone();
+    let query = ListQuery { directory, depth, after: None, limit, view: View::Basic };
+    let listed = visit.engine.list(store.id, &query)?;
+    let (mut directories, mut memories) = (Vec::new(), Vec::new());
+    for item in listed.items {
+        match item {
+            Listing::Directory(directory) => directories.push(directory),
+            Listing::Memory(memory) => memories.push(Row {
+                memory: memory.id,
+                path: memory.path,
+                size_bytes: memory.size_bytes,
+                changed_at: memory.updated_at,
+                actor: None,
+                version: memory.version,
+            }),
         }
     }
-    Ok(HashMap::new())
+    Ok(((directories, memories), listed.next.is_some()))
 }
 
-/// Returns the author of the last change of every memory, in one query.
-fn all_authors(visit: &Visit<'_>, store: &Store) -> Result<HashMap<MemoryId, Actor>, Error> {
-    let heads =
-        visit.engine.read(|reader| reader.versions_at(store.id, Timestamp::MAX, View::Basic))?;
-    Ok(heads.into_iter().map(|version| (version.memory, version.actor)).collect())
+/// Returns all entries with their authors, from the newest version of each memory.
+fn by_version(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Entries, Error> {
+    let read = |reader: &dyn Reader| reader.versions_at(store.id, Timestamp::MAX, View::Basic);
+    let (mut directories, mut memories) = (Vec::new(), Vec::new());
+    for version in visit.engine.read(read)? {
+        let Some(path) = version.path.filter(|path| wanted.directory.contains(path)) else {
+            continue;
+        };
+        let above = match wanted.layout {
+            Layout::Tree => wanted.directory.towards(&path, NonZero::<usize>::MIN),
+            Layout::List => None,
+        };
+        match above {
+            Some(directory) if directories.last() == Some(&directory) => {}
+            Some(directory) => directories.push(directory),
+            None => memories.push(Row {
+                memory: version.memory,
+                path,
+                size_bytes: version.size_bytes.unwrap_or_default(),
+                changed_at: version.created_at,
+                actor: Some(version.actor),
+                version: version.id,
+            }),
+        }
+    }
+    Ok((directories, memories))
 }
 
-fn with_authors(
-    visit: &Visit<'_>,
-    store: &Store,
-    memories: &[Memory],
-    known: &HashMap<MemoryId, Actor>,
-) -> Result<Vec<(Memory, Option<Actor>)>, Error> {
+/// Looks up the authors that are not known yet.
+fn with_authors(visit: &Visit<'_>, store: &Store, rows: &[Row]) -> Result<Vec<Row>, Error> {
     visit.engine.read(|reader| {
-        let mut rows = Vec::with_capacity(memories.len());
-        for memory in memories {
-            let actor = match known.get(&memory.id) {
-                Some(actor) => Some(actor.clone()),
-                None => {
-                    let version = reader.version(store.id, memory.version, View::Basic)?;
-                    version.map(|version| version.actor)
-                }
-            };
-            rows.push((memory.clone(), actor));
+        let mut rows = rows.to_vec();
+        for row in rows.iter_mut().filter(|row| row.actor.is_none()) {
+            let version = reader.version(store.id, row.version, View::Basic)?;
+            row.actor = version.map(|version| version.actor);
         }
         Ok(rows)
     })

@@ -13,7 +13,7 @@ mod expiry;
 #[path = "rest/knowledge.rs"]
 mod knowledge;
 #[path = "rest/matrix.rs"]
-mod matrix;
+pub(crate) mod matrix;
 #[path = "rest/mcp.rs"]
 mod mcp;
 #[path = "rest/mcp_limits.rs"]

@@ -30,7 +30,7 @@ struct Expected {
 }
 
 /// The callers with a valid credential. From the fourth on they are limited to one store.
-const VALID: [Caller; 8] = [
+pub(crate) const VALID: [Caller; 8] = [
     Caller::Key(Role::ReadOnly, Reach::Everything),
     Caller::Key(Role::ReadWrite, Reach::Everything),
     Caller::Key(Role::Admin, Reach::Everything),
@@ -42,7 +42,7 @@ const VALID: [Caller; 8] = [
 ];
 
 /// The callers without one.
-const INVALID: [Caller; 6] = [
+pub(crate) const INVALID: [Caller; 6] = [
     Caller::Nobody,
     Caller::WrongKey,
     Caller::RevokedKey,
@@ -52,7 +52,7 @@ const INVALID: [Caller; 6] = [
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Caller {
+pub(crate) enum Caller {
     Key(Role, Reach),
     Token(Access),
     AdminElsewhere,
@@ -65,7 +65,7 @@ enum Caller {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     Everything,
     OneStore,
 }
@@ -224,23 +224,23 @@ const ROWS: [Row; 58] = [
 ];
 
 /// A store with what can be asked for in it.
-struct Things {
-    store: StoreId,
-    memory: String,
-    version: String,
-    session: SessionId,
+pub(crate) struct Things {
+    pub(crate) store: StoreId,
+    pub(crate) memory: String,
+    pub(crate) version: String,
+    pub(crate) session: SessionId,
 }
 
-struct World {
-    server: Server,
-    own: Things,
-    other: Things,
-    credential: Option<String>,
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) own: Things,
+    pub(crate) other: Things,
+    pub(crate) credential: Option<String>,
 }
 
 impl World {
     /// Makes a server with two stores and the credential of a caller.
-    fn new(caller: Caller) -> Self {
+    pub(crate) fn new(caller: Caller) -> Self {
         let hour = Duration::from_hours(1);
         let limits = Limits { session_token_valid_for: hour, ..Limits::default() };
         let server = server_with(HttpSettings::default(), limits);
