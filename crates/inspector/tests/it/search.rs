@@ -60,7 +60,7 @@ fn only_readable_stores_are_searched_and_named() {
     let visitor = site.visitor(Role::ReadOnly, Some(&[open]));
     let page = site.get(&visitor, "/ui/search?q=tea").unwrap();
     assert!(page.contains("/seen.md") && page.contains("1 memory found."), "{page}");
-    assert!(!page.contains("hidden") && !page.contains("closed"), "{page}");
+    assert!(!page.contains("/hidden.md") && !page.contains("closed"), "{page}");
     let refused = site.get(&visitor, &format!("/ui/search?q=tea&store={closed}"));
     assert!(matches!(refused, Err(Trouble::NotFound(_))), "{refused:?}");
 }
