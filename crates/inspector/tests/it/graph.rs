@@ -82,7 +82,7 @@ fn only_readable_stores_have_a_graph() {
     let (site, store) = linked();
     let other = site.store("other");
     let visitor = site.visitor(Role::ReadWrite, Some(&[other]));
-    assert_denied(site.get(&visitor, &format!("/ui/stores/{store}/graph")));
+    assert_denied(&site.get(&visitor, &format!("/ui/stores/{store}/graph")));
     let page = site.get(&visitor, &format!("/ui/stores/{other}/graph")).unwrap();
     assert!(page.contains("No memory of this store links to another one"), "{page}");
 }
