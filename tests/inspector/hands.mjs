@@ -23,7 +23,7 @@ export async function use(browser, url, way, options = {}) {
 const finders = (page) => ({
   button: (name) => page.getByRole('button', { name }).first(),
   link: (name) => page.getByRole('link', { name }).first(),
-  field: (name) => page.getByLabel(name).first(),
+  field: (name) => page.getByLabel(name).and(page.locator('input, textarea, select')).first(),
   fold: (name) => page.locator('summary', { hasText: name }).first(),
 });
 

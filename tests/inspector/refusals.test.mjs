@@ -67,7 +67,7 @@ async function assertHelpful(page, pattern) {
 }
 
 test('a broken cookie leads to the sign-in, and from there to the page that was asked for', async () => {
-  const values = ['x', '%00', 'sk-quipu-wrong', `"${'é'.repeat(10)}"`, 'a'.repeat(3_500), '../../etc'];
+  const values = ['x', '%00', 'sk-quipu-wrong', `"${'é'.repeat(10)}"`, 'a'.repeat(3_500), ids.review.token, server.key, '../../etc'];
   for (const value of values) {
     const page = await open(browser, server.url);
     const headers = { cookie: `quipu=${encodeURI(value)}; quipu=; other=1` };
@@ -77,6 +77,25 @@ test('a broken cookie leads to the sign-in, and from there to the page that was 
     assert.equal(await page.getByRole('heading', { level: 1 }).innerText(), 'Sign in');
     page.assertQuiet(value);
     await page.context().close();
+  }
+});
+
+test('a one-time link signs in once; again, or made up, it says how to get another', async () => {
+  const link = server.quipu('ui', '--print', '--url', server.url).match(/http\S+/)[0];
+  const page = await open(browser, server.url);
+  await page.goto(link);
+  assert.equal(await page.getByRole('heading', { level: 1 }).innerText(), 'Stores');
+  assert.ok(!page.url().includes('link='), 'the address holds nothing that could be used again');
+  page.assertQuiet();
+  await page.context().close();
+  const forged = link.replace(/.{8}$/, '00000000');
+  for (const address of [link, forged, `${server.url}/ui/enter`, `${server.url}/ui/enter?link=%00&link=x`]) {
+    const other = await open(browser, server.url);
+    await other.goto(address);
+    await assertHelpful(other, /quipu ui/);
+    await other.goto('/ui');
+    assert.match(other.url(), /\/ui\/sign-in/, address);
+    await other.context().close();
   }
 });
 
@@ -183,20 +202,40 @@ test('huge forms are refused with a page', async () => {
   await guest.context().close();
 });
 
-test('a key that is revoked while a tab is open changes nothing more, and the text is not lost', async () => {
+test('a key that is revoked while somebody writes: nothing is saved, and the text can still be', async () => {
   const key = newKey('--role', 'admin');
   const page = await enter(key.secret);
+  await page.goto(`/ui/stores/${ids.team}/memories/${ids.preferences.id}/edit`);
+  const text = page.locator('textarea');
+  await text.fill('written for an hour\n');
   server.quipu('key', 'revoke', key.id);
-  assert.equal((await createStore(page, 'too late')).status(), 401);
+  const send = async () => {
+    const answered = page.waitForResponse((answer) => answer.request().method() === 'POST');
+    await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Save' }).click()]);
+    return (await answered).status();
+  };
+  assert.equal(await send(), 401);
   await assertHelpful(page, /sign/i);
   assert.equal(await page.getByRole('heading', { level: 1 }).innerText(), 'Signed out');
+  assert.deepEqual(await state(), stores, 'nothing has changed');
   const tab = await page.context().newPage();
-  await tab.goto('/ui');
-  assert.match(tab.url(), /\/ui\/sign-in/);
-  await signIn(tab, mouse(tab), server.key);
+  await tab.goto(await page.getByRole('link', { name: 'Sign in' }).getAttribute('href'));
+  await tab.getByLabel('Key').fill(server.key);
+  await tab.getByLabel('Your name').fill('tester');
+  await Promise.all([tab.waitForEvent('load'), tab.getByRole('button', { name: 'Sign in' }).click()]);
+  assert.equal(await tab.getByRole('heading', { level: 1 }).innerText(), 'Stores', 'the sign-in leads to a page');
   await page.goBack();
-  const name = page.getByLabel('Name', { exact: true });
-  assert.equal(await name.inputValue(), 'too late', 'the page promises this');
+  assert.equal(await text.inputValue(), 'written for an hour\n', 'the page promises this');
+  assert.equal(await send(), 303);
+  stores = await state();
+  await page.context().close();
+});
+
+test('an address that only takes forms is a page that says so when it is opened', async () => {
+  const page = await enter();
+  const response = await page.goto('/ui/stores');
+  assert.match(response.headers()['content-type'], /text\/html/);
+  await assertHelpful(page, /./);
   await page.context().close();
 });
 

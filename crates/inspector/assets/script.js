@@ -182,6 +182,7 @@ if (live) {
   let pending = null;
   const status = document.createElement("p");
   status.setAttribute("role", "status");
+  status.className = "news";
   live.before(status);
   const button = document.createElement("button");
   button.type = "button";

@@ -227,7 +227,7 @@ fn timeline(
             form action=(history.address()) {
                 @if let Some(before) = before { input type="hidden" name="before" value=(before); }
                 (compare_fields(arrangement))
-                div.wide tabindex="0" role="region" aria-label="Versions" { table.versions {
+                div.wide tabindex="0" role="region" aria-label="All versions" { table.versions {
                     thead { tr {
                         th scope="col" { "Old" } th scope="col" { "New" } th scope="col" { "When" }
                         th scope="col" { "What" } th scope="col" { "Author" }

@@ -5,7 +5,6 @@ use maud::{DOCTYPE, Markup, html};
 use quipu_service::caller::Need;
 
 use crate::assets::{ICON, SCRIPT, STYLE};
-use crate::form::address;
 use crate::sign_in::{HOME, SIGN_IN};
 use crate::visit::Visit;
 
@@ -98,8 +97,9 @@ pub(crate) fn trail(steps: &[(&str, String)], here: &str) -> Markup {
 
 /// Returns the page for a request that failed: what happened, and what to do next.
 ///
-/// `uri` is where the visitor wanted to go, to get there after signing in.
-pub fn failure_page(status: StatusCode, message: &str, uri: &http::Uri) -> Markup {
+/// Signing in leads to the first page: only forms end here without a sign-in, and the address of a form is
+/// not always one of a page.
+pub fn failure_page(status: StatusCode, message: &str) -> Markup {
     let title = match status {
         StatusCode::UNAUTHORIZED => "Signed out",
         StatusCode::FORBIDDEN => "Not allowed",
@@ -116,8 +116,7 @@ pub fn failure_page(status: StatusCode, message: &str, uri: &http::Uri) -> Marku
             h1 { (title) }
             p.message { (message) }
             @if status == StatusCode::UNAUTHORIZED {
-                @let next = uri.path_and_query().map_or(HOME, |it| it.as_str());
-                p { a.button href=(address(SIGN_IN, &[("next", next)])) { "Sign in" } }
+                p { a.button href=(SIGN_IN) { "Sign in" } }
                 p { "If you were writing something, it is still in the form: open the sign-in in \
                      another tab, then come back with the Back button and send it again." }
             } @else {

@@ -3,17 +3,22 @@
 //! A page runs like a handler of REST. Its caller is authenticated by the same code, with the secret
 //! of the cookie in place of a header.
 
+use std::collections::HashSet;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, get, on};
+use quipu_core::engine::Principal;
+use quipu_core::model::KeyKind;
 use quipu_inspector::{
     Asset, ENTER, Effect, Entered, Form, Guest, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
     failure_page, form_token, front_text, keep_signed_in, policy,
 };
 use quipu_knowledge::Knowledge;
+use quipu_service::caller::Caller;
 
 use super::admission::Visitor;
 use super::answer::Failure;
@@ -33,7 +38,14 @@ pub(super) fn routes(router: Router<App>) -> Router<App> {
         .route("/ui/events", get(live))
         .route("/ui/assets/{file}", get(asset))
         .route("/ui/{*rest}", get(unknown));
-    quipu_inspector::pages().into_iter().fold(router, |router, page| {
+    let pages = quipu_inspector::pages();
+    let shown: HashSet<_> =
+        pages.iter().filter(|page| page.method == Method::GET).map(|page| page.path).collect();
+    let only_forms = pages.iter().map(|page| page.path).filter(|path| !shown.contains(path));
+    let only_forms: HashSet<_> = only_forms.collect();
+    let router =
+        only_forms.into_iter().fold(router, |router, path| router.route(path, get(only_form)));
+    pages.into_iter().fold(router, |router, page| {
         let filter = MethodFilter::try_from(page.method.clone()).expect("pages are GET or POST");
         let path = page.path;
         let handler =
@@ -68,6 +80,14 @@ async fn front(headers: HeaderMap) -> Response {
 
 async fn unknown(uri: Uri) -> Response {
     failed(&Failure::not_found("there is no such page"), &Method::GET, &uri)
+}
+
+/// Answers whoever opens the address of a form, as browsers do after a failure.
+async fn only_form(uri: Uri) -> Response {
+    let message =
+        "this address takes a form and shows nothing; go back to the form and send it again";
+    let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message);
+    failed(&failure, &Method::GET, &uri)
 }
 
 /// Serves the style sheet, the script and the icon.
@@ -127,6 +147,9 @@ async fn visited(
     let base = app.base_url(request.headers());
     let token = form_token(&secret);
     let work = move |call: &Call<'_>| {
+        if !is_sign_in(call.caller) {
+            return Err(signed_out());
+        }
         let form = Form::parse(call.bytes());
         if has_form && form.get("token") != Some(token.as_str()) {
             return Err(Failure::forbidden(
@@ -254,6 +277,12 @@ fn require_own_origin(headers: &HeaderMap) -> Result<(), Failure> {
     ))
 }
 
+/// Returns whether the credential of a cookie is a sign-in. A key or a session's token that somebody puts
+/// there is none: it has neither a person's name nor an end.
+fn is_sign_in(caller: &Caller) -> bool {
+    matches!(&caller.principal, Principal::Key(key) if key.kind == KeyKind::Browser)
+}
+
 fn signed_out() -> Failure {
     Failure::unauthenticated("you are not signed in, or your sign-in has ended")
 }
@@ -268,7 +297,7 @@ fn failed(failure: &Failure, method: &Method, uri: &Uri) -> Response {
     if let Some(cause) = &failure.cause {
         tracing::error!(cause, "a page failed");
     }
-    html(failure.status, failure_page(failure.status, failure.message(), uri).into_string())
+    html(failure.status, failure_page(failure.status, failure.message()).into_string())
 }
 
 fn replied(app: &App, reply: Reply) -> Response {
