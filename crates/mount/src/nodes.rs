@@ -100,7 +100,8 @@ pub(crate) struct Buffer {
     pub(crate) extent: Extent,
     /// Why a write was refused. The text is incomplete without it and must not be stored.
     pub(crate) refused: Option<TreeError>,
-    /// Whether an empty file does not become a memory, because its creator failed elsewhere.
+    /// Whether a new file does not become a memory, because its creator has failed elsewhere or has
+    /// replaced it.
     pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
     /// Which processes wrote to it since it was last stored.
@@ -326,6 +327,15 @@ impl Nodes {
         let ino = self.insert(Some(place), kind);
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         Ok(ino)
+    }
+
+    /// Inserts a file that was replaced at a place before anybody could look it up.
+    pub(crate) fn add_replaced(&mut self, left: Option<(Ino, String)>, file: FileNode) -> Ino {
+        let ino = self.insert(None, NodeKind::File(file));
+        if let Some(node) = self.all.get_mut(&ino) {
+            node.left = left;
+        }
+        ino
     }
 
     /// Moves a node to another place, replacing the one that may be there.

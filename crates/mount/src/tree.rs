@@ -15,6 +15,7 @@
 //! - `reading`: reading open files.
 //! - `creating`: creating and removing files and directories.
 //! - `renaming`: renames, and saving by rename.
+//! - `replaced`: files that are replaced while they are written.
 //! - `parking`: memories that were moved to a backup name moments ago.
 //! - `storing`: durable writes, outside of the lock.
 //! - `stuck`: a write lock that is not given back.
@@ -35,6 +36,7 @@ mod past;
 mod problems;
 mod reading;
 mod renaming;
+mod replaced;
 mod storing;
 mod stuck;
 mod validating;

@@ -198,6 +198,7 @@ impl TreeGuard<'_> {
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
+            self.remove_predecessors(id);
         }
         self.orphan(ino);
         Ok(())

@@ -231,7 +231,7 @@ impl TreeGuard<'_> {
 
     /// Returns the path of a node, or the one that it had when it was replaced: whoever opens it gets the
     /// file that is there now.
-    fn last_path(&self, ino: Ino) -> Result<MemoryPath, TreeError> {
+    pub(super) fn last_path(&self, ino: Ino) -> Result<MemoryPath, TreeError> {
         match &self.state.nodes.get(ino)?.left {
             Some((parent, name)) if self.state.nodes.get(ino)?.place.is_none() => {
                 self.state.nodes.child_path(*parent, name)

@@ -181,7 +181,8 @@ impl TreeGuard<'_> {
             Some(memory) => self.move_memory(ino, memory, to, process)?,
         }
         if let Some(node) = to.node {
-            self.overwrite(node)?;
+            self.give_up_if_replaced_by_its_writer(node, process);
+            self.overwrite(node, self.state.nodes.file(ino)?.memory)?;
         }
         self.state.nodes.relocate(ino, to.parent, to.name)?;
         self.unpark(&to.path);
@@ -189,15 +190,14 @@ impl TreeGuard<'_> {
         self.store_rest(ino)
     }
 
-    /// Detaches the file that was at the target of a rename; its memory, if it had one, continues.
-    fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
+    /// Detaches the file that was at the target of a rename; its memory, if it had one, continues as
+    /// `successor`.
+    fn overwrite(&mut self, node: Ino, successor: Option<MemoryId>) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
             // This backup is all that is left of its memory.
             return self.resuming(node, |guard| guard.remove(node));
         }
-        // Fails for directories, which have no memory.
-        self.state.nodes.set_memory(node, None).unwrap_or_default();
-        self.state.nodes.detach_replaced(node);
+        self.detach_overwritten(node, successor);
         Ok(())
     }
 
