@@ -34,10 +34,6 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most nodes are files, so a box would cost more than it saves"
-)]
 pub(crate) enum NodeKind {
     Directory(DirectoryNode),
     File(FileNode),
@@ -76,8 +72,6 @@ pub(crate) struct FileNode {
     /// Set while the kernel's cached text may differ from ours. The number distinguishes this from
     /// later invalidations, so that an old acknowledgement does not clear a newer one.
     pub(crate) outdated: Option<u64>,
-    /// When it was last set.
-    pub(crate) outdated_at: Option<Timestamp>,
 }
 
 /// A process or thread id as the kernel reports it.
@@ -185,7 +179,6 @@ impl FileNode {
             creator: None,
             writers: 0,
             outdated: None,
-            outdated_at: None,
         }
     }
 
@@ -201,7 +194,6 @@ impl FileNode {
             creator: None,
             writers: 0,
             outdated: None,
-            outdated_at: None,
         }
     }
 

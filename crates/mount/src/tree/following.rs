@@ -143,6 +143,8 @@ impl TreeGuard<'_> {
         for ino in self.state.nodes.inos() {
             self.distrust(ino, None);
         }
+        let now = self.now();
+        self.state.recent.note_all(now);
     }
 
     /// Marks the kernel's cached text of a file as outdated, and has it dropped.
@@ -155,7 +157,9 @@ impl TreeGuard<'_> {
         let (count, now) = (self.state.outdated_count, self.now());
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
-            file.outdated_at = Some(now);
+        }
+        if let Ok(Some(path)) = self.state.nodes.path(ino) {
+            self.state.recent.note(path, now);
         }
         self.invalidate(Invalidation::Content(ino));
     }
@@ -191,6 +195,8 @@ impl TreeGuard<'_> {
             }
         }
         if let Some(path) = path {
+            let now = self.now();
+            self.state.recent.note(path.clone(), now);
             self.appeared(path);
         }
     }

@@ -11,7 +11,7 @@
 use quipu_core::model::{Content, MemoryId, MemoryPath};
 
 use super::TreeGuard;
-use super::files::{Handle, OpenMode};
+use super::opening::{Handle, OpenMode};
 use crate::error::TreeError;
 use crate::nodes::{Blank, Buffer, BufferState, FileNode, Ino, ProcessId};
 use crate::process::are_one_process;
