@@ -128,7 +128,18 @@ impl TreeGuard<'_> {
             }
             Event::StoreUpdated => self.state.record = None,
             Event::Redacted(_) => self.state.redactions_count += 1,
-            Event::StoreCreated => {}
+            Event::StoreCreated => self.store_restored()?,
+        }
+        Ok(())
+    }
+
+    /// Shows the store again after it was deleted and restored.
+    fn store_restored(&mut self) -> Result<(), TreeError> {
+        if self.state.status == StoreStatus::Deleted {
+            self.state.record = None;
+            let is_archived = self.record()?.archived_at.is_some();
+            self.state.status = if is_archived { StoreStatus::Archived } else { StoreStatus::Open };
+            self.distrust_everything();
         }
         Ok(())
     }

@@ -378,3 +378,22 @@ fn an_archived_store_is_read_only_and_a_deleted_one_gone() {
     assert_eq!(fixture.lookup("/a"), Err(TreeError::Stale));
     assert!(fixture.engine.entry(fixture.store, &path("/a")).is_err());
 }
+
+#[test]
+fn a_restored_store_is_what_it_was() {
+    let fixture = fixture();
+    fixture.put("/a", "one");
+    let workspace = fixture.engine.default_workspace().unwrap().id;
+    let restore = || {
+        fixture.engine.delete_store(fixture.store).unwrap();
+        assert_eq!(fixture.lookup("/a"), Err(TreeError::Stale));
+        fixture.engine.restore_store(workspace, "tests", None).unwrap();
+        assert_eq!(fixture.text("/a").as_deref(), Some("one"));
+    };
+    restore();
+    fixture.write("/b", b"two").unwrap();
+    fixture.engine.archive_store(fixture.store).unwrap();
+    restore();
+    assert_eq!(fixture.write("/b", b"three"), Err(TreeError::ReadOnly));
+    assert_eq!(fixture.stored("/b").as_deref(), Some("two"));
+}
