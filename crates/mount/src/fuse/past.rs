@@ -284,7 +284,9 @@ impl Filesystem for WithPast {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        if is_past(parent.0) || is_past(new_parent.0) || self.is_hidden(parent, name) {
+        let is_to_own = new_parent.0 == ROOT && new_name == OWN_DIRECTORY;
+        let is_hidden = is_to_own || self.is_hidden(parent, name);
+        if is_past(parent.0) || is_past(new_parent.0) || is_hidden {
             return reply.error(Errno::EROFS);
         }
         self.present.rename(request, parent, name, new_parent, new_name, flags, reply);

@@ -154,7 +154,7 @@ impl TreeGuard<'_> {
         for ino in self.state.nodes.inos() {
             self.distrust(ino, None);
         }
-        let now = self.now();
+        let now = self.engine().now();
         self.state.recent.note_all(now);
     }
 
@@ -165,7 +165,8 @@ impl TreeGuard<'_> {
     /// concurrently, before the pages are gone.
     pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
-        let (count, now) = (self.state.outdated_count, self.now());
+        // Not the time that the files of a past have, which does not move on.
+        let (count, now) = (self.state.outdated_count, self.engine().now());
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
         }
@@ -206,7 +207,7 @@ impl TreeGuard<'_> {
             }
         }
         if let Some(path) = path {
-            let now = self.now();
+            let now = self.engine().now();
             self.state.recent.note(path.clone(), now);
             self.appeared(path);
         }

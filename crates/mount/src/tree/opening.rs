@@ -218,7 +218,7 @@ impl TreeGuard<'_> {
 
     /// Returns whether another door has changed a file moments ago.
     pub(super) fn has_changed_recently(&self, ino: Ino) -> bool {
-        let (recent, now) = (&self.state.recent, self.now());
+        let (recent, now) = (&self.state.recent, self.engine().now());
         recent.is_any(now)
             && matches!(self.state.nodes.path(ino), Ok(Some(path)) if recent.contains(&path, now))
     }
