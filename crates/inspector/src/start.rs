@@ -142,11 +142,9 @@ fn row(
                 @if !store.description.as_str().is_empty() { br; small { (store.description) } }
             }
             td { (text::grouped(usage.memories_count))
-                meter aria-label="Memories, of the limit" min="0" max=(limits.memories_per_store_max)
-                    value=(usage.memories_count) {} }
+                (fullness("Memories, of the limit", usage.memories_count, limits.memories_per_store_max)) }
             td { (text::size(usage.size_bytes))
-                meter aria-label="Size, of the limit" min="0" max=(limits.store_size_bytes_max)
-                    value=(usage.size_bytes) {} }
+                (fullness("Size, of the limit", usage.size_bytes, limits.store_size_bytes_max)) }
             td { @match newest {
                 Some(version) => {
                     (text::time(version.created_at, visit.engine.now())) " by " (authors.short(&version.actor))
@@ -155,6 +153,13 @@ fn row(
             } }
             td { (right.map_or("", |(_, word)| word)) }
         }
+    }
+}
+
+/// Shows how much of a limit is used; the last tenth looks different.
+fn fullness(name: &str, value: u64, limit: u64) -> Markup {
+    html! {
+        meter aria-label=(name) min="0" high=(limit - limit / 10) max=(limit) optimum="0" value=(value) {}
     }
 }
 

@@ -21,7 +21,7 @@ use rustix::fs::{FileType as ModeType, OFlags};
 pub(crate) use self::past::WithPast;
 
 use self::flags::{o_flags, open_flags, open_mode};
-use self::replies::{KEPT_FOR, file_attributes, reply_attributes, reply_empty, reply_entry};
+use self::replies::{file_attributes, kept_for, reply_attributes, reply_empty, reply_entry};
 use crate::blocking::BlockingPool;
 use crate::error::errno;
 use crate::names::Making;
@@ -81,6 +81,8 @@ impl Filesystem for Adapter {
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_PARALLEL_DIROPS
+            // Files that bypass the cache can be mapped all the same.
+            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
             | InitFlags::FUSE_ASYNC_DIO;
         if self.tree.is_frozen() {
             // Without a message at the open, nobody could refuse one that truncates.
@@ -108,8 +110,9 @@ impl Filesystem for Adapter {
         self.tree.forget(ino.0, lookups);
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply_attributes(self.ownership, self.tree.attributes(ino.0), reply);
+    fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let process = ProcessId(request.pid());
+        reply_attributes(self.ownership, self.tree.attributes_for(ino.0, process), reply);
     }
 
     fn setattr(
@@ -334,6 +337,10 @@ impl Filesystem for Adapter {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
+        if self.tree.is_frozen() {
+            // Its files are open without a handle, and there is nothing to store.
+            return reply.ok();
+        }
         let tree = Arc::clone(&self.tree);
         self.end_write(handle, move || {
             reply_empty(tree.sync(handle.0), reply);
@@ -374,7 +381,14 @@ impl Filesystem for Adapter {
         for entry in entries {
             let shown = file_attributes(self.ownership, &entry.attributes);
             let ino = INodeNo(entry.attributes.ino);
-            if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
+            if reply.add(
+                ino,
+                entry.next,
+                &entry.name,
+                &kept_for(&entry.attributes),
+                &shown,
+                Generation(0),
+            ) {
                 break;
             }
             self.tree.count_lookup(ino.0);
@@ -447,7 +461,7 @@ impl Filesystem for Adapter {
         };
         match self.tree.create(parent.0, name, new) {
             Ok((attributes, opened)) => reply.created(
-                &KEPT_FOR,
+                &kept_for(&attributes),
                 &file_attributes(self.ownership, &attributes),
                 Generation(0),
                 FileHandle(opened.handle),

@@ -34,10 +34,6 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most nodes are files, so a box would cost more than it saves"
-)]
 pub(crate) enum NodeKind {
     Directory(DirectoryNode),
     File(FileNode),
@@ -76,8 +72,6 @@ pub(crate) struct FileNode {
     /// Set while the kernel's cached text may differ from ours. The number distinguishes this from
     /// later invalidations, so that an old acknowledgement does not clear a newer one.
     pub(crate) outdated: Option<u64>,
-    /// When it was last set.
-    pub(crate) outdated_at: Option<Timestamp>,
 }
 
 /// A process or thread id as the kernel reports it.
@@ -100,7 +94,8 @@ pub(crate) struct Buffer {
     pub(crate) extent: Extent,
     /// Why a write was refused. The text is incomplete without it and must not be stored.
     pub(crate) refused: Option<TreeError>,
-    /// Whether an empty file does not become a memory, because its creator failed elsewhere.
+    /// Whether a new file does not become a memory, because its creator has failed elsewhere or has
+    /// replaced it.
     pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
     /// Which processes wrote to it since it was last stored.
@@ -184,7 +179,6 @@ impl FileNode {
             creator: None,
             writers: 0,
             outdated: None,
-            outdated_at: None,
         }
     }
 
@@ -200,7 +194,6 @@ impl FileNode {
             creator: None,
             writers: 0,
             outdated: None,
-            outdated_at: None,
         }
     }
 
@@ -326,6 +319,15 @@ impl Nodes {
         let ino = self.insert(Some(place), kind);
         self.directory_mut(parent)?.children.insert(name.to_owned(), ino);
         Ok(ino)
+    }
+
+    /// Inserts a file that was replaced at a place before anybody could look it up.
+    pub(crate) fn add_replaced(&mut self, left: Option<(Ino, String)>, file: FileNode) -> Ino {
+        let ino = self.insert(None, NodeKind::File(file));
+        if let Some(node) = self.all.get_mut(&ino) {
+            node.left = left;
+        }
+        ino
     }
 
     /// Moves a node to another place, replacing the one that may be there.

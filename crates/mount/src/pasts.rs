@@ -150,6 +150,7 @@ impl Pasts {
             changed_at: self.made_at,
             access: Access::ReadOnly,
             is_removed: false,
+            is_volatile: false,
         }
     }
 

@@ -11,16 +11,19 @@
 //!
 //! - `lookup`: names and attributes.
 //! - `listing`: the entries of a directory.
-//! - `files`: opening, writing, closing.
+//! - `opening`: opening files.
+//! - `files`: writing and closing them.
 //! - `reading`: reading open files.
 //! - `creating`: creating and removing files and directories.
 //! - `renaming`: renames, and saving by rename.
+//! - `replaced`: files that are replaced while they are written.
 //! - `parking`: memories that were moved to a backup name moments ago.
 //! - `storing`: durable writes, outside of the lock.
 //! - `stuck`: a write lock that is not given back.
 //! - `validating`: refusing writes as early as possible.
 //! - `problems`: the report of what was not stored.
 //! - `known_texts`: which text a process has read, the base of a merge.
+//! - `recent`: which files have changed moments ago.
 //! - `following`: changes of other doors, from the change feed.
 //! - `past`: the tree of a store as it was.
 
@@ -30,11 +33,14 @@ mod following;
 mod known_texts;
 mod listing;
 mod lookup;
+mod opening;
 mod parking;
 mod past;
 mod problems;
 mod reading;
+mod recent;
 mod renaming;
+mod replaced;
 mod storing;
 mod stuck;
 mod validating;
@@ -55,9 +61,10 @@ use crate::names::NameRules;
 use crate::nodes::{Ino, Nodes};
 
 pub use creating::NewFile;
-pub use files::{OpenMode, Opened, Position, Start, Writing};
+
 pub use listing::DirectoryEntry;
 pub use lookup::{Attributes, Kind, Usage};
+pub use opening::{OpenMode, Opened, Position, Start, Writing};
 pub(crate) use problems::DIRECTORY as OWN_DIRECTORY;
 pub use renaming::Overwrite;
 
@@ -120,7 +127,7 @@ pub enum Invalidation {
 #[derive(Debug)]
 struct State {
     nodes: Nodes,
-    handles: HashMap<u64, files::Handle>,
+    handles: HashMap<u64, opening::Handle>,
     listings: HashMap<u64, listing::OpenDirectory>,
     /// Keys the hash of listing positions, so that nobody can construct collisions.
     listing_key: u128,
@@ -141,6 +148,8 @@ struct State {
     usage: Option<(Sequence, StoreUsage)>,
     /// Which texts processes have read recently.
     known_texts: known_texts::KnownTexts,
+    /// What has changed moments ago.
+    recent: recent::RecentChanges,
     /// What could not be stored recently.
     problems: problems::Problems,
     /// What the durable writes in flight are about.
@@ -197,6 +206,7 @@ impl Tree {
             record: None,
             usage: None,
             known_texts: known_texts::KnownTexts::default(),
+            recent: recent::RecentChanges::default(),
             problems: problems::Problems::default(),
             claims: Vec::new(),
             deferred: Vec::new(),

@@ -21,6 +21,8 @@ mod past;
 mod random;
 #[path = "it/remembering.rs"]
 mod remembering;
+#[path = "it/replacing.rs"]
+mod replacing;
 #[path = "it/saving.rs"]
 mod saving;
 #[path = "it/support.rs"]

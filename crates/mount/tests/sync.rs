@@ -17,5 +17,7 @@ mod model;
 mod protection;
 #[path = "sync/support.rs"]
 mod support;
+#[path = "sync/waiting.rs"]
+mod waiting;
 #[path = "sync/watching.rs"]
 mod watching;

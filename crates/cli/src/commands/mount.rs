@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tracing::Level;
 
-use self::past::{PastStore, Selection, past_mount, selection};
+use self::past::{FixedStore, Selection, fixed_mount, selection};
 use super::sessions::attachment;
 use crate::args::{MountArguments, UnmountArguments};
 use crate::context::{Context, Data};
@@ -34,7 +34,7 @@ use crate::uses;
 /// The announcement that everything is mounted.
 #[derive(Serialize)]
 struct Ready {
-    /// `None` if only the past is mounted: nothing can be written in its name.
+    /// `None` if only the past or archived stores are mounted: nothing can be written in its name.
     session: Option<String>,
     root: String,
     stores: Vec<ReadyStore>,
@@ -68,9 +68,9 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     }
     let _log = log::start(Level::WARN, LogForm::Plain);
     let data = context.open()?;
-    let Selection { present, past } = selection(&data, &arguments.past)?;
-    let is_past_only = present.is_empty() && !past.is_empty();
-    let session = if is_past_only { None } else { Some(session(&data, arguments, &present)?) };
+    let Selection { present, fixed } = selection(&data, &arguments.past)?;
+    let is_fixed_only = present.is_empty() && !fixed.is_empty();
+    let session = if is_fixed_only { None } else { Some(session(&data, arguments, &present)?) };
     let root = root(context, arguments.root.as_deref());
     let names = &context.settings.names;
     let mut stores = Vec::new();
@@ -79,8 +79,8 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
             stores.push(store_mount(&data, session, attachment, names.clone())?);
         }
     }
-    for past in &past {
-        stores.push(past_mount(&data, past, names.clone())?);
+    for fixed in &fixed {
+        stores.push(fixed_mount(&data, fixed, names.clone())?);
     }
     let sharing = if arguments.allow_other { Sharing::Everyone } else { Sharing::Owner };
 
@@ -93,7 +93,7 @@ pub(super) fn run(context: &Context, arguments: &MountArguments) -> Result<(), F
     };
     let mut mounts = Mounts::new(&root, stores, sharing).map_err(|error| explain(&error))?;
     uses::flush_in_background(&data.engine);
-    let announced = ready(&data, session.as_ref(), &past, &root)
+    let announced = ready(&data, session.as_ref(), &fixed, &root)
         .and_then(|ready| announce(context.form, &ready));
     if announced.is_ok() {
         if lifetime == Lifetime::Detached {
@@ -161,7 +161,7 @@ fn access(data: &Data, attachment: &Attachment) -> Result<Access, Failure> {
 fn ready(
     data: &Data,
     session: Option<&Session>,
-    past: &[PastStore],
+    fixed: &[FixedStore],
     root: &Path,
 ) -> Result<Ready, Failure> {
     let path = |directory: &str| root.join(directory).display().to_string();
@@ -174,11 +174,11 @@ fn ready(
             at: None,
         });
     }
-    stores.extend(past.iter().map(|past| ReadyStore {
-        name: past.store.name.as_str().to_owned(),
-        path: path(&past.directory),
+    stores.extend(fixed.iter().map(|fixed| ReadyStore {
+        name: fixed.store.name.as_str().to_owned(),
+        path: path(&fixed.directory),
         access: Access::ReadOnly.as_str(),
-        at: Some(past.past.at.to_string()),
+        at: fixed.past.as_ref().map(|past| past.at.to_string()),
     }));
     let session = session.map(|session| session.id.to_string());
     Ok(Ready { session, root: root.display().to_string(), stores })

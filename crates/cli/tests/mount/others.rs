@@ -75,6 +75,42 @@ fn a_deleted_store_answers_with_estale() {
 }
 
 #[test]
+fn a_deleted_store_that_is_restored_comes_back() {
+    let mount = mounted!();
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    let mut open = OpenOptions::new().append(true).open(mount.at("tea.md")).unwrap();
+    mount.quipu(&["store", "delete", "notes", "--yes"]);
+    eventually("the file is gone", || fs::read(mount.at("tea.md")).is_err());
+    mount.quipu(&["store", "restore", "notes"]);
+    eventually("the file is back", || fs::read(mount.at("tea.md")).is_ok());
+    assert_eq!(mount.read("tea.md"), "green");
+    open.write_all(b" tea").unwrap();
+    drop(open);
+    assert_eq!(mount.stored("/tea.md"), "green tea");
+    fs::write(mount.at("new.md"), "black").unwrap();
+    assert_eq!(mount.stored("/new.md"), "black");
+}
+
+#[test]
+fn an_archived_store_is_mounted_read_only() {
+    let mount = mounted!();
+    fs::write(mount.at("tea.md"), "green").unwrap();
+    let home = mount.stop();
+    let archived = run(quipu(home.path(), &["store", "archive", "notes"]), b"");
+    assert_eq!(archived.code, 0, "{archived:?}");
+    let mount = Mount::start(home, &["--store", "notes", "--store", "team"]);
+    assert_eq!(mount.ready["stores"][1]["access"], "read_only");
+    assert_eq!(mount.read("tea.md"), "green");
+    assert_eq!(errno(fs::write(mount.at("tea.md"), "x")), Errno::ROFS);
+    fs::write(mount.root().join("team/plan.md"), "x").unwrap();
+
+    let mount = Mount::start(mount.stop(), &["--store", "notes:ro"]);
+    assert!(mount.ready["session"].is_null());
+    assert_eq!(mount.read("tea.md"), "green");
+    assert_eq!(errno(fs::write(mount.at("new.md"), "x")), Errno::ROFS);
+}
+
+#[test]
 fn a_missing_data_directory_answers_with_eio() {
     let mount = mounted!();
     fs::write(mount.at("tea.md"), "green").unwrap();

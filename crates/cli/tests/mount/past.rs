@@ -176,6 +176,14 @@ fn the_past_cannot_be_written() {
     for name in [".quipu", ".quipu/at"] {
         assert_eq!(errno(fs::write(mount.at(name).join("x.md"), "x")), Errno::ROFS, "{name}");
         assert_eq!(errno(fs::remove_dir(mount.at(name))), Errno::ROFS, "{name}");
+        fs::create_dir(mount.at("new")).unwrap();
+        assert_eq!(errno(fs::rename(mount.at("new"), mount.at(name))), Errno::ROFS, "{name}");
+        fs::remove_dir(mount.at("new")).unwrap();
+    }
+    // There is nothing to sync, which is no error.
+    for directory in [mounted.clone(), mount.at(&format!(".quipu/at/{before}"))] {
+        File::open(directory.join("tea.md")).unwrap().sync_all().unwrap();
+        File::open(directory).unwrap().sync_all().unwrap();
     }
     // Nor after a remount, which makes the kernel ask.
     let ran = mount.bash(&format!("mount -i -o remount,rw {mounted:?}"));

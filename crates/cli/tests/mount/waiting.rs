@@ -1,8 +1,10 @@
 //! Calls that have to wait for somebody else.
 
 use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{scope, sleep};
+use std::thread::{ScopedJoinHandle, scope, sleep};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -64,28 +66,88 @@ fn a_stopped_writer_delays_others_by_one_timeout() {
     eventually("the move is stored", || mount.history().contains(&"modified /old.md.bak".into()));
 }
 
-#[test]
-fn a_file_that_is_replaced_all_the_time_can_always_be_opened() {
+/// Replaces `tea.md` in two mounts of a store without pause, while others use it in each of them.
+fn while_replacing(text: fn(&str, usize) -> String, uses: &[fn(&Path)]) {
     let mount = mounted!();
-    fs::write(mount.at("tea.md"), "green").unwrap();
+    let second = mount.home.path().join("second");
+    let root = second.to_str().unwrap();
+    mount.quipu(&["mount", "--store", "notes", "--root", root, "--detach"]);
+    let directories = [mount.at(""), second.join("notes")];
+    mount.put("/tea.md", &text("a", 0));
     let is_done = AtomicBool::new(false);
     scope(|threads| {
-        let replacing = threads.spawn(|| {
-            for number in 0..400 {
-                fs::write(mount.at("new.tmp"), format!("green {number}")).unwrap();
-                fs::rename(mount.at("new.tmp"), mount.at("tea.md")).unwrap();
+        let replace = |directory: &Path, writer: &str| {
+            for number in 1..=80 {
+                let new = directory.join(format!("{writer}.tmp"));
+                fs::write(&new, text(writer, number)).unwrap();
+                fs::rename(new, directory.join("tea.md")).unwrap();
             }
-            is_done.store(true, Ordering::Relaxed);
+        };
+        let writers = [(0, "a"), (1, "b"), (1, "c")].map(|(number, writer)| {
+            let directory = &directories[number];
+            threads.spawn(move || replace(directory, writer))
         });
-        for _ in 0..3 {
-            threads.spawn(|| {
+        for (directory, used) in
+            directories.iter().flat_map(|at| uses.iter().map(move |used| (at, used)))
+        {
+            let (path, is_done) = (directory.join("tea.md"), &is_done);
+            threads.spawn(move || {
                 while !is_done.load(Ordering::Relaxed) {
-                    assert!(mount.read("tea.md").starts_with("green"));
-                    fs::metadata(mount.at("tea.md")).unwrap();
+                    used(&path);
                 }
             });
         }
-        replacing.join().unwrap();
+        let written = writers.map(ScopedJoinHandle::join);
+        is_done.store(true, Ordering::Relaxed);
+        assert!(written.iter().all(Result::is_ok));
     });
-    assert_eq!(mount.read("tea.md"), "green 399");
+    mount.quipu(&["unmount", "--root", root]);
+}
+
+#[test]
+fn a_file_that_is_replaced_all_the_time_can_always_be_opened() {
+    let read = |path: &Path| assert!(fs::read_to_string(path).unwrap().starts_with("green"));
+    let ask = |path: &Path| assert!(fs::metadata(path).is_ok());
+    let write = |path: &Path| drop(File::options().read(true).write(true).open(path).unwrap());
+    let append = |path: &Path| drop(File::options().append(true).open(path).unwrap());
+    let create = |path: &Path| drop(File::options().append(true).create(true).open(path).unwrap());
+    let text = |writer: &str, number| format!("green {writer} {number}");
+    while_replacing(text, &[read, ask, write, append, create]);
+}
+
+/// Returns a text of many lines, none of which is in another one.
+fn numbered(writer: &str, number: usize) -> String {
+    let line = |line: usize| format!("{writer}{number} line {line}\n");
+    (0..=number * 7 % 61).map(line).collect::<String>() + &format!("{writer}{number} end\n")
+}
+
+/// Panics unless a text is one of those of `numbered`.
+#[track_caller]
+fn assert_whole(text: &str) {
+    let name = text.split(' ').next().unwrap();
+    let (writer, number) = name.split_at(1);
+    assert_eq!(text, numbered(writer, number.parse().unwrap()));
+}
+
+#[test]
+fn a_file_that_is_replaced_all_the_time_is_read_as_one_text() {
+    while_replacing(numbered, &[read_in_every_way]);
+}
+
+/// Reads a file without asking for its size, in small parts, and as many bytes as it is said to have.
+fn read_in_every_way(path: &Path) {
+    let mut bytes = vec![0; 10_000];
+    let length = File::open(path).unwrap().read(&mut bytes).unwrap();
+    assert_whole(str::from_utf8(&bytes[..length]).unwrap());
+
+    let (mut file, mut text) = (File::open(path).unwrap(), Vec::new());
+    while let length @ 1.. = file.read(&mut bytes[..100]).unwrap() {
+        text.extend_from_slice(&bytes[..length]);
+    }
+    assert_whole(str::from_utf8(&text).unwrap());
+
+    let mut file = File::open(path).unwrap();
+    let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    file.read_exact(&mut bytes[..length]).unwrap();
+    assert_whole(str::from_utf8(&bytes[..length]).unwrap());
 }

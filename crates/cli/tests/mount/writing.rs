@@ -204,3 +204,26 @@ fn a_removed_file_can_be_used_until_it_is_closed() {
     assert_eq!(mount.history(), ["created /tea.md", "deleted /tea.md"]);
     assert!(!mount.at("tea.md").exists());
 }
+
+#[test]
+fn what_is_written_to_a_replaced_file_is_merged() {
+    needs!("setsid");
+    let mount = mounted!();
+    mount.ok("printf 'one\\ntwo\\n' > tea.md");
+    let mut appending = OpenOptions::new().append(true).open(mount.at("tea.md")).unwrap();
+    // A process of another session, so that its rename says nothing about this one.
+    mount.ok("setsid --wait sed -i s/one/ONE/ tea.md");
+    assert_eq!(mount.read("tea.md"), "ONE\ntwo\n");
+    appending.write_all(b"important\n").unwrap();
+    drop(appending);
+    assert_eq!(mount.read("tea.md"), "ONE\ntwo\nimportant\n");
+    mount.assert_one_memory(&["created /tea.md", "modified /tea.md", "modified /tea.md"]);
+    assert!(!mount.at(".quipu/problems.md").exists());
+
+    let mut writing = OpenOptions::new().write(true).open(mount.at("tea.md")).unwrap();
+    mount.ok("setsid --wait sed -i s/ONE/1/ tea.md");
+    writing.write_all(b"Two").unwrap();
+    drop(writing);
+    assert_eq!(mount.stored("/tea.md"), "Two\ntwo\nimportant\n");
+    assert!(mount.read(".quipu/problems.md").contains("conflicts with a change made elsewhere"));
+}

@@ -15,8 +15,9 @@ use super::{Engine, Precondition, Written, existing_store};
 pub enum Survivor {
     /// The one that is moved; the one that was there is deleted.
     Moved,
-    /// The one that was there, with the text of the one that is moved, which is deleted.
-    Target,
+    /// The one that was there, if this holds for it, with the text of the one that is moved, which is
+    /// deleted.
+    Target(Precondition),
 }
 
 /// The result of moving a memory onto another one.
@@ -65,10 +66,11 @@ impl Engine {
             let target = existing_memory(reader, store, target, View::Full)?;
             let content = moved.content.clone().expect("the memory was read with its text");
             let target_path = target.path.clone();
-            let (kept, lost) = match survivor {
-                Survivor::Moved => (moved, target),
-                Survivor::Target => (target, moved),
+            let (kept, lost, precondition) = match survivor {
+                Survivor::Moved => (moved, target, Precondition::None),
+                Survivor::Target(precondition) => (target, moved, precondition),
             };
+            precondition.check(&kept)?;
             let deleted = transaction.delete(lost)?;
             let target = Target { path: target_path, text: ScreenedText::unscreened(content) };
             let written = transaction.modify(kept, target, Precondition::None)?;

@@ -1,7 +1,7 @@
 //! What is at a place, and moving a memory onto another one.
 
 use quipu_core::ErrorKind;
-use quipu_core::engine::Survivor;
+use quipu_core::engine::{Precondition, Survivor};
 use quipu_core::model::Listing;
 
 use crate::support::{actor, fixture, kind, path};
@@ -43,11 +43,26 @@ fn the_target_can_survive_with_the_moved_text() {
     let fixture = fixture();
     let (old, new) = (fixture.put("/old", "old"), fixture.put("/new", "new"));
     let pair = (new.id, old.id);
-    let replaced = fixture.engine.replace(&actor(), fixture.store, pair, Survivor::Target).unwrap();
+    let replaced = fixture
+        .engine
+        .replace(&actor(), fixture.store, pair, Survivor::Target(Precondition::None))
+        .unwrap();
     assert_eq!((replaced.written.memory.id, replaced.deleted.memory), (old.id, new.id));
     assert_eq!(fixture.text("/old").as_deref(), Some("new"));
     assert_eq!(fixture.text("/new"), None);
     assert_eq!(fixture.history()[2..], ["deleted /new", "modified /old"]);
+}
+
+#[test]
+fn a_target_that_has_changed_does_not_survive_unnoticed() {
+    let fixture = fixture();
+    let (old, new) = (fixture.put("/old", "old"), fixture.put("/new", "new"));
+    fixture.put("/old", "of another");
+    let survivor = Survivor::Target(Precondition::ContentIs(old.hash));
+    let replaced = fixture.engine.replace(&actor(), fixture.store, (new.id, old.id), survivor);
+    assert_eq!(kind(replaced), ErrorKind::PreconditionFailed);
+    assert_eq!(fixture.text("/old").as_deref(), Some("of another"));
+    assert_eq!(fixture.text("/new").as_deref(), Some("new"));
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) const NODES_MAX: usize = 300;
 const NOTES_MAX: usize = 10_000;
 /// How many links to memories that do not exist are drawn.
 const MISSING_MAX: usize = 60;
+/// How many such links are looked at.
+const BROKEN_MAX: usize = 1_000;
 /// How many neighbors of a memory are looked for; the engine returns at most 200.
 const RELATED_MAX: usize = 200;
 /// How many links of each drawn memory are looked at.
@@ -66,22 +68,24 @@ impl Network {
         // Notes come by path, and the sort is stable.
         chosen.sort_by_key(|(_, (_, degree))| Reverse(**degree));
         chosen.truncate(NODES_MAX - MISSING_MAX);
+        let chosen: HashSet<usize> = chosen.into_iter().map(|(place, _)| place).collect();
         let mut network = Self::default();
-        let mut places = HashMap::new();
-        for (place, (note, _)) in chosen {
-            places.insert(place, network.note(note, 0));
-        }
         for (from, to, kind) in graph.links {
-            if let (Some(&from), Some(&to)) = (places.get(&from), places.get(&to)) {
-                network.link(from, to, kind);
+            // One whose links all lead to what is not drawn would be a dot without a meaning.
+            if from == to || !chosen.contains(&from) || !chosen.contains(&to) {
+                continue;
             }
+            let (Some(one), Some(other)) = (graph.notes.get(from), graph.notes.get(to)) else {
+                continue;
+            };
+            let (from, to) = (network.note(one, 0), network.note(other, 0));
+            network.link(from, to, kind);
         }
         let (drawn, linked) = (network.nodes.len(), linked_count);
         if drawn < linked {
             network.left_out.push(format!(
-                "These are the {drawn} memories with the most links; {} have fewer links and are \
-                 not drawn.",
-                text::grouped((linked - drawn) as u64)
+                "These are {drawn} of the memories with the most links; {} are not drawn.",
+                text::count((linked - drawn) as u64, "other", "others")
             ));
         }
         if alone_count > 0 {
@@ -98,13 +102,14 @@ impl Network {
     }
 
     fn add_missing(&mut self, visit: &Visit<'_>, scope: &Scope) -> Result<(), Trouble> {
-        let broken = visit.engine.unresolved(scope, MISSING_MAX)?;
-        if broken.len() == MISSING_MAX {
-            self.left_out.push(format!(
-                "Of the links to memories that do not exist, the first {MISSING_MAX} are drawn."
-            ));
+        let mut broken = visit.engine.unresolved(scope, BROKEN_MAX)?;
+        let is_cut = broken.len() == BROKEN_MAX;
+        broken.retain(|link| self.notes.contains_key(&link.from.memory));
+        if is_cut || broken.len() > MISSING_MAX {
+            let sentence = "Not all links to memories that do not exist are drawn.";
+            self.left_out.push(sentence.to_owned());
         }
-        for link in broken {
+        for link in broken.into_iter().take(MISSING_MAX) {
             let Some(&from) = self.notes.get(&link.from.memory) else { continue };
             let to = self.missing(&link.link.target.name, 1);
             self.link(from, to, link.link.kind);

@@ -33,14 +33,14 @@ fn only_administrators_of_everything_get_in() {
     ];
     for visitor in &visitors {
         for address in SHOWN {
-            assert_denied(site.get(visitor, address));
+            assert_denied(&site.get(visitor, address));
         }
         for address in CHANGING {
-            assert_denied(site.post(visitor, address, &[("name", "x"), ("role", "admin")]));
+            assert_denied(&site.post(visitor, address, &[("name", "x"), ("role", "admin")]));
         }
         let key = visitor.key().unwrap();
-        assert_denied(site.get(visitor, &format!("/ui/admin/keys/{key}/revoke")));
-        assert_denied(site.post(visitor, &format!("/ui/admin/keys/{key}/revoke"), &[]));
+        assert_denied(&site.get(visitor, &format!("/ui/admin/keys/{key}/revoke")));
+        assert_denied(&site.post(visitor, &format!("/ui/admin/keys/{key}/revoke"), &[]));
     }
     for address in SHOWN {
         site.get(&site.admin(), address).unwrap();
@@ -57,10 +57,10 @@ fn what_concerns_the_whole_server_is_for_its_first_workspace() {
     let other = site.engine.create_workspace(&Name::new("other").unwrap()).unwrap();
     let stranger = site.visitor_of(other.id, Role::Admin, None);
     for address in ["/ui/admin/webhooks", "/ui/admin/upkeep"] {
-        assert_denied(site.get(&stranger, address));
+        assert_denied(&site.get(&stranger, address));
     }
     for address in &CHANGING[1..] {
-        assert_denied(site.post(&stranger, address, &[("place", "0")]));
+        assert_denied(&site.post(&stranger, address, &[("place", "0")]));
     }
     let page = site.get(&stranger, "/ui/admin").unwrap();
     assert!(!page.contains("Upkeep") && !page.contains("Storage"), "{page}");

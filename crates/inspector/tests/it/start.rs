@@ -10,7 +10,10 @@ fn stores_come_with_usage_last_change_and_rights() {
     let store = site.store("tea");
     site.put(store, "/a.md", "green tea");
     let page = site.get(&site.visitor(Role::ReadOnly, None), "/ui").unwrap();
-    assert!(page.contains("tea") && page.contains("1") && page.contains("9 B"), "{page}");
+    assert!(
+        page.contains(">tea</a>") && page.contains("<td>1<meter") && page.contains("9 B"),
+        "{page}"
+    );
     assert!(page.contains("by user_ada"), "{page}");
     assert!(page.contains("you may read all stores"), "{page}");
     assert!(!page.contains("New store"), "a button that may not be used: {page}");
@@ -74,7 +77,7 @@ fn many_stores_come_in_pages() {
 #[test]
 fn creating_a_store_needs_an_administrator_and_escapes_its_name() {
     let site = Site::new();
-    assert_denied(site.post(&site.visitor(Role::ReadWrite, None), "/ui/stores", &[("name", "x")]));
+    assert_denied(&site.post(&site.visitor(Role::ReadWrite, None), "/ui/stores", &[("name", "x")]));
     let admin = site.admin();
     let fields = [("name", HOSTILE), ("description", HOSTILE)];
     let to = led_to(site.post(&admin, "/ui/stores", &fields));

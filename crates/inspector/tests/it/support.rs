@@ -108,16 +108,13 @@ impl Site {
 
     /// Returns a page as text.
     pub(crate) fn get(&self, caller: &Caller, address: &str) -> Result<String, Trouble> {
-        match self.visit(caller, Method::GET, address, "")? {
-            Reply::Page(page) => {
-                let page = page.into_string();
-                assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{page}");
-                assert!(!page.contains(" style=") && !page.contains(" onclick="), "{page}");
-                assert_eq!(page.matches("<h1").count(), 1, "{page}");
-                Ok(page)
-            }
-            other => panic!("{address} is no page: {other:?}"),
-        }
+        let reply = self.visit(caller, &Method::GET, address, "")?;
+        let Reply::Page(page) = reply else { panic!("{address} is no page: {reply:?}") };
+        let page = page.into_string();
+        assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{page}");
+        assert!(!page.contains(" style=") && !page.contains(" onclick="), "{page}");
+        assert_eq!(page.matches("<h1").count(), 1, "{page}");
+        Ok(page)
     }
 
     /// Submits a form.
@@ -129,18 +126,18 @@ impl Site {
     ) -> Result<Reply, Trouble> {
         let mut body = form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(fields);
-        self.visit(caller, Method::POST, address, &body.finish())
+        self.visit(caller, &Method::POST, address, &body.finish())
     }
 
     fn visit(
         &self,
         caller: &Caller,
-        method: Method,
+        method: &Method,
         address: &str,
         body: &str,
     ) -> Result<Reply, Trouble> {
         let uri: Uri = address.parse().unwrap();
-        let matching = pages().into_iter().filter(|page| page.method == method);
+        let matching = pages().into_iter().filter(|page| page.method == *method);
         let found = matching.filter_map(|page| Some((parameters(page.path, uri.path())?, page)));
         // An address without variable parts comes first, as in the router.
         let (parameters, page) =
@@ -182,13 +179,11 @@ fn parameters(pattern: &str, path: &str) -> Option<Vec<(String, String)>> {
 
 /// Returns where a change leads to.
 pub(crate) fn led_to(reply: Result<Reply, Trouble>) -> String {
-    match reply {
-        Ok(Reply::SeeOther(to)) => to,
-        other => panic!("no redirection: {other:?}"),
-    }
+    let Ok(Reply::SeeOther(to)) = reply else { panic!("no redirection: {reply:?}") };
+    to
 }
 
 /// Checks that the visitor may not do that.
-pub(crate) fn assert_denied<T: std::fmt::Debug>(reply: Result<T, Trouble>) {
+pub(crate) fn assert_denied<T: std::fmt::Debug>(reply: &Result<T, Trouble>) {
     assert!(matches!(reply, Err(Trouble::Denied(_))), "{reply:?}");
 }

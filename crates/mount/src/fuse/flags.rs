@@ -14,11 +14,11 @@ pub(super) fn open_flags(
     opened: Opened,
     mode: OpenMode,
 ) -> FopenFlags {
-    if !opened.is_unchanged
+    if opened.is_apart
         && let Some(notifier) = notifier.get()
     {
-        // Without `FOPEN_KEEP_CACHE` the kernel drops the text, but not the size. Only attributes
-        // are dropped here: dropping pages could wait for a request that waits for this one.
+        // Reads do not depend on the size that the kernel has cached, but programs that ask for it do. Only
+        // attributes are dropped here: dropping pages could wait for a request that waits for this one.
         notifier.inval_inode(INodeNo(ino), -1, 0).unwrap_or_default();
     }
     let mut flags = FopenFlags::empty();

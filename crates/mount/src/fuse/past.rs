@@ -20,7 +20,7 @@ use quipu_core::model::Access;
 
 use super::flags::{o_flags, open_flags, open_mode};
 use super::replies::{
-    KEPT_FOR, file_attributes, reply_attributes, reply_entry, reply_entry_briefly,
+    file_attributes, kept_for, reply_attributes, reply_entry, reply_entry_briefly,
 };
 use super::{Adapter, DOTS};
 use crate::error::{TreeError, errno};
@@ -112,7 +112,14 @@ impl WithPast {
             let outside = branch.outside(entry.attributes);
             let shown = file_attributes(ownership, &outside);
             let ino = INodeNo(outside.ino);
-            if reply.add(ino, entry.next, &entry.name, &KEPT_FOR, &shown, Generation(0)) {
+            if reply.add(
+                ino,
+                entry.next,
+                &entry.name,
+                &kept_for(&entry.attributes),
+                &shown,
+                Generation(0),
+            ) {
                 break;
             }
             branch.tree.count_lookup(entry.attributes.ino);
@@ -277,7 +284,9 @@ impl Filesystem for WithPast {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        if is_past(parent.0) || is_past(new_parent.0) || self.is_hidden(parent, name) {
+        let is_to_own = new_parent.0 == ROOT && new_name == OWN_DIRECTORY;
+        let is_hidden = is_to_own || self.is_hidden(parent, name);
+        if is_past(parent.0) || is_past(new_parent.0) || is_hidden {
             return reply.error(Errno::EROFS);
         }
         self.present.rename(request, parent, name, new_parent, new_name, flags, reply);

@@ -10,7 +10,7 @@ use crate::ownership::Ownership;
 use crate::tree::{Attributes, Kind};
 
 /// The kernel caches names and attributes until they are invalidated.
-pub(super) const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
+const KEPT_FOR: Duration = Duration::from_hours(24 * 365);
 
 /// How long the kernel keeps the way to the past. `2h ago` moves on, and a memory may come to be where
 /// `.quipu` is. Not to keep it at all would cost a program that walks a past a lookup for every file.
@@ -29,6 +29,14 @@ pub(super) fn file_attributes(ownership: Ownership, attributes: &Attributes) -> 
     FileAttr { nlink: if attributes.is_removed { 0 } else { shown.nlink }, ..shown }
 }
 
+/// Returns how long the kernel may cache a name and its attributes.
+///
+/// What others are changing is not cached: a size that one program has asked for would be told to another
+/// one, whose reads return the next text.
+pub(super) fn kept_for(attributes: &Attributes) -> Duration {
+    if attributes.is_volatile { Duration::ZERO } else { KEPT_FOR }
+}
+
 pub(super) fn reply_entry(
     ownership: Ownership,
     found: Result<Attributes, TreeError>,
@@ -36,7 +44,8 @@ pub(super) fn reply_entry(
 ) {
     match found {
         Ok(attributes) => {
-            reply.entry(&KEPT_FOR, &file_attributes(ownership, &attributes), Generation(0));
+            let shown = file_attributes(ownership, &attributes);
+            reply.entry(&kept_for(&attributes), &shown, Generation(0));
         }
         Err(error) => reply.error(errno(error)),
     }
@@ -64,9 +73,7 @@ pub(super) fn reply_attributes(
 ) {
     match found {
         Ok(attributes) => {
-            // A file that was replaced shows the one at its place, whose changes invalidate another inode.
-            let kept_for = if attributes.is_removed { Duration::ZERO } else { KEPT_FOR };
-            reply.attr(&kept_for, &file_attributes(ownership, &attributes));
+            reply.attr(&kept_for(&attributes), &file_attributes(ownership, &attributes));
         }
         Err(error) => reply.error(errno(error)),
     }

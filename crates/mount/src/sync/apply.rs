@@ -22,7 +22,7 @@ use quipu_core::{Engine, Error};
 use tempfile::TempPath;
 
 use super::Progress;
-use super::failure::StepError;
+use super::failure::{StepError, despite_a_stop};
 use super::files::{Folder, Obstacle};
 use super::kill::kill_point;
 use super::plan::{Join, Place, Plan, Step, Task, TextFrom};
@@ -166,7 +166,9 @@ impl<'a> Applier<'a> {
                 let precondition = Precondition::ContentIs(memory.hash);
                 let actor = self.actor()?;
                 kill_point("before a memory is deleted");
-                self.engine.delete(&actor, self.store.id, memory.id, precondition)?;
+                despite_a_stop(|| {
+                    self.engine.delete(&actor, self.store.id, memory.id, precondition)
+                })?;
                 kill_point("after a memory was deleted");
                 Ok(StepResult {
                     actions: vec![ActionKind::Deleted(Side::Store)],
@@ -184,7 +186,9 @@ impl<'a> Applier<'a> {
                 let content = self.folder.read(&place.path, place.file.hash)?;
                 let actor = self.actor()?;
                 kill_point("before a memory is created");
-                let written = self.engine.create(&actor, self.store.id, &place.path, &content)?;
+                let written = despite_a_stop(|| {
+                    self.engine.create(&actor, self.store.id, &place.path, &content)
+                })?;
                 kill_point("after a memory was created");
                 let action = if is_known { ActionKind::Revived } else { ActionKind::Created };
                 let synced = synced_entry(&written.memory, place);
@@ -225,7 +229,8 @@ impl<'a> Applier<'a> {
             }
             let actor = self.actor()?;
             kill_point("before a memory is changed");
-            memory = self.engine.update(&actor, self.store.id, memory.id, &update)?.memory;
+            let (store, id) = (self.store.id, memory.id);
+            memory = despite_a_stop(|| self.engine.update(&actor, store, id, &update))?.memory;
             kill_point("after a memory was changed");
         }
         if join.moves_file() {
@@ -350,7 +355,7 @@ impl<'a> Applier<'a> {
             instructions: Instructions::default(),
         };
         let new = NewSession::titled(self.title, vec![attachment], SessionToken::None);
-        let created = self.engine.create_session(self.store.workspace, &new);
+        let created = despite_a_stop(|| self.engine.create_session(self.store.workspace, &new));
         let (session, _) = created.map_err(StepError::Fatal)?;
         let record = format!("{}\n", Record::Session(session.id));
         self.journal(&record, Durability::Synced).map_err(StepError::Fatal)?;

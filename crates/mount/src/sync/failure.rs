@@ -53,6 +53,18 @@ impl From<Obstacle> for StepError {
     }
 }
 
+/// Runs a write of the store, and repeats it once if it has waited for the write lock in vain.
+///
+/// A process that is stopped and continued finds its deadline passed, however short it has waited itself,
+/// and even if it is the one that held the lock: a suspended sync ended halfway, naming itself as the
+/// cause.
+pub(super) fn despite_a_stop<T>(write: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    match write() {
+        Err(error) if *error.kind() == ErrorKind::StorageBusy => write(),
+        done => done,
+    }
+}
+
 /// Wraps an I/O error of the folder.
 pub(super) fn folder_error(message: impl Into<String>, error: io::Error) -> Error {
     let (kind, hint) = if error.kind() == io::ErrorKind::StorageFull {

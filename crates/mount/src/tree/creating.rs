@@ -7,8 +7,8 @@ use quipu_core::ErrorKind;
 use quipu_core::engine::Precondition;
 use quipu_core::model::MemoryPath;
 
-use super::files::{OpenMode, Opened, Position, Start, Writing};
 use super::lookup::{Attributes, Kind};
+use super::opening::{OpenMode, Opened, Position, Start, Writing};
 use super::{Tree, TreeGuard, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
@@ -41,28 +41,7 @@ impl Tree {
         let mut guard = self.lock_fresh()?;
         guard.require_writable()?;
         let name = valid_name(name)?;
-        let (ino, mode) = match guard.find(parent, name) {
-            Ok(_) if new.is_exclusive => return Err(TreeError::Exists),
-            Ok(ino) => (ino, new.mode),
-            Err(TreeError::NotFound) => {
-                // Closing the handle creates the memory, even if it is read-only.
-                let mode = match new.mode {
-                    OpenMode::Read => OpenMode::Write(Writing {
-                        start: Start::Kept,
-                        position: Position::Anywhere,
-                    }),
-                    OpenMode::Write(_) => new.mode,
-                };
-                (guard.new_file(parent, name, new.making)?, mode)
-            }
-            Err(error) => return Err(error),
-        };
-        let opened = guard.open(ino, mode, new.creator)?;
-        if let Ok(buffer) = guard.state.nodes.buffer_mut(ino) {
-            buffer.writers.push(new.creator);
-        }
-        guard.state.nodes.get_mut(ino)?.lookups += 1;
-        Ok((guard.attributes(ino)?, opened))
+        guard.unless_overtaken(|guard| guard.create(parent, name, new))
     }
 
     /// Creates an empty memory without opening it (`mknod`).
@@ -145,6 +124,36 @@ impl Tree {
 }
 
 impl TreeGuard<'_> {
+    fn create(
+        &mut self,
+        parent: Ino,
+        name: &str,
+        new: NewFile,
+    ) -> Result<(Attributes, Opened), TreeError> {
+        let (ino, mode) = match self.find(parent, name) {
+            Ok(_) if new.is_exclusive => return Err(TreeError::Exists),
+            Ok(ino) => (ino, new.mode),
+            Err(TreeError::NotFound) => {
+                // Closing the handle creates the memory, even if it is read-only.
+                let mode = match new.mode {
+                    OpenMode::Read => OpenMode::Write(Writing {
+                        start: Start::Kept,
+                        position: Position::Anywhere,
+                    }),
+                    OpenMode::Write(_) => new.mode,
+                };
+                (self.new_file(parent, name, new.making)?, mode)
+            }
+            Err(error) => return Err(error),
+        };
+        let opened = self.open(ino, mode, new.creator)?;
+        if let Ok(buffer) = self.state.nodes.buffer_mut(ino) {
+            buffer.writers.push(new.creator);
+        }
+        self.state.nodes.get_mut(ino)?.lookups += 1;
+        Ok((self.attributes(ino)?, opened))
+    }
+
     fn require_free(&mut self, parent: Ino, name: &str) -> Result<(), TreeError> {
         match self.find(parent, name) {
             Ok(_) => Err(TreeError::Exists),
@@ -198,6 +207,7 @@ impl TreeGuard<'_> {
                 Err(error) if *error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
+            self.remove_predecessors(id);
         }
         self.orphan(ino);
         Ok(())

@@ -1,96 +1,18 @@
-//! Files: opening, writing, closing.
+//! Files: writing, closing.
 
-use std::time::Duration;
+use quipu_core::model::{Timestamp, View};
 
-use quipu_core::model::{Content, Timestamp, View};
-
+use super::opening::{Handle, OpenMode, Position};
 use super::{Attributes, Tree, TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::{Blank, Buffer, BufferState, Extent, Ino, ProcessId};
 use crate::process::is_bystander;
 
-/// An open file.
-#[derive(Clone, Debug)]
-pub(super) struct Handle {
-    pub(super) ino: Ino,
-    pub(super) mode: OpenMode,
-    pub(super) opener: ProcessId,
-    /// The merge base: the newest stored text that a program which may write through this handle can
-    /// have read. Its writes are a change of this text, whatever other doors have stored since.
-    /// `None` for readers and if there was no stored text.
-    pub(super) base: Option<Content>,
-    /// Whether the kernel has cached a part of `base` that differs from what is stored.
-    pub(super) is_behind: bool,
-}
-
-/// What a file is opened for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenMode {
-    /// Read-only.
-    Read,
-    /// For writing, possibly for reading too.
-    Write(Writing),
-}
-
-/// How a file is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Writing {
-    /// What opening does to the text.
-    pub start: Start,
-    /// Where writes go.
-    pub position: Position,
-}
-
-/// What opening does to the text of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// Nothing.
-    Kept,
-    /// Truncates it.
-    Emptied,
-}
-
-/// Where writes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Position {
-    /// To the offset of each write.
-    Anywhere,
-    /// To the current end (`O_APPEND`).
-    AtEnd,
-}
-
-/// An opened file.
-#[derive(Clone, Copy, Debug)]
-pub struct Opened {
-    /// Its handle.
-    pub handle: u64,
-    /// Whether the kernel may keep its cached text.
-    pub is_unchanged: bool,
-    /// Whether reads must bypass the kernel's cache, because its pages belong to a writer that has
-    /// not seen the stored text yet.
-    pub is_apart: bool,
-}
-
 /// Size limits of one scratch file and of all together.
 const SCRATCH_FILE_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SCRATCH_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long after a change by another door opens make the kernel ask for the size again.
-const SETTLED_AFTER: Duration = Duration::from_secs(1);
-
 impl Tree {
-    /// Opens a file.
-    pub fn open(&self, ino: Ino, mode: OpenMode, process: ProcessId) -> Result<Opened, TreeError> {
-        if mode != OpenMode::Read {
-            self.wait_for_storage_if_parked();
-        }
-        let mut guard = self.lock_fresh()?;
-        let present = guard.present(ino)?;
-        let opened = guard.open(present, mode, process)?;
-        // The kernel has another inode in mind. It must not mix the pages of the two.
-        Ok(Opened { is_apart: opened.is_apart || present != ino, ..opened })
-    }
-
     /// Writes to an open file's buffer.
     pub fn write(
         &self,
@@ -135,10 +57,11 @@ impl Tree {
             // Writeback of mapped pages does not make the kernel drop the attributes.
             buffer.is_shown.set(false);
         }
-        if writing.position != Position::AtEnd {
+        if writing.position == Position::Anywhere {
             buffer.extent = Extent::Rewritten;
-        } else if usize::try_from(offset) != Ok(start) {
-            // The kernel has cached the bytes at the offset that it took for the end.
+        }
+        // The kernel has cached the bytes at the offset that it took for the end, or not at all.
+        if open.is_apart || usize::try_from(offset) != Ok(start) {
             guard.mark_outdated(open.ino);
         }
         Ok(())
@@ -301,7 +224,7 @@ impl Tree {
 }
 
 impl Buffer {
-    fn touched(&mut self, now: Timestamp, writer: ProcessId) {
+    pub(super) fn touched(&mut self, now: Timestamp, writer: ProcessId) {
         if !self.writers.contains(&writer) {
             self.writers.push(writer);
         }
@@ -313,101 +236,6 @@ impl Buffer {
 }
 
 impl TreeGuard<'_> {
-    pub(super) fn handle(&self, handle: u64) -> Result<Handle, TreeError> {
-        self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
-    }
-
-    /// Returns the file that is now at the name of a file that was replaced.
-    ///
-    /// The kernel looks a name up first and opens it then, and either can be replaced in between. `ESTALE`
-    /// makes the kernel look again, but only once: a program that opens a file which others keep
-    /// replacing would fail now and then. Opening the present file is what it asked for.
-    fn present(&mut self, ino: Ino) -> Result<Ino, TreeError> {
-        let node = self.state.nodes.get(ino)?;
-        let (None, Some((parent, name))) = (&node.place, node.left.clone()) else {
-            return Ok(ino);
-        };
-        // If there is none, the kernel looks the name up again, and says so.
-        let missing = |error: TreeError| error.instead_of(TreeError::NotFound, TreeError::Stale);
-        let present = self.find(parent, &name).map_err(missing)?;
-        // A directory is opened by another call.
-        self.state.nodes.file(present).map_err(|_directory| TreeError::Stale)?;
-        Ok(present)
-    }
-
-    pub(super) fn open(
-        &mut self,
-        ino: Ino,
-        mode: OpenMode,
-        process: ProcessId,
-    ) -> Result<Opened, TreeError> {
-        match mode {
-            // It may be gone a moment later, and a file that is open stays readable.
-            OpenMode::Read if self.is_claimed(ino) => self.load_text(ino)?,
-            OpenMode::Read => {}
-            OpenMode::Write(_) => self.wait_until_stored(ino),
-        }
-        self.state.nodes.file(ino)?;
-        // The kernel may not know yet that the file is gone; on ESTALE it looks the name up again.
-        self.state.nodes.get(ino)?.place.as_ref().ok_or(TreeError::Stale)?;
-        if mode != OpenMode::Read && self.state.nodes.file(ino)?.is_report {
-            return Err(TreeError::NotPermitted);
-        }
-        let mut base = None;
-        let is_apart = self.is_somebody_behind(ino)?;
-        if let OpenMode::Write(writing) = mode {
-            self.require_writable()?;
-            self.settle_backup(ino)?;
-            self.load_buffer(ino)?;
-            let known = self.base_known_to(process, ino);
-            let now = self.now();
-            let buffer = self.state.nodes.buffer_mut(ino)?;
-            if writing.start == Start::Emptied {
-                // A program that truncates and rewrites a file has usually read it before.
-                if let (BufferState::Clean, Some(known)) = (buffer.state, known) {
-                    buffer.base = Some(known);
-                }
-                buffer.bytes.clear();
-                buffer.touched(now, process);
-                buffer.blank = Blank::Yes;
-                buffer.extent = Extent::Rewritten;
-                buffer.refused = None;
-            }
-            base.clone_from(&buffer.base);
-            self.state.nodes.file_mut(ino)?.writers += 1;
-        }
-        let file = self.state.nodes.file(ino)?;
-        // Answers that were on their way when the kernel dropped the size may have brought it back.
-        let is_settled = file.outdated_at.is_none_or(|at| at.plus(SETTLED_AFTER) < self.now());
-        let is_unchanged = file.outdated.is_none() && is_settled;
-        if let (OpenMode::Read, Some(memory)) = (mode, file.memory) {
-            // The kernel may have the text cached and never send a read.
-            self.engine().note_reading(self.store(), memory);
-            self.note_read_by(process, ino)?;
-        }
-        self.state.nodes.get_mut(ino)?.handles += 1;
-        let handle = self.new_handle();
-        let open = Handle { ino, mode, opener: process, base, is_behind: false };
-        self.state.handles.insert(handle, open);
-        Ok(Opened { handle, is_unchanged, is_apart })
-    }
-
-    /// Returns whether a writer of the file has not seen the text that is stored.
-    fn is_somebody_behind(&mut self, ino: Ino) -> Result<bool, TreeError> {
-        let file = self.state.nodes.file(ino)?;
-        if file.writers == 0 || file.is_dirty() || file.memory.is_none() {
-            return Ok(false);
-        }
-        self.load_text(ino)?;
-        let file = self.state.nodes.file(ino)?;
-        let buffered = file.buffer.as_ref().and_then(|buffer| buffer.base.as_ref());
-        let Some(stored) = buffered.or(file.text.as_ref()) else { return Ok(false) };
-        let is_behind = |open: &Handle| {
-            open.ino == ino && open.base.as_ref().is_some_and(|base| base != stored)
-        };
-        Ok(self.state.handles.values().any(is_behind))
-    }
-
     /// Makes sure that there is a buffer.
     pub(super) fn load_buffer(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;

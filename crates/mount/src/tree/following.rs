@@ -128,7 +128,18 @@ impl TreeGuard<'_> {
             }
             Event::StoreUpdated => self.state.record = None,
             Event::Redacted(_) => self.state.redactions_count += 1,
-            Event::StoreCreated => {}
+            Event::StoreCreated => self.store_restored()?,
+        }
+        Ok(())
+    }
+
+    /// Shows the store again after it was deleted and restored.
+    fn store_restored(&mut self) -> Result<(), TreeError> {
+        if self.state.status == StoreStatus::Deleted {
+            self.state.record = None;
+            let is_archived = self.record()?.archived_at.is_some();
+            self.state.status = if is_archived { StoreStatus::Archived } else { StoreStatus::Open };
+            self.distrust_everything();
         }
         Ok(())
     }
@@ -143,6 +154,8 @@ impl TreeGuard<'_> {
         for ino in self.state.nodes.inos() {
             self.distrust(ino, None);
         }
+        let now = self.engine().now();
+        self.state.recent.note_all(now);
     }
 
     /// Marks the kernel's cached text of a file as outdated, and has it dropped.
@@ -152,10 +165,13 @@ impl TreeGuard<'_> {
     /// concurrently, before the pages are gone.
     pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
-        let (count, now) = (self.state.outdated_count, self.now());
+        // Not the time that the files of a past have, which does not move on.
+        let (count, now) = (self.state.outdated_count, self.engine().now());
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
-            file.outdated_at = Some(now);
+        }
+        if let Ok(Some(path)) = self.state.nodes.path(ino) {
+            self.state.recent.note(path, now);
         }
         self.invalidate(Invalidation::Content(ino));
     }
@@ -191,6 +207,8 @@ impl TreeGuard<'_> {
             }
         }
         if let Some(path) = path {
+            let now = self.engine().now();
+            self.state.recent.note(path.clone(), now);
             self.appeared(path);
         }
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use quipu_core::engine::Written;
 use quipu_core::model::{Content, MemoryId, Timestamp, VersionId, View};
 
-use super::TreeGuard;
-use super::files::Handle;
+use super::opening::Handle;
+use super::{TreeGuard, gone};
 use crate::error::TreeError;
 use crate::nodes::{Ino, ProcessId};
 use crate::process::{are_one_process, are_relatives};
@@ -97,7 +97,7 @@ impl TreeGuard<'_> {
         let Some(memory) = file.memory.filter(|_| file.buffer.is_none()) else { return Ok(()) };
         let version = match file.version {
             Some(version) => version,
-            None => self.engine().memory(self.store(), memory, View::Basic)?.version,
+            None => self.engine().memory(self.store(), memory, View::Basic).map_err(gone)?.version,
         };
         self.state.nodes.file_mut(ino)?.version = Some(version);
         self.remember(process, memory, KnownText::Version(version));

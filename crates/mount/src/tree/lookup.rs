@@ -24,6 +24,8 @@ pub struct Attributes {
     pub access: Access,
     /// Whether it was removed and is only visible through open handles.
     pub is_removed: bool,
+    /// Whether others are changing it, so that nothing of this is to be cached.
+    pub is_volatile: bool,
 }
 
 /// The kind of a node.
@@ -53,10 +55,12 @@ impl Tree {
     pub fn lookup(&self, parent: Ino, name: &OsStr) -> Result<Attributes, TreeError> {
         let name = name.to_str().ok_or(TreeError::NotFound)?;
         let mut guard = self.lock_fresh_for(parent, name)?;
-        let ino = guard.find(parent, name)?;
-        let attributes = guard.attributes(ino)?;
-        guard.state.nodes.get_mut(ino)?.lookups += 1;
-        Ok(attributes)
+        guard.unless_overtaken(|guard| {
+            let ino = guard.find(parent, name)?;
+            let attributes = guard.attributes(ino)?;
+            guard.state.nodes.get_mut(ino)?.lookups += 1;
+            Ok(attributes)
+        })
     }
 
     /// Returns whether there is something at a name.
@@ -231,7 +235,7 @@ impl TreeGuard<'_> {
 
     /// Returns the path of a node, or the one that it had when it was replaced: whoever opens it gets the
     /// file that is there now.
-    fn last_path(&self, ino: Ino) -> Result<MemoryPath, TreeError> {
+    pub(super) fn last_path(&self, ino: Ino) -> Result<MemoryPath, TreeError> {
         match &self.state.nodes.get(ino)?.left {
             Some((parent, name)) if self.state.nodes.get(ino)?.place.is_none() => {
                 self.state.nodes.child_path(*parent, name)
@@ -252,6 +256,9 @@ impl TreeGuard<'_> {
         };
         let node = self.state.nodes.get(ino);
         let is_removed = ino != ROOT && node.is_ok_and(|node| node.place.is_none());
-        Attributes { ino, kind, size_bytes, changed_at, access, is_removed }
+        // What replaced it is at its place, and changes of that invalidate another inode.
+        let is_volatile = is_removed
+            || kind == Kind::File && (self.is_claimed(ino) || self.has_changed_recently(ino));
+        Attributes { ino, kind, size_bytes, changed_at, access, is_removed, is_volatile }
     }
 }

@@ -134,6 +134,9 @@ impl TreeGuard<'_> {
             return;
         };
         let parked = self.state.parked.swap_remove(index);
+        if let Err(error) = self.divert_writers(parked.backup, (parked.memory, path)) {
+            tracing::warn!(?error, "what was written to a file that was moved away is not stored");
+        }
         if self.state.nodes.file(parked.backup).is_ok_and(|file| !file.is_scratch)
             && let Err(error) = self.store_as_new(parked.backup)
         {
@@ -383,7 +386,7 @@ impl TreeGuard<'_> {
     }
 
     /// Returns the node of the directory of a path, if it is known.
-    fn directory_of(&self, path: &MemoryPath) -> Option<Ino> {
+    pub(super) fn directory_of(&self, path: &MemoryPath) -> Option<Ino> {
         let mut names = path.ancestors().filter_map(|above| above.rsplit('/').next());
         names.try_fold(ROOT, |directory, name| self.state.nodes.child(directory, name))
     }

@@ -180,7 +180,7 @@ fn reason(error: TreeError) -> &'static str {
 impl TreeGuard<'_> {
     /// Reports a problem with a file.
     pub(super) fn report(&mut self, ino: Ino, kind: ProblemKind) {
-        if let Ok(Some(path)) = self.state.nodes.path(ino) {
+        if let Ok(path) = self.last_path(ino) {
             self.report_at(path.as_str(), kind);
         }
     }

@@ -1,22 +1,26 @@
 //! Reading files.
 
+use std::sync::Arc;
+
 use quipu_core::model::{Content, MemoryId, View};
 
-use super::{OpenMode, Tree, TreeGuard, gone};
+use super::opening::{Handle, PinnedText};
+use super::{Attributes, OpenMode, Tree, TreeGuard, gone};
 use crate::error::TreeError;
-use crate::nodes::Ino;
+use crate::nodes::{Ino, ProcessId};
 
 impl Tree {
     /// Returns a part of a file's text, including writes that are not stored yet.
     pub fn read(&self, ino: Ino, offset: u64, size_bytes: usize) -> Result<Vec<u8>, TreeError> {
-        let mut guard = self.lock()?;
-        guard.load_text(ino)?;
-        let file = guard.state.nodes.file(ino)?;
-        match (&file.buffer, &file.text) {
-            (Some(buffer), _) => Ok(part(&buffer.bytes, offset, size_bytes)),
-            (None, Some(text)) => Ok(part(text.as_str().as_bytes(), offset, size_bytes)),
-            (None, None) => Err(TreeError::Stale),
-        }
+        Ok(part(self.lock()?.shown_bytes(ino)?, offset, size_bytes))
+    }
+
+    /// Returns the attributes of a file to a process that may be about to read it.
+    pub fn attributes_for(&self, ino: Ino, process: ProcessId) -> Result<Attributes, TreeError> {
+        let mut guard = self.lock_fresh()?;
+        let attributes = guard.attributes(ino)?;
+        let size_bytes = guard.pin(ino, process)?.unwrap_or(attributes.size_bytes);
+        Ok(Attributes { size_bytes, ..attributes })
     }
 
     /// Returns a part of the text of a file that the kernel has opened without a message.
@@ -69,12 +73,69 @@ impl Tree {
                 open.base = Some(stored);
             }
         }
-        drop(guard);
-        self.read(open.ino, offset, size_bytes)
+        if open.is_apart && open.mode == OpenMode::Read {
+            return guard.read_apart(handle, offset, size_bytes);
+        }
+        Ok(part(guard.shown_bytes(open.ino)?, offset, size_bytes))
     }
 }
 
 impl TreeGuard<'_> {
+    /// Returns a part of the text that a reader reads, for a handle that bypasses the kernel's cache: what
+    /// comes in several parts is one text, whatever others write meanwhile.
+    ///
+    /// The text is released after its end, so that a program which waits for more (`tail -f`) finds it.
+    fn read_apart(
+        &mut self,
+        handle: u64,
+        offset: u64,
+        size_bytes: usize,
+    ) -> Result<Vec<u8>, TreeError> {
+        let open = self.handle(handle)?;
+        let bytes = match open.pinned.filter(|pinned| offset > 0 || !pinned.is_begun) {
+            Some(pinned) => pinned.bytes,
+            None => Arc::from(self.shown_bytes(open.ino)?),
+        };
+        let read = part(&bytes, offset, size_bytes);
+        let open = self.state.handles.get_mut(&handle).ok_or(TreeError::BadHandle)?;
+        open.pinned = (!read.is_empty()).then_some(PinnedText { bytes, is_begun: true });
+        Ok(read)
+    }
+
+    /// Pins the text of a file for the handles of a process that asks for its size, and returns that. A
+    /// program that reads as many bytes as `fstat` has told it gets all of one text.
+    fn pin(&mut self, ino: Ino, process: ProcessId) -> Result<Option<u64>, TreeError> {
+        let is_its_reader = |open: &Handle| {
+            (open.opened_as, open.opener, open.mode) == (ino, process, OpenMode::Read)
+                && open.is_apart
+        };
+        let readers = self.state.handles.iter().filter(|(_, open)| is_its_reader(open));
+        let mut readers: Vec<_> = readers.map(|(&handle, open)| (handle, open.ino)).collect();
+        readers.sort_unstable();
+        let mut size_bytes = None;
+        for (handle, ino) in readers {
+            let bytes: Arc<[u8]> = Arc::from(self.shown_bytes(ino)?);
+            size_bytes = u64::try_from(bytes.len()).ok();
+            if let Some(open) = self.state.handles.get_mut(&handle)
+                && open.pinned.as_ref().is_none_or(|pinned| !pinned.is_begun)
+            {
+                open.pinned = Some(PinnedText { bytes, is_begun: false });
+            }
+        }
+        Ok(size_bytes)
+    }
+
+    /// Returns the text that a file shows, including writes that are not stored yet.
+    fn shown_bytes(&mut self, ino: Ino) -> Result<&[u8], TreeError> {
+        self.load_text(ino)?;
+        let file = self.state.nodes.file(ino)?;
+        match (&file.buffer, &file.text) {
+            (Some(buffer), _) => Ok(&buffer.bytes),
+            (None, Some(text)) => Ok(text.as_str().as_bytes()),
+            (None, None) => Err(TreeError::Stale),
+        }
+    }
+
     /// Loads the stored text, unless there is a buffer.
     pub(super) fn load_text(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 
 use quipu_core::engine::{MemoryUpdate, Precondition, Survivor, Written};
-use quipu_core::model::{Content, MemoryId, MemoryPath, VersionId};
+use quipu_core::model::{Content, MemoryId, MemoryPath, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
 use super::lookup::Kind;
@@ -36,6 +36,16 @@ pub(super) struct Destination<'n> {
     pub(super) node: Option<Ino>,
     /// The memory that is there, or is parked from there.
     memory: Option<MemoryId>,
+}
+
+/// A memory that is ready to replace another one.
+struct Prepared {
+    /// Its text before the changes of others were merged into it, if there were any.
+    ours: Option<Content>,
+    /// The text of the other one that it was merged with, or replaces.
+    theirs: Content,
+    /// The version of the other one that could not be merged.
+    overridden: Option<VersionId>,
 }
 
 /// How a rename ended that no rule of file systems forbids.
@@ -181,7 +191,8 @@ impl TreeGuard<'_> {
             Some(memory) => self.move_memory(ino, memory, to, process)?,
         }
         if let Some(node) = to.node {
-            self.overwrite(node)?;
+            self.give_up_if_replaced_by_its_writer(node, process);
+            self.overwrite(node, self.state.nodes.file(ino)?.memory)?;
         }
         self.state.nodes.relocate(ino, to.parent, to.name)?;
         self.unpark(&to.path);
@@ -189,15 +200,14 @@ impl TreeGuard<'_> {
         self.store_rest(ino)
     }
 
-    /// Detaches the file that was at the target of a rename; its memory, if it had one, continues.
-    fn overwrite(&mut self, node: Ino) -> Result<(), TreeError> {
+    /// Detaches the file that was at the target of a rename; its memory, if it had one, continues as
+    /// `successor`.
+    fn overwrite(&mut self, node: Ino, successor: Option<MemoryId>) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
             // This backup is all that is left of its memory.
             return self.resuming(node, |guard| guard.remove(node));
         }
-        // Fails for directories, which have no memory.
-        self.state.nodes.set_memory(node, None).unwrap_or_default();
-        self.state.nodes.detach_replaced(node);
+        self.detach_overwritten(node, successor);
         Ok(())
     }
 
@@ -319,31 +329,7 @@ impl TreeGuard<'_> {
             return Ok(());
         }
         if let Some(target) = to.memory {
-            let survivor = if self.is_just_created(ino, process)? {
-                Survivor::Target
-            } else {
-                Survivor::Moved
-            };
-            let ours = match survivor {
-                Survivor::Target => self.merge_into(memory, target, process)?,
-                Survivor::Moved => None,
-            };
-            let pair = (memory, target);
-            let replaced = self.durably(|tree| {
-                let (actor, store) = (&tree.settings.actor, tree.settings.store);
-                tree.engine.replace(actor, store, pair, survivor)
-            })?;
-            self.state.own.insert(replaced.deleted.id);
-            self.note_own(&replaced.written);
-            if let Some(ours) = ours.as_ref().or(replaced.written.memory.content.as_ref()) {
-                self.note_written_by(process, ours, &replaced.written);
-            }
-            self.state.nodes.set_memory(ino, Some(replaced.written.memory.id))?;
-            let file = self.state.nodes.file_mut(ino)?;
-            file.version = Some(replaced.written.memory.version);
-            file.text = None;
-            self.mark_outdated(ino);
-            return Ok(());
+            return self.move_onto(ino, (memory, target), &to.path, process);
         }
         let (_, old_name) = self.state.nodes.get(ino)?.place.clone().ok_or(TreeError::Stale)?;
         let is_scratch = self.names().is_scratch(to.name, Making::Openly);
@@ -360,25 +346,78 @@ impl TreeGuard<'_> {
         Ok(())
     }
 
-    /// Merges the changes of others to a memory into the one that is about to replace it. Returns our
-    /// text before the merge, if there was one.
+    /// Moves a file that is a memory over another one.
+    fn move_onto(
+        &mut self,
+        ino: Ino,
+        (memory, target): (MemoryId, MemoryId),
+        path: &MemoryPath,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
+        let is_just_created = self.is_just_created(ino, process)?;
+        let mut base = if is_just_created { self.base_at(target, process) } else { None };
+        let (mut ours, mut overridden) = (None, None);
+        let replaced = loop {
+            let survivor = match &base {
+                Some(known) => {
+                    let prepared = self.merge_into((memory, target), known)?;
+                    ours = ours.or(prepared.ours);
+                    overridden = prepared.overridden.or(overridden);
+                    let precondition = Precondition::ContentIs(prepared.theirs.hash());
+                    // From now on, the text is a change of theirs.
+                    base = Some(prepared.theirs);
+                    Survivor::Target(precondition)
+                }
+                None if is_just_created => Survivor::Target(Precondition::None),
+                None => Survivor::Moved,
+            };
+            let replaced = self.durably(|tree| {
+                let (actor, store) = (&tree.settings.actor, tree.settings.store);
+                tree.engine.replace(actor, store, (memory, target), survivor)
+            });
+            match replaced {
+                // Another door has changed the target since, so its change has to be merged too.
+                Err(error) if *error.kind() == ErrorKind::PreconditionFailed => {}
+                replaced => break replaced?,
+            }
+        };
+        if let Some(version) = overridden {
+            self.report_at(path.as_str(), ProblemKind::Overridden(version));
+        }
+        self.state.own.insert(replaced.deleted.id);
+        self.note_own(&replaced.written);
+        if let Some(ours) = ours.as_ref().or(replaced.written.memory.content.as_ref()) {
+            self.note_written_by(process, ours, &replaced.written);
+        }
+        self.state.nodes.set_memory(ino, Some(replaced.written.memory.id))?;
+        let file = self.state.nodes.file_mut(ino)?;
+        file.version = Some(replaced.written.memory.version);
+        file.text = None;
+        self.mark_outdated(ino);
+        Ok(())
+    }
+
+    /// Merges the changes of others to a memory into the one that is about to replace it.
     fn merge_into(
         &mut self,
-        new: MemoryId,
-        old: MemoryId,
-        process: ProcessId,
-    ) -> Result<Option<Content>, TreeError> {
-        let Some(base) = self.base_at(old, process) else { return Ok(None) };
+        (new, old): (MemoryId, MemoryId),
+        base: &Content,
+    ) -> Result<Prepared, TreeError> {
         // Neither file is open here: a memory that is gone means that the rename has to start over.
         let missing = |error: TreeError| error.instead_of(TreeError::Stale, TreeError::NotFound);
         let ours = self.content(new).map_err(missing)?;
-        let theirs = self.content(old).map_err(missing)?;
-        let merged = self.tree.merged((&base, &ours, &theirs), Extent::Rewritten);
-        let Some(merged) = merged.filter(|merged| *merged != ours) else { return Ok(None) };
+        let old = self.engine().memory(self.store(), old, View::Full)?;
+        let theirs = old.content.ok_or(TreeError::Storage)?;
+        let Some(merged) = self.tree.merged((base, &ours, &theirs), Extent::Rewritten) else {
+            return Ok(Prepared { ours: None, theirs, overridden: Some(old.version) });
+        };
+        if merged == ours {
+            return Ok(Prepared { ours: None, theirs, overridden: None });
+        }
         let update = MemoryUpdate { content: Some(merged), ..MemoryUpdate::default() };
         let written = self.update(new, &update)?;
         self.note_own(&written);
-        Ok(Some(ours))
+        Ok(Prepared { ours: Some(ours), theirs, overridden: None })
     }
 
     fn is_just_created(&self, ino: Ino, process: ProcessId) -> Result<bool, TreeError> {

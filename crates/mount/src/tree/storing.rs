@@ -51,6 +51,12 @@ struct Stored {
     overridden: Option<VersionId>,
 }
 
+impl Stored {
+    fn new(written: Written) -> Self {
+        Self { written, is_new: true, overridden: None }
+    }
+}
+
 /// What a durable write in flight is about.
 #[derive(Debug)]
 pub(super) struct Claim {
@@ -204,11 +210,11 @@ impl TreeGuard<'_> {
 
     /// Returns what to store for a file; `None` if it is not to be stored.
     fn job(&mut self, ino: Ino, process: ProcessId) -> Result<Option<Job>, TreeError> {
-        let is_placed = self.state.nodes.get(ino)?.place.is_some();
+        let path = self.path_to_store_at(ino)?;
         let file = self.state.nodes.file(ino)?;
         let (memory, is_scratch) = (file.memory, file.is_scratch);
         let is_given_up = file.buffer.as_ref().is_some_and(|buffer| buffer.is_given_up);
-        if is_scratch || is_given_up || (memory.is_none() && !is_placed) {
+        if is_scratch || is_given_up || (memory.is_none() && path.is_none()) {
             return Ok(None);
         }
         let buffer = self.state.nodes.buffer_mut(ino)?;
@@ -217,7 +223,6 @@ impl TreeGuard<'_> {
         }
         let content = Content::from_bytes(&buffer.bytes)?;
         let (base, extent) = (buffer.base.clone(), buffer.extent);
-        let path = if is_placed { self.state.nodes.path(ino)? } else { None };
         let parked = path.as_ref().and_then(|path| self.parked_memory(path));
         let target = match (memory, base, parked) {
             (Some(memory), Some(base), _) => Target::Change(memory, base, extent),
@@ -227,6 +232,16 @@ impl TreeGuard<'_> {
             (None, _, None) | (_, None, None) => Target::New,
         };
         Ok(Some(Job { content, target, path }))
+    }
+
+    /// Returns where a file is, or was when it was replaced; `None` if it was removed.
+    fn path_to_store_at(&self, ino: Ino) -> Result<Option<MemoryPath>, TreeError> {
+        let node = self.state.nodes.get(ino)?;
+        match (&node.place, &node.left) {
+            (Some(_), _) => self.state.nodes.path(ino),
+            (None, Some(_)) => Ok(self.last_path(ino).ok()),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Applies a finished write to its file.
@@ -250,7 +265,7 @@ impl TreeGuard<'_> {
         }
         self.adopt(ino, &job.content, &stored.written)?;
         self.note_written_by(process, &job.content, &stored.written);
-        Ok(())
+        self.show_to_successors(ino)
     }
 
     fn note_stored(&mut self, ino: Ino, stored: Result<(), TreeError>) -> Result<(), TreeError> {
@@ -329,17 +344,39 @@ impl Tree {
             Target::Parked(memory, None) => Some(self.overwrite(*memory, &job.content)),
             Target::New => None,
         };
-        let path = match (saved, &job.path) {
+        match (saved, &job.path) {
             // Another door has deleted the memory; what was written is stored as a new one.
-            (Some(Err(error)), Some(path)) if *error.kind() == ErrorKind::NotFound => path,
-            (None, Some(path)) => path,
-            (Some(saved), _) => return saved,
-            (None, None) => return Err(Error::not_found("the file has no place any more")),
-        };
-        let target = (path, &job.content);
+            (Some(Err(error)), Some(path)) if *error.kind() == ErrorKind::NotFound => {
+                self.store_new(path, job)
+            }
+            (None, Some(path)) => self.store_new(path, job),
+            (Some(saved), _) => saved,
+            (None, None) => Err(Error::not_found("the file has no place any more")),
+        }
+    }
+
+    /// Stores a text as a new memory, or merges it into the one that was created there meanwhile.
+    fn store_new(&self, path: &MemoryPath, job: &Job) -> Result<Stored, Error> {
         let (actor, store) = (&self.settings.actor, self.settings.store);
-        let written = self.engine.put(actor, store, target, Precondition::None)?;
-        Ok(Stored { written, is_new: true, overridden: None })
+        let created = self.engine.create(actor, store, path, &job.content);
+        let Some(there) = created.as_ref().err().and_then(|error| memory_in_the_way(error, path))
+        else {
+            return created.map(Stored::new);
+        };
+        let nothing = Content::new("").expect("the empty text is a text");
+        let (base, extent) = match &job.target {
+            Target::Change(_, base, extent) => (base, *extent),
+            Target::Parked(_, Some(base)) => (base, Extent::Rewritten),
+            Target::Parked(_, None) | Target::New => (&nothing, Extent::Rewritten),
+        };
+        match self.save(there, (base, &job.content), extent) {
+            // It is gone again, so whoever takes the path now has seen neither.
+            Err(error) if *error.kind() == ErrorKind::NotFound => {
+                let target = (path, &job.content);
+                self.engine.put(actor, store, target, Precondition::None).map(Stored::new)
+            }
+            saved => saved,
+        }
     }
 
     /// Replaces the text of a memory unconditionally.
@@ -415,4 +452,10 @@ impl Tree {
         };
         Ok((stored.written, stored.overridden))
     }
+}
+
+/// Returns the memory that has the path which a new one was to get.
+fn memory_in_the_way(error: &Error, path: &MemoryPath) -> Option<MemoryId> {
+    let ErrorKind::PathConflict { memory, path: taken } = error.kind() else { return None };
+    (taken == path).then_some(*memory)
 }

@@ -262,21 +262,43 @@ fn lines(first: &str, last: &str) -> String {
     format!("{first}\n2\n3\n4\n{last}\n")
 }
 
-#[test]
-fn a_save_by_rename_keeps_what_another_door_stores_while_it_waits() {
+/// Saves `/a` by renaming a file over it, while another door stores a text before that write of the rename.
+fn save_beside(number: usize, from: &str, theirs: &str) -> Fixture {
     let (backend, fixture) = contended();
     fixture.put("/a", &lines("1", "5"));
     assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
-    fixture.write("/a.tmp", lines("ours", "5").as_bytes()).unwrap();
+    fixture.put("/a", &lines("1", "V"));
+    fixture.write(from, lines("ours", "5").as_bytes()).unwrap();
     let (engine, store) = (fixture.engine.clone(), fixture.store);
-    backend.before_write(once(move || {
-        let (at, theirs) = (path("/a"), Content::new(lines("1", "theirs")).unwrap());
+    let theirs = Content::new(theirs).unwrap();
+    backend.before_write(only(number, move || {
         let ada = Actor::User(PrincipalName::from_host("ada"));
-        engine.put(&ada, store, (&at, &theirs), Precondition::None).map(drop)
+        engine.put(&ada, store, (&path("/a"), &theirs), Precondition::None).map(drop)
     }));
-    fixture.rename("/a.tmp", "/a").unwrap();
-    assert_eq!(fixture.stored("/a"), Some(lines("ours", "theirs")));
-    assert_eq!(fixture.text("/a"), Some(lines("ours", "theirs")));
+    fixture.rename(from, "/a").unwrap();
+    assert_eq!(fixture.text(from), None);
+    assert_eq!(fixture.text("/a"), fixture.stored("/a"));
+    fixture
+}
+
+#[test]
+fn a_save_by_rename_keeps_what_another_door_stores_while_it_waits() {
+    // A file with an ordinary name is merged first, and then moved.
+    for (from, number) in [("/a.tmp", 1), ("/b", 1), ("/b", 2)] {
+        let fixture = save_beside(number, from, &lines("1", "theirs"));
+        assert_eq!(fixture.stored("/a"), Some(lines("ours", "theirs")), "{from}");
+        assert_eq!(fixture.text("/.quipu/problems.md"), None);
+    }
+}
+
+#[test]
+fn a_save_by_rename_that_cannot_be_merged_is_reported() {
+    for (from, number) in [("/a.tmp", 1), ("/b", 1), ("/b", 2)] {
+        let fixture = save_beside(number, from, &lines("theirs", "5"));
+        assert!(fixture.stored("/a").unwrap().starts_with("ours"), "{from}");
+        let problems = fixture.text("/.quipu/problems.md").unwrap();
+        assert_eq!(problems.matches("`/a` was stored, but conflicts").count(), 1, "{problems}");
+    }
 }
 
 #[test]

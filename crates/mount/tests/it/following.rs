@@ -1,8 +1,15 @@
 //! Changes of other doors, and the invalidations for the kernel.
 
-use quipu_mount::{Invalidation, ROOT, TreeError};
+use std::time::Duration;
 
-use crate::support::{APPEND, EMPTY, Fixture, ME, WRITE, fixture, path};
+use quipu_mount::{Invalidation, ProcessId, ROOT, TreeError};
+
+use crate::support::{APPEND, EMPTY, Fixture, ME, READ, WRITE, fixture, path};
+
+/// Long enough for a change not to be recent.
+const A_WHILE: Duration = Duration::from_secs(10);
+/// A process that has opened nothing.
+const OTHER: ProcessId = ProcessId(2);
 
 fn entry(parent: u64, name: &str) -> Invalidation {
     Invalidation::Entry { parent, name: name.to_owned() }
@@ -43,13 +50,14 @@ fn a_changed_text_is_invalidated_and_read_again() {
     let fixture = fixture();
     fixture.put("/a", "1");
     fixture.follow();
+    fixture.clock.advance(A_WHILE);
     let ino = fixture.lookup("/a").unwrap().ino;
-    let open = fixture.tree.open(ino, crate::support::READ, ME).unwrap();
+    let open = fixture.tree.open(ino, READ, ME).unwrap();
     assert_eq!(fixture.tree.read(ino, 0, 10).unwrap(), b"1");
     fixture.put("/a", "two");
     assert!(invalidations(&fixture).contains(&Invalidation::Content(ino)));
     assert_eq!(fixture.tree.read(ino, 0, 10).unwrap(), b"two");
-    let again = fixture.tree.open(ino, crate::support::READ, ME).unwrap();
+    let again = fixture.tree.open(ino, READ, ME).unwrap();
     assert!(open.is_unchanged && !again.is_unchanged);
 }
 
@@ -167,12 +175,66 @@ fn readers_get_the_stored_text_while_a_writer_has_an_old_base() {
     let writer = fixture.open("/a", WRITE).unwrap();
     fixture.put("/a", "two");
     let ino = fixture.lookup("/a").unwrap().ino;
-    let reader = fixture.tree.open(ino, crate::support::READ, ME).unwrap();
+    let reader = fixture.tree.open(ino, READ, ME).unwrap();
     assert!(reader.is_apart);
     assert_eq!(fixture.tree.read_open(reader.handle, 0, 100).unwrap(), b"two");
     fixture.tree.release(reader.handle);
     fixture.close(writer).unwrap();
-    assert!(!fixture.tree.open(ino, crate::support::READ, ME).unwrap().is_apart);
+    fixture.tree.dropped(ino, fixture.tree.outdated(ino));
+    fixture.clock.advance(A_WHILE);
+    assert!(!fixture.tree.open(ino, READ, ME).unwrap().is_apart);
+}
+
+#[test]
+fn a_file_that_has_just_changed_is_read_apart_from_the_cache() {
+    let fixture = fixture();
+    fixture.put("/a", "1");
+    fixture.follow();
+    for _ in 0..2 {
+        let ino = fixture.lookup("/a").unwrap().ino;
+        let opened = fixture.tree.open(ino, READ, ME).unwrap();
+        assert!(opened.is_apart);
+        fixture.tree.release(opened.handle);
+        // With the next lookup the name has another node.
+        fixture.tree.forget(ino, 1);
+    }
+    fixture.clock.advance(A_WHILE);
+    let ino = fixture.lookup("/a").unwrap().ino;
+    assert!(!fixture.tree.open(ino, READ, ME).unwrap().is_apart);
+    fixture.put("/a", "2");
+    assert!(fixture.tree.open(ino, READ, ME).unwrap().is_apart);
+}
+
+#[test]
+fn what_is_read_in_parts_is_one_text() {
+    let fixture = fixture();
+    fixture.put("/a", "green tea");
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let handle = fixture.tree.open(ino, READ, ME).unwrap().handle;
+    let read = |offset, size_bytes| {
+        String::from_utf8(fixture.tree.read_open(handle, offset, size_bytes).unwrap()).unwrap()
+    };
+    assert_eq!(read(0, 6), "green ");
+    fixture.put("/a", "black coffee, without sugar");
+    fixture.follow();
+    assert_eq!((read(6, 100), read(9, 100)), ("tea".into(), String::new()));
+    // Whoever has seen the end and waits for more gets what was added.
+    assert_eq!(read(9, 100), "fee, without sugar");
+    assert_eq!(read(0, 5), "black");
+}
+
+#[test]
+fn as_many_bytes_are_read_as_a_program_was_told() {
+    let fixture = fixture();
+    fixture.put("/a", "green");
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let handle = fixture.tree.open(ino, READ, ME).unwrap().handle;
+    assert_eq!(fixture.tree.attributes_for(ino, ME).unwrap().size_bytes, 5);
+    fixture.put("/a", "black coffee");
+    assert_eq!(fixture.tree.attributes_for(ino, OTHER).unwrap().size_bytes, 12);
+    assert_eq!(fixture.tree.read_open(handle, 0, 5).unwrap(), b"green");
+    assert_eq!(fixture.tree.attributes_for(ino, ME).unwrap().size_bytes, 12);
+    assert_eq!(fixture.tree.read_open(handle, 0, 12).unwrap(), b"black coffee");
 }
 
 #[test]
@@ -226,7 +288,7 @@ fn a_text_that_was_read_long_ago_is_no_base() {
     fixture.put("/a", &lines("1", "5"));
     assert_eq!(fixture.text("/a"), Some(lines("1", "5")));
     fixture.put("/a", &lines("1", "V"));
-    fixture.clock.advance(std::time::Duration::from_hours(2));
+    fixture.clock.advance(Duration::from_hours(2));
     fixture.write("/a", lines("I", "5").as_bytes()).unwrap();
     assert_eq!(fixture.stored("/a"), Some(lines("I", "5")));
 }
@@ -315,4 +377,23 @@ fn an_archived_store_is_read_only_and_a_deleted_one_gone() {
     fixture.follow();
     assert_eq!(fixture.lookup("/a"), Err(TreeError::Stale));
     assert!(fixture.engine.entry(fixture.store, &path("/a")).is_err());
+}
+
+#[test]
+fn a_restored_store_is_what_it_was() {
+    let fixture = fixture();
+    fixture.put("/a", "one");
+    let workspace = fixture.engine.default_workspace().unwrap().id;
+    let restore = || {
+        fixture.engine.delete_store(fixture.store).unwrap();
+        assert_eq!(fixture.lookup("/a"), Err(TreeError::Stale));
+        fixture.engine.restore_store(workspace, "tests", None).unwrap();
+        assert_eq!(fixture.text("/a").as_deref(), Some("one"));
+    };
+    restore();
+    fixture.write("/b", b"two").unwrap();
+    fixture.engine.archive_store(fixture.store).unwrap();
+    restore();
+    assert_eq!(fixture.write("/b", b"three"), Err(TreeError::ReadOnly));
+    assert_eq!(fixture.stored("/b").as_deref(), Some("two"));
 }

@@ -12,7 +12,7 @@ use quipu_core::model::{
     StorePolicy, Version, View, WorkspaceId,
 };
 use quipu_core::settings::Limits;
-use quipu_core::{Engine, Error};
+use quipu_core::{Backend, Engine, Error};
 use quipu_mount::sync::{FolderSync, MassDeletion, Report};
 use quipu_testkit::{InMemoryBackend, ManualClock};
 use tempfile::TempDir;
@@ -29,7 +29,14 @@ pub(crate) fn fixture() -> Fixture {
 }
 
 pub(crate) fn fixture_with(policy: StorePolicy, limits: Limits) -> Fixture {
-    let backend = Arc::new(InMemoryBackend::default());
+    fixture_over(Arc::new(InMemoryBackend::default()), policy, limits)
+}
+
+pub(crate) fn fixture_over(
+    backend: Arc<dyn Backend>,
+    policy: StorePolicy,
+    limits: Limits,
+) -> Fixture {
     let engine = Engine::new(backend, Arc::new(ManualClock::default()), limits);
     let workspace = engine.default_workspace().unwrap().id;
     let new = NewStore { policy, ..NewStore::named(Name::new("notes").unwrap()) };

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Name, StoreId};
+use quipu_inspector::Host as _;
 use quipu_server::webhooks::{Delivering, Endpoint, Pauses, deliver};
 use serde_json::Value;
 use sha2::Sha256;
@@ -69,10 +70,14 @@ fn read(stream: &mut BufReader<TcpStream>) -> Delivery {
     }
 }
 
+fn endpoint(url: &str) -> Endpoint {
+    let secret = format!("whsec_{}", STANDARD.encode(SECRET));
+    Endpoint::new(url, &secret).expect("the secret is well formed")
+}
+
 /// Runs `test` while deliveries are made.
 fn while_delivering(server: &Server, url: &str, test: impl FnOnce()) {
-    let secret = format!("whsec_{}", STANDARD.encode(SECRET));
-    let endpoint = Endpoint::new(url, &secret).expect("the secret is well formed");
+    let endpoint = endpoint(url);
     let stopped = AtomicBool::new(false);
     // A new follower begins where the feed ends, so its place is kept before anything happens.
     let follower = format!("webhook {url}");
@@ -169,4 +174,67 @@ fn events_of_a_downtime_are_delivered_later() {
     });
     let store = create(&server, "in between").to_string();
     while_delivering(&server, &url, || while !next(&deliveries).body.contains(&store) {});
+}
+
+#[test]
+fn the_inspector_shows_what_was_delivered_to_each_webhook_and_why_not() {
+    let server = server();
+    let heads = &["200 OK", "500 Oh", "500 Oh", "500 Oh", "200 OK", "200 OK"];
+    let (url, deliveries) = receiver(heads);
+    server.app.deliveries().add(&endpoint("http://ada:secret@127.0.0.1:9/quiet?token=secret"));
+    while_delivering(&server, &url, || {
+        create(&server, "accepted");
+        create(&server, "abandoned");
+        // The last one is delivered when the one before it is given up.
+        create(&server, "accepted too");
+        for _ in 0..5 {
+            next(&deliveries);
+        }
+    });
+    let webhooks = server.app.webhooks(server.engine.engine()).expect("read");
+    let [quiet, used] = webhooks.as_slice() else { panic!("{webhooks:?}") };
+    assert_eq!((quiet.url.as_str(), quiet.accepted_count), ("http://127.0.0.1:9/quiet", 0));
+    assert!(used.accepted_count >= 2, "{used:?}");
+    assert_eq!(used.failed_count, 1);
+    let (_, reason) = used.last_error.as_ref().expect("an error");
+    assert!(reason.contains("500"), "{reason}");
+    assert_eq!(server.app.deliveries().counts(), (used.accepted_count, 1));
+}
+
+#[test]
+fn events_that_wait_are_counted() {
+    let server = server();
+    let endpoint = endpoint("http://127.0.0.1:9/hook");
+    server.app.deliveries().add(&endpoint);
+    let start = server.engine.newest_sequence().expect("a sequence");
+    server.engine.keep_cursor("webhook http://127.0.0.1:9/hook", start).expect("kept");
+    create(&server, "one");
+    create(&server, "two");
+    let webhooks = server.app.webhooks(server.engine.engine()).expect("read");
+    assert_eq!(webhooks.first().map(|webhook| webhook.waiting_count), Some(2));
+}
+
+#[test]
+fn a_webhook_can_be_tested_and_the_outcome_is_kept() {
+    let server = server();
+    let (url, deliveries) = receiver(&["204 No Content", "302 Found", "503 Busy"]);
+    server.app.deliveries().add(&endpoint(&url));
+    let outcome = || {
+        server.app.test_webhook(server.engine.engine(), 0);
+        let delivery = next(&deliveries);
+        assert!(delivery.signature.starts_with("v1,"), "{}", delivery.signature);
+        let body: Value = serde_json::from_str(&delivery.body).expect("JSON");
+        assert_eq!(
+            (&body["data"]["type"], &body["id"]),
+            (&"quipu.test".into(), &delivery.id.into())
+        );
+        let webhooks = server.app.webhooks(server.engine.engine()).expect("read");
+        webhooks.first().and_then(|webhook| webhook.tested.clone()).expect("tested").1
+    };
+    assert_eq!(outcome(), Ok(()));
+    assert!(outcome().unwrap_err().contains("redirect"));
+    assert!(outcome().unwrap_err().contains("503"));
+    // Tests are no deliveries, and a place that is none is ignored.
+    server.app.test_webhook(server.engine.engine(), 7);
+    assert_eq!(server.app.deliveries().counts(), (0, 0));
 }

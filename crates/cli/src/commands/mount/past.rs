@@ -1,4 +1,4 @@
-//! `quipu mount --store STORE@MOMENT`: stores as they were.
+//! `quipu mount --store STORE@MOMENT`: stores as they were, and archived stores, which stay as they are.
 
 use quipu_core::Moment;
 use quipu_core::engine::Past;
@@ -10,18 +10,19 @@ use crate::context::Data;
 use crate::failure::Failure;
 use crate::print::note;
 
-/// What the command line names: stores as they are, and stores as they were.
+/// What the command line names: stores that a session can write, and stores that nobody can.
 #[derive(Default)]
 pub(super) struct Selection {
     /// As written, such as `notes:ro`.
     pub(super) present: Vec<String>,
-    pub(super) past: Vec<PastStore>,
+    pub(super) fixed: Vec<FixedStore>,
 }
 
-/// A store as it was.
-pub(super) struct PastStore {
+/// A store as it was, or an archived one. No session can be attached to either.
+pub(super) struct FixedStore {
     pub(super) store: Store,
-    pub(super) past: Past,
+    /// `None` for an archived store.
+    pub(super) past: Option<Past>,
     /// The name of its directory.
     pub(super) directory: String,
 }
@@ -29,7 +30,7 @@ pub(super) struct PastStore {
 /// Returns what the command line names. `--at` is for all stores that are named without a moment.
 pub(super) fn selection(data: &Data, arguments: &PastArguments) -> Result<Selection, Failure> {
     let at = arguments.at.as_ref();
-    let mut selection = Selection::default();
+    let (mut selection, mut attached) = (Selection::default(), Vec::new());
     for text in &data.named {
         let name = text.strip_suffix(":ro").unwrap_or(text);
         let past = match (data.store_and_moment(name)?, at) {
@@ -45,19 +46,33 @@ pub(super) fn selection(data: &Data, arguments: &PastArguments) -> Result<Select
             (None, Some(at)) => Some((data.find_store(name)?, at.clone())),
             (None, None) => None,
         };
-        match past {
-            Some((store, moment)) => selection.past.push(past_store(data, store, &moment)?),
-            None => selection.present.push(text.clone()),
+        if let Some((store, moment)) = past {
+            selection.fixed.push(past_store(data, store, &moment)?);
+            continue;
+        }
+        let store = data.find_store(name)?;
+        let directory = slug(&store.name);
+        if store.archived_at.is_some() {
+            selection.fixed.push(FixedStore { store, past: None, directory });
+        } else {
+            selection.present.push(text.clone());
+            attached.push(directory);
         }
     }
     if let (Some(at), true) = (at, data.named.is_empty()) {
-        selection.past.push(past_store(data, data.store()?, at)?);
+        selection.fixed.push(past_store(data, data.store()?, at)?);
     }
     let max = data.engine.limits().stores_per_session_max;
-    if selection.past.len() > max {
-        return Err(Failure::usage(format!("at most {max} past states can be mounted at once")));
+    if selection.fixed.len() > max {
+        return Err(Failure::usage(format!(
+            "at most {max} past states and archived stores can be mounted at once"
+        )));
     }
-    let mut names: Vec<_> = selection.past.iter().map(|past| past.directory.as_str()).collect();
+    // Those of a session are numbered if they are alike.
+    attached.sort_unstable();
+    attached.dedup();
+    let fixed = selection.fixed.iter().map(|fixed| fixed.directory.as_str());
+    let mut names: Vec<_> = attached.iter().map(String::as_str).chain(fixed).collect();
     names.sort_unstable();
     if let Some([twice, _]) = names.array_windows().find(|[one, other]| one == other) {
         return Err(Failure::usage(format!("two stores would be mounted as `{twice}`"))
@@ -66,11 +81,11 @@ pub(super) fn selection(data: &Data, arguments: &PastArguments) -> Result<Select
     Ok(selection)
 }
 
-fn past_store(data: &Data, store: Store, moment: &str) -> Result<PastStore, Failure> {
+fn past_store(data: &Data, store: Store, moment: &str) -> Result<FixedStore, Failure> {
     let parsed = Moment::parse(moment, data.engine.now())?;
     let past = data.engine.moment(store.id, &parsed)?;
     let directory = format!("{}@{}", slug(&store.name), file_name(moment));
-    Ok(PastStore { store, past, directory })
+    Ok(FixedStore { store, past: Some(past), directory })
 }
 
 /// Returns a moment as part of a file name that needs no quotes in a shell.
@@ -80,24 +95,28 @@ fn file_name(moment: &str) -> String {
     moment.trim().chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
 }
 
-/// Returns the tree of a store as it was, and points out what is missing from it.
-pub(super) fn past_mount(
+/// Returns the tree of a store that nobody can write, and points out what is missing from it.
+pub(super) fn fixed_mount(
     data: &Data,
-    past: &PastStore,
+    fixed: &FixedStore,
     names: NameRules,
 ) -> Result<StoreMount, Failure> {
     let settings = TreeSettings {
-        store: past.store.id,
+        store: fixed.store.id,
         actor: data.actor.clone(),
         access: Access::ReadOnly,
         names,
     };
-    let (tree, invalidations) = Tree::at(data.engine.engine(), &past.past, settings)?;
-    if tree.notice()?.is_some() {
-        let name = &past.directory;
+    let engine = data.engine.engine();
+    let (tree, invalidations) = match &fixed.past {
+        Some(past) => Tree::at(engine, past, settings)?,
+        None => Tree::new(engine.clone(), settings)?,
+    };
+    if fixed.past.is_some() && tree.notice()?.is_some() {
+        let name = &fixed.directory;
         note(&format!("something is missing from `{name}`: see `{name}/.quipu/notice.md`"));
     }
-    Ok(StoreMount { name: past.directory.clone(), tree, invalidations })
+    Ok(StoreMount { name: fixed.directory.clone(), tree, invalidations })
 }
 
 #[cfg(test)]

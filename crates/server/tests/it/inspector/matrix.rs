@@ -3,12 +3,15 @@
 //! The callers are those of REST, with the same rights. The rows are held against the table of routes: a
 //! page without a row fails the test.
 
-use quipu_core::model::{Access, Role};
+use std::time::Duration;
+
+use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
+use quipu_core::model::{Access, KeyKind, Name, Role};
 use quipu_inspector::form_token;
 use quipu_server::inspector_routes;
 
 use super::{Browser, is_sign_in};
-use crate::rest::matrix::{Caller, INVALID, Reach, Things, VALID, World};
+use crate::rest::matrix::{Caller, INVALID, Reach, Things, World};
 
 /// What a page needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,17 +138,19 @@ const OPEN: [&str; 6] = [
     "GET /ui/assets/{file}",
 ];
 
-fn expected(need: Need, caller: Caller, is_own: bool) -> Outcome {
-    let (role, reach) = match caller {
-        Caller::Key(role, reach) => (role, reach),
-        Caller::Token(Access::ReadWrite) => (Role::ReadWrite, Reach::OneStore),
-        Caller::Token(Access::ReadOnly) => (Role::ReadOnly, Reach::OneStore),
-        other => panic!("{other:?} has no rights"),
-    };
-    let is_reached = is_own || reach == Reach::Everything;
+/// Whose thing a page names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thing {
+    /// One of the caller's own store.
+    Own,
+    /// One of another store.
+    Other,
+}
+
+fn expected(need: Need, (role, reach): (Role, Reach), thing: Thing) -> Outcome {
+    let is_reached = thing == Thing::Own || reach == Reach::Everything;
     let with = |is_enough: bool| if is_enough { Outcome::Done } else { Outcome::Denied };
     match need {
-        Need::Nothing => Outcome::Done,
         Need::Read => with(is_reached),
         Need::Write => with(is_reached && role >= Role::ReadWrite),
         Need::Manage => with(is_reached && role == Role::Admin),
@@ -157,9 +162,33 @@ fn expected(need: Need, caller: Caller, is_own: bool) -> Outcome {
         Need::Receipt if role == Role::Admin => Outcome::Hidden,
         Need::WorkspaceThing | Need::Receipt => Outcome::Denied,
         Need::Session | Need::EndSession if !is_reached => Outcome::Hidden,
-        Need::Session => Outcome::Done,
-        Need::EndSession => with(matches!(caller, Caller::Key(..)) && role >= Role::ReadWrite),
+        Need::Nothing | Need::Session => Outcome::Done,
+        Need::EndSession => with(role >= Role::ReadWrite),
     }
+}
+
+/// Returns a browser that is signed in with the caller's key. What is not a valid key is put into its cookie
+/// as it is.
+fn browser(world: &World) -> (Browser<'_>, String) {
+    let engine = &world.server.engine;
+    let presented = world.credential.clone().unwrap_or_default();
+    let secret = match engine.principal(&presented).expect("an answer") {
+        Some(Principal::Key(key)) => {
+            let new = NewDerivedKey {
+                kind: KeyKind::Browser,
+                name: Name::new("ada").expect("a name"),
+                role: key.role,
+                stores: key.stores.clone(),
+                expires_at: engine.now().plus(Duration::from_hours(1)),
+                payload: None,
+            };
+            let derived = engine.derive_key(Derivation::Key(key.id), &new).expect("a sign-in");
+            derived.1.reveal().to_owned()
+        }
+        Some(Principal::Session(_)) | None => presented,
+    };
+    let cookie = if secret.is_empty() { String::new() } else { format!("quipu={secret}") };
+    (Browser { server: &world.server, cookie, site: "same-origin" }, secret)
 }
 
 struct Sent {
@@ -181,9 +210,7 @@ async fn sent(world: &World, things: &Things, (route, fields, _): &(&str, &str, 
             .replace("{receipt}", "rcpt_none")
     };
     let (method, path) = route.split_once(' ').expect("a method and a path");
-    let secret = world.credential.clone().unwrap_or_default();
-    let cookie = if secret.is_empty() { String::new() } else { format!("quipu={secret}") };
-    let browser = Browser { server: &world.server, cookie, site: "same-origin" };
+    let (browser, secret) = browser(world);
     let before = world.server.engine.newest_sequence().expect("a sequence");
     let fields = fill(fields);
     let reply = if method == "GET" {
@@ -210,25 +237,38 @@ fn every_page_has_a_row() {
     assert_eq!(rows, routes);
 }
 
+/// Returns all kinds of keys, each with a thing of its own store and one of another.
+fn cells() -> impl Iterator<Item = ((Role, Reach), Thing)> {
+    let roles = Role::ALL.iter().copied();
+    let keys = roles.flat_map(|role| [(role, Reach::Everything), (role, Reach::OneStore)]);
+    keys.flat_map(|key| [(key, Thing::Own), (key, Thing::Other)])
+}
+
 #[tokio::test]
 async fn every_caller_gets_exactly_what_its_rights_allow() {
     let mut wrong = Vec::new();
     for row in ROWS {
-        let cells = VALID.into_iter().flat_map(|caller| [(caller, true), (caller, false)]);
-        for (caller, is_own) in cells {
+        for ((role, reach), thing) in cells() {
+            let caller = Caller::Key(role, reach);
             let world = World::new(caller);
-            let sent = sent(&world, [&world.other, &world.own][usize::from(is_own)], row).await;
-            let expected = expected(row.2, caller, is_own);
+            let things = match thing {
+                Thing::Own => &world.own,
+                Thing::Other => &world.other,
+            };
+            let sent = sent(&world, things, row).await;
+            let expected = expected(row.2, (role, reach), thing);
             let is_right = Outcome::of(sent.status) == Some(expected);
             if !is_right || (sent.has_changed && expected != Outcome::Done) {
                 let (route, status, changed) = (row.0, sent.status, sent.has_changed);
                 wrong.push(format!(
-                    "{route} as {caller:?}, own: {is_own}: {status} instead of {expected:?}, \
+                    "{route} as {caller:?}, {thing:?}: {status} instead of {expected:?}, \
                      changed: {changed}"
                 ));
             }
         }
-        for caller in INVALID {
+        // The token of a session is for an agent: it opens no page.
+        let tokens = [Access::ReadOnly, Access::ReadWrite].map(Caller::Token);
+        for caller in INVALID.into_iter().chain(tokens) {
             let world = World::new(caller);
             let sent = sent(&world, &world.own, row).await;
             if !sent.is_sign_in || sent.has_changed {
@@ -263,15 +303,10 @@ async fn forms_without_a_token_or_of_another_site_are_refused() {
             continue;
         }
         let world = World::new(Caller::Key(Role::Admin, Reach::Everything));
-        let secret = world.credential.clone().expect("a key");
+        let (mut browser, secret) = browser(&world);
         let path = path
             .replace("{store}", &world.own.store.to_string())
             .replace("{memory}", &world.own.memory);
-        let mut browser = Browser {
-            server: &world.server,
-            cookie: format!("quipu={secret}"),
-            site: "same-origin",
-        };
         assert_eq!(browser.post(&path, &[]).await.status, 403, "{path}");
         browser.site = "cross-site";
         let token = form_token(&secret);

@@ -266,3 +266,16 @@ async fn a_session_that_is_only_renamed_keeps_its_stream() {
     server.call_as(&server.key, Method::POST, &format!("{store}/memories"), body).await.ok();
     assert_eq!(ids(&next(&mut stream).await), [2]);
 }
+
+/// A page that follows changes after its sign-in has ended must not ask again and again: an
+/// `EventSource` gives up at a status that is not 200, but follows a redirection.
+#[tokio::test]
+async fn a_page_without_a_sign_in_gets_no_stream_and_no_page() {
+    let server = server();
+    for cookie in ["", "quipu=", "quipu=sk-quipu-unknown-and-long-enough"] {
+        let request = Request::get("/ui/events").header("cookie", cookie);
+        let reply = server.send(request.body(Body::empty()).expect("a request")).await;
+        assert_eq!(reply.status, 401, "{cookie}");
+        assert!(reply.headers.get("location").is_none(), "{cookie}");
+    }
+}

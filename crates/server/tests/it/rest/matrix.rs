@@ -30,7 +30,7 @@ struct Expected {
 }
 
 /// The callers with a valid credential. From the fourth on they are limited to one store.
-pub(crate) const VALID: [Caller; 8] = [
+const VALID: [Caller; 8] = [
     Caller::Key(Role::ReadOnly, Reach::Everything),
     Caller::Key(Role::ReadWrite, Reach::Everything),
     Caller::Key(Role::Admin, Reach::Everything),
