@@ -11,11 +11,14 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, get, on};
+use quipu_core::engine::Principal;
+use quipu_core::model::KeyKind;
 use quipu_inspector::{
     Asset, ENTER, Effect, Entered, Form, Guest, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
     failure_page, form_token, front_text, keep_signed_in, policy,
 };
 use quipu_knowledge::Knowledge;
+use quipu_service::caller::Caller;
 
 use super::admission::Visitor;
 use super::answer::Failure;
@@ -144,6 +147,9 @@ async fn visited(
     let base = app.base_url(request.headers());
     let token = form_token(&secret);
     let work = move |call: &Call<'_>| {
+        if !is_sign_in(call.caller) {
+            return Err(signed_out());
+        }
         let form = Form::parse(call.bytes());
         if has_form && form.get("token") != Some(token.as_str()) {
             return Err(Failure::forbidden(
@@ -269,6 +275,12 @@ fn require_own_origin(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::forbidden(
         "this form was sent by another site, so nothing was changed; open the inspector and do it there",
     ))
+}
+
+/// Returns whether the credential of a cookie is a sign-in. A key or a session's token that somebody puts
+/// there is none: it has neither a person's name nor an end.
+fn is_sign_in(caller: &Caller) -> bool {
+    matches!(&caller.principal, Principal::Key(key) if key.kind == KeyKind::Browser)
 }
 
 fn signed_out() -> Failure {
