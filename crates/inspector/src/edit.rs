@@ -197,6 +197,11 @@ fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Ok(memory) => memory,
         Err(last) => return Ok(Reply::Conflict(gone_page(visit, &store, &last, &mine))),
     };
+    let is_marked = merged::is_marked(&mine) && !merged::is_marked(seen.text().unwrap_or_default());
+    if is_marked && visit.form.get("marks") != Some("keep") {
+        let seen = Memory { version: seen_version(&seen, &memory), hash: seen.hash, ..memory };
+        return Ok(Reply::Page(edit_page(visit, &store, &seen, &mine, &still_marked())));
+    }
     let result = Content::new(mine.as_str()).map_err(Error::from).and_then(|content| {
         let precondition = Precondition::ContentIs(seen.hash);
         let update = MemoryUpdate { content: Some(content), path: None, precondition };
@@ -213,6 +218,20 @@ fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         return Ok(Reply::Page(edit_page(visit, &store, &seen, &mine, &message)));
     }
     conflict(visit, &store, seen.text(), &mine)
+}
+
+/// Warns of the marks of a conflict in a text that is about to be saved. The box belongs to the form of
+/// the text, which comes later on the page.
+fn still_marked() -> Markup {
+    html! {
+        p.message #trouble role="alert" {
+            "Not saved: the text still has the marking lines of a conflict. Decide, and remove them."
+        }
+        label.inline {
+            input type="checkbox" name="marks" value="keep" form="text-form";
+            "They belong to the text: save it as it is"
+        }
+    }
 }
 
 fn seen_version(seen: &Seen, memory: &Memory) -> VersionId {
@@ -284,7 +303,7 @@ fn edit_page(
         (trail_to(store, &memory.path, memory.path.file_name()))
         h1 { "Edit " (memory.path) }
         (notes)
-        form method="post" action={ (own) "/edit" } data-unsaved {
+        form #text-form method="post" action={ (own) "/edit" } data-unsaved {
             (visit.token_field())
             (seen_fields(memory))
             (text_area(visit, typed))

@@ -56,10 +56,12 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (done_message(visit))
         (actions(visit, &store, &wanted, &own))
         div.columns {
-            section #memories aria-label="Memories" data-live data-store=(store.id) {
-                (choices(&wanted, &own))
-                (table(visit, &store, &wanted, &rows))
-                (pages(&wanted, &rows, &own))
+            div {
+                section #memories aria-label="Memories" data-live data-store=(store.id) {
+                    (choices(&wanted, &own))
+                    (table(visit, &store, &wanted, &rows))
+                    (pages(&wanted, &rows, &own))
+                }
             }
             aside aria-label="About this store" { (about(visit, &store, &own)?) }
         }
@@ -264,7 +266,7 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
                 " " small { (text::time(session.created_at, now)) } }
         } }
         @if has_more {
-            p { a href=(address("/ui/sessions", &[("store", &store.id.to_string())])) { "All sessions" } }
+            p { a href="/ui/sessions" { "All sessions" } }
         }
     })
 }

@@ -40,6 +40,11 @@ impl Proposal {
     }
 }
 
+/// Returns whether a text has the marks of a conflict that nobody has decided.
+pub(super) fn is_marked(text: &str) -> bool {
+    [MINE, BETWEEN, THEIRS].iter().all(|mark| text.lines().any(|line| line == *mark))
+}
+
 /// Returns the merged text with both sides of every conflict.
 fn marked([base, mine, theirs]: [&str; 3], conflicts: &[Conflict]) -> String {
     let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
@@ -152,7 +157,7 @@ mod tests {
             mine in prop::collection::vec("[abcm]", 0..12),
             theirs in prop::collection::vec("[abct]", 0..12),
         ) {
-            let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let text = |lines: &[String]| lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
             let proposal = Proposal::new(&text(&base), &text(&mine), &text(&theirs));
             // `m` and `t` are in no base, so each is an addition of one side.
             for added in ["m\n", "t\n"] {
