@@ -21,6 +21,7 @@ use crate::form::address;
 use crate::layout::{Room, page};
 use crate::memory::{directory_address, found, memory_address, trail_to};
 use crate::reply::{Reply, Trouble};
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows, text};
 
@@ -139,7 +140,7 @@ fn text_area(visit: &Visit<'_>, typed: &str) -> Markup {
                 "\n" (typed)
             }
         }
-        p #text-limit { small { "At most " (text::size(limit)) ". Ctrl+Enter saves." } }
+        p #text-limit { small { "At most " (text::size(limit)) "." } }
     }
 }
 
@@ -303,6 +304,7 @@ fn edit_page(
         (trail_to(store, &memory.path, memory.path.file_name()))
         h1 { "Edit " (memory.path) }
         (notes)
+        (hidden_note(&own, typed))
         form #text-form method="post" action={ (own) "/edit" } data-unsaved {
             (visit.token_field())
             (seen_fields(memory))
@@ -311,6 +313,21 @@ fn edit_page(
         }
     };
     page(visit, Room::Stores, &format!("{} · edit · {}", memory.path, store.name), &content)
+}
+
+/// Says that the field does not show all of its text: whoever changes a line may change what is hidden
+/// in it.
+fn hidden_note(own: &str, typed: &str) -> Markup {
+    let count = u64::try_from(visible::hidden(typed).characters_count).unwrap_or(u64::MAX);
+    html! {
+        @if count > 0 {
+            p.message #hidden {
+                "The text has " (text::count(count, "hidden character", "hidden characters"))
+                ", which this field does not show. "
+                a href=(address(own, &[("view", "model")])) { "See it as a model does" } "."
+            }
+        }
+    }
 }
 
 /// The fields that say what the author of a change saw.

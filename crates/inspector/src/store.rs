@@ -188,7 +188,7 @@ fn directory_row(store: &Store, wanted: &Wanted, directory: &Directory) -> Marku
     html! {
         tr {
             td {}
-            th scope="row" { a.directory href=(to.address(&format!("/ui/stores/{}", store.id))) { (name) } }
+            th scope="row" { a href=(to.address(&format!("/ui/stores/{}", store.id))) { (name) } }
             td {} td {} td {}
         }
     }

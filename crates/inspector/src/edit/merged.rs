@@ -6,6 +6,8 @@ use maud::{Markup, html};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::merge::{Conflict, Merged, merge};
 
+use crate::visible;
+
 /// The line before what the visitor wrote.
 pub(super) const MINE: &str = "<<<<<<< yours";
 /// The line between the two.
@@ -110,9 +112,9 @@ pub(super) fn difference(old: &str, new: &str) -> Markup {
             pre.difference { "\n"
                 @for line in shown {
                     @match line {
-                        Line::Kept(text) => { "  " (ended(text)) },
-                        Line::Removed(text) => del { "- " (ended(text)) },
-                        Line::Added(text) => ins { "+ " (ended(text)) },
+                        Line::Kept(text) => { "  " (visible::short(&ended(text))) },
+                        Line::Removed(text) => del { "- " (visible::short(&ended(text))) },
+                        Line::Added(text) => ins { "+ " (visible::short(&ended(text))) },
                     }
                 }
             }
