@@ -164,6 +164,8 @@ fn health_counts_broken_links_and_memories_without_links() {
     site.put(store, "/alone.md", "# Alone\n");
     let page = site.get(&site.admin(), &format!("/ui/stores/{store}/health")).unwrap();
     assert!(page.contains("1 broken link<") && page.contains("1 memory without links<"), "{page}");
+    let home = site.get(&site.admin(), &format!("/ui/stores/{store}")).unwrap();
+    assert!(home.contains(&format!("data-lazy=\"/ui/stores/{store}/health\"")), "{home}");
     assert!(page.contains("<td>Nowhere</td>") && page.contains(">/alone.md</a>"), "{page}");
 }
 
