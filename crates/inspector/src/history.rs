@@ -227,7 +227,7 @@ fn timeline(
             form action=(history.address()) {
                 @if let Some(before) = before { input type="hidden" name="before" value=(before); }
                 (compare_fields(arrangement))
-                div.wide tabindex="0" role="region" aria-label="Versions" { table.versions {
+                div.wide tabindex="0" role="region" aria-label="List of versions" { table.versions {
                     thead { tr {
                         th scope="col" { "Old" } th scope="col" { "New" } th scope="col" { "When" }
                         th scope="col" { "What" } th scope="col" { "Author" }
@@ -308,7 +308,10 @@ fn row(
             td { a href=(version::address(version)) { (text::time(version.created_at, now)) } }
             td {
                 (version.operation.as_str())
-                @if version.undone_to.is_some() { " " span.badge { "undo" } }
+                @if let Some(older) = version.undone_to {
+                    " " a.badge href={ "/ui/stores/" (version.store) "/memories/" (version.memory)
+                        "/versions/" (older) } { "undo, back to " (text::exact(older.created_at())) }
+                }
                 @if version.id == history.newest.id { " " span.badge { "newest" } }
                 @if let Some(redaction) = &version.redaction {
                     " " span.badge { "redacted" } " "
