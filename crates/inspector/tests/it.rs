@@ -1,6 +1,11 @@
 //! The pages, asked for as the HTTP server does, over an engine in memory.
 
-#![expect(clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
+#![expect(
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
 
 #[path = "it/history.rs"]
 mod history;

@@ -202,7 +202,7 @@ fn what_retention_removed_is_said() {
     let history = site.at(&format!("/memories/{}/history", memory.id));
     site.put(&user("ada"), "/tea.md", "black\n");
     assert!(!site.get(&reader, &history).page().contains("removed by retention"));
-    site.clock.advance(Duration::from_secs(60));
+    site.clock.advance(Duration::from_mins(1));
     site.engine.prune().unwrap();
     let page = site.get(&reader, &history).page();
     assert!(page.contains("Older versions were removed by retention"), "{page}");

@@ -125,7 +125,7 @@ fn before_the_horizon_the_past_says_that_it_is_incomplete() {
     site.clock.advance(Duration::from_secs(1));
     let at = "2026-01-01T00:00:02Z";
     site.put(&user("ada"), "/tea.md", "black\n");
-    site.clock.advance(Duration::from_secs(60));
+    site.clock.advance(Duration::from_mins(1));
     site.engine.prune().unwrap();
 
     let writer = site.visitor(Role::ReadWrite, None);
