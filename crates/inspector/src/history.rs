@@ -205,7 +205,7 @@ fn compare_address(
     let before = history.visit.query.get("before").unwrap_or_default();
     address(
         &history.address(),
-        &[("a", &a), ("b", &b), ("view", arrangement.as_str()), ("before", before)],
+        &[("a", a.as_str()), ("b", b.as_str()), ("view", arrangement.as_str()), ("before", before)],
     )
 }
 
@@ -227,7 +227,7 @@ fn timeline(
             form action=(history.address()) {
                 @if let Some(before) = before { input type="hidden" name="before" value=(before); }
                 (compare_fields(arrangement))
-                div.wide tabindex="0" role="region" aria-label="List of versions" { table.versions {
+                div.wide tabindex="0" role="region" aria-label="All versions" { table.versions {
                     thead { tr {
                         th scope="col" { "Old" } th scope="col" { "New" } th scope="col" { "When" }
                         th scope="col" { "What" } th scope="col" { "Author" }
