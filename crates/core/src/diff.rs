@@ -156,19 +156,22 @@ pub fn word_changes(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
     let start = |words: &[(usize, &str)], place: u32, end: usize| {
         words.get(place as usize).map_or(end, |(start, _)| *start)
     };
-    let changes: Vec<_> = diff
-        .hunks()
-        .map(|hunk| {
-            let (before, after) = (hunk.before, hunk.after);
-            let side = |words: &[(usize, &str)], range: Range<u32>, end: usize| {
-                start(words, range.start, end)..start(words, range.end, end)
-            };
-            (side(&old_words, before, old.len()), side(&new_words, after, new.len()))
-        })
-        .collect();
-    let is_removed = |at: usize| changes.iter().any(|(removed, _)| removed.contains(&at));
-    let kept = old_words.iter().filter(|(at, word)| !word.trim().is_empty() && !is_removed(*at));
-    let kept_size: usize = kept.map(|(_, word)| word.len()).sum();
+    let size = |words: &[(usize, &str)]| -> usize {
+        words.iter().map(|(_, word)| word.trim().len()).sum()
+    };
+    let mut kept_size = size(&old_words);
+    let mut changes = Vec::new();
+    for hunk in diff.hunks() {
+        let removed = hunk.before.start as usize..hunk.before.end as usize;
+        kept_size -= old_words.get(removed).map_or(0, size);
+        let side = |words: &[(usize, &str)], range: Range<u32>, end: usize| {
+            start(words, range.start, end)..start(words, range.end, end)
+        };
+        changes.push((
+            side(&old_words, hunk.before, old.len()),
+            side(&new_words, hunk.after, new.len()),
+        ));
+    }
     if kept_size * 4 < old.trim().len().min(new.trim().len()) { whole() } else { changes }
 }
 
@@ -291,14 +294,14 @@ mod tests {
 
     /// Shows changed words in brackets, old and new.
     fn marked(old: &str, new: &str) -> (String, String) {
-        let (mut shown_old, mut shown_new) = (String::new(), String::new());
-        let (mut at_old, mut at_new) = (0, 0);
-        for (removed, added) in word_changes(old, new) {
-            shown_old += &format!("{}[{}]", &old[at_old..removed.start], &old[removed.clone()]);
-            shown_new += &format!("{}[{}]", &new[at_new..added.start], &new[added.clone()]);
-            (at_old, at_new) = (removed.end, added.end);
+        let (mut old_shown, mut new_shown) = (old.to_owned(), new.to_owned());
+        for (removed, added) in word_changes(old, new).into_iter().rev() {
+            for (shown, range) in [(&mut old_shown, removed), (&mut new_shown, added)] {
+                shown.insert(range.end, ']');
+                shown.insert(range.start, '[');
+            }
         }
-        (shown_old + &old[at_old..], shown_new + &new[at_new..])
+        (old_shown, new_shown)
     }
 
     #[test]

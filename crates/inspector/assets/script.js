@@ -54,10 +54,10 @@ const SHORTCUTS = [
 
 const showHelp = () => {
   const dialog = document.createElement("dialog");
-  dialog.id = "keys";
-  dialog.setAttribute("aria-labelledby", "keys-title");
+  dialog.id = "key-help";
+  dialog.setAttribute("aria-labelledby", "key-help-title");
   const title = element("h2", "Keys");
-  title.id = "keys-title";
+  title.id = "key-help-title";
   const list = document.createElement("dl");
   for (const [key, meaning] of SHORTCUTS) {
     const term = document.createElement("dt");

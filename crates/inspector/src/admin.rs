@@ -10,6 +10,7 @@ mod upkeep;
 mod webhooks;
 
 use maud::{Markup, html};
+use quipu_core::backend::Condition;
 use quipu_core::settings::Limits;
 use quipu_service::caller::Need;
 
@@ -140,25 +141,34 @@ fn build() -> String {
 }
 
 fn storage(visit: &Visit<'_>) -> Result<Markup, Trouble> {
-    let condition = visit.engine.condition()?;
     let pending = visit.engine.read(|reader| Ok(reader.pending_erasures()?.len()))?;
+    // A full disk is what one looks here for, so it must not hide the rest of the page.
+    let condition = visit.engine.condition();
     Ok(html! {
         section aria-labelledby="storage" {
             h2 #storage { "Storage" }
-            dl {
-                dt { "Stores" } dd { (text::grouped(condition.stores_count)) }
-                dt { "Memories" } dd { (text::grouped(condition.memories_count)) }
-                dt { "Versions" } dd { (text::grouped(condition.versions_count)) }
-                dt { "Database" } dd { (text::size(condition.database_size_bytes)) " and " (text::size(condition.log_size_bytes)) " of log" }
-                dt { "Search index" } dd { (text::size(visit.engine.index_size_bytes())) }
-                @if let Some(free) = condition.disk_free_bytes { dt { "Free on disk" } dd { (text::size(free)) } }
-                @if let Some(lock) = &condition.lock { dt { "Write lock" } dd { "held by " (lock.holder) } }
-                @if pending > 0 {
-                    dt { "Erasing" } dd { "removed text may still be on disk; pruning finishes that" }
-                }
+            @match &condition {
+                Ok(condition) => (amounts(condition, visit.engine.index_size_bytes())),
+                Err(error) => p.message { "Nothing can be written now: " (error) "." }
             }
+            @if pending > 0 { p { "Removed text may still be on disk; pruning finishes erasing it." } }
         }
     })
+}
+
+fn amounts(condition: &Condition, index_size_bytes: u64) -> Markup {
+    let log = text::size(condition.log_size_bytes);
+    html! {
+        dl {
+            dt { "Stores" } dd { (text::grouped(condition.stores_count)) }
+            dt { "Memories" } dd { (text::grouped(condition.memories_count)) }
+            dt { "Versions" } dd { (text::grouped(condition.versions_count)) }
+            dt { "Database" } dd { (text::size(condition.database_size_bytes)) " and " (log) " of log" }
+            dt { "Search index" } dd { (text::size(index_size_bytes)) }
+            @if let Some(free) = condition.disk_free_bytes { dt { "Free on disk" } dd { (text::size(free)) } }
+            @if let Some(lock) = &condition.lock { dt { "Write lock" } dd { "held by " (lock.holder) } }
+        }
+    }
 }
 
 fn limits(limits: &Limits) -> Markup {

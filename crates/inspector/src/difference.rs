@@ -37,27 +37,47 @@ impl Arrangement {
 
 /// How much markup the differences of one page may still take, in bytes.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct Room {
+    left: usize,
+    /// How much one difference may take, so that a long one leaves room for others.
+    each: usize,
+}
 
 impl Room {
     /// For a page about one difference.
     pub(crate) fn for_one() -> Self {
-        Self(400 * 1024)
+        Self { left: 400 * 1024, each: 400 * 1024 }
     }
 
     /// For a page with many differences.
     pub(crate) fn for_many() -> Self {
-        Self(36 * 1024)
+        Self { left: 36 * 1024, each: 8 * 1024 }
     }
 
-    /// Takes the room of a hunk; fails if there is not enough.
-    fn take(&mut self, hunk: &Hunk<'_>) -> Option<()> {
-        let size = |line: &Line<'_>| {
+    /// Returns the hunks that one difference may show; the last one may be cut.
+    fn fit<'a>(&mut self, hunks: Vec<Hunk<'a>>) -> Vec<Hunk<'a>> {
+        let mut left = self.left.min(self.each);
+        let mut take = |line: &Line<'_>| {
             let (Line::Kept(text) | Line::Removed(text) | Line::Added(text)) = line;
-            ROW_SIZE_BYTES + text.len()
+            let rest = left.checked_sub(ROW_SIZE_BYTES + text.len())?;
+            self.left -= left - rest;
+            left = rest;
+            Some(())
         };
-        self.0 = self.0.checked_sub(hunk.lines.iter().map(size).sum())?;
-        Some(())
+        let mut shown = Vec::new();
+        for hunk in hunks {
+            let lines_count = hunk.lines.len();
+            let lines: Vec<_> =
+                hunk.lines.into_iter().take_while(|line| take(line).is_some()).collect();
+            let is_cut = lines.len() < lines_count;
+            if !lines.is_empty() {
+                shown.push(Hunk { lines, ..hunk });
+            }
+            if is_cut {
+                break;
+            }
+        }
+        shown
     }
 }
 
@@ -79,15 +99,17 @@ pub(crate) fn difference(
     if diff.is_empty() {
         return html! { p { "The texts are equal." } };
     }
+    let count = |hunks: &[Hunk<'_>]| hunks.iter().map(|hunk| hunk.lines.len()).sum::<usize>();
     let hunks = diff.hunks(CONTEXT_LINES);
-    let shown: Vec<_> = hunks.iter().take_while(|hunk| room.take(hunk).is_some()).collect();
-    let left_count = hunks.len() - shown.len();
+    let lines_count = count(&hunks);
+    let shown = room.fit(hunks);
+    let left_count = lines_count - count(&shown);
     html! {
         @if !shown.is_empty() {
             table.diff.side[arrangement == Arrangement::Side] {
                 caption.unseen { (name) }
                 (head(arrangement))
-                @for hunk in shown {
+                @for hunk in &shown {
                     tbody { @match arrangement {
                         Arrangement::Inline => (inline(hunk)),
                         Arrangement::Side => (side_by_side(hunk)),
@@ -97,8 +119,8 @@ pub(crate) fn difference(
         }
         @if left_count > 0 {
             p { small {
-                (text::count(left_count as u64, "change is", "changes are")) " not shown here, because "
-                "the page would become too long."
+                (text::count(left_count as u64, "more line is", "more lines are"))
+                " not shown here, because the page would become too long."
             } }
         }
     }
@@ -370,12 +392,12 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_counted() {
-        let old: String = (0..9_000).map(|line| format!("line {line}\n")).collect();
-        let new: String = (0..9_000).map(|line| format!("LINE {line}\n")).collect();
+        let (old, new) = ("old line\n".repeat(9_000), "new row\n".repeat(9_000));
         let diff = Diff::new(&old, &new);
         let mut room = Room::for_many();
         let page = difference(&diff, "test", Arrangement::Inline, &mut room).into_string();
-        assert!(page.contains("1 change is not shown here"), "{page}");
+        assert!(page.contains("<del>old line\n</del>") && page.len() < 16 * 1024, "{page}");
+        assert!(page.contains("more lines are not shown here"), "{page}");
         let small = Diff::new("a\n", "b\n");
         let page = difference(&small, "test", Arrangement::Inline, &mut room).into_string();
         assert!(page.contains("<ins>b\n</ins>"), "a small one still fits: {page}");

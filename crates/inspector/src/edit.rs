@@ -21,6 +21,7 @@ use crate::form::address;
 use crate::layout::{Room, page};
 use crate::memory::{directory_address, found, memory_address, trail_to};
 use crate::reply::{Reply, Trouble};
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows, text};
 
@@ -139,7 +140,7 @@ fn text_area(visit: &Visit<'_>, typed: &str) -> Markup {
                 "\n" (typed)
             }
         }
-        p #text-limit { small { "At most " (text::size(limit)) ". Ctrl+Enter saves." } }
+        p #text-limit { small { "At most " (text::size(limit)) "." } }
     }
 }
 
@@ -197,6 +198,11 @@ fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Ok(memory) => memory,
         Err(last) => return Ok(Reply::Conflict(gone_page(visit, &store, &last, &mine))),
     };
+    let is_marked = merged::is_marked(&mine) && !merged::is_marked(seen.text().unwrap_or_default());
+    if is_marked && visit.form.get("marks") != Some("keep") {
+        let seen = Memory { version: seen_version(&seen, &memory), hash: seen.hash, ..memory };
+        return Ok(Reply::Page(edit_page(visit, &store, &seen, &mine, &still_marked())));
+    }
     let result = Content::new(mine.as_str()).map_err(Error::from).and_then(|content| {
         let precondition = Precondition::ContentIs(seen.hash);
         let update = MemoryUpdate { content: Some(content), path: None, precondition };
@@ -213,6 +219,20 @@ fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         return Ok(Reply::Page(edit_page(visit, &store, &seen, &mine, &message)));
     }
     conflict(visit, &store, seen.text(), &mine)
+}
+
+/// Warns of the marks of a conflict in a text that is about to be saved. The box belongs to the form of
+/// the text, which comes later on the page.
+fn still_marked() -> Markup {
+    html! {
+        p.message #trouble role="alert" {
+            "Not saved: the text still has the marking lines of a conflict. Decide, and remove them."
+        }
+        label.inline {
+            input type="checkbox" name="marks" value="keep" form="text-form";
+            "They belong to the text: save it as it is"
+        }
+    }
 }
 
 fn seen_version(seen: &Seen, memory: &Memory) -> VersionId {
@@ -284,7 +304,8 @@ fn edit_page(
         (trail_to(store, &memory.path, memory.path.file_name()))
         h1 { "Edit " (memory.path) }
         (notes)
-        form method="post" action={ (own) "/edit" } data-unsaved {
+        (hidden_note(&own, typed))
+        form #text-form method="post" action={ (own) "/edit" } data-unsaved {
             (visit.token_field())
             (seen_fields(memory))
             (text_area(visit, typed))
@@ -292,6 +313,21 @@ fn edit_page(
         }
     };
     page(visit, Room::Stores, &format!("{} · edit · {}", memory.path, store.name), &content)
+}
+
+/// Says that the field does not show all of its text: whoever changes a line may change what is hidden
+/// in it.
+fn hidden_note(own: &str, typed: &str) -> Markup {
+    let count = u64::try_from(visible::hidden(typed).characters_count).unwrap_or(u64::MAX);
+    html! {
+        @if count > 0 {
+            p.message #hidden {
+                "The text has " (text::count(count, "hidden character", "hidden characters"))
+                ", which this field does not show. "
+                a href=(address(own, &[("view", "model")])) { "See it as a model does" } "."
+            }
+        }
+    }
 }
 
 /// The fields that say what the author of a change saw.

@@ -308,7 +308,10 @@ fn row(
             td { a href=(version::address(version)) { (text::time(version.created_at, now)) } }
             td {
                 (version.operation.as_str())
-                @if version.undone_to.is_some() { " " span.badge { "undo" } }
+                @if let Some(older) = version.undone_to {
+                    " " a.badge href={ "/ui/stores/" (version.store) "/memories/" (version.memory)
+                        "/versions/" (older) } { "undo, back to " (text::exact(older.created_at())) }
+                }
                 @if version.id == history.newest.id { " " span.badge { "newest" } }
                 @if let Some(redaction) = &version.redaction {
                     " " span.badge { "redacted" } " "

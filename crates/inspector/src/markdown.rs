@@ -34,7 +34,7 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Rendered {
     /// The note.
     pub(crate) markup: Markup,
-    /// How many pieces of raw HTML it has.
+    /// How many pieces of raw HTML it has, other than comments.
     pub(crate) raw_html_count: usize,
     /// How many links claim to lead to another host than they do.
     pub(crate) misleading_links_count: usize,
@@ -107,6 +107,8 @@ struct Writer<'a> {
     defined_footnotes: HashSet<usize>,
     used_labels: HashSet<String>,
     raw_html_count: usize,
+    /// Whether a block of HTML has begun and its first line is still to come.
+    is_html_begun: bool,
     misleading_links_count: usize,
     is_cut: bool,
 }
@@ -131,6 +133,7 @@ impl<'a> Writer<'a> {
             defined_footnotes: HashSet::new(),
             used_labels: HashSet::new(),
             raw_html_count: 0,
+            is_html_begun: false,
             misleading_links_count: 0,
             is_cut: false,
         }
@@ -140,12 +143,18 @@ impl<'a> Writer<'a> {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) | Event::Html(text) => self.text(&text),
+            Event::Text(text) => self.text(&text),
+            Event::Html(text) => {
+                if std::mem::take(&mut self.is_html_begun) {
+                    self.raw_html_count += usize::from(!is_comment(&text));
+                }
+                self.text(&text);
+            }
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.element("code", &text);
             }
             Event::InlineHtml(text) => {
-                self.raw_html_count += 1;
+                self.raw_html_count += usize::from(!is_comment(&text));
                 self.with_class("code", "raw-html", &text);
             }
             Event::FootnoteReference(label) => self.footnote_reference(&label),
@@ -233,7 +242,7 @@ impl<'a> Writer<'a> {
             Tag::BlockQuote(_) => self.nest("<blockquote>", "</blockquote>\n"),
             Tag::CodeBlock(kind) => self.code_block(&kind),
             Tag::HtmlBlock => {
-                self.raw_html_count += 1;
+                self.is_html_begun = true;
                 self.open("<pre class=\"raw-html\">", "</pre>\n");
             }
             Tag::List(None) => self.nest("<ul>", "</ul>\n"),
@@ -453,6 +462,11 @@ impl<'a> Writer<'a> {
             self.out.push_str(&link.end());
         }
     }
+}
+
+/// Returns whether raw HTML is a comment, which [`visible`](crate::visible) counts.
+fn is_comment(html: &str) -> bool {
+    html.trim_start().starts_with("<!--")
 }
 
 /// Returns the part of an id that stands for a heading. It begins with what no id of ours does.

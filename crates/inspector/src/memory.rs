@@ -136,7 +136,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let look = Look::named(visit.query.get("view"));
     let body = match look {
         Look::Rendered => html! {
-            (knowledge::frontmatter(&note))
+            (knowledge::frontmatter(&note, content))
             article.note aria-label="Rendered text" { (rendered.markup) }
             @if rendered.is_cut {
                 p.message { "The rest is not rendered, as its markup would be too long. "

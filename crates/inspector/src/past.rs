@@ -113,7 +113,8 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let next =
         list.next.map(|next| visited.address("", &[("dir", directory.as_str()), ("after", &next)]));
     let content = html! {
-        (head(visit, &visited, "tree")?)
+        (head(visit, &visited, "tree"))
+        @if directory.is_root() { (redacted_since(&visited)?) }
         (way(&visited, &directory))
         @if list.items.is_empty() { p { "Nothing was here then." } }
         ul.entries { @for entry in &list.items { li { (listed(visit, &visited, &directory, entry)) } } }
@@ -137,16 +138,15 @@ fn directory(text: Option<&str>) -> Result<Directory, Trouble> {
 }
 
 /// Returns what all pages about a moment begin with.
-fn head(visit: &Visit<'_>, visited: &Visited, here: &str) -> Result<Markup, Trouble> {
+fn head(visit: &Visit<'_>, visited: &Visited, here: &str) -> Markup {
     let Visited { store, then, .. } = visited;
-    let redacted_count = then.redacted()?.len();
     let now = visit.engine.now();
     let tab = |name: &str, page: &str, words: &str| {
         html! {
             a href=(visited.address(page, &[])) aria-current=[(name == here).then_some("page")] { (words) }
         }
     };
-    Ok(html! {
+    html! {
         (trail(&[(store.name.as_str(), format!("/ui/stores/{}", store.id))], "the past"))
         h1 { (store.name) " as it was" }
         (moment_form(store, &visited.at))
@@ -158,13 +158,21 @@ fn head(visit: &Visit<'_>, visited: &Visited, here: &str) -> Result<Markup, Trou
                 (text::exact(from)) " on."
             }
         }
-        @if redacted_count > 0 {
-            p.message #redacted { (text::count(redacted_count as u64, "memory", "memories"))
-                " of that moment cannot be shown, because the text was redacted since." }
-        }
         nav.tabs aria-label="Views of the past" {
             (tab("tree", "", "Memories then"))
             (tab("changes", "/changes", "Compared with now"))
+        }
+    }
+}
+
+/// Says how many memories of the moment cannot be shown. All versions of that moment are read for this,
+/// so only pages about the whole store say it.
+fn redacted_since(visited: &Visited) -> Result<Markup, Trouble> {
+    let count = visited.then.redacted()?.len() as u64;
+    Ok(html! {
+        @if count > 0 {
+            p.message #redacted { (text::count(count, "memory", "memories"))
+                " of that moment cannot be shown, because the text was redacted since." }
         }
     })
 }
@@ -233,7 +241,7 @@ fn show_memory(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let memory = visited.then.engine.memory(visited.store.id, id, View::Full);
     let memory = memory.map_err(|error| visited.then.explained(error))?;
     let content = html! {
-        (head(visit, &visited, "memory")?)
+        (head(visit, &visited, "memory"))
         h2 { (memory.path) }
         (memory_actions(visit, &visited, &memory))
         @if let Some(content) = &memory.content {

@@ -22,8 +22,8 @@ pub(crate) fn listed(store: &Store, plan: &Plan) -> Markup {
     html! {
         p #counts {
             strong { (text::count(plan.changed_count() as u64, "memory", "memories")) " would change" }
-            ", " (plan.left_count()) " left as they are, " (plan.unchanged_count)
-            " already as they should be."
+            ", " (text::grouped(plan.left_count() as u64)) " left as they are, "
+            (text::grouped(plan.unchanged_count as u64)) " already as they should be."
         }
         ol.steps {
             @for step in plan.steps.iter().take(STEPS_MAX) { (listed_step(store, step, &mut room)) }

@@ -10,7 +10,7 @@ mod request;
 use maud::{Markup, html};
 use quipu_core::ErrorKind;
 use quipu_core::backend::Archived;
-use quipu_core::engine::Heads;
+use quipu_core::engine::{Heads, RedactionPlan};
 use quipu_core::model::Store;
 use quipu_service::caller::Need;
 
@@ -157,9 +157,10 @@ fn plan_page(visit: &Visit<'_>, message: &Markup) -> Result<Markup, Trouble> {
     Ok(page(visit, Room::Redact, "What would be redacted", &content))
 }
 
-fn confirm_form(visit: &Visit<'_>, plan: &quipu_core::engine::RedactionPlan) -> Markup {
+fn confirm_form(visit: &Visit<'_>, plan: &RedactionPlan) -> Markup {
     let count = plan.versions_count();
     html! {
+        h2 { "Confirm" }
         form.narrow #confirm method="post" action="/ui/redact/confirm" autocomplete="off" {
             (visit.token_field())
             (hidden_fields(&visit.form))

@@ -41,8 +41,10 @@ pub(crate) static PAGES: [Page; 12] = [
 /// How many sessions are listed.
 const SESSIONS_MAX: usize = 10;
 
-/// The largest store whose health is looked up with its page, by those whose browsers run our script.
-const LAZY_MEMORIES_MAX: u64 = 1_000;
+/// The most stores, and the most memories in all of them, whose links are followed with the page of a
+/// store, by those whose browsers run our script.
+const LAZY_STORES_MAX: usize = 20;
+const LAZY_MEMORIES_MAX: u64 = 2_000;
 
 fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Read)?;
@@ -56,10 +58,12 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (done_message(visit))
         (actions(visit, &store, &wanted, &own))
         div.columns {
-            section #memories aria-label="Memories" data-live data-store=(store.id) {
-                (choices(&wanted, &own))
-                (table(visit, &store, &wanted, &rows))
-                (pages(&wanted, &rows, &own))
+            div {
+                section #memories aria-label="Memories" data-live data-store=(store.id) {
+                    (choices(&wanted, &own))
+                    (table(visit, &store, &wanted, &rows))
+                    (pages(&wanted, &rows, &own))
+                }
             }
             aside aria-label="About this store" { (about(visit, &store, &own)?) }
         }
@@ -186,7 +190,7 @@ fn directory_row(store: &Store, wanted: &Wanted, directory: &Directory) -> Marku
     html! {
         tr {
             td {}
-            th scope="row" { a.directory href=(to.address(&format!("/ui/stores/{}", store.id))) { (name) } }
+            th scope="row" { a href=(to.address(&format!("/ui/stores/{}", store.id))) { (name) } }
             td {} td {} td {}
         }
     }
@@ -251,9 +255,8 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
                 None => "kept"
             } }
         }
-        // Looking at every link of a large store takes too long to do it for everybody who comes by.
-        @let is_small = usage.memories_count <= LAZY_MEMORIES_MAX;
-        section #health data-lazy=[is_small.then(|| format!("{own}/health"))] aria-labelledby="health-title" {
+        @let lazy = is_health_cheap(visit)?.then(|| format!("{own}/health"));
+        section #health data-lazy=[lazy] aria-labelledby="health-title" {
             h2 #health-title { "Health" }
             p { a href={ (own) "/health" } { "Look for broken links and unlinked memories" } }
         }
@@ -264,9 +267,23 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
                 " " small { (text::time(session.created_at, now)) } }
         } }
         @if has_more {
-            p { a href=(address("/ui/sessions", &[("store", &store.id.to_string())])) { "All sessions" } }
+            p { a href="/ui/sessions" { "All sessions" } }
         }
     })
+}
+
+/// Returns whether the health of a store can be looked up for everybody who comes by. Links come from
+/// all stores, so all of them must be small.
+fn is_health_cheap(visit: &Visit<'_>) -> Result<bool, Trouble> {
+    let stores = visit.stores(Archived::Show)?;
+    if stores.len() > LAZY_STORES_MAX {
+        return Ok(false);
+    }
+    let mut memories_count = 0;
+    for store in stores {
+        memories_count += visit.engine.usage(store.id)?.memories_count;
+    }
+    Ok(memories_count <= LAZY_MEMORIES_MAX)
 }
 
 /// Returns the newest sessions that have the store attached and that the visitor may know of.

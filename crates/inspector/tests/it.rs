@@ -9,10 +9,14 @@
 
 #[path = "it/admin.rs"]
 mod admin;
+#[path = "it/edit.rs"]
+mod edit;
 #[path = "it/graph.rs"]
 mod graph;
 #[path = "it/history.rs"]
 mod history;
+#[path = "it/memory.rs"]
+mod memory;
 #[path = "it/past.rs"]
 mod past;
 #[path = "it/redact.rs"]
@@ -25,5 +29,7 @@ mod sessions;
 mod site;
 #[path = "it/start.rs"]
 mod start;
+#[path = "it/store.rs"]
+mod store;
 #[path = "it/support.rs"]
 mod support;

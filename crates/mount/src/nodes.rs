@@ -94,8 +94,7 @@ pub(crate) struct Buffer {
     pub(crate) extent: Extent,
     /// Why a write was refused. The text is incomplete without it and must not be stored.
     pub(crate) refused: Option<TreeError>,
-    /// Whether a new file does not become a memory, because its creator has failed elsewhere or has
-    /// replaced it.
+    /// Whether an empty file does not become a memory, because its creator failed elsewhere.
     pub(crate) is_given_up: bool,
     pub(crate) changed_at: Timestamp,
     /// Which processes wrote to it since it was last stored.

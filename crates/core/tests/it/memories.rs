@@ -298,6 +298,26 @@ fn an_archived_store_refuses_writes_but_allows_deletion() {
 }
 
 #[test]
+fn a_version_is_restored_only_over_the_newest_one_that_was_seen() {
+    let fixture = fixture();
+    let (first, second) = (fixture.put("/a", "1"), fixture.put("/a", "2"));
+    let third = fixture.put("/a", "3");
+    let restore = |seen| {
+        let versions = (first.version, seen);
+        fixture.engine.restore_seen(&actor(), fixture.store, versions, None)
+    };
+    assert_eq!(kind(restore(second.version)), ErrorKind::PreconditionFailed);
+    assert_eq!(fixture.text("/a").as_deref(), Some("3"));
+    restore(third.version).unwrap();
+    assert_eq!(fixture.text("/a").as_deref(), Some("1"));
+    let deletion =
+        fixture.engine.delete(&actor(), fixture.store, first.id, Precondition::None).unwrap();
+    assert_eq!(kind(restore(third.version)), ErrorKind::PreconditionFailed);
+    assert_eq!(fixture.text("/a"), None);
+    assert_eq!(restore(deletion.id).unwrap().memory.id, first.id);
+}
+
+#[test]
 fn writing_to_an_unknown_store_is_not_found() {
     let fixture = fixture();
     let memory = fixture.put("/a", "1");

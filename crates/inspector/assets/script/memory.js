@@ -3,6 +3,7 @@
 // by Ctrl+Enter.
 for (const form of document.querySelectorAll("form[data-unsaved]")) {
   let isChanged = false;
+  form.querySelector("#text-limit small")?.append(" Ctrl+Enter saves.");
   form.addEventListener("input", () => (isChanged = true));
   form.addEventListener("submit", () => (isChanged = false));
   addEventListener("beforeunload", (event) => {

@@ -21,6 +21,8 @@ const DELETED_MAX: usize = 100;
 pub(super) fn offer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     require_owner(visit)?;
     let deleted = visit.engine.deleted_stores(visit.caller.workspace)?;
+    // The list of backups is read from the disk.
+    visit.engine.require_blocking()?;
     let action = |path: &str, words: &str, text: &str| {
         html! {
             form method="post" action={ (UPKEEP) "/" (path) } {

@@ -6,6 +6,8 @@ use maud::{Markup, html};
 use quipu_core::diff::{Diff, Line};
 use quipu_core::merge::{Conflict, Merged, merge};
 
+use crate::visible;
+
 /// The line before what the visitor wrote.
 pub(super) const MINE: &str = "<<<<<<< yours";
 /// The line between the two.
@@ -38,6 +40,11 @@ impl Proposal {
             }
         }
     }
+}
+
+/// Returns whether a text has the marks of a conflict that nobody has decided.
+pub(super) fn is_marked(text: &str) -> bool {
+    [MINE, BETWEEN, THEIRS].iter().all(|mark| text.lines().any(|line| line == *mark))
 }
 
 /// Returns the merged text with both sides of every conflict.
@@ -105,9 +112,9 @@ pub(super) fn difference(old: &str, new: &str) -> Markup {
             pre.difference { "\n"
                 @for line in shown {
                     @match line {
-                        Line::Kept(text) => { "  " (ended(text)) },
-                        Line::Removed(text) => del { "- " (ended(text)) },
-                        Line::Added(text) => ins { "+ " (ended(text)) },
+                        Line::Kept(text) => { "  " (visible::short(&ended(text))) },
+                        Line::Removed(text) => del { "- " (visible::short(&ended(text))) },
+                        Line::Added(text) => ins { "+ " (visible::short(&ended(text))) },
                     }
                 }
             }
@@ -152,7 +159,7 @@ mod tests {
             mine in prop::collection::vec("[abcm]", 0..12),
             theirs in prop::collection::vec("[abct]", 0..12),
         ) {
-            let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let text = |lines: &[String]| lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
             let proposal = Proposal::new(&text(&base), &text(&mine), &text(&theirs));
             // `m` and `t` are in no base, so each is an addition of one side.
             for added in ["m\n", "t\n"] {

@@ -15,6 +15,8 @@ use super::network::{Network, Node};
 const COLORS: usize = 8;
 /// How many nodes have their names beside them; with more, names would cover each other.
 const NAMES_MAX: usize = 60;
+/// How many links have arrows; with more, those of a hub would merge.
+const ARROWS_MAX: usize = 80;
 const NAME_CHARS_MAX: usize = 28;
 
 const WIDTH: f32 = 1000.0;
@@ -93,6 +95,7 @@ pub(super) fn svg(
     let links: Vec<_> = network.links.iter().map(|(from, to, _)| (*from, *to)).collect();
     let circles = circles(network, &links, center);
     let has_names = network.nodes.len() <= NAMES_MAX;
+    let arrow = (links.len() <= ARROWS_MAX).then_some("url(#arrow)");
     let label = format!(
         "Graph of {} memories and {} links. The list below says the same.",
         network.nodes.len(),
@@ -106,7 +109,7 @@ pub(super) fn svg(
                     orient="auto" { path.arrow d="M0 0 8 4 0 8z" {} }
             }
             g { @for (from, to) in &links {
-                @if let (Some(from), Some(to)) = (circles.get(*from), circles.get(*to)) { (line(from, to)) }
+                @if let (Some(from), Some(to)) = (circles.get(*from), circles.get(*to)) { (line(from, to, arrow)) }
             } }
             g { @for (node, circle) in network.nodes.iter().zip(&circles) {
                 @let name = has_names.then(|| shortened(title(node)));
@@ -134,7 +137,7 @@ fn circles(network: &Network, links: &[(usize, usize)], center: Center) -> Vec<C
 }
 
 /// Draws a link from the edge of one node to the edge of the other.
-fn line(from: &Circle, to: &Circle) -> Markup {
+fn line(from: &Circle, to: &Circle, arrow: Option<&str>) -> Markup {
     let (x, y) = (to.at.x - from.at.x, to.at.y - from.at.y);
     let length = x.hypot(y).max(0.1);
     let (x, y) = (x / length, y / length);
@@ -142,7 +145,7 @@ fn line(from: &Circle, to: &Circle) -> Markup {
     html! {
         line x1=(short(from.at.x + x * from.radius)) y1=(short(from.at.y + y * from.radius))
             x2=(short(to.at.x - x * (to.radius + 1.0))) y2=(short(to.at.y - y * (to.radius + 1.0)))
-            marker-end="url(#arrow)" {}
+            marker-end=[arrow] {}
     }
 }
 

@@ -7,6 +7,7 @@ use quipu_core::model::{Memory, Store};
 use crate::form::address;
 use crate::reply::Trouble;
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::memory_address;
@@ -66,7 +67,7 @@ fn row(visit: &Visit<'_>, own: &str, group: &[BlamedLine], first: usize) -> Mark
                 br; (visit.authors().short(&line.actor))
             }
             td.number { (first) @if last > first { "–" (last) } }
-            td { pre { "\n" @for line in group { (line.text) "\n" } } }
+            td { pre { "\n" @for line in group { (visible::short(&line.text)) "\n" } } }
         }
     }
 }

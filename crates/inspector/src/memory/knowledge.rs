@@ -15,10 +15,17 @@ use super::scope;
 const LISTED_MAX: usize = 50;
 
 /// Shows the fields at the head of a note.
-pub(super) fn frontmatter(note: &Note) -> Markup {
-    if note.body.start == 0 {
+pub(super) fn frontmatter(note: &Note, content: &str) -> Markup {
+    let head = content.get(..note.body.start).unwrap_or_default();
+    if head.trim().is_empty() {
         return html! {};
     }
+    // A note without these has a title and a type all the same.
+    let is_written = |name: &str| {
+        head.lines().any(|line| {
+            line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(':'))
+        })
+    };
     let own = [
         ("title", note.title.clone()),
         ("type", note.kind.clone()),
@@ -31,7 +38,7 @@ pub(super) fn frontmatter(note: &Note) -> Markup {
         table.fields {
             caption { "Frontmatter" }
             tbody {
-                @for (name, value) in own.iter().filter(|(_, value)| !value.is_empty()) {
+                @for (name, value) in own.iter().filter(|(name, value)| is_written(name) && !value.is_empty()) {
                     tr { th scope="row" { (name) } td { (value) } }
                 }
                 @for (name, value) in &note.metadata {

@@ -10,7 +10,7 @@ use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::visit::Visit;
 
-use super::{Visited, directory, head, memory_address};
+use super::{Visited, directory, head, memory_address, redacted_since};
 
 /// How many differences a page lists.
 const DIFFERENCES_MAX: usize = 100;
@@ -34,7 +34,8 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         differences.iter().filter(|difference| DifferenceBody::kind(difference) == kind).count()
     };
     let content = html! {
-        (head(visit, &visited, "changes")?)
+        (head(visit, &visited, "changes"))
+        (redacted_since(&visited)?)
         @if !directory.is_root() { p { "In " code { (directory) } "." } }
         p #counts {
             "Since then: " (count("added")) " added, " (count("removed")) " removed, "

@@ -107,6 +107,18 @@ fn a_deleted_memory_has_a_history_and_comes_back_at_a_chosen_path() {
 }
 
 #[test]
+fn an_undo_says_which_version_it_went_back_to() {
+    let site = Site::new();
+    let reader = site.visitor(Role::ReadOnly, None);
+    let first = site.put(&user("ada"), "/tea.md", "green\n");
+    site.put(&user("ada"), "/tea.md", "black\n");
+    site.engine.undo(&user("bob"), site.store, first.id, None).unwrap();
+    let page = site.get(&reader, &site.at(&format!("/memories/{}/history", first.id))).page();
+    let link = format!("/versions/{}\">undo, back to 2026-01-01 00:00:01 UTC</a>", first.version);
+    assert!(page.contains(&link), "{page}");
+}
+
+#[test]
 fn readers_see_no_buttons_and_may_change_nothing() {
     let site = Site::new();
     let old = site.put(&user("ada"), "/tea.md", "green\n");

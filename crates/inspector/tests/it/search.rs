@@ -164,3 +164,15 @@ fn deleting_needs_the_right_to_write_and_leads_nowhere_else() {
         assert!(!matches!(reply, Ok(Reply::Page(_))), "{damaged}: {reply:?}");
     }
 }
+
+#[test]
+fn a_visitor_without_stores_finds_nothing() {
+    let site = Site::new();
+    let store = site.store("gone");
+    site.put(store, "/a.md", "tea");
+    let visitor = site.visitor(Role::ReadWrite, Some(&[store]));
+    site.engine.delete_store(store).unwrap();
+    let page = site.get(&visitor, "/ui/search?q=tea").unwrap();
+    assert!(page.contains("Nothing found.") && !page.contains("/a.md"), "{page}");
+    assert!(site.get(&visitor, "/ui").unwrap().contains("There is no store yet."));
+}

@@ -129,6 +129,11 @@ impl Site {
         self.visit(caller, &Method::POST, address, &body.finish())
     }
 
+    /// Returns what an address answers with.
+    pub(crate) fn follow(&self, caller: &Caller, address: &str) -> Result<Reply, Trouble> {
+        self.visit(caller, &Method::GET, address, "")
+    }
+
     fn visit(
         &self,
         caller: &Caller,

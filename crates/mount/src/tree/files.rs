@@ -22,9 +22,8 @@ impl Tree {
         writer: ProcessId,
     ) -> Result<(), TreeError> {
         let mut guard = self.lock()?;
-        let open = guard.handle(handle)?;
+        let open = guard.unclaimed_handle(handle)?;
         let OpenMode::Write(writing) = open.mode else { return Err(TreeError::BadHandle) };
-        guard.wait_until_stored(open.ino);
         guard.load_buffer_of(&open, writing.position)?;
         let length = guard.state.nodes.buffer_mut(open.ino)?.bytes.len();
         let start = match writing.position {
@@ -161,8 +160,7 @@ impl Tree {
     /// inherited the descriptor stores nothing either.
     pub fn flush(&self, handle: u64, closer: ProcessId) -> Result<(), TreeError> {
         let mut guard = self.lock()?;
-        let open = guard.handle(handle)?;
-        guard.wait_until_stored(open.ino);
+        let open = guard.unclaimed_handle(handle)?;
         if open.mode == OpenMode::Read || !guard.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
@@ -180,8 +178,7 @@ impl Tree {
     /// Makes what was written durable.
     pub fn sync(&self, handle: u64) -> Result<(), TreeError> {
         let mut guard = self.lock()?;
-        let open = guard.handle(handle)?;
-        guard.wait_until_stored(open.ino);
+        let open = guard.unclaimed_handle(handle)?;
         if !guard.state.nodes.file(open.ino)?.is_dirty() {
             return Ok(());
         }
@@ -191,10 +188,11 @@ impl Tree {
     /// Releases a handle after its last descriptor was closed.
     pub fn release(&self, handle: u64) {
         let mut guard = self.lock_any();
-        let Some(open) = guard.state.handles.remove(&handle) else { return };
-        if open.mode != OpenMode::Read {
-            guard.wait_until_stored(open.ino);
+        // Before it is removed: what it has written may come to belong to another file meanwhile.
+        if guard.handle(handle).is_ok_and(|open| open.mode != OpenMode::Read) {
+            guard.unclaimed_handle(handle).map(drop).unwrap_or_default();
         }
+        let Some(open) = guard.state.handles.remove(&handle) else { return };
         if open.is_behind {
             guard.mark_outdated(open.ino);
         }

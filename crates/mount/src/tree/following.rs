@@ -165,13 +165,9 @@ impl TreeGuard<'_> {
     /// concurrently, before the pages are gone.
     pub(super) fn mark_outdated(&mut self, ino: Ino) {
         self.state.outdated_count += 1;
-        // Not the time that the files of a past have, which does not move on.
-        let (count, now) = (self.state.outdated_count, self.engine().now());
+        let count = self.state.outdated_count;
         if let Ok(file) = self.state.nodes.file_mut(ino) {
             file.outdated = Some(count);
-        }
-        if let Ok(Some(path)) = self.state.nodes.path(ino) {
-            self.state.recent.note(path, now);
         }
         self.invalidate(Invalidation::Content(ino));
     }
@@ -190,6 +186,15 @@ impl TreeGuard<'_> {
             }
         }
         self.mark_outdated(ino);
+        if let Ok(Some(path)) = self.state.nodes.path(ino) {
+            self.note_recent(path);
+        }
+    }
+
+    fn note_recent(&mut self, path: MemoryPath) {
+        // Not the time that the files of a past have, which does not move on.
+        let now = self.engine().now();
+        self.state.recent.note(path, now);
     }
 
     pub(super) fn observe_version(&mut self, version: &Version) {
@@ -207,8 +212,7 @@ impl TreeGuard<'_> {
             }
         }
         if let Some(path) = path {
-            let now = self.engine().now();
-            self.state.recent.note(path.clone(), now);
+            self.note_recent(path.clone());
             self.appeared(path);
         }
     }

@@ -115,6 +115,18 @@ impl TreeGuard<'_> {
         self.state.handles.get(&handle).cloned().ok_or(TreeError::BadHandle)
     }
 
+    /// Returns a handle whose file no write in flight claims. The handle may get another file while this
+    /// waits.
+    pub(super) fn unclaimed_handle(&mut self, handle: u64) -> Result<Handle, TreeError> {
+        loop {
+            let open = self.handle(handle)?;
+            if !self.is_claimed(open.ino) {
+                return Ok(open);
+            }
+            self.wait_for_storing();
+        }
+    }
+
     /// Repeats a call that has met a file which others have just replaced or deleted.
     ///
     /// A call waits for writes in flight with the lock released, and the storage does not wait for the

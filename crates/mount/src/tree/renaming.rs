@@ -191,8 +191,7 @@ impl TreeGuard<'_> {
             Some(memory) => self.move_memory(ino, memory, to, process)?,
         }
         if let Some(node) = to.node {
-            self.give_up_if_replaced_by_its_writer(node, process);
-            self.overwrite(node, self.state.nodes.file(ino)?.memory)?;
+            self.overwrite(node, self.state.nodes.file(ino)?.memory, process)?;
         }
         self.state.nodes.relocate(ino, to.parent, to.name)?;
         self.unpark(&to.path);
@@ -202,12 +201,17 @@ impl TreeGuard<'_> {
 
     /// Detaches the file that was at the target of a rename; its memory, if it had one, continues as
     /// `successor`.
-    fn overwrite(&mut self, node: Ino, successor: Option<MemoryId>) -> Result<(), TreeError> {
+    fn overwrite(
+        &mut self,
+        node: Ino,
+        successor: Option<MemoryId>,
+        process: ProcessId,
+    ) -> Result<(), TreeError> {
         if self.is_backup_of_parked(node) {
             // This backup is all that is left of its memory.
             return self.resuming(node, |guard| guard.remove(node));
         }
-        self.detach_overwritten(node, successor);
+        self.detach_overwritten(node, successor, process);
         Ok(())
     }
 

@@ -17,8 +17,14 @@ use crate::nodes::{Blank, Buffer, BufferState, FileNode, Ino, ProcessId};
 use crate::process::are_one_process;
 
 impl TreeGuard<'_> {
-    /// Detaches a file that was replaced by one with this memory, which it follows if it is being written.
-    pub(super) fn detach_overwritten(&mut self, ino: Ino, successor: Option<MemoryId>) {
+    /// Detaches a file that a process has replaced by one with this memory, which it follows if it is being
+    /// written.
+    pub(super) fn detach_overwritten(
+        &mut self,
+        ino: Ino,
+        successor: Option<MemoryId>,
+        process: ProcessId,
+    ) {
         let is_written =
             self.state.nodes.file(ino).is_ok_and(|file| file.writers > 0 && !file.is_scratch);
         let memory = successor.filter(|_| is_written);
@@ -26,21 +32,7 @@ impl TreeGuard<'_> {
         self.state.nodes.set_memory(ino, memory).unwrap_or_default();
         self.state.nodes.detach_replaced(ino);
         if is_written {
-            self.forget_truncation(ino);
-        }
-    }
-
-    /// Gives up a new file if the process that writes it replaces it: an editor that fails to write the new
-    /// file moves the old one back, and then closes what it has begun.
-    pub(super) fn give_up_if_replaced_by_its_writer(&mut self, ino: Ino, process: ProcessId) {
-        let mut writers = self.state.handles.values().filter(|open| open.ino == ino);
-        let is_its_own =
-            writers.all(|open| open.opener == process || are_one_process(open.opener, process));
-        if let Ok(file) = self.state.nodes.file_mut(ino)
-            && let (None, Some(buffer)) = (file.memory, &mut file.buffer)
-            && is_its_own
-        {
-            buffer.is_given_up = true;
+            self.forget_superseded(ino, process);
         }
     }
 
@@ -65,18 +57,22 @@ impl TreeGuard<'_> {
         if is_changed {
             written.state = BufferState::Dirty;
         }
-        let writers = std::mem::take(&mut file.writers);
-        let file = FileNode { memory: Some(memory), writers, ..FileNode::new(written) };
+        let file = FileNode { memory: Some(memory), ..FileNode::new(written) };
         let place = self.directory_of(path).map(|parent| (parent, path.file_name().to_owned()));
         let follower = self.state.nodes.add_replaced(place, file);
         let is_writer = |open: &&mut Handle| open.ino == backup && open.mode != OpenMode::Read;
+        let mut writers = 0;
         for open in self.state.handles.values_mut().filter(is_writer) {
             open.ino = follower;
+            writers += 1;
         }
         self.state.nodes.get_mut(backup)?.handles -= writers;
+        self.state.nodes.file_mut(backup)?.writers -= writers;
         self.state.nodes.get_mut(follower)?.handles += writers;
-        self.forget_truncation(follower);
-        if writers > 0 {
+        self.state.nodes.file_mut(follower)?.writers += writers;
+        self.forget_superseded(follower, ProcessId::UNKNOWN);
+        if writers > 0 || !self.state.nodes.file(follower)?.is_dirty() {
+            self.state.nodes.drop_unused(follower);
             return Ok(());
         }
         let stored = self.store_buffer(follower, ProcessId::UNKNOWN);
@@ -84,20 +80,37 @@ impl TreeGuard<'_> {
         stored
     }
 
-    /// Forgets that a replaced file was truncated by its open, unless its writer went on.
+    /// Forgets what was written to a file before a process replaced it, if that does not belong into the
+    /// new text. What is written from now on is a change of the text that its program has.
     ///
-    /// The truncation was before the replacement. Storing it afterwards would empty the new file.
-    fn forget_truncation(&mut self, ino: Ino) {
-        let now = self.now();
-        let Ok(buffer) = self.state.nodes.buffer_mut(ino) else { return };
-        if buffer.blank == Blank::No {
+    /// That is so for a truncation without a write, and for what the process has written itself: an editor
+    /// that fails to write a file moves the old one back, and then closes what it has begun. It is also so
+    /// for what the new text contains already, because whoever made it has read this file.
+    fn forget_superseded(&mut self, ino: Ino, process: ProcessId) {
+        let Ok(file) = self.state.nodes.file(ino) else { return };
+        let Some(buffer) = file.buffer.as_ref().filter(|_| file.is_dirty()) else { return };
+        let Ok(ours) = Content::from_bytes(&buffer.bytes) else { return };
+        let is_it = |&writer: &ProcessId| writer == process || are_one_process(writer, process);
+        let is_its_own = !buffer.writers.is_empty() && buffer.writers.iter().all(is_it);
+        if buffer.blank == Blank::No && !is_its_own && !self.is_contained(file, &ours) {
             return;
         }
-        let empty = Content::new("").expect("the empty text is a text");
-        *buffer = Buffer::stored(&empty, now);
-        for open in self.state.handles.values_mut().filter(|open| open.ino == ino) {
-            open.base = open.base.is_some().then(|| empty.clone());
+        let buffer = Buffer::stored(&ours, buffer.changed_at);
+        if let Ok(file) = self.state.nodes.file_mut(ino) {
+            file.buffer = Some(buffer);
         }
+        for open in self.state.handles.values_mut().filter(|open| open.ino == ino) {
+            open.base = (open.mode != OpenMode::Read).then(|| ours.clone());
+        }
+    }
+
+    /// Returns whether the memory of a file contains all changes that were made to the file's text.
+    fn is_contained(&self, file: &FileNode, ours: &Content) -> bool {
+        let theirs = file.memory.and_then(|memory| self.content(memory).ok());
+        let buffer = file.buffer.as_ref();
+        let (Some(theirs), Some(buffer)) = (theirs, buffer) else { return false };
+        let Some(base) = &buffer.base else { return false };
+        self.tree.merged((base, ours, &theirs), buffer.extent).as_ref() == Some(&theirs)
     }
 
     /// Makes the file at the name of a memory show what was stored through one that it has replaced. The

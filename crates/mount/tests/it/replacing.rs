@@ -39,6 +39,11 @@ fn opened(mode: OpenMode) -> (Fixture, u64) {
     (fixture, handle)
 }
 
+/// A process other than the one that replaces files.
+fn other() -> ProcessId {
+    ProcessId(std::process::id())
+}
+
 fn problems(fixture: &Fixture) -> String {
     fixture.text("/.quipu/problems.md").unwrap_or_default()
 }
@@ -81,11 +86,43 @@ fn what_is_written_into_a_replaced_file_is_a_change_of_what_could_be_read() {
 fn what_was_written_before_the_replacement_is_merged_too() {
     for replace in ALL {
         let (fixture, handle) = opened(APPEND);
+        fixture.tree.write(handle, 0, b"before\n", other()).unwrap();
+        replace(&fixture, REPLACED);
+        fixture.tree.write(handle, 0, b"after\n", other()).unwrap();
+        fixture.close(handle).unwrap();
+        assert_stored(&fixture, &format!("{REPLACED}before\nafter\n"));
+    }
+}
+
+#[test]
+fn what_the_replacement_contains_already_is_not_added_again() {
+    for replace in ALL {
+        let (fixture, handle) = opened(APPEND);
+        fixture.tree.write(handle, 0, b"before\n", other()).unwrap();
+        // All handles share one text, so whoever replaces the file has read that.
+        replace(&fixture, &format!("{REPLACED}before\n"));
+        fixture.tree.write(handle, 0, b"after\n", other()).unwrap();
+        fixture.close(handle).unwrap();
+        assert_stored(&fixture, &format!("{REPLACED}before\nafter\n"));
+    }
+}
+
+#[test]
+fn what_a_program_replaces_itself_is_superseded() {
+    for replace in [BY_SCRATCH_FILE, BY_NEW_FILE, BY_OLDER_MEMORY] {
+        let (fixture, handle) = opened(WRITE);
+        fixture.tree.write(handle, 0, b"half", ME).unwrap();
+        replace(&fixture, REPLACED);
+        fixture.close(handle).unwrap();
+        assert_stored(&fixture, REPLACED);
+        assert_eq!(problems(&fixture), "");
+
+        let (fixture, handle) = opened(APPEND);
         fixture.tree.write(handle, 0, b"before\n", ME).unwrap();
         replace(&fixture, REPLACED);
         fixture.tree.write(handle, 0, b"after\n", ME).unwrap();
         fixture.close(handle).unwrap();
-        assert_stored(&fixture, &format!("{REPLACED}before\nafter\n"));
+        assert_stored(&fixture, &format!("{REPLACED}after\n"));
     }
 }
 
@@ -130,14 +167,10 @@ fn a_truncation_does_not_reach_a_later_replacement() {
 fn a_new_file_that_another_process_replaces_before_its_first_close_is_kept() {
     for replace in [BY_SCRATCH_FILE, BY_OLDER_MEMORY] {
         let fixture = fixture();
-        let new = NewFile {
-            mode: EMPTY,
-            making: Making::Openly,
-            is_exclusive: false,
-            creator: ProcessId(std::process::id()),
-        };
+        let new =
+            NewFile { mode: EMPTY, making: Making::Openly, is_exclusive: false, creator: other() };
         let handle = fixture.tree.create(ROOT, "a".as_ref(), new).unwrap().1.handle;
-        fixture.tree.write(handle, 0, b"mine\n", ME).unwrap();
+        fixture.tree.write(handle, 0, b"mine\n", other()).unwrap();
         replace(&fixture, "theirs\n");
         fixture.close(handle).unwrap();
         assert_stored(&fixture, "mine\n");
