@@ -52,7 +52,7 @@ test('pages in both themes', { skip }, async () => {
     history: `${memory}/history`,
     past: `${store}/past?at=1s`,
     search: '/ui/search?q=ledger',
-    session: `/ui/sessions/${ids.release.id}`,
+    session: `/ui/sessions/${ids.release.id}#changes`,
     graph: `${store}/graph`,
     redact: '/ui/redact',
     admin: '/ui/admin',
@@ -73,8 +73,8 @@ test('pages in both themes', { skip }, async () => {
 /** What the terminal of the picture shows: commands, typed at a mount of the store. */
 const COMMANDS = [
   'quipu mount --store team --root ~/memory --detach',
-  'ls ~/memory/team ~/memory/team/projects/ledger',
-  "rg --no-heading -i 'round' ~/memory/team",
+  'ls ~/memory/team/*',
+  "rg 'half to even' ~/memory/team",
   "sed -i 's/15 minutes/10 minutes/' ~/memory/team/people/on-call.md",
   'quipu --store team diff /people/on-call.md',
   'quipu --store team log --oneline -n 4',

@@ -22,6 +22,8 @@ const skip = process.env['QUIPU_INSPECTOR_SPEED'] ? false : 'QUIPU_INSPECTOR_SPE
 const MEMORIES = 9_999;
 const VERSIONS = 1_000;
 const ROUNDS = 40;
+/** A page that is slow is asked for less often. */
+const PAGE_TIME_MS_MAX = 20_000;
 
 const WORDS = 'ledger queue invoice rounding batch event order refund delay export shard index cache lease retry'.split(' ');
 
@@ -68,6 +70,7 @@ before(async () => {
     await memories.update(memory.id, { content: `version ${number}\n${'the same line\n'.repeat(40)}` });
   }
   page = await open(browser, server.url);
+  page.setDefaultTimeout(120_000);
   await signIn(page, mouse(page), server.key);
 });
 after(async () => {
@@ -114,7 +117,8 @@ test('pages of a large store', { skip }, async () => {
   for (const [name, address] of Object.entries(pages)) {
     const times = [];
     let size = 0;
-    for (let round = 0; round < ROUNDS; round += 1) {
+    const start = Date.now();
+    for (let round = 0; round < ROUNDS && Date.now() - start < PAGE_TIME_MS_MAX; round += 1) {
       const response = await page.goto(address);
       assert.equal(response.status(), 200, address);
       times.push(await page.evaluate(waited));
@@ -137,6 +141,6 @@ test('search as one types', { skip }, async () => {
   }
   await page.waitForTimeout(500);
   const waits = times.map((timing) => timing.responseStart - timing.requestStart).filter((wait) => wait >= 0);
-  assert.ok(waits.length > 20, `${waits.length} answers`);
+  assert.ok(waits.length > 10, `${waits.length} answers`);
   console.log(`| search as one types, per key | | ${quantile(waits, 0.5).toFixed(1)} | ${quantile(waits, 0.95).toFixed(1)} |`);
 });
