@@ -73,7 +73,7 @@ test('pages in both themes', { skip }, async () => {
 /** What the terminal of the picture shows: commands, typed at a mount of the store. */
 const COMMANDS = [
   'quipu mount --store team --root ~/memory --detach',
-  'ls ~/memory/team/*',
+  'ls -C ~/memory/team ~/memory/team/projects/ledger',
   "rg 'half to even' ~/memory/team",
   "sed -i 's/15 minutes/10 minutes/' ~/memory/team/people/on-call.md",
   'quipu --store team diff /people/on-call.md',

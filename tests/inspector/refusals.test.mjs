@@ -231,6 +231,16 @@ test('a key that is revoked while somebody writes: nothing is saved, and the tex
   await page.context().close();
 });
 
+test('a key that expires ends the open tabs of its sign-ins', async () => {
+  const key = newKey('--role', 'admin', '--expires', '6s');
+  const page = await enter(key.secret);
+  const isOver = async () => (await fetch(`${server.url}/v1/memory_stores`, { headers: { 'x-api-key': key.secret } })).status === 401;
+  while (!(await isOver())) await page.waitForTimeout(100);
+  assert.equal((await createStore(page, 'too late')).status(), 401);
+  await assertHelpful(page, /sign/i);
+  await page.context().close();
+});
+
 test('an address that only takes forms is a page that says so when it is opened', async () => {
   const page = await enter();
   const response = await page.goto('/ui/stores');

@@ -55,6 +55,7 @@ let browser;
 let page;
 let store;
 let memory;
+let moment;
 before(async () => {
   if (skip) return;
   const folder = mkdtempSync(join(tmpdir(), 'quipu-notes-'));
@@ -64,6 +65,7 @@ before(async () => {
   store = (await call('POST', '/v1/memory_stores', { name: 'large' })).id;
   server.quipu('--store', store, 'import', folder);
   rmSync(folder, { recursive: true });
+  moment = new Date().toISOString();
   const memories = writer(server, server.key, store);
   memory = await memories.create('/often.md', 'version 0\n');
   for (let number = 1; number < VERSIONS; number += 1) {
@@ -104,7 +106,7 @@ test('pages of a large store', { skip }, async () => {
     [`history of ${VERSIONS} versions`]: `${base}/memories/${memory.id}/history`,
     [`blame of ${VERSIONS} versions`]: `${base}/memories/${memory.id}?view=blame`,
     'the past': `${base}/past`,
-    'the past, compared with now': `${base}/past/changes?at=1h`,
+    'the past, compared with now': `${base}/past/changes?at=${moment}`,
     'search, one word': '/ui/search?q=ledger',
     'search, a question': '/ui/search?q=which+invoice+has+the+wrong+rounding+after+a+refund',
     'graph around a note': `${base}/graph?focus=${one.id}`,
