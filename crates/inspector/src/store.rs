@@ -233,7 +233,6 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
     let usage = visit.engine.usage(store.id)?;
     let limits = visit.engine.limits();
     let now = visit.engine.now();
-    let policy = store.policy;
     let (sessions, has_more) = sessions(visit, store)?;
     Ok(html! {
         h2 { "About" }
@@ -248,12 +247,7 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
         }
         h2 { "Policy" }
         dl {
-            dt { "Credentials" } dd { (manage::secrets_words(policy.secrets)) }
-            dt { "Redacted text" } dd { (manage::forgotten_words(policy.forgotten)) }
-            dt { "Unused memories" } dd { @match policy.expire_after_days {
-                Some(days) => { "deleted after " (text::count(days, "day", "days")) },
-                None => "kept"
-            } }
+            (manage::policy_rows(store.policy))
         }
         @let lazy = is_health_cheap(visit)?.then(|| format!("{own}/health"));
         section #health data-lazy=[lazy] aria-labelledby="health-title" {
