@@ -41,15 +41,24 @@ enum Look {
 
 impl Look {
     const ALL: [(Self, &'static str, &'static str); 4] = [
-        (Self::Rendered, "", "Rendered"),
+        (Self::Rendered, "rendered", "Rendered"),
         (Self::Source, "source", "Source"),
         (Self::Model, "model", "As the model sees it"),
         (Self::Blame, "blame", "Blame"),
     ];
 
-    fn named(name: Option<&str>) -> Self {
+    /// Returns the view that the address names, or the one that suits the file: only notes are meant to
+    /// be read as markdown.
+    fn chosen(name: Option<&str>, path: &MemoryPath) -> Self {
         let known = Self::ALL.into_iter().find(|(_, it, _)| name == Some(*it));
-        known.map_or(Self::Rendered, |(look, ..)| look)
+        known.map_or_else(|| Self::usual(path), |(look, ..)| look)
+    }
+
+    fn usual(path: &MemoryPath) -> Self {
+        match path.file_name().rsplit_once('.') {
+            Some((_, extension)) if !["md", "markdown", "txt"].contains(&extension) => Self::Source,
+            Some(_) | None => Self::Rendered,
+        }
     }
 }
 
@@ -133,7 +142,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     // The warnings are about the rendered form, so it is made for every view.
     let rendered = markdown::render(content.get(note.body.clone()).unwrap_or_default(), place);
     let hidden = visible::hidden(content);
-    let look = Look::named(visit.query.get("view"));
+    let look = Look::chosen(visit.query.get("view"), &memory.path);
     let body = match look {
         Look::Rendered => html! {
             (knowledge::frontmatter(&note, content))
@@ -165,6 +174,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (actions(visit, &store, &memory, &own))
         nav.tabs aria-label="Views" {
             @for (each, name, title) in Look::ALL {
+                @let name = if each == Look::usual(&memory.path) { "" } else { name };
                 a href=(address(&own, &[("view", name)]))
                     aria-current=[(each == look).then_some("page")] { (title) }
             }
