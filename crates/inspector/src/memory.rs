@@ -73,6 +73,12 @@ pub(crate) fn directory_address(store: &Store, directory: &Directory) -> String 
     address(&format!("/ui/stores/{}", store.id), &[("dir", directory)])
 }
 
+/// Returns the way from all stores to a page of a store that is about no path. `here` is the last step.
+pub(crate) fn trail_in(store: &Store, here: &str) -> Markup {
+    let root = (store.name.as_str(), directory_address(store, &Directory::root()));
+    trail(&[("Stores", "/ui".to_owned()), root], here)
+}
+
 /// Returns the way from all stores to a path of a store. `here` is the last step.
 pub(crate) fn trail_to(store: &Store, path: &MemoryPath, here: &str) -> Markup {
     let root = (store.name.as_str(), directory_address(store, &Directory::root()));
@@ -316,7 +322,7 @@ fn deleted(visit: &Visit<'_>, store: &Store, last: &Version) -> Markup {
     let content = html! {
         @match &last.path {
             Some(path) => (trail_to(store, path, path.file_name())),
-            None => (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), directory_address(store, &Directory::root()))], "redacted")),
+            None => (trail_in(store, "redacted")),
         }
         h1 { (name) }
         p.message {

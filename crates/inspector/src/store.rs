@@ -208,7 +208,12 @@ fn memory_row(
     html! {
         tr {
             td { input type="checkbox" name="memory" value=(row.memory) aria-label={ "Select " (name) }; }
-            th scope="row" { a href=(memory_address(store, row.memory)) { (name) } }
+            th scope="row" {
+                a href=(memory_address(store, row.memory)) { (name) }
+                @if row.is_hiding == Some(true) {
+                    " " span.badge.warning title="A model reads more than the rendered view shows" { "hidden text" }
+                }
+            }
             td.number { (text::size(row.size_bytes)) }
             td { (text::time(row.changed_at, visit.engine.now())) }
             td { @if let Some(actor) = &row.actor { a href={ "/ui/actors/" (actor) } { (authors.short(actor)) } } }

@@ -11,8 +11,8 @@ use quipu_core::model::{
 use quipu_service::caller::Need;
 
 use crate::form::address;
-use crate::layout::{Room, page, trail};
-use crate::memory::directory_address;
+use crate::layout::{Room, page};
+use crate::memory::{directory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
@@ -42,9 +42,8 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 fn settings(visit: &Visit<'_>, store: &Store, notes: &Markup) -> Markup {
-    let root = directory_address(store, &Directory::root());
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), root)], "settings"))
+        (trail_in(store, "settings"))
         h1 { "Settings of " (store.name) }
         (notes)
         @if store.archived_at.is_some() {

@@ -13,8 +13,8 @@ use quipu_service::caller::Need;
 
 use crate::edit::writable_store;
 use crate::form::{Form, address};
-use crate::layout::{Room, page, trail};
-use crate::memory::{directory_address, memory_address};
+use crate::layout::{Room, page};
+use crate::memory::{memory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
@@ -123,7 +123,7 @@ fn confirmation(
     };
     let now = visit.engine.now();
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), directory_address(store, &Directory::root()))], action))
+        (trail_in(store, action))
         h1 { (verb) " " (subject) }
         form method="post" action={ (own) "/" (action) } {
             (visit.token_field())
@@ -239,7 +239,7 @@ fn ended(
     }
     let refused = u64::try_from(outcome.refused.len()).unwrap_or(u64::MAX);
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), own.clone())], done))
+        (trail_in(store, done))
         h1 { "Not all were " (done) }
         p.message role="alert" { (text::count(outcome.done_count, "memory was ", "memories were ")) (done) ", "
             (text::count(refused, "was not:", "were not:")) }

@@ -42,6 +42,19 @@ fn a_tree_shows_one_level_with_directories_first() {
 }
 
 #[test]
+fn memories_that_hide_something_are_marked() {
+    let site = Site::new();
+    let store = site.store("notes");
+    site.put(store, "/a.md", "plain é");
+    site.put(store, "/b.md", "a\u{200b}b");
+    site.put(store, "/c.md", "<!-- x -->");
+    for query in ["", "?view=list", "?sort=author"] {
+        let page = site.get(&site.admin(), &format!("/ui/stores/{store}{query}")).unwrap();
+        assert_eq!(page.matches("hidden text").count(), 2, "{query}: {page}");
+    }
+}
+
+#[test]
 fn rows_are_sorted_by_what_the_address_says() {
     let site = Site::new();
     let store = site.store("notes");
