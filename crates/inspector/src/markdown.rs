@@ -2,8 +2,8 @@
 //!
 //! The elements and attributes of the result are the few that this module writes. Raw HTML is shown as
 //! text, images are named and not fetched, links lead to http(s) or to our own pages. Work and result are
-//! bounded: elements nest only so deep, since browsers and readers give up on more, and the rest of a
-//! note whose markup would be enormous is left to the other views.
+//! bounded: nesting has a maximum depth, as browsers and screen readers give up on more, and the rest of
+//! a note whose markup would be enormous is left to the other views.
 
 mod links;
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod resolve;
 use maud::{Markup, html};
 use quipu_core::backend::{Archived, VersionFilter, VersionQuery};
 use quipu_core::model::{
-    Directory, Memory, MemoryId, MemoryPath, Operation, Store, Version, View, slug,
+    Directory, Memory, MemoryId, MemoryPath, SecretPolicy, Store, Version, View, slug,
 };
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Scope;
@@ -239,9 +239,9 @@ fn saved_message(visit: &Visit<'_>, store: &Store) -> Markup {
         @if !lines.is_empty() {
             p.message #credentials role="alert" {
                 @match store.policy.secrets {
-                    quipu_core::model::SecretPolicy::Redact =>
+                    SecretPolicy::Redact =>
                         "Saved, but what looked like a credential was taken out: ",
-                    _ => "Saved. It holds what looks like a credential, which every reader of this \
+                    SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => "Saved. It holds what looks like a credential, which every reader of this \
                           store can now use: "
                 }
                 @for (place, line) in lines.iter().enumerate() {
@@ -318,7 +318,6 @@ fn quoted(word: &str) -> String {
 fn deleted(visit: &Visit<'_>, store: &Store, last: &Version) -> Markup {
     let own = memory_address(store, last.memory);
     let name = last.path.as_ref().map_or("A redacted memory".to_owned(), MemoryPath::to_string);
-    let is_deletion = last.operation == Operation::Deleted;
     let content = html! {
         @match &last.path {
             Some(path) => (trail_to(store, path, path.file_name())),
@@ -326,7 +325,7 @@ fn deleted(visit: &Visit<'_>, store: &Store, last: &Version) -> Markup {
         }
         h1 { (name) }
         p.message {
-            @if is_deletion { "This memory was deleted " } @else { "This memory is gone since " }
+            "This memory was deleted "
             (text::time(last.created_at, visit.engine.now())) " by "
             a href={ "/ui/actors/" (last.actor) } { (visit.authors().short(&last.actor)) }
             ". Its versions are kept for a while, and can be restored from its history."

@@ -128,8 +128,8 @@ impl Rows {
 
 /// Reads the rows of a page.
 ///
-/// Except for a list by path, an order needs all rows of the directory, which are one query: a store
-/// holds at most so many memories. Authors are looked up for the rows of the page alone, unless they
+/// Except for a list by path, an order needs all rows of the directory, which are one query: the
+/// number of memories in a store is limited. Authors are looked up for the rows of the page alone, unless they
 /// decide the order.
 pub(super) fn read(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Rows, Trouble> {
     if (wanted.layout, wanted.sort) == (Layout::List, Sort::Path) {
