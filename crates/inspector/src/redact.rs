@@ -78,6 +78,9 @@ fn correctable(trouble: Trouble) -> Result<Markup, Trouble> {
 fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
     let mut stores = visit.stores(Archived::Show)?;
     stores.retain(|store| visit.caller.may_in(store.id, Need::Manage));
+    // What to look for comes from a submitted form only: a link that fills it in would have it in its
+    // address.
+    let secret = |name: &str| visit.form.get(name).unwrap_or_default();
     let value = |name: &str| values.get(name);
     let field = |name: &str, words: &str, example: &str| {
         html! {
@@ -92,8 +95,10 @@ fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
             fieldset {
                 legend { "What it holds" }
                 label { "Exactly this text" textarea.short name="matching" rows="2" spellcheck="false"
-                    autocomplete="off" { (value("matching").unwrap_or_default()) } }
-                (field("regex", "Or a regular expression", r"ghp_[A-Za-z0-9]{36}"))
+                    autocomplete="off" { (secret("matching")) } }
+                label { "Or a regular expression"
+                    input name="regex" value=(secret("regex")) placeholder="ghp_[A-Za-z0-9]{36}"
+                        autocomplete="off" spellcheck="false"; }
             }
             fieldset {
                 legend { "Where and by whom; all that is filled in must hold" }

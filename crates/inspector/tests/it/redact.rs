@@ -86,6 +86,16 @@ fn what_an_author_wrote_can_be_selected_alone() {
 }
 
 #[test]
+fn what_to_look_for_is_not_taken_from_an_address() {
+    let (site, _) = leaked();
+    let admin = site.admin();
+    for field in ["matching", "regex"] {
+        let page = site.get(&admin, &format!("/ui/redact?{field}={SECRET}&path=%2Ftea")).page();
+        assert!(page.contains("value=\"/tea\"") && !page.contains(SECRET), "{page}");
+    }
+}
+
+#[test]
 fn lines_of_a_pasted_text_match_whatever_the_browser_makes_of_them() {
     let (site, store) = leaked();
     let admin = site.admin();
