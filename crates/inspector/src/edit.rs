@@ -19,7 +19,7 @@ use quipu_service::caller::Need;
 
 use crate::form::address;
 use crate::layout::{Room, page};
-use crate::memory::{directory_address, found, memory_address, trail_to};
+use crate::memory::{directory_address, found, memory_address, trail_in, trail_to};
 use crate::reply::{Reply, Trouble};
 use crate::visible;
 use crate::visit::Visit;
@@ -107,10 +107,7 @@ fn new_page(
 ) -> Markup {
     let home = directory_address(store, &quipu_core::model::Directory::root());
     let content = html! {
-        (crate::layout::trail(
-            &[("Stores", "/ui".to_owned()), (store.name.as_str(), home.clone())],
-            "new memory",
-        ))
+        (trail_in(store, "new memory"))
         h1 { "New memory in " (store.name) }
         (alert(trouble))
         form method="post" action={ "/ui/stores/" (store.id) "/new" } data-unsaved {

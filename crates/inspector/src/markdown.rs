@@ -2,8 +2,8 @@
 //!
 //! The elements and attributes of the result are the few that this module writes. Raw HTML is shown as
 //! text, images are named and not fetched, links lead to http(s) or to our own pages. Work and result are
-//! bounded: elements nest only so deep, since browsers and readers give up on more, and the rest of a
-//! note whose markup would be enormous is left to the other views.
+//! bounded: nesting has a maximum depth, as browsers and screen readers give up on more, and the rest of
+//! a note whose markup would be enormous is left to the other views.
 
 mod links;
 #[cfg(test)]
@@ -60,9 +60,14 @@ pub(crate) fn render(text: &str, place: Place<'_>) -> Rendered {
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_WIKILINKS;
-    let mut parser = Parser::new_ext(text, options);
+    let mut parser = Parser::new_ext(text, options).into_offset_iter();
     let mut writer = Writer::new(place);
-    for event in parser.by_ref() {
+    for (event, range) in parser.by_ref() {
+        if event == Event::End(TagEnd::TableCell) {
+            writer.cell_end = range.end;
+        } else if event == Event::End(TagEnd::TableRow) {
+            writer.excess(text.get(writer.cell_end..range.end).unwrap_or_default());
+        }
         writer.take(event);
         if writer.out.len() > MARKUP_SIZE_BYTES_MAX {
             writer.is_cut = true;
@@ -102,6 +107,8 @@ struct Writer<'a> {
     columns: Vec<Alignment>,
     column: usize,
     is_in_table_head: bool,
+    /// Where the last cell ends in the text.
+    cell_end: usize,
     tables_count: usize,
     footnotes: HashMap<String, usize>,
     defined_footnotes: HashSet<usize>,
@@ -128,6 +135,7 @@ impl<'a> Writer<'a> {
             columns: Vec::new(),
             column: 0,
             is_in_table_head: false,
+            cell_end: 0,
             tables_count: 0,
             footnotes: HashMap::new(),
             defined_footnotes: HashSet::new(),
@@ -389,6 +397,14 @@ impl<'a> Writer<'a> {
             self.open(&format!("<th scope=\"col\"{class}>"), "</th>");
         } else {
             self.open(&format!("<td{class}>"), "</td>");
+        }
+    }
+
+    /// Shows what a row has after its last column: renderers drop it, and a model reads it.
+    fn excess(&mut self, text: &str) {
+        let text = text.trim_matches(|it: char| it == '|' || it.is_whitespace());
+        if !text.is_empty() {
+            self.with_class("td", "raw-html", text);
         }
     }
 

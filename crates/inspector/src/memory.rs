@@ -7,7 +7,7 @@ mod resolve;
 use maud::{Markup, html};
 use quipu_core::backend::{Archived, VersionFilter, VersionQuery};
 use quipu_core::model::{
-    Directory, Memory, MemoryId, MemoryPath, Operation, Store, Version, View, slug,
+    Directory, Memory, MemoryId, MemoryPath, SecretPolicy, Store, Version, View, slug,
 };
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Scope;
@@ -41,15 +41,24 @@ enum Look {
 
 impl Look {
     const ALL: [(Self, &'static str, &'static str); 4] = [
-        (Self::Rendered, "", "Rendered"),
+        (Self::Rendered, "rendered", "Rendered"),
         (Self::Source, "source", "Source"),
         (Self::Model, "model", "As the model sees it"),
         (Self::Blame, "blame", "Blame"),
     ];
 
-    fn named(name: Option<&str>) -> Self {
+    /// Returns the view that the address names, or the one that suits the file: only notes are meant to
+    /// be read as markdown.
+    fn chosen(name: Option<&str>, path: &MemoryPath) -> Self {
         let known = Self::ALL.into_iter().find(|(_, it, _)| name == Some(*it));
-        known.map_or(Self::Rendered, |(look, ..)| look)
+        known.map_or_else(|| Self::usual(path), |(look, ..)| look)
+    }
+
+    fn usual(path: &MemoryPath) -> Self {
+        match path.file_name().rsplit_once('.') {
+            Some((_, extension)) if !["md", "markdown", "txt"].contains(&extension) => Self::Source,
+            Some(_) | None => Self::Rendered,
+        }
     }
 }
 
@@ -62,6 +71,12 @@ pub(crate) fn memory_address(store: &Store, memory: MemoryId) -> String {
 pub(crate) fn directory_address(store: &Store, directory: &Directory) -> String {
     let directory = if directory.is_root() { "" } else { directory.as_str() };
     address(&format!("/ui/stores/{}", store.id), &[("dir", directory)])
+}
+
+/// Returns the way from all stores to a page of a store that is about no path. `here` is the last step.
+pub(crate) fn trail_in(store: &Store, here: &str) -> Markup {
+    let root = (store.name.as_str(), directory_address(store, &Directory::root()));
+    trail(&[("Stores", "/ui".to_owned()), root], here)
 }
 
 /// Returns the way from all stores to a path of a store. `here` is the last step.
@@ -133,7 +148,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     // The warnings are about the rendered form, so it is made for every view.
     let rendered = markdown::render(content.get(note.body.clone()).unwrap_or_default(), place);
     let hidden = visible::hidden(content);
-    let look = Look::named(visit.query.get("view"));
+    let look = Look::chosen(visit.query.get("view"), &memory.path);
     let body = match look {
         Look::Rendered => html! {
             (knowledge::frontmatter(&note, content))
@@ -165,6 +180,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (actions(visit, &store, &memory, &own))
         nav.tabs aria-label="Views" {
             @for (each, name, title) in Look::ALL {
+                @let name = if each == Look::usual(&memory.path) { "" } else { name };
                 a href=(address(&own, &[("view", name)]))
                     aria-current=[(each == look).then_some("page")] { (title) }
             }
@@ -223,9 +239,9 @@ fn saved_message(visit: &Visit<'_>, store: &Store) -> Markup {
         @if !lines.is_empty() {
             p.message #credentials role="alert" {
                 @match store.policy.secrets {
-                    quipu_core::model::SecretPolicy::Redact =>
+                    SecretPolicy::Redact =>
                         "Saved, but what looked like a credential was taken out: ",
-                    _ => "Saved. It holds what looks like a credential, which every reader of this \
+                    SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => "Saved. It holds what looks like a credential, which every reader of this \
                           store can now use: "
                 }
                 @for (place, line) in lines.iter().enumerate() {
@@ -302,15 +318,14 @@ fn quoted(word: &str) -> String {
 fn deleted(visit: &Visit<'_>, store: &Store, last: &Version) -> Markup {
     let own = memory_address(store, last.memory);
     let name = last.path.as_ref().map_or("A redacted memory".to_owned(), MemoryPath::to_string);
-    let is_deletion = last.operation == Operation::Deleted;
     let content = html! {
         @match &last.path {
             Some(path) => (trail_to(store, path, path.file_name())),
-            None => (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), directory_address(store, &Directory::root()))], "redacted")),
+            None => (trail_in(store, "redacted")),
         }
         h1 { (name) }
         p.message {
-            @if is_deletion { "This memory was deleted " } @else { "This memory is gone since " }
+            "This memory was deleted "
             (text::time(last.created_at, visit.engine.now())) " by "
             a href={ "/ui/actors/" (last.actor) } { (visit.authors().short(&last.actor)) }
             ". Its versions are kept for a while, and can be restored from its history."

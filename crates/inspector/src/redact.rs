@@ -43,20 +43,44 @@ fn require_manager(visit: &Visit<'_>) -> Result<(), Trouble> {
 /// Shows the form. Ids in the address fill it in; a text to look for never comes from there.
 fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     require_manager(visit)?;
+    Ok(Reply::Page(form_page(visit, &visit.query, &html! {})?))
+}
+
+fn form_page(visit: &Visit<'_>, values: &Form, message: &Markup) -> Result<Markup, Trouble> {
     let content = html! {
         h1 { "Redact" }
+        (message)
         p { "Find a text, or what somebody wrote, in all versions of all memories, and erase it from every \
-             file. First you see what would happen. " a href="/ui/receipts" { "Receipts" }
-            " of earlier redactions." }
-        (form(visit, &visit.query)?)
+             file. First you see what would happen."
+            @if visit.is_admin() { " " a href="/ui/receipts" { "Receipts" } " of earlier redactions." } }
+        (form(visit, values)?)
     };
-    Ok(Reply::Page(page(visit, Room::Redact, "Redact", &content)))
+    Ok(page(visit, Room::Redact, "Redact", &content))
+}
+
+/// Returns what is wrong with a request if the visitor can put it right in the form, which keeps what was
+/// typed: the Back button would lose it, since no browser stores these pages.
+fn correctable(trouble: Trouble) -> Result<Markup, Trouble> {
+    let message = match trouble {
+        Trouble::Invalid(message) => message,
+        Trouble::Engine(error) if *error.kind() == ErrorKind::InvalidInput => match error.hint() {
+            Some(hint) => format!("{}; {hint}", error.message()),
+            None => error.message().to_owned(),
+        },
+        trouble @ (Trouble::Engine(_) | Trouble::Denied(_) | Trouble::NotFound(_)) => {
+            return Err(trouble);
+        }
+    };
+    Ok(html! { p.message role="alert" { "Nothing was redacted: " (message) "." } })
 }
 
 /// Returns the form with the values of another one.
 fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
     let mut stores = visit.stores(Archived::Show)?;
     stores.retain(|store| visit.caller.may_in(store.id, Need::Manage));
+    // What to look for comes from a submitted form only: a link that fills it in would have it in its
+    // address.
+    let secret = |name: &str| visit.form.get(name).unwrap_or_default();
     let value = |name: &str| values.get(name);
     let field = |name: &str, words: &str, example: &str| {
         html! {
@@ -71,8 +95,10 @@ fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
             fieldset {
                 legend { "What it holds" }
                 label { "Exactly this text" textarea.short name="matching" rows="2" spellcheck="false"
-                    autocomplete="off" { (value("matching").unwrap_or_default()) } }
-                (field("regex", "Or a regular expression", r"ghp_[A-Za-z0-9]{36}"))
+                    autocomplete="off" { (secret("matching")) } }
+                label { "Or a regular expression"
+                    input name="regex" value=(secret("regex")) placeholder="ghp_[A-Za-z0-9]{36}"
+                        autocomplete="off" spellcheck="false"; }
             }
             fieldset {
                 legend { "Where and by whom; all that is filled in must hold" }
@@ -130,8 +156,13 @@ fn hidden_fields(form: &Form) -> Markup {
 
 /// Shows what a redaction would do.
 fn dry_run(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let page = plan_page(visit, &html! {})?;
-    Ok(Reply::Page(page))
+    match plan_page(visit, &html! {}) {
+        Ok(page) => Ok(Reply::Page(page)),
+        Err(trouble) => {
+            let message = correctable(trouble)?;
+            Ok(Reply::Page(form_page(visit, &visit.form, &message)?))
+        }
+    }
 }
 
 fn plan_page(visit: &Visit<'_>, message: &Markup) -> Result<Markup, Trouble> {
@@ -204,6 +235,6 @@ fn redact(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             };
             Ok(Reply::Conflict(plan_page(visit, &message)?))
         }
-        Err(trouble) => Err(trouble),
+        Err(trouble) => Ok(Reply::Conflict(plan_page(visit, &correctable(trouble)?)?)),
     }
 }

@@ -208,7 +208,12 @@ fn memory_row(
     html! {
         tr {
             td { input type="checkbox" name="memory" value=(row.memory) aria-label={ "Select " (name) }; }
-            th scope="row" { a href=(memory_address(store, row.memory)) { (name) } }
+            th scope="row" {
+                a href=(memory_address(store, row.memory)) { (name) }
+                @if row.is_hiding == Some(true) {
+                    " " span.badge.warning title="A model reads more than the rendered view shows" { "hidden text" }
+                }
+            }
             td.number { (text::size(row.size_bytes)) }
             td { (text::time(row.changed_at, visit.engine.now())) }
             td { @if let Some(actor) = &row.actor { a href={ "/ui/actors/" (actor) } { (authors.short(actor)) } } }
@@ -233,7 +238,6 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
     let usage = visit.engine.usage(store.id)?;
     let limits = visit.engine.limits();
     let now = visit.engine.now();
-    let policy = store.policy;
     let (sessions, has_more) = sessions(visit, store)?;
     Ok(html! {
         h2 { "About" }
@@ -248,12 +252,7 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
         }
         h2 { "Policy" }
         dl {
-            dt { "Credentials" } dd { (manage::secrets_words(policy.secrets)) }
-            dt { "Redacted text" } dd { (manage::forgotten_words(policy.forgotten)) }
-            dt { "Unused memories" } dd { @match policy.expire_after_days {
-                Some(days) => { "deleted after " (text::count(days, "day", "days")) },
-                None => "kept"
-            } }
+            (manage::policy_rows(store.policy))
         }
         @let lazy = is_health_cheap(visit)?.then(|| format!("{own}/health"));
         section #health data-lazy=[lazy] aria-labelledby="health-title" {

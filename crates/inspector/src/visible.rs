@@ -31,6 +31,11 @@ enum Shape {
 
 /// Returns what is hidden in a text.
 pub(crate) fn hidden(text: &str) -> Hidden {
+    let is_plain = |byte: u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
+    if text.bytes().all(is_plain) {
+        // Most texts are, and need no look at each character and its neighbors.
+        return Hidden { characters_count: 0, comments_count: comments(text).len() };
+    }
     let shapes = pieces(text).map(|(_, shape)| shape);
     let characters_count =
         shapes.filter(|shape| matches!(shape, Some(Shape::Nothing | Shape::Tag(_)))).count();

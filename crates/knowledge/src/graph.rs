@@ -3,6 +3,7 @@
 //! Links are resolved when they are read, so a link to a memory that does not exist resolves as
 //! soon as it is created, and is broken again when it is deleted.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use quipu_core::Error;
@@ -44,6 +45,19 @@ pub struct Graph {
     pub links: Vec<(usize, usize, String)>,
     /// Whether there were more memories than requested.
     pub is_cut: bool,
+}
+
+/// The memories of a store with the most links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hubs {
+    /// These memories, the most linked first.
+    pub notes: Vec<NoteCard>,
+    /// The links between them: the indexes of both in `notes`, and the kind.
+    pub links: Vec<(usize, usize, String)>,
+    /// Their broken links: the index in `notes`, and the link.
+    pub broken: Vec<(usize, LinkRow)>,
+    /// How many memories of the store have links within it.
+    pub linked_count: usize,
 }
 
 /// The maximum number of links to examine as possible backlinks of a memory.
@@ -129,6 +143,47 @@ impl Knowledge {
             let mut cards = Cards::new(lookup);
             let notes = alone.into_iter().take(limit).map(|row| cards.card(row));
             Ok(Orphans { notes: notes.collect::<Result<_, _>>()?, total_count })
+        })
+    }
+
+    /// Returns the memories of the scope's home with the most links within it.
+    pub fn hubs(&self, scope: &Scope, limit: usize) -> Result<Hubs, Error> {
+        self.lookup(&scope.stores, |lookup| {
+            existing_store(lookup.reader, scope.home)?;
+            let mut degrees: HashMap<MemoryId, usize> = HashMap::new();
+            let (mut links, mut broken) = (Vec::new(), Vec::new());
+            each_link(lookup, scope, |from, link, to| {
+                match to {
+                    Some(to) if to.store == from.store && to.memory != from.memory => {
+                        *degrees.entry(from.memory).or_default() += 1;
+                        *degrees.entry(to.memory).or_default() += 1;
+                        links.push((from.memory, to.memory, link.kind));
+                    }
+                    None if !link.target.is_attachment() => broken.push((from.memory, link)),
+                    Some(_) | None => {}
+                }
+                Ok(true)
+            })?;
+            let linked_count = degrees.len();
+            let mut chosen: Vec<_> = degrees.into_iter().collect();
+            chosen.sort_unstable_by_key(|(memory, degree)| (Reverse(*degree), *memory));
+            chosen.truncate(limit);
+            let mut hubs = Hubs { linked_count, ..Hubs::default() };
+            let mut places = HashMap::new();
+            let mut cards = Cards::new(lookup);
+            for (memory, _) in chosen {
+                let row = lookup.note(scope.home, memory)?.ok_or_else(|| lookup.damaged())?;
+                places.insert(memory, hubs.notes.len());
+                hubs.notes.push(cards.card(row)?);
+            }
+            for (from, to, kind) in links {
+                if let (Some(&from), Some(&to)) = (places.get(&from), places.get(&to)) {
+                    hubs.links.push((from, to, kind));
+                }
+            }
+            let broken = broken.into_iter();
+            hubs.broken = broken.filter_map(|(it, link)| Some((*places.get(&it)?, link))).collect();
+            Ok(hubs)
         })
     }
 
@@ -240,8 +295,8 @@ fn each_link(
 ) -> Result<(), Error> {
     // Many links from the same folder have the same target.
     let mut known: HashMap<(Directory, LinkTarget), Option<Card>> = HashMap::new();
-    for from in lookup.notes(scope.home)? {
-        for link in lookup.links_from(scope.home, from.memory, usize::MAX)? {
+    for mut from in lookup.full_notes(scope.home)? {
+        for link in std::mem::take(&mut from.links) {
             let key = (from.path.parent(), LinkTarget { alias: None, ..link.target.clone() });
             if !known.contains_key(&key) {
                 let card = meant(lookup, scope, &from, &link.target)?;

@@ -36,7 +36,7 @@ use quipu_core::{Engine, Error};
 
 pub use card::LinkRow;
 pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
-pub use graph::{Graph, NoteLink, Orphans};
+pub use graph::{Graph, Hubs, NoteLink, Orphans};
 pub use index::INDEX_FILE;
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};

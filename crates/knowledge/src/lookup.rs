@@ -173,13 +173,27 @@ impl<'l> Lookup<'l> {
 
     /// Returns the cards of all memories of a store, by path, without their names and links.
     pub(crate) fn notes(&self, store: StoreId) -> Result<Vec<Card>, Error> {
+        self.cards(store, Card::read_row)
+    }
+
+    /// Returns all memories of a store with their names and links, by path. One scan is twice as fast as
+    /// looking up the links of each.
+    pub(crate) fn full_notes(&self, store: StoreId) -> Result<Vec<Card>, Error> {
+        self.cards(store, Card::read)
+    }
+
+    fn cards(
+        &self,
+        store: StoreId,
+        read: fn(StoreId, MemoryId, &[u8]) -> Result<Card, crate::index::Damaged>,
+    ) -> Result<Vec<Card>, Error> {
         let Some(view) = self.view(store) else { return Ok(Vec::new()) };
         let mut cards = Vec::new();
-        let read = view.each_card(|memory, card| {
-            cards.push(Card::read_row(store, memory, card)?);
+        let scanned = view.each_card(|memory, card| {
+            cards.push(read(store, memory, card)?);
             Ok(true)
         });
-        read.map_err(|error| self.failed(error))?;
+        scanned.map_err(|error| self.failed(error))?;
         cards.sort_unstable_by(|left, right| left.path.cmp(&right.path));
         Ok(cards)
     }

@@ -73,7 +73,7 @@ fn form(
             (text::time(memory.updated_at, visit.engine.now())) " by "
             (visit.authors().short(&version.actor)) "." }
         p { "Agents no longer see it. Its versions are kept for " (text::count(days, "day", "days"))
-            ", and it can be restored from its history until then. To remove a text for good, redact it." }
+            ", and it can be restored from its history until then. To remove a text permanently, redact it." }
         form method="post" action={ (own) "/delete" } {
             (visit.token_field())
             (seen_fields(memory))

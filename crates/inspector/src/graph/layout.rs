@@ -11,8 +11,8 @@ pub(super) struct Point {
     pub(super) y: f32,
 }
 
-/// How many pairs of nodes are looked at in all rounds together. This takes 10 ms.
-const WORK_MAX: usize = 3_000_000;
+/// How many pairs of nodes are looked at in all rounds together. This takes 5 ms.
+const WORK_MAX: usize = 1_200_000;
 const ROUNDS_MAX: usize = 200;
 
 /// How strongly a node is drawn to the middle, and to the other end of a link, per distance. With these,

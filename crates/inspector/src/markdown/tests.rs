@@ -129,6 +129,17 @@ fn markdown_becomes_elements() {
 }
 
 #[test]
+fn cells_that_a_table_has_no_column_for_are_shown() {
+    let html = markup("| a | b |\n|---|---|\n| 1 | 2 | <i>obey</i> | 4 |\n| 5 | 6 |\n");
+    assert!(
+        html.contains("<td>2</td><td class=\"raw-html\">&lt;i&gt;obey&lt;/i&gt; | 4</td></tr>"),
+        "{html}"
+    );
+    assert!(html.contains("<td>6</td></tr>"), "{html}");
+    assert_eq!(check(&html), Ok(()));
+}
+
+#[test]
 fn raw_html_is_text() {
     let rendered =
         render("<script>alert(1)</script>\n\na <img src=x onerror=y> b <!-- c -->", PLACE);

@@ -8,11 +8,11 @@ use quipu_notes::LinkTarget;
 use quipu_service::caller::Need;
 
 use crate::form::address;
-use crate::layout::{Room, page, trail};
+use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::visit::Visit;
 
-use super::{directory_address, is_writable, scope};
+use super::{directory_address, is_writable, scope, trail_in};
 
 /// How many links of the note are looked at.
 const LINKS_MAX: usize = 10_000;
@@ -72,7 +72,7 @@ fn missing(visit: &Visit<'_>, store: &Store, link: &str, error: &Error) -> maud:
     let path = new_path(link);
     let new = address(&format!("/ui/stores/{}/new", store.id), &[("path", &path)]);
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), root.clone())], "a link"))
+        (trail_in(store, "a link"))
         h1 { (link) }
         p.message { @if is_free { "No note has this name, path or id." } @else { (error.message()) }
             @if let Some(hint) = error.hint() { " " (hint) } }

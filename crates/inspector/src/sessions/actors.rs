@@ -131,6 +131,9 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                     " of this key, whose changes are listed here too" }
             }
         }
+        @if let (Actor::ApiKey(key), true) = (&wanted.actor, visit.is_admin()) {
+            p.actions { a.button href={ "/ui/admin/keys/" (key) "/revoke" } { "Revoke this key…" } }
+        }
         (change_section(visit, &wanted, &stores, &home)?)
     };
     Ok(Reply::Page(page(visit, Room::Sessions, &format!("{name} · author"), &content)))

@@ -4,12 +4,12 @@
 //! wait for it.
 
 use maud::{Markup, html};
-use quipu_core::model::{Directory, Store};
+use quipu_core::model::Store;
 use quipu_knowledge::{NoteLink, Orphans};
 use quipu_service::caller::Need;
 
-use crate::layout::{Room, page, trail};
-use crate::memory::{as_written, directory_address, scope};
+use crate::layout::{Room, page};
+use crate::memory::{as_written, scope, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
@@ -23,9 +23,8 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let scope = scope(visit, &store)?;
     let unresolved = visit.engine.unresolved(&scope, LISTED_MAX + 1)?;
     let orphans = visit.engine.orphans(&scope, LISTED_MAX)?;
-    let root = directory_address(&store, &Directory::root());
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), root)], "health"))
+        (trail_in(&store, "health"))
         h1 { "Health of " (store.name) }
         (summary(&store, &unresolved, &orphans))
         h2 #unresolved { "Links to notes that do not exist" }

@@ -12,6 +12,7 @@ use quipu_core::model::{
 
 use crate::form::address;
 use crate::reply::Trouble;
+use crate::visible::{self, Hidden};
 use crate::visit::Visit;
 
 /// How many rows are on a page: what stays below 60 kB.
@@ -102,6 +103,8 @@ pub(super) struct Row {
     pub(super) changed_at: Timestamp,
     /// The author of the last change.
     pub(super) actor: Option<Actor>,
+    /// Whether something in its text is not seen when it is rendered; `None` if nobody looked.
+    pub(super) is_hiding: Option<bool>,
     version: VersionId,
 }
 
@@ -125,8 +128,8 @@ impl Rows {
 
 /// Reads the rows of a page.
 ///
-/// Except for a list by path, an order needs all rows of the directory, which are one query: a store
-/// holds at most so many memories. Authors are looked up for the rows of the page alone, unless they
+/// Except for a list by path, an order needs all rows of the directory, which are one query: the
+/// number of memories in a store is limited. Authors are looked up for the rows of the page alone, unless they
 /// decide the order.
 pub(super) fn read(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Rows, Trouble> {
     if (wanted.layout, wanted.sort) == (Layout::List, Sort::Path) {
@@ -152,7 +155,7 @@ pub(super) fn read(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<
     let directories: Vec<_> = directories.into_iter().skip(first).take(ROWS_MAX).collect();
     let left = ROWS_MAX - directories.len();
     let memories: Vec<_> = memories.into_iter().skip(skipped).take(left).collect();
-    let memories = with_authors(visit, store, &memories)?;
+    let memories = with_details(visit, store, &memories)?;
     let has_next = page < pages_count;
     Ok(Rows { directories, memories, page, has_next, pages_count: Some(pages_count) })
 }
@@ -163,7 +166,7 @@ fn first_rows(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Rows,
     let limit = page.saturating_mul(ROWS_MAX);
     let ((_, memories), has_next) = listed(visit, store, wanted, limit)?;
     let memories = memories.get(limit - ROWS_MAX..).unwrap_or_default();
-    let memories = with_authors(visit, store, memories)?;
+    let memories = with_details(visit, store, memories)?;
     let pages_count = if wanted.directory.is_root() {
         let count = visit.engine.usage(store.id)?.memories_count;
         usize::try_from(count).ok().map(|count| count.div_ceil(ROWS_MAX).max(1))
@@ -200,6 +203,7 @@ fn listed(
                 size_bytes: memory.size_bytes,
                 changed_at: memory.updated_at,
                 actor: None,
+                is_hiding: None,
                 version: memory.version,
             }),
         }
@@ -228,6 +232,7 @@ fn by_version(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Entri
                 size_bytes: version.size_bytes.unwrap_or_default(),
                 changed_at: version.created_at,
                 actor: Some(version.actor),
+                is_hiding: None,
                 version: version.id,
             }),
         }
@@ -235,13 +240,22 @@ fn by_version(visit: &Visit<'_>, store: &Store, wanted: &Wanted) -> Result<Entri
     Ok((directories, memories))
 }
 
-/// Looks up the authors that are not known yet.
-fn with_authors(visit: &Visit<'_>, store: &Store, rows: &[Row]) -> Result<Vec<Row>, Error> {
+/// The longest text that is looked at for a list. A page of longer ones would take too long; the page of
+/// the memory looks at all of them.
+const LOOKED_AT_SIZE_BYTES_MAX: u64 = 16 * 1024;
+
+/// Looks up the authors that are not known yet, and whether texts hide something.
+fn with_details(visit: &Visit<'_>, store: &Store, rows: &[Row]) -> Result<Vec<Row>, Error> {
     visit.engine.read(|reader| {
         let mut rows = rows.to_vec();
-        for row in rows.iter_mut().filter(|row| row.actor.is_none()) {
-            let version = reader.version(store.id, row.version, View::Basic)?;
-            row.actor = version.map(|version| version.actor);
+        for row in &mut rows {
+            let is_short = row.size_bytes <= LOOKED_AT_SIZE_BYTES_MAX;
+            let view = if is_short { View::Full } else { View::Basic };
+            let Some(version) = reader.version(store.id, row.version, view)? else { continue };
+            row.actor = Some(version.actor);
+            row.is_hiding = version
+                .content
+                .map(|content| visible::hidden(content.as_str()) != Hidden::default());
         }
         Ok(rows)
     })

@@ -11,14 +11,14 @@ use quipu_core::model::{
 use quipu_service::caller::Need;
 
 use crate::form::address;
-use crate::layout::{Room, page, trail};
-use crate::memory::directory_address;
+use crate::layout::{Room, page};
+use crate::memory::{directory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
 
 /// Returns what happens to credentials, in words.
-pub(super) fn secrets_words(policy: SecretPolicy) -> &'static str {
+fn secrets_words(policy: SecretPolicy) -> &'static str {
     match policy {
         SecretPolicy::Off => "not looked for",
         SecretPolicy::Warn => "stored, with a warning",
@@ -28,7 +28,7 @@ pub(super) fn secrets_words(policy: SecretPolicy) -> &'static str {
 }
 
 /// Returns what happens to redacted text that comes back, in words.
-pub(super) fn forgotten_words(policy: ForgottenPolicy) -> &'static str {
+fn forgotten_words(policy: ForgottenPolicy) -> &'static str {
     match policy {
         ForgottenPolicy::Warn => "stored again, with a warning",
         ForgottenPolicy::Refuse => "refused when it comes back",
@@ -38,15 +38,14 @@ pub(super) fn forgotten_words(policy: ForgottenPolicy) -> &'static str {
 /// Shows the settings.
 pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Manage)?;
-    Ok(Reply::Page(settings(visit, &store, None)))
+    Ok(Reply::Page(settings(visit, &store, &html! {})))
 }
 
-fn settings(visit: &Visit<'_>, store: &Store, trouble: Option<&str>) -> Markup {
-    let root = directory_address(store, &Directory::root());
+fn settings(visit: &Visit<'_>, store: &Store, notes: &Markup) -> Markup {
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), root)], "settings"))
+        (trail_in(store, "settings"))
         h1 { "Settings of " (store.name) }
-        @if let Some(trouble) = trouble { p.message #trouble role="alert" { (trouble) } }
+        (notes)
         @if store.archived_at.is_some() {
             p { "The store is archived: its settings can no longer be changed." }
         } @else { (details(visit, store)) (archive_form(visit, store)) }
@@ -55,30 +54,40 @@ fn settings(visit: &Visit<'_>, store: &Store, trouble: Option<&str>) -> Markup {
     page(visit, Room::Stores, &format!("Settings · {}", store.name), &content)
 }
 
+fn alert(trouble: &str) -> Markup {
+    html! { p.message #trouble role="alert" { (trouble) } }
+}
+
+/// The form for name, description and policy. If it was sent, it shows what was typed.
 fn details(visit: &Visit<'_>, store: &Store) -> Markup {
     let policy = store.policy;
     let days = policy.expire_after_days.map_or_else(String::new, |days| days.to_string());
+    let field = |name: &str, stored: &str| visit.form.text(name).unwrap_or(stored).to_owned();
     let secrets =
         [SecretPolicy::Off, SecretPolicy::Warn, SecretPolicy::Redact, SecretPolicy::Reject];
     let forgotten = [ForgottenPolicy::Warn, ForgottenPolicy::Refuse];
+    let chosen = field("secrets", policy.secrets.as_str());
+    let chosen_forgotten = field("forgotten", policy.forgotten.as_str());
     html! {
         form.narrow method="post" action={ "/ui/stores/" (store.id) "/settings" } data-unsaved {
             (visit.token_field())
             input type="hidden" name="seen" value=(store.updated_at);
-            label { "Name" input name="name" required maxlength="255" value=(store.name); }
-            label { "Description" textarea.short name="description" rows="3" { "\n" (store.description) } }
+            label { "Name" input name="name" required maxlength="255" value=(field("name", store.name.as_str())); }
+            label { "Description"
+                textarea.short name="description" rows="3" { "\n" (field("description", store.description.as_str())) }
+            }
             label { "Credentials in a text are"
                 select name="secrets" { @for each in secrets {
-                    option value=(each.as_str()) selected[each == policy.secrets] { (secrets_words(each)) }
+                    option value=(each.as_str()) selected[each.as_str() == chosen] { (secrets_words(each)) }
                 } }
             }
             label { "Text that was redacted is"
                 select name="forgotten" { @for each in forgotten {
-                    option value=(each.as_str()) selected[each == policy.forgotten] { (forgotten_words(each)) }
+                    option value=(each.as_str()) selected[each.as_str() == chosen_forgotten] { (forgotten_words(each)) }
                 } }
             }
-            label { "Delete memories that nobody read or changed for so many days (empty: never)"
-                input name="days" type="number" min="1" max="36500" value=(days);
+            label { "Delete memories that nobody has read or changed for this many days (empty: never)"
+                input name="days" type="number" min="1" max="36500" value=(field("days", &days));
             }
             p { button.primary { "Save" } }
         }
@@ -106,7 +115,7 @@ fn remove_form(visit: &Visit<'_>, store: &Store) -> Markup {
         form.narrow method="post" action={ "/ui/stores/" (store.id) "/remove" } {
             (visit.token_field())
             label { "Type the name of the store to confirm"
-                input name="name" required autocomplete="off" spellcheck="false"; }
+                input name="confirm" required autocomplete="off" spellcheck="false"; }
             button.danger { "Delete the store" }
         }
     }
@@ -116,18 +125,43 @@ fn remove_form(visit: &Visit<'_>, store: &Store) -> Markup {
 pub(super) fn update(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Manage)?;
     if visit.form.get("seen") != Some(store.updated_at.to_string().as_str()) {
-        let trouble = "Nothing is saved: somebody else changed these settings since you opened them. \
-                       This is how they are now.";
-        return Ok(Reply::Conflict(settings(visit, &store, Some(trouble))));
+        return Ok(Reply::Conflict(settings(visit, &store, &as_it_is(&store))));
     }
     match wanted(visit).and_then(|update| visit.engine.update_store(store.id, &update)) {
         Ok(_) => {
-            Ok(Reply::SeeOther(address(&format!("/ui/stores/{}", store.id), &[("saved", "1")])))
+            let own = format!("/ui/stores/{}", store.id);
+            Ok(Reply::SeeOther(address(&own, &[("saved", "1")])))
         }
         Err(error) => {
             let trouble = format!("Nothing is saved: {}.", error.message());
-            Ok(Reply::Page(settings(visit, &store, Some(&trouble))))
+            Ok(Reply::Page(settings(visit, &store, &alert(&trouble))))
         }
+    }
+}
+
+/// Shows the settings beside the form with other ones.
+fn as_it_is(store: &Store) -> Markup {
+    let policy = store.policy;
+    html! {
+        (alert("Nothing is saved: somebody else changed these settings since you opened them. This is how \
+                they are now; the form has what you typed."))
+        dl {
+            dt { "Name" } dd { (store.name) }
+            dt { "Description" } dd { (store.description) }
+            (policy_rows(policy))
+        }
+    }
+}
+
+/// The policy of a store as the rows of a list.
+pub(super) fn policy_rows(policy: StorePolicy) -> Markup {
+    html! {
+        dt { "Credentials" } dd { (secrets_words(policy.secrets)) }
+        dt { "Redacted text" } dd { (forgotten_words(policy.forgotten)) }
+        dt { "Unused memories" } dd { @match policy.expire_after_days {
+            Some(days) => { "deleted after " (text::count(days, "day", "days")) },
+            None => "kept"
+        } }
     }
 }
 
@@ -158,8 +192,8 @@ fn wanted(visit: &Visit<'_>) -> Result<StoreUpdate, Error> {
 pub(super) fn archive(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Manage)?;
     if visit.form.get("sure") != Some("yes") {
-        let trouble = "Nothing is archived: tick the box to confirm.";
-        return Ok(Reply::Page(settings(visit, &store, Some(trouble))));
+        let trouble = alert("Nothing is archived: tick the box to confirm.");
+        return Ok(Reply::Page(settings(visit, &store, &trouble)));
     }
     visit.engine.archive_store(store.id)?;
     Ok(Reply::SeeOther(directory_address(&store, &Directory::root())))
@@ -168,9 +202,9 @@ pub(super) fn archive(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 /// Deletes the store; it can be restored for a while.
 pub(super) fn remove(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Manage)?;
-    if visit.form.get("name").map(str::trim) != Some(store.name.as_str().trim()) {
-        let trouble = "Nothing is deleted: what you typed is not the name of the store.";
-        return Ok(Reply::Page(settings(visit, &store, Some(trouble))));
+    if visit.form.get("confirm").map(str::trim) != Some(store.name.as_str().trim()) {
+        let trouble = alert("Nothing is deleted: what you typed is not the name of the store.");
+        return Ok(Reply::Page(settings(visit, &store, &trouble)));
     }
     visit.engine.delete_store(store.id)?;
     Ok(Reply::SeeOther("/ui".to_owned()))

@@ -12,9 +12,9 @@ use quipu_core::{Error, ErrorKind};
 use quipu_service::caller::Need;
 
 use crate::edit::writable_store;
-use crate::form::address;
-use crate::layout::{Room, page, trail};
-use crate::memory::{directory_address, memory_address};
+use crate::form::{Form, address};
+use crate::layout::{Room, page};
+use crate::memory::{memory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
@@ -27,11 +27,11 @@ const SELECTED_MAX: usize = 500;
 /// The largest export. It is put together in memory; the command line writes larger ones.
 const EXPORT_SIZE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Returns the memories that are selected in the address, those that still exist.
-fn selected(visit: &Visit<'_>, store: &Store) -> Result<Vec<Memory>, Trouble> {
+/// Returns the memories that are selected in a form, those that still exist.
+fn selected(visit: &Visit<'_>, store: &Store, form: &Form) -> Result<Vec<Memory>, Trouble> {
     let mut memories = Vec::new();
-    for id in visit.query.all("memory").take(SELECTED_MAX) {
-        let Ok(id) = id.parse::<MemoryId>() else { continue };
+    for field in form.all("memory").take(SELECTED_MAX) {
+        let Some(Ok(id)) = field.split(' ').next().map(str::parse::<MemoryId>) else { continue };
         memories.extend(visit.engine.read(|reader| reader.memory(store.id, id, View::Basic))?);
     }
     Ok(memories)
@@ -48,23 +48,33 @@ fn require_some(memories: &[Memory]) -> Result<(), Trouble> {
 /// Asks where to move what is selected.
 pub(super) fn ask_move(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = writable_store(visit)?;
-    let memories = selected(visit, &store)?;
+    let memories = selected(visit, &store, &visit.query)?;
     require_some(&memories)?;
-    let from = visit.query.get("dir").unwrap_or("/");
+    let to = visit.query.get("dir").unwrap_or("/");
+    Ok(Reply::Page(move_page(visit, &store, &memories, (to, None))))
+}
+
+fn move_page(
+    visit: &Visit<'_>,
+    store: &Store,
+    memories: &[Memory],
+    (to, trouble): (&str, Option<&str>),
+) -> Markup {
     let what = html! {
+        @if let Some(trouble) = trouble { p.message #trouble role="alert" { (trouble) } }
         label { "Into the folder, such as /archive/"
-            input name="to" required maxlength="1024" value=(from) spellcheck="false" autocomplete="off";
+            input name="to" required maxlength="1024" value=(to) spellcheck="false" autocomplete="off";
         }
         p { small { "Memories keep their names, ids and histories." } }
         p { button.primary { "Move" } }
     };
-    Ok(Reply::Page(confirmation(visit, &store, ("Move", "move"), &memories, &what)))
+    confirmation(visit, store, ("Move", "move"), memories, &what)
 }
 
 /// Asks whether to delete what is selected.
 pub(super) fn ask_delete(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = writable_store(visit)?;
-    let memories = selected(visit, &store)?;
+    let memories = selected(visit, &store, &visit.query)?;
     require_some(&memories)?;
     let days = visit.engine.limits().versions_kept_for.as_secs() / (24 * 60 * 60);
     let what = html! {
@@ -78,7 +88,7 @@ pub(super) fn ask_delete(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 /// Shows what would be exported.
 pub(super) fn ask_export(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = visit.store(Need::Read)?;
-    let memories = selected(visit, &store)?;
+    let memories = selected(visit, &store, &visit.query)?;
     let what = html! {
         p { "You get a tar file with the texts as they are now. For histories, or for a folder that stays \
              in step, use " code { "quipu export" } " or " code { "quipu sync" } "." }
@@ -113,7 +123,7 @@ fn confirmation(
     };
     let now = visit.engine.now();
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), directory_address(store, &Directory::root()))], action))
+        (trail_in(store, action))
         h1 { (verb) " " (subject) }
         form method="post" action={ (own) "/" (action) } {
             (visit.token_field())
@@ -185,9 +195,14 @@ pub(super) fn move_all(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let store = writable_store(visit)?;
     let to = visit.form.get("to").unwrap_or_default().trim();
     let to = if to.ends_with('/') { to.to_owned() } else { format!("{to}/") };
-    let to = Directory::parse(&to).map_err(|error| {
-        Trouble::Invalid(format!("`{to}` is not a folder: {error}. Go back and correct it."))
-    })?;
+    let to = match Directory::parse(&to) {
+        Ok(directory) => directory,
+        Err(error) => {
+            let memories = selected(visit, &store, &visit.form)?;
+            let trouble = format!("Nothing is moved: `{to}` is not a folder ({error}).");
+            return Ok(Reply::Page(move_page(visit, &store, &memories, (&to, Some(&trouble)))));
+        }
+    };
     let outcome = each(visit, &store, |memory| {
         let path = MemoryPath::parse(&format!("{to}{}", memory.path.file_name()))?;
         let precondition = Precondition::ContentIs(memory.hash);
@@ -224,7 +239,7 @@ fn ended(
     }
     let refused = u64::try_from(outcome.refused.len()).unwrap_or(u64::MAX);
     let content = html! {
-        (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), own.clone())], done))
+        (trail_in(store, done))
         h1 { "Not all were " (done) }
         p.message role="alert" { (text::count(outcome.done_count, "memory was ", "memories were ")) (done) ", "
             (text::count(refused, "was not:", "were not:")) }

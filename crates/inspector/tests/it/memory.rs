@@ -76,6 +76,18 @@ fn what_only_a_model_sees_is_warned_of_in_every_view() {
 }
 
 #[test]
+fn what_is_no_note_is_shown_as_it_is() {
+    let site = Site::new();
+    let store = site.store("notes");
+    let code = site.put(store, "/run.py", "# not a heading\n");
+    let page = site.get(&site.admin(), &address(&code)).unwrap();
+    assert!(page.contains("<pre class=\"source\">\n# not a heading\n</pre>"), "{page}");
+    assert!(page.contains("?view=rendered"), "{page}");
+    let page = site.get(&site.admin(), &(address(&code) + "?view=rendered")).unwrap();
+    assert!(page.contains("not a heading</h2>"), "{page}");
+}
+
+#[test]
 fn blame_names_the_author_of_each_line() {
     let site = Site::new();
     let store = site.store("notes");

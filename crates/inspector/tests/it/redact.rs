@@ -86,6 +86,16 @@ fn what_an_author_wrote_can_be_selected_alone() {
 }
 
 #[test]
+fn what_to_look_for_is_not_taken_from_an_address() {
+    let (site, _) = leaked();
+    let admin = site.admin();
+    for field in ["matching", "regex"] {
+        let page = site.get(&admin, &format!("/ui/redact?{field}={SECRET}&path=%2Ftea")).page();
+        assert!(page.contains("value=\"/tea\"") && !page.contains(SECRET), "{page}");
+    }
+}
+
+#[test]
 fn lines_of_a_pasted_text_match_whatever_the_browser_makes_of_them() {
     let (site, store) = leaked();
     let admin = site.admin();
@@ -156,12 +166,30 @@ fn requests_that_make_no_sense_say_what_to_do() {
         &[store, ("matching", SECRET), ("since", "soon")],
         &[store, ("path", "//")],
     ] {
-        let answer = site.post(&admin, "/ui/redact", fields);
-        assert_eq!(answer.status, 400, "{fields:?}: {}", answer.text);
-        assert!(!answer.text.contains(SECRET), "{}", answer.text);
+        let page = site.post(&admin, "/ui/redact", fields).page();
+        let message = page.split("role=\"alert\">").nth(1).unwrap_or_else(|| panic!("{fields:?}"));
+        let message = message.split("</p>").next().unwrap();
+        assert!(message.starts_with("Nothing was redacted: "), "{fields:?}: {message}");
+        assert!(!message.contains(SECRET), "{message}");
+        let is_kept = fields.iter().all(|(_, value)| page.contains(value));
+        assert!(is_kept && !page.contains("id=\"confirm\""), "{page}");
     }
-    let unseen = [store, ("matching", SECRET), ("typed", "2"), ("count", "2")];
-    assert_eq!(site.post(&admin, "/ui/redact/confirm", &unseen).status, 400, "no digest");
+}
+
+#[test]
+fn a_confirmation_that_makes_no_sense_shows_the_plan_again() {
+    let (site, store) = leaked();
+    let admin = site.admin();
+    let fields = [("store", store.as_str()), ("matching", SECRET), ("and_heads", "yes")];
+    let typed = [("typed", "2"), ("count", "2")];
+    let unseen = site.post(&admin, "/ui/redact/confirm", &[&fields[..], &typed].concat());
+    assert!(unseen.status == 409 && unseen.text.contains("look at the plan first"), "{unseen:?}");
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    let typed = [("typed", "2"), ("reason", SECRET)];
+    let named = site.submit(&admin, (&page, "confirm"), &typed);
+    assert!(named.status == 409, "{named:?}");
+    assert!(named.text.contains("the reason holds what is to be redacted"), "{}", named.text);
+    assert_eq!(site.text("/live.md"), Some(format!("token {SECRET}\n")));
 }
 
 #[test]

@@ -158,7 +158,9 @@ fn a_key_stands_for_its_sessions() {
     site.put(&writer.actor, "/key.md", "by itself\n");
     let page = site.get(&writer, &format!("/ui/actors/{}", writer.actor)).page();
     assert!(page.contains("by its session") && page.contains("by itself"), "{page}");
-    assert!(page.contains("1 session of this key"), "{page}");
+    assert!(page.contains("1 session of this key") && !page.contains("Revoke"), "{page}");
+    let page = site.get(&site.admin(), &format!("/ui/actors/{}", writer.actor)).page();
+    assert!(page.contains(&format!("/ui/admin/keys/{}/revoke", writer.actor)), "{page}");
 }
 
 #[test]

@@ -42,6 +42,19 @@ fn a_tree_shows_one_level_with_directories_first() {
 }
 
 #[test]
+fn memories_that_hide_something_are_marked() {
+    let site = Site::new();
+    let store = site.store("notes");
+    site.put(store, "/a.md", "plain é");
+    site.put(store, "/b.md", "a\u{200b}b");
+    site.put(store, "/c.md", "<!-- x -->");
+    for query in ["", "?view=list", "?sort=author"] {
+        let page = site.get(&site.admin(), &format!("/ui/stores/{store}{query}")).unwrap();
+        assert_eq!(page.matches("hidden text").count(), 2, "{query}: {page}");
+    }
+}
+
+#[test]
 fn rows_are_sorted_by_what_the_address_says() {
     let site = Site::new();
     let store = site.store("notes");
@@ -146,7 +159,7 @@ fn visitors_see_what_they_may_and_no_more() {
         assert_denied(&site.post(
             &writer,
             &(own.clone() + page),
-            &[("name", "notes"), ("sure", "yes")],
+            &[("confirm", "notes"), ("sure", "yes")],
         ));
     }
     for page in ["", "/health", "/export"] {
@@ -187,8 +200,16 @@ fn a_selection_is_moved_unless_it_changed_since() {
     assert!(is_there(&site, store, "/new/a.md") && is_there(&site, store, "/b.md"));
     let reply = site.get(&admin, &own);
     assert!(matches!(reply, Err(Trouble::Invalid(_))), "{reply:?}");
-    let reply = site.post(&admin, &own, &[("to", "no/../folder")]);
-    assert!(matches!(reply, Err(Trouble::Invalid(_))), "{reply:?}");
+    let fields = [("memory", seen(&a)), ("to", "no/../folder".to_owned())];
+    let fields = fields.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let reply = site.post(&admin, &own, &fields);
+    let Ok(Reply::Page(page)) = reply else { panic!("{reply:?}") };
+    let page = page.into_string();
+    assert!(
+        page.contains("Nothing is moved") && page.contains("value=\"no/../folder/\""),
+        "{page}"
+    );
+    assert!(page.contains(&a.id.to_string()), "{page}");
 }
 
 #[test]
@@ -263,7 +284,10 @@ fn settings_are_changed_unless_somebody_else_did() {
         (after.policy.secrets, after.policy.expire_after_days),
         (SecretPolicy::Reject, Some(30))
     );
-    assert!(matches!(save(&stamp, "coffee", ""), Ok(Reply::Conflict(_))));
+    let reply = save(&stamp, "coffee", "");
+    let Ok(Reply::Conflict(page)) = reply else { panic!("{reply:?}") };
+    let page = page.into_string();
+    assert!(page.contains("<dd>tea</dd>") && page.contains("value=\"coffee\""), "{page}");
     assert_eq!(site.engine.store(store).unwrap().name.as_str(), "tea");
 }
 
@@ -282,8 +306,8 @@ fn archiving_and_deleting_a_store_are_confirmed() {
         page.contains("archived") && !page.contains("/new?") && !page.contains("/delete\""),
         "{page}"
     );
-    assert!(matches!(post("remove", &[("name", "other")]), Ok(Reply::Page(_))));
-    assert_eq!(led_to(post("remove", &[("name", "notes")])), "/ui");
+    assert!(matches!(post("remove", &[("confirm", "other")]), Ok(Reply::Page(_))));
+    assert_eq!(led_to(post("remove", &[("confirm", "notes")])), "/ui");
     // It is in the grace period, not erased.
     assert_eq!(site.engine.deleted_stores(site.workspace).unwrap().len(), 1);
 }

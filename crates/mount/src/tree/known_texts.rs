@@ -46,15 +46,16 @@ struct Entry {
 enum KnownText {
     /// A version in the history.
     Version(VersionId),
-    /// What a process has written itself, before it was merged with the changes of others.
-    Written(Content),
+    /// What a process has written itself, before it was merged with the changes of others, or what it was
+    /// shown while others were writing.
+    Shown(Content),
 }
 
 impl KnownText {
     fn size_bytes(&self) -> u64 {
         match self {
             Self::Version(_) => 0,
-            Self::Written(content) => content.size_bytes(),
+            Self::Shown(content) => content.size_bytes(),
         }
     }
 }
@@ -91,10 +92,17 @@ impl KnownTexts {
 }
 
 impl TreeGuard<'_> {
-    /// Notes that a process has opened the stored text of a file.
+    /// Notes that a process has opened a file to read it.
     pub(super) fn note_read_by(&mut self, process: ProcessId, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;
-        let Some(memory) = file.memory.filter(|_| file.buffer.is_none()) else { return Ok(()) };
+        let Some(memory) = file.memory else { return Ok(()) };
+        if let Some(buffer) = &file.buffer {
+            // It shows what others are writing, which may be in no version yet.
+            if let Ok(shown) = Content::from_bytes(&buffer.bytes) {
+                self.remember(process, memory, KnownText::Shown(shown));
+            }
+            return Ok(());
+        }
         let version = match file.version {
             Some(version) => version,
             None => self.engine().memory(self.store(), memory, View::Basic).map_err(gone)?.version,
@@ -145,7 +153,7 @@ impl TreeGuard<'_> {
         let text = if is_ours {
             KnownText::Version(written.memory.version)
         } else {
-            KnownText::Written(ours.clone())
+            KnownText::Shown(ours.clone())
         };
         self.remember(process, written.memory.id, text);
     }
@@ -171,7 +179,7 @@ impl TreeGuard<'_> {
         newest: Option<VersionId>,
     ) -> Option<Content> {
         match self.state.known_texts.to(process, memory, self.now())? {
-            KnownText::Written(content) => Some(content.clone()),
+            KnownText::Shown(content) => Some(content.clone()),
             KnownText::Version(version) if Some(*version) == newest => None,
             // It may have been redacted or pruned; then nothing can be merged.
             KnownText::Version(version) => {

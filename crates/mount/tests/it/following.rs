@@ -283,6 +283,21 @@ fn replacing_a_file_that_was_read_is_a_change_of_what_was_read() {
 }
 
 #[test]
+fn what_was_read_while_others_were_writing_is_a_base_too() {
+    let fixture = fixture();
+    fixture.put("/a", &lines("1", "5"));
+    let writer = fixture.open("/a", APPEND).unwrap();
+    fixture.tree.write(writer, 0, b"6\n", OTHER).unwrap();
+    assert_eq!(fixture.text("/a"), Some(lines("1", "5") + "6\n"));
+    fixture.tree.write(writer, 0, b"7\n", OTHER).unwrap();
+    fixture.tree.flush(writer, OTHER).unwrap();
+    fixture.tree.release(writer);
+    fixture.write("/a.tmp", (lines("I", "5") + "6\n").as_bytes()).unwrap();
+    fixture.rename("/a.tmp", "/a").unwrap();
+    assert_eq!(fixture.stored("/a"), Some(lines("I", "5") + "6\n7\n"));
+}
+
+#[test]
 fn a_text_that_was_read_long_ago_is_no_base() {
     let fixture = fixture();
     fixture.put("/a", &lines("1", "5"));
