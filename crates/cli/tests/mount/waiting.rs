@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::support::{Mount, can_mount, errno, eventually, home, mounted};
+use crate::support::{Mount, can_mount, errno, eventually, home, mounted, quipu, run};
 
 /// How long a write waits for the lock in this test.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -66,13 +66,31 @@ fn a_stopped_writer_delays_others_by_one_timeout() {
     eventually("the move is stored", || mount.history().contains(&"modified /old.md.bak".into()));
 }
 
+/// A second mount of `notes`, which a failing test does not leave behind.
+struct SecondMount<'m> {
+    of: &'m Mount,
+    root: String,
+}
+
+impl<'m> SecondMount<'m> {
+    fn start(of: &'m Mount) -> Self {
+        let root = of.home.path().join("second").to_str().unwrap().to_owned();
+        of.quipu(&["mount", "--store", "notes", "--root", &root, "--detach"]);
+        Self { of, root }
+    }
+}
+
+impl Drop for SecondMount<'_> {
+    fn drop(&mut self) {
+        run(quipu(self.of.home.path(), &["unmount", "--root", &self.root]), b"");
+    }
+}
+
 /// Replaces `tea.md` in two mounts of a store without pause, while others use it in each of them.
 fn while_replacing(text: fn(&str, usize) -> String, uses: &[fn(&Path)]) {
     let mount = mounted!();
-    let second = mount.home.path().join("second");
-    let root = second.to_str().unwrap();
-    mount.quipu(&["mount", "--store", "notes", "--root", root, "--detach"]);
-    let directories = [mount.at(""), second.join("notes")];
+    let second = SecondMount::start(&mount);
+    let directories = [mount.at(""), Path::new(&second.root).join("notes")];
     mount.put("/tea.md", &text("a", 0));
     let is_done = AtomicBool::new(false);
     scope(|threads| {
@@ -101,7 +119,6 @@ fn while_replacing(text: fn(&str, usize) -> String, uses: &[fn(&Path)]) {
         is_done.store(true, Ordering::Relaxed);
         assert!(written.iter().all(Result::is_ok));
     });
-    mount.quipu(&["unmount", "--root", root]);
 }
 
 #[test]
