@@ -158,7 +158,7 @@ fn retention_counts_what_is_old_enough() {
     for text in ["a", "b", "c"] {
         site.put(store, "/a.md", text);
     }
-    site.clock.advance(std::time::Duration::from_hours(24 * 31));
+    site.clock.advance(Duration::from_hours(24 * 31));
     site.put(store, "/a.md", "d");
     let page = site.get(&site.admin(), "/ui/admin/retention").unwrap();
     assert!(page.contains("<td>3</td><td>3 B</td>"), "{page}");
@@ -194,7 +194,7 @@ fn a_clock_that_jumped_prunes_nothing() {
     let store = site.store("x");
     site.put(store, "/a.md", "a");
     site.put(store, "/a.md", "b");
-    site.clock.advance(std::time::Duration::from_hours(24 * 400));
+    site.clock.advance(Duration::from_hours(24 * 400));
     let reply = site.post(&site.admin(), "/ui/admin/upkeep/prune", &[]);
     let Err(Trouble::Invalid(message)) = &reply else { panic!("{reply:?}") };
     assert!(message.contains("--trust-clock"), "{message}");
