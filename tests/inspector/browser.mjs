@@ -101,7 +101,7 @@ export async function assertAccessible(page, where, looks = Object.keys(LOOKS)) 
     await page.setViewportSize(size ?? WINDOW);
     const found = await evaluate(
       `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(
-        ({ id, help, nodes }) => [id, help, ...nodes.slice(0, 3).map(({ html, failureSummary }) => html + failureSummary)]))`,
+        ({ id, help, nodes }) => [id, help, ...nodes.slice(0, 3).map((node) => node.html + node.failureSummary)]))`,
       inWorld,
     );
     assert.deepEqual(found, [], `${where}, ${look}`);

@@ -43,14 +43,15 @@ function kind(address) {
   return [path, [...names.sort(), ...views].join('&')].filter(Boolean).join('?');
 }
 
-/** Follows links from the first page; returns one address of every kind of page. */
-async function crawl() {
+/** Follows links from the first page; returns one address of every kind of page. Each page is shown to `look`. */
+async function crawl(page, look = () => {}) {
   // Forms lead to the others.
   const starts = ['/ui', '/ui/search?q=ledger'];
   const known = new Map(starts.map((path) => [kind(server.url + path), server.url + path]));
   for (const address of known.values()) {
     const response = await page.goto(address);
     assert.equal(response.status(), 200, address);
+    await look(address);
     // The links of a drawing have objects as addresses, so the attribute is read.
     const links = await page
       .locator('a[href]')
@@ -64,7 +65,7 @@ async function crawl() {
 }
 
 test('every page has a title of its own, one heading of its own, and nothing for axe to find', async (context) => {
-  const known = await crawl();
+  const known = await crawl(page);
   page.assertQuiet('while following links');
   for (const expected of Object.keys(PAGES)) assert.ok(known.has(expected), `no link leads to ${expected}`);
   const titles = new Map();
@@ -84,6 +85,39 @@ test('every page has a title of its own, one heading of its own, and nothing for
       page.assertQuiet(name);
     });
   }
+});
+
+test('a read-only key finds no link that is refused, and no form that changes anything', async () => {
+  const { secret } = JSON.parse(server.quipu('--json', 'key', 'create', '--role', 'read_only'));
+  const { page: reader, hands } = await use(browser, server.url, WAYS['with a mouse']);
+  await signIn(reader, hands, secret);
+  const forms = new Set();
+  const known = await crawl(reader, async () => {
+    const actions = await reader.locator('form[method=post]').evaluateAll((all) => all.map((form) => form.action));
+    for (const action of actions) forms.add(kind(action));
+  });
+  assert.ok(known.size > 10, `${known.size} kinds of pages`);
+  // Choosing what to export is a form only because a selection is too long for an address.
+  forms.delete('/ui/stores/{memstore}/export');
+  assert.deepEqual([...forms], ['/ui/sign-out']);
+  reader.assertQuiet();
+  await reader.context().close();
+});
+
+test('a key for one store learns nothing of the others, on any page', async () => {
+  const words = ['--role', 'admin', '--store', 'support playbook'];
+  const { secret } = JSON.parse(server.quipu('--json', 'key', 'create', ...words));
+  const { page: reader, hands } = await use(browser, server.url, WAYS['with a mouse']);
+  await signIn(reader, hands, secret);
+  const known = await crawl(reader, async (address) => {
+    const text = await reader.content();
+    for (const name of [ids.team, '>team<', 'Nightly review', 'Release 2.4', 'Rounding rules', ids.overview.id]) {
+      assert.ok(!text.includes(name), `${address} says ${name}`);
+    }
+  });
+  assert.ok(known.size > 10, `${known.size} kinds of pages`);
+  reader.assertQuiet();
+  await reader.context().close();
 });
 
 test('pages for people without a sign-in and pages of failures are as accessible', async () => {

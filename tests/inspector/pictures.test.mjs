@@ -36,8 +36,8 @@ after(async () => {
   await server?.close();
 });
 
-async function take(page, name) {
-  const picture = fewColors(await page.screenshot({ animations: 'disabled', caret: 'hide' }));
+async function take(page, name, options = {}) {
+  const picture = fewColors(await page.screenshot({ animations: 'disabled', caret: 'hide', ...options }));
   assert.ok(picture.length <= PICTURE_SIZE_BYTES_MAX, `${name}: ${picture.length} bytes`);
   writeFileSync(join(folder, `${name}.png`), picture);
 }
@@ -73,29 +73,30 @@ test('pages in both themes', { skip }, async () => {
 /** What the terminal of the picture shows: commands, typed at a mount of the store. */
 const COMMANDS = [
   'quipu mount --store team --root ~/memory --detach',
-  'ls ~/memory/team/*',
+  'ls -C ~/memory/team ~/memory/team/projects/ledger',
   "rg 'half to even' ~/memory/team",
   "sed -i 's/15 minutes/10 minutes/' ~/memory/team/people/on-call.md",
   'quipu --store team diff /people/on-call.md',
-  'quipu --store team log --oneline -n 4',
+  'quipu --store team log -n 1 /people/on-call.md',
 ];
 
 test('a terminal on a mount', { skip }, async () => {
   const home = mkdtempSync(join(tmpdir(), 'quipu-home-'));
   const bin = join(process.env['QUIPU_BINARY'], '..');
-  const env = { PATH: `${bin}:${process.env['PATH']}`, HOME: home, QUIPU_DATA: server.data, LC_ALL: 'C.UTF-8', USER: 'ada' };
+  const PATH = `${bin}:${process.env['PATH']}`;
+  const env = { PATH, HOME: home, USER: 'ada', LC_ALL: 'C.UTF-8', QUIPU_DATA: server.data };
   const run = (command) => execFileSync('bash', ['-c', command], { env, encoding: 'utf-8' }).replaceAll(home, '~');
   const lines = COMMANDS.map((command) => [command, run(command)]);
   run('quipu unmount --root ~/memory');
   rmSync(home, { recursive: true });
   const escape = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
   const shown = lines.map(([command, output]) => `<b>$ ${escape(command)}</b>\n${escape(output)}`).join('');
-  const page = await browser.newPage({ viewport: { ...SIZE, height: 560 } });
+  const page = await browser.newPage({ viewport: { ...SIZE, height: 100 } });
   await page.setContent(`<style>
     body { margin: 0; padding: 16px; background: #161311; color: #ede6df; }
     pre { margin: 0; font: 14px/1.4 "DejaVu Sans Mono", monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
     b { color: #f0a36b; font-weight: normal; }
   </style><pre>${shown}</pre>`);
-  await take(page, 'mount');
+  await take(page, 'mount', { fullPage: true });
   await page.close();
 });

@@ -46,7 +46,16 @@ async function enter(key = server.key, name = 'tester') {
 /** Returns a new key. */
 const newKey = (...words) => JSON.parse(server.quipu('--json', 'key', 'create', ...words));
 
-/** Sends the form that makes a store, after a change to it. */
+/** The token of the form that makes a store. */
+const TOKEN = 'form[action="/ui/stores"] input[name=token]';
+
+/** Puts another token into the form that makes a store. */
+const forge = (page, token) =>
+  page.locator(TOKEN).evaluate((it, value) => {
+    it.value = value;
+  }, token);
+
+/** Sends the form that makes a store. */
 async function createStore(page, name) {
   await page.locator('summary', { hasText: 'New store' }).click();
   await page.getByLabel('Name', { exact: true }).fill(name);
@@ -130,7 +139,7 @@ test('a wrong key is refused with the way to a right one, and is not shown again
 test('a forged form token is refused', async () => {
   for (const token of ['', 'x', '0'.repeat(64), '<script>']) {
     const page = await enter();
-    await page.locator('form[action="/ui/stores"] input[name=token]').evaluate((it, value) => { it.value = value; }, token);
+    await forge(page, token);
     assert.equal((await createStore(page, 'forged')).status(), 403);
     await assertHelpful(page, /go back, reload the page/);
     await page.context().close();
@@ -139,8 +148,7 @@ test('a forged form token is refused', async () => {
 
 test('the token of another sign-in is refused', async () => {
   const [one, other] = [await enter(), await enter(newKey('--role', 'admin').secret)];
-  const token = await one.locator('form[action="/ui/stores"] input[name=token]').inputValue();
-  await other.locator('form[action="/ui/stores"] input[name=token]').evaluate((it, value) => { it.value = value; }, token);
+  await forge(other, await one.locator(TOKEN).inputValue());
   assert.equal((await createStore(other, 'forged')).status(), 403);
   await one.context().close();
   await other.context().close();
@@ -148,7 +156,7 @@ test('the token of another sign-in is refused', async () => {
 
 test('a form of another site changes nothing, even with the token, and even on the same host', async () => {
   const victim = await enter();
-  const token = await victim.locator('form[action="/ui/stores"] input[name=token]').inputValue();
+  const token = await victim.locator(TOKEN).inputValue();
   const form = `<form method=post action="${server.url}/ui/stores"><input name=name value=foreign>
     <input name=token value="${token}"><button>Win a prize</button></form>
     <form method=post action="${server.url}/ui/sign-out"><button>Leave</button></form>
@@ -228,6 +236,16 @@ test('a key that is revoked while somebody writes: nothing is saved, and the tex
   assert.equal(await text.inputValue(), 'written for an hour\n', 'the page promises this');
   assert.equal(await send(), 303);
   stores = await state();
+  await page.context().close();
+});
+
+test('a key that expires ends the open tabs of its sign-ins', async () => {
+  const key = newKey('--role', 'admin', '--expires', '6s');
+  const page = await enter(key.secret);
+  const status = async () => (await fetch(`${server.url}/v1/memory_stores`, { headers: { 'x-api-key': key.secret } })).status;
+  while ((await status()) !== 401) await page.waitForTimeout(100);
+  assert.equal((await createStore(page, 'too late')).status(), 401);
+  await assertHelpful(page, /sign/i);
   await page.context().close();
 });
 

@@ -109,6 +109,13 @@ const PLAYBOOK = `# Refunds
 - see [[Delivery delays]]
 `;
 
+const CHECKLIST = `# Release 2.4
+
+- [x] Changelog
+- [x] Migration tried on a copy
+- [ ] Announce
+`;
+
 /** Fills a server; returns the ids that tests need. */
 export async function seed(server) {
   const admin = api(server, server.key);
@@ -138,9 +145,10 @@ export async function seed(server) {
   const preferences = await byPerson.create('/preferences.md', PREFERENCES);
   await byRelease.update(overview.id, { content: OVERVIEW });
   await byRelease.update(handbook.id, { content: HANDBOOK });
-  await byRelease.create('/projects/ledger/release-2.4.md', '# Release 2.4\n\n- [x] Changelog\n- [x] Migration tried on a copy\n- [ ] Announce\n');
-  const secret = await byRelease.create('/projects/ledger/access.md', '# Access to the copy\n\nThe password is correct-horse.\n');
-  await byPerson.update(secret.id, { content: '# Access to the copy\n\nAsk the second line; it is in the vault.\n' });
+  await byRelease.create('/projects/ledger/release-2.4.md', CHECKLIST);
+  const access = (how) => `# Access to the copy\n\n${how}\n`;
+  const secret = await byRelease.create('/projects/ledger/access.md', access('The password is correct-horse.'));
+  await byPerson.update(secret.id, { content: access('Ask the second line; it is in the vault.') });
   await admin('POST', `/v1/memory_stores/${team}/memory_versions/${secret.memory_version_id}/redact`);
   const draft = await byReview.create('/drafts/idea.md', '# One queue for all\n\nProbably not.\n');
   await byReview.remove(draft.id);
