@@ -8,7 +8,7 @@ use std::ops::Range;
 use maud::{Markup, html};
 use quipu_core::diff::{Diff, Hunk, Line, word_changes};
 
-use crate::text;
+use crate::{text, visible};
 
 /// How the two texts are arranged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub(crate) fn line_counts(diff: &Diff) -> Markup {
 /// Returns a text as it is shown everywhere in differences and old versions. This is the only place
 /// that decides how single characters look.
 pub(crate) fn characters(text: &str) -> Markup {
-    html! { (text) }
+    visible::short(text)
 }
 
 fn head(arrangement: Arrangement) -> Markup {

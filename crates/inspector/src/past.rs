@@ -54,10 +54,7 @@ impl Visited {
             Moment::Sequence(_) | Moment::Version(_) => text.trim().to_owned(),
         };
         let then = Then::new(visit.engine, store.id, &moment)?;
-        let time = match visit.engine.shared_moment(store.id, &moment)? {
-            Moment::Time(time) | Moment::Resolved(time) => time,
-            Moment::Sequence(_) | Moment::Version(_) => then.past.at,
-        };
+        let time = visit.engine.time_of(store.id, &moment)?;
         Ok(Some(Self { store, then, time, at }))
     }
 

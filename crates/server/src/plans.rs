@@ -73,7 +73,8 @@ pub(super) fn restore(call: &Call<'_>) -> Answer {
     let past = call.engine.moment(store.id, &at)?;
     let path = body.path.as_deref().map(tree_path).transpose()?.flatten();
     let completeness = if body.incomplete { Completeness::Partial } else { Completeness::Required };
-    let goal = Goal::Restore(Restoration { at: past.at, path, completeness });
+    let at = call.engine.time_of(store.id, &at)?;
+    let goal = Goal::Restore(Restoration { at, path, completeness });
     let reason = body.reason.unwrap_or_else(|| format!("restore as of {}", past.at));
     let reason = Reason::new(reason).map_err(Error::from)?;
     if body.dry_run {

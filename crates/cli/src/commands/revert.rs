@@ -128,7 +128,7 @@ pub(super) fn restore_tree(
             "name a later moment, or `--incomplete` to leave what is not known as it is",
         ));
     }
-    let at = past.at;
+    let at = data.engine.time_of(store.id, &moment)?;
     let path = arguments.target.as_deref().map(tree_path).transpose()?.flatten();
     let completeness =
         if arguments.incomplete { Completeness::Partial } else { Completeness::Required };
@@ -145,7 +145,8 @@ pub(super) fn restore_tree(
         line = line.with("--session", &session.to_string());
     }
     line = with_stores(&data, line, std::slice::from_ref(&store));
-    let reason = arguments.plan.reason.clone().unwrap_or_else(|| format!("restore as of {at}"));
+    let reason =
+        arguments.plan.reason.clone().unwrap_or_else(|| format!("restore as of {}", past.at));
     let goal = Goal::Restore(Restoration { at, path, completeness });
     let RestoreArguments { plan, writer, .. } = arguments;
     finish(context, &data, vec![Task { store, goal }], Order { plan, writer, reason, line })

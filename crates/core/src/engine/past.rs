@@ -63,8 +63,14 @@ impl Engine {
     ///
     /// The moment of a [`Past`] does not: it is that of the last change of its own store.
     pub fn shared_moment(&self, store: StoreId, moment: &Moment) -> Result<Moment, Error> {
+        self.time_of(store, moment).map(Moment::Resolved)
+    }
+
+    /// Returns the time of a moment. It may be later than that of its [`Past`], whose newest version may
+    /// have been pruned: what was created in between did exist.
+    pub fn time_of(&self, store: StoreId, moment: &Moment) -> Result<Timestamp, Error> {
         let now = self.now();
-        self.read(|reader| resolved(reader, store, moment, now)).map(Moment::Resolved)
+        self.read(|reader| resolved(reader, store, moment, now))
     }
 
     /// Returns an engine that reads a store as it was, and knows no other store.

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use quipu_core::backend::Archived;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Key, Name, Role, Store, StoreId, Timestamp};
+use quipu_core::model::{Key, KeyKind, Name, Role, Store, StoreId, Timestamp};
 use quipu_core::timeframe;
 
 use crate::paging::Paging;
@@ -28,16 +28,19 @@ const EXPIRIES: [(&str, &str); 6] = [
     ("", "never"),
 ];
 
-/// Lists the keys, those that work first.
+/// Lists what opens something: keys, sign-ins and tokens of hosts. Those that work come first, and among
+/// them those that were not derived.
 pub(super) fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     require_admin(visit)?;
     let now = visit.engine.now();
     let mut keys = visit.engine.keys(visit.caller.workspace)?;
-    keys.sort_by_key(|key| (!key.is_valid(now), std::cmp::Reverse(key.created_at)));
+    keys.retain(|key| key.kind.opens());
+    let newest_first = |key: &Key| std::cmp::Reverse(key.created_at);
+    keys.sort_by_key(|key| (!key.is_valid(now), key.is_derived(), newest_first(key)));
     let stores = visit.stores(Archived::Show)?;
     let paging = Paging::new(&visit.query, KEYS_PER_PAGE);
     let shown: Vec<_> = paging.cut(&keys).collect();
-    let rows: Vec<_> = shown.iter().map(|key| columns(visit, key, &stores)).collect();
+    let rows: Vec<_> = shown.iter().map(|key| columns(visit, key, (&stores, &keys))).collect();
     let content = html! {
         div.wide tabindex="0" role="region" aria-label="Keys" { table #keys {
             thead { tr {
@@ -60,8 +63,13 @@ pub(super) fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 /// Returns the cells of a key's row, each with the name of its column.
-fn columns(visit: &Visit<'_>, key: &Key, stores: &[Store]) -> Vec<(&'static str, Markup)> {
+fn columns(
+    visit: &Visit<'_>,
+    key: &Key,
+    (stores, keys): (&[Store], &[Key]),
+) -> Vec<(&'static str, Markup)> {
     let now = visit.engine.now();
+    let parent = key.parent.and_then(|id| keys.iter().find(|other| other.id == id));
     vec![
         (
             "Name",
@@ -71,11 +79,26 @@ fn columns(visit: &Visit<'_>, key: &Key, stores: &[Store]) -> Vec<(&'static str,
                 br; small.mono { (key.id) }
             },
         ),
+        ("What", html! { (what(key)) @if let Some(parent) = parent { ", of " (parent.name) } }),
         ("Role", html! { (key.role) }),
         ("Stores", opened(key, stores)),
         ("Created", text::time(key.created_at, now)),
+        (
+            "Last use",
+            html! { @match key.used_at { Some(at) => (text::time(at, now)), None => "–" } },
+        ),
         ("State", state(key, now)),
     ]
+}
+
+fn what(key: &Key) -> &'static str {
+    if key.kind == KeyKind::Browser {
+        "sign-in"
+    } else if key.is_derived() {
+        "token of a host"
+    } else {
+        "key"
+    }
 }
 
 fn state(key: &Key, now: Timestamp) -> Markup {

@@ -1,6 +1,9 @@
 //! The administration.
 
-use quipu_core::model::{Name, Role, View};
+use std::time::Duration;
+
+use quipu_core::engine::{Derivation, NewDerivedKey};
+use quipu_core::model::{KeyKind, Name, Role, View};
 use quipu_inspector::{Reply, Trouble};
 
 use super::support::{HOSTILE, Site, assert_denied, led_to};
@@ -155,7 +158,7 @@ fn retention_counts_what_is_old_enough() {
     for text in ["a", "b", "c"] {
         site.put(store, "/a.md", text);
     }
-    site.clock.advance(std::time::Duration::from_hours(24 * 31));
+    site.clock.advance(Duration::from_hours(24 * 31));
     site.put(store, "/a.md", "d");
     let page = site.get(&site.admin(), "/ui/admin/retention").unwrap();
     assert!(page.contains("<td>3</td><td>3 B</td>"), "{page}");
@@ -191,8 +194,29 @@ fn a_clock_that_jumped_prunes_nothing() {
     let store = site.store("x");
     site.put(store, "/a.md", "a");
     site.put(store, "/a.md", "b");
-    site.clock.advance(std::time::Duration::from_hours(24 * 400));
+    site.clock.advance(Duration::from_hours(24 * 400));
     let reply = site.post(&site.admin(), "/ui/admin/upkeep/prune", &[]);
     let Err(Trouble::Invalid(message)) = &reply else { panic!("{reply:?}") };
     assert!(message.contains("--trust-clock"), "{message}");
+}
+
+#[test]
+fn sign_ins_are_listed_with_the_key_that_they_come_from() {
+    let site = Site::new();
+    let admin = site.admin();
+    let new = NewDerivedKey {
+        kind: KeyKind::Browser,
+        name: Name::new("grace").unwrap(),
+        role: Role::ReadOnly,
+        stores: None,
+        expires_at: site.engine.now().plus(Duration::from_hours(1)),
+        payload: None,
+    };
+    let from = Derivation::Key(admin.key().unwrap());
+    site.engine.derive_key(from, &new).unwrap();
+    let link = NewDerivedKey { kind: KeyKind::Link, name: Name::new("a-link").unwrap(), ..new };
+    site.engine.derive_key(Derivation::Owner(site.workspace), &link).unwrap();
+    let page = site.get(&admin, "/ui/admin/keys").unwrap();
+    assert!(page.contains("grace") && page.contains("sign-in, of admin key"), "{page}");
+    assert!(!page.contains("a-link"), "one-time keys open no page: {page}");
 }

@@ -1,11 +1,15 @@
 //! Reverting and restoring over HTTP, and what a session changed.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use quipu_core::engine::{NewSession, SessionToken};
 use quipu_core::model::{Actor, Content, MemoryPath, Role, StoreId};
+use quipu_core::settings::Limits;
+use quipu_server::HttpSettings;
 use serde_json::{Value, json};
 
-use super::{Server, server};
+use super::{Server, server, server_with};
 
 fn own(store: &str, route: &str) -> String {
     format!("{}/{route}", store.replace("/v1/memory_stores", "/quipu/stores"))
@@ -126,4 +130,29 @@ async fn changes_in_stores_that_the_caller_may_not_read_are_left_out() {
     let seen = server.call_as(&limited, Method::GET, &uri, Value::Null).await.ok();
     assert_eq!(seen["data"].as_array().unwrap().len(), 1);
     assert_eq!(seen["data"][0]["memory_store_id"], open.to_string());
+}
+
+#[tokio::test]
+async fn what_is_no_longer_known_is_not_deleted() {
+    let limits =
+        Limits { versions_kept_for: Duration::ZERO, versions_kept_min: 1, ..Limits::default() };
+    let server = server_with(HttpSettings::default(), limits);
+    let store = server.store("notes").await;
+    let second = || server.clock.advance(Duration::from_secs(1));
+    second();
+    server.memory(&store, "/other.md", "stays").await;
+    second();
+    let tea = server.memory(&store, "/tea.md", "green").await;
+    second();
+    let at = server.engine.now().to_string();
+    second();
+    let address = format!("{store}/memories/{}", tea["id"].as_str().unwrap());
+    server.post(&address, json!({"content": "black"})).await.ok();
+    server.clock.advance(Duration::from_mins(1));
+    server.engine.prune().unwrap();
+    let own = store.replace("/v1/memory_stores/", "/quipu/stores/");
+    let plan = json!({"at": at, "incomplete": true, "dry_run": true});
+    let plan = server.post(&format!("{own}/restore"), plan).await.ok();
+    assert!(!plan.to_string().contains("\"delete"), "{plan}");
+    assert!(plan.to_string().contains("no longer kept"), "{plan}");
 }
