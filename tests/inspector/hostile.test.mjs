@@ -16,7 +16,7 @@ import { api, writer } from './seed.mjs';
 
 const COUNT = Number(process.env['QUIPU_HOSTILE'] ?? 300);
 const WINDOWS = 3;
-/** The rendered view is where markup could get through, so every text is seen in it, and in one of the others. */
+/** The rendered view is where markup could get through, so every text is seen in it; every third in another, too. */
 const VIEWS = ['?view=source', '?view=model', '?view=blame', '/edit', '/history', '/rename', '/delete'];
 
 let server;
@@ -98,7 +98,8 @@ test(`${COUNT} hostile memories do nothing`, async () => {
     const memory = await memories.create(hostilePath(text, number), text);
     if (number % 10 === 0) await memories.update(memory.id, { content: `${text}\n\n${text}`.slice(0, 90_000) });
     const address = `/ui/stores/${id}/memories/${memory.id}`;
-    addresses.push(address, address + VIEWS[number % VIEWS.length]);
+    addresses.push(address);
+    if (number % 3 === 0) addresses.push(address + VIEWS[(number / 3) % VIEWS.length]);
   }
   await visitAll(addresses);
 });
@@ -116,6 +117,6 @@ test('hostile names do nothing on any page', async () => {
       resources: [{ type: 'memory_store', memory_store_id: id, access: 'read_write' }],
     });
   }
-  const searches = NAMES.map((text) => `/ui/search?${new URLSearchParams({ q: text })}`);
+  const searches = NAMES.filter((_, number) => number % 3 === 0).map((text) => `/ui/search?${new URLSearchParams({ q: text })}`);
   await visitAll(['/ui', '/ui/sessions', '/ui/actors', '/ui/redact', ...searches]);
 });

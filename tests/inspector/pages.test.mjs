@@ -38,9 +38,9 @@ function kind(address) {
   const path = pathname.replaceAll(/\b(memstore|mem|memver|sesn|apikey|rcpt|wrkspc)_\w+/g, '{$1}');
   // Facets combine without end; one of them at a time is enough.
   if (pathname === '/ui/search') return `${path}?${[...searchParams.keys()].slice(0, 2)}`;
-  const views = ['view', 'sort'].map((name) => searchParams.get(name)).filter(Boolean);
+  // Another order is the same page; another view is not.
   const names = [...new Set(searchParams.keys())].filter((name) => !['view', 'sort'].includes(name));
-  return [path, [...names.sort(), ...views].join('&')].filter(Boolean).join('?');
+  return [path, [...names.sort(), searchParams.get('view')].filter(Boolean).join('&')].filter(Boolean).join('?');
 }
 
 /** Follows links from the first page; returns one address of every kind of page. Each page is shown to `look`. */
