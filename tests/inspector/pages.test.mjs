@@ -136,6 +136,30 @@ test('pages for people without a sign-in and pages of failures are as accessible
   await guest.context().close();
 });
 
+test('the page that lets an MCP host in is accessible, and a host that goes astray is refused', async () => {
+  const host = { client_name: '<img src=x onerror=pwn(1)>', redirect_uris: ['http://127.0.0.1:1/callback'] };
+  const body = JSON.stringify(host);
+  const headers = { 'content-type': 'application/json' };
+  const registered = await fetch(`${server.url}/oauth/register`, { method: 'POST', headers, body });
+  assert.equal(registered.status, 201);
+  const question = new URLSearchParams({
+    response_type: 'code',
+    client_id: (await registered.json()).client_id,
+    redirect_uri: host.redirect_uris[0],
+    code_challenge: 'a'.repeat(43),
+    code_challenge_method: 'S256',
+    state: 'x',
+  });
+  assert.equal((await page.goto(`/ui/authorize?${question}`)).status(), 200);
+  assert.match(await page.getByRole('heading', { level: 1 }).innerText(), /<img src=x/);
+  await assertAccessible(page, 'the consent');
+  page.assertQuiet();
+  question.set('redirect_uri', 'http://127.0.0.1:2/elsewhere');
+  assert.equal((await page.goto(`/ui/authorize?${question}`)).status(), 400);
+  await assertAccessible(page, 'a refused host');
+  page.assertQuiet();
+});
+
 test('the front page leads people to the inspector and programs to a text', async () => {
   await page.goto('/');
   assert.equal(new URL(page.url()).pathname, '/ui');
