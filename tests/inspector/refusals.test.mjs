@@ -76,10 +76,11 @@ async function assertHelpful(page, pattern) {
 }
 
 test('a broken cookie leads to the sign-in, and from there to the page that was asked for', async () => {
+  const name = `quipu-${new URL(server.url).port}`;
   const values = ['x', '%00', 'sk-quipu-wrong', `"${'é'.repeat(10)}"`, 'a'.repeat(3_500), ids.review.token, server.key, '../../etc'];
   for (const value of values) {
     const page = await open(browser, server.url);
-    const headers = { cookie: `quipu=${encodeURI(value)}; quipu=; other=1` };
+    const headers = { cookie: `${name}=${encodeURI(value)}; ${name}=; other=1` };
     await page.setExtraHTTPHeaders(headers);
     await page.goto('/ui?q=ledger');
     assert.match(page.url(), /\/ui\/sign-in\?next=%2Fui%3Fq%3Dledger$/, value);

@@ -52,7 +52,7 @@ class Person:
         assert "http://127.0.0.1:41999" in page.headers["content-security-policy"]
         hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', text)
         fields = {name: html.unescape(value) for name, value in hidden}
-        fields |= {"role": "read_write", "reach": "all", "days": "30", "decision": "allow"} | choices
+        fields |= {"role": "read_write", "days": "30", "decision": "allow"} | choices
         answer = self.send("/ui/authorize", **fields)
         assert answer.status == 303, answer.read()
         return answer.headers["location"]

@@ -27,7 +27,7 @@ const decide = async (address) => {
   const page = await (await send(address, cookie)).text();
   const hidden = [...page.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)];
   const fields = Object.fromEntries(hidden.map(([, name, value]) => [name, unescaped(value)]));
-  Object.assign(fields, { role: "read_write", reach: "all", days: "7", decision: "allow" });
+  Object.assign(fields, { role: "read_write", days: "7", decision: "allow" });
   const answer = await send(`${url}/ui/authorize`, cookie, fields);
   assert.equal(answer.status, 303, await answer.text());
   return new URL(answer.headers.get("location"));

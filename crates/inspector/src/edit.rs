@@ -147,8 +147,55 @@ fn ask_edit(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let Ok(memory) = found(visit, &store)? else {
         return Ok(Reply::SeeOther(memory_address(&store, visit.memory()?)));
     };
-    let typed = memory.content.as_ref().map_or("", Content::as_str);
-    Ok(Reply::Page(edit_page(visit, &store, &memory, typed, &html! {})))
+    let Some(seen) = named_version(visit, &store, &memory)? else {
+        return Ok(Reply::SeeOther(edit_address(&store, &memory)));
+    };
+    let explanation = html! {
+        @if seen.hash != memory.hash {
+            p.message #newer {
+                "This is the text that you began with; it was changed since. What you save is merged with the \
+                 change, and you see it first. "
+                a href=(edit_address(&store, &memory)) { "Begin with the newest text instead" }
+            }
+        }
+    };
+    let typed = seen.content.as_ref().map_or("", Content::as_str);
+    Ok(Reply::Page(edit_page(visit, &store, &seen, typed, &explanation)))
+}
+
+/// Returns the address of the form for the text as it is now.
+///
+/// It names the version. A browser that goes back to the form asks for it again and then puts in what was
+/// typed: if the form named the newest version instead, its text would replace changes that its author
+/// has never seen.
+fn edit_address(store: &Store, memory: &Memory) -> String {
+    let path = format!("{}/edit", memory_address(store, memory.id));
+    address(&path, &[("version", memory.version.to_string())])
+}
+
+/// Returns the memory as it was in the version that the address names; `None` if that is no version of the
+/// memory with a text.
+fn named_version(
+    visit: &Visit<'_>,
+    store: &Store,
+    memory: &Memory,
+) -> Result<Option<Memory>, Trouble> {
+    let Some(Ok(id)) = visit.query.get("version").map(str::parse::<VersionId>) else {
+        return Ok(None);
+    };
+    let version = match visit.engine.version(store.id, id, View::Full) {
+        Ok(version) if version.memory == memory.id => version,
+        Ok(_) => return Ok(None),
+        Err(error) if *error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let seen = version.content.zip(version.hash).map(|(content, hash)| Memory {
+        version: id,
+        hash,
+        content: Some(content),
+        ..memory.clone()
+    });
+    Ok(seen)
 }
 
 /// What the author of a change saw.

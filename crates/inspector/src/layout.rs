@@ -126,6 +126,26 @@ pub fn failure_page(status: StatusCode, message: &str) -> Markup {
     )
 }
 
+/// Returns a page that only leads on to the address that was asked for.
+///
+/// A browser that follows a link from another site does not send our cookie. From here it does, so that
+/// whoever is signed in need not sign in again.
+pub fn arrival_page(uri: &http::Uri) -> Markup {
+    let here = uri.path_and_query().map_or(HOME, |it| it.as_str());
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="refresh" content={ "0;url=" (here) };
+                title { "Quipu" }
+                link rel="stylesheet" href=(STYLE.path);
+            }
+            body { main { h1 { "Quipu" } p { a href=(here) { "Continue" } } } }
+        }
+    }
+}
+
 /// Returns a message as a sentence.
 fn sentence(message: &str) -> String {
     let mut characters = message.chars();

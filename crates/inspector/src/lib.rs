@@ -41,9 +41,9 @@ use http::Method;
 pub use assets::Asset;
 pub use form::Form;
 pub use host::{Backup, Host, Webhook};
-pub use layout::{failure_page, front_text};
+pub use layout::{arrival_page, failure_page, front_text};
 pub use reply::{Reply, Trouble};
-pub use sign_in::{ENTER, Entered, Guest, HOME, SIGN_IN, keep_signed_in};
+pub use sign_in::{ENTER, Entered, Guest, HOME, SIGN_IN, WRONG_KEY, keep_signed_in};
 pub use visit::{Settings, Visit, form_token};
 
 /// What a page does to the engine.

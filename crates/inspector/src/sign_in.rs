@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
-use quipu_core::model::{Key, KeyKind, KeySecret, Name, Timestamp};
+use quipu_core::model::{Key, KeyKind, KeySecret, Name, PrincipalName, Timestamp};
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
 use quipu_service::caller::Caller;
@@ -24,6 +24,13 @@ pub const HOME: &str = "/ui";
 pub const SIGN_IN: &str = "/ui/sign-in";
 /// Where the one-time links of `quipu ui` lead.
 pub const ENTER: &str = "/ui/enter";
+
+/// What to say about a key that does not work.
+pub const WRONG_KEY: &str =
+    "This key is not valid, was revoked or has expired. Make one with `quipu key create`.";
+/// What a name may be.
+const NAME_HINT: &str =
+    "Your name has 1 to 32 ASCII letters, digits, dots, dashes, underscores or @.";
 
 /// The pages of this module.
 pub(crate) static PAGES: [Page; 1] = [changes("/ui/sign-out", sign_out)];
@@ -68,19 +75,25 @@ impl Guest {
     }
 
     /// Signs in with the key in the submitted form; `None` if it is not valid.
+    ///
+    /// A sign-in or a token of a host is no key here: what is derived from one would outlive it.
     pub fn sign_in(&self, engine: &Knowledge) -> Result<Option<Entered>, Trouble> {
         let Some(presented) = self.key() else { return Ok(None) };
         let Some(Principal::Key(key)) = engine.principal(presented)? else { return Ok(None) };
-        let name = Name::new(self.form.get("name").unwrap_or_default())
-            .map_err(|error| Trouble::Invalid(format!("Your name: {error}")))?;
+        if key.is_derived() {
+            return Ok(None);
+        }
+        let name = self.form.get("name").unwrap_or_default().trim();
+        let name = PrincipalName::parse(name).ok().and_then(|_| Name::new(name).ok());
+        let name = name.ok_or_else(|| Trouble::Invalid(NAME_HINT.to_owned()))?;
         let new = sign_in_of(&key, name, engine.now());
         let (_, secret) = engine.derive_key(Derivation::Key(key.id), &new)?;
         Ok(Some(Entered { secret, next: next(&self.form).to_owned() }))
     }
 
-    /// Returns the form again, after a key that does not work.
-    pub fn ask_again(&self) -> Markup {
-        form(next(&self.form), Some("This key is not valid, was revoked or has expired."))
+    /// Returns the form again, after a key that does not work or a name that cannot be shown.
+    pub fn ask_again(&self, trouble: &str) -> Markup {
+        form(next(&self.form), Some(trouble))
     }
 
     /// Signs in with a one-time link; `None` if it is not valid anymore.
@@ -160,7 +173,7 @@ fn form(next: &str, trouble: Option<&str>) -> Markup {
         &html! {
             h1 { "Sign in" }
             @if let Some(trouble) = trouble {
-                p.message role="alert" { (trouble) " Make one with " code { "quipu key create" } "." }
+                p.message role="alert" { (trouble) }
             }
             form.narrow method="post" action=(SIGN_IN) {
                 input type="hidden" name="next" value=(next);
@@ -170,11 +183,11 @@ fn form(next: &str, trouble: Option<&str>) -> Markup {
                 }
                 label { "Your name"
                     input name="name" required autocomplete="username" maxlength="32"
-                        pattern="[A-Za-z0-9._\\-]+" spellcheck="false"
+                        pattern="[A-Za-z0-9._@\\-]+" spellcheck="false"
                         aria-describedby="name-why";
                 }
                 p #name-why { small {
-                    "Letters, digits, dots, dashes. The history shows it with everything that you change."
+                    "Letters, digits, dots, dashes, underscores, @. The history shows it with everything that you change."
                 } }
                 button.primary { "Sign in" }
             }

@@ -10,12 +10,12 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, any, get, on};
 use quipu_core::engine::Principal;
 use quipu_core::model::KeyKind;
 use quipu_inspector::{
     Asset, ENTER, Effect, Entered, Form, Guest, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
-    failure_page, form_token, front_text, keep_signed_in, policy,
+    WRONG_KEY, arrival_page, failure_page, form_token, front_text, keep_signed_in, policy,
 };
 use quipu_knowledge::Knowledge;
 use quipu_service::caller::Caller;
@@ -37,7 +37,8 @@ pub(super) fn routes(router: Router<App>) -> Router<App> {
         .route(ENTER, get(enter))
         .route("/ui/events", get(live))
         .route("/ui/assets/{file}", get(asset))
-        .route("/ui/{*rest}", get(unknown));
+        .route("/ui/", get(async || see_other(HOME)))
+        .route("/ui/{*rest}", any(unknown));
     let pages = quipu_inspector::pages();
     let shown: HashSet<_> =
         pages.iter().filter(|page| page.method == Method::GET).map(|page| page.path).collect();
@@ -123,6 +124,9 @@ async fn visit(app: App, mut request: Request, page: Page) -> Response {
     let secret = authorize(&app, request.headers_mut());
     let answered = match secret {
         Some(secret) => visited(app, request, page, secret).await,
+        None if method == Method::GET && is_from_elsewhere(request.headers()) => {
+            return html(StatusCode::OK, arrival_page(&uri).into_string());
+        }
         None => Err(signed_out()),
     };
     answered.unwrap_or_else(|failure| failed(&failure, &method, &uri))
@@ -171,7 +175,9 @@ async fn visited(
         keep_signed_in(call.engine, call.caller)?;
         Ok((page.work)(&visit)?)
     };
-    call::answer(app.clone(), request, kind, work).await.map(|reply| replied(&app, reply))
+    let headers = request.headers().clone();
+    let reply = call::answer(app.clone(), request, kind, work).await?;
+    Ok(replied(&app, &headers, reply))
 }
 
 /// Shows the form that takes a key.
@@ -193,9 +199,16 @@ async fn signed_in(app: &App, request: Request) -> Result<Response, Failure> {
     let guest = guest(&parts.uri, Form::parse(&body.into_bytes()));
     let visitor = Visitor::with_secret(guest.key(), &parts.extensions);
     let asked = guest.clone();
-    match admitted(app, &visitor, move |engine| asked.sign_in(engine)).await? {
-        Some(entered) => Ok(with_cookie(app, &entered)),
-        None => Ok(html(StatusCode::UNAUTHORIZED, guest.ask_again().into_string())),
+    let ask_again = |status: StatusCode, trouble: &str| {
+        Ok(html(status, guest.ask_again(trouble).into_string()))
+    };
+    match admitted(app, &visitor, move |engine| asked.sign_in(engine)).await {
+        Ok(Some(entered)) => Ok(with_cookie(app, &parts.headers, &entered)),
+        Ok(None) => ask_again(StatusCode::UNAUTHORIZED, WRONG_KEY),
+        Err(failure) if failure.status == StatusCode::BAD_REQUEST => {
+            ask_again(failure.status, failure.message())
+        }
+        Err(failure) => Err(failure),
     }
 }
 
@@ -203,10 +216,14 @@ async fn signed_in(app: &App, request: Request) -> Result<Response, Failure> {
 async fn enter(State(app): State<App>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let guest = guest(&uri, Form::default());
+    // A program that only looks at what a link leads to must not use it up.
+    if method == Method::HEAD {
+        return html(StatusCode::OK, String::new());
+    }
     let visitor = Visitor::with_secret(guest.link(), request.extensions());
     let asked = guest.clone();
     match admitted(&app, &visitor, move |engine| asked.enter(engine)).await {
-        Ok(Some(entered)) => with_cookie(&app, &entered),
+        Ok(Some(entered)) => with_cookie(&app, request.headers(), &entered),
         Ok(None) => html(StatusCode::UNAUTHORIZED, guest.too_late().into_string()),
         Err(failure) => failed(&failure, &method, &uri),
     }
@@ -235,7 +252,7 @@ async fn admitted(
 /// Credentials in headers do not count here: a page that works with them would make scripts that carry
 /// a key depend on our markup.
 fn authorize(app: &App, headers: &mut HeaderMap) -> Option<String> {
-    let secret = cookie(headers, app.cookie_name())?.to_owned();
+    let secret = cookie(headers, &app.cookie_name(headers))?.to_owned();
     headers.remove("x-api-key");
     headers.remove("anthropic-workspace-id");
     let value = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
@@ -252,9 +269,9 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     })
 }
 
-fn with_cookie(app: &App, entered: &Entered) -> Response {
+fn with_cookie(app: &App, headers: &HeaderMap, entered: &Entered) -> Response {
     let mut response = see_other(&entered.next);
-    app.set_cookie(&mut response, entered.secret.reveal(), "");
+    app.set_cookie(&mut response, headers, (entered.secret.reveal(), ""));
     response
 }
 
@@ -283,6 +300,12 @@ fn is_sign_in(caller: &Caller) -> bool {
     matches!(&caller.principal, Principal::Key(key) if key.kind == KeyKind::Browser)
 }
 
+/// Returns whether a browser follows a link from another site. It does not send the cookie then.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    matches!(site, Some(b"cross-site" | b"same-site"))
+}
+
 fn signed_out() -> Failure {
     Failure::unauthenticated("you are not signed in, or your sign-in has ended")
 }
@@ -300,13 +323,13 @@ fn failed(failure: &Failure, method: &Method, uri: &Uri) -> Response {
     html(failure.status, failure_page(failure.status, failure.message()).into_string())
 }
 
-fn replied(app: &App, reply: Reply) -> Response {
+fn replied(app: &App, headers: &HeaderMap, reply: Reply) -> Response {
     match reply {
         Reply::Page(page) => html(StatusCode::OK, page.into_string()),
         Reply::Conflict(page) => html(StatusCode::CONFLICT, page.into_string()),
         Reply::SignedOut => {
             let mut response = see_other(SIGN_IN);
-            app.set_cookie(&mut response, "", "; Max-Age=0");
+            app.set_cookie(&mut response, headers, ("", "; Max-Age=0"));
             response
         }
         Reply::SeeOther(to) | Reply::Away(to) => see_other(&to),
@@ -367,15 +390,27 @@ impl From<Trouble> for Failure {
 impl App {
     /// Returns the name of the cookie. With its prefix, browsers accept it over TLS only, and from no
     /// other host of the domain.
-    fn cookie_name(&self) -> &'static str {
-        if self.settings().is_secure() { "__Host-quipu" } else { "quipu" }
+    ///
+    /// Browsers keep the cookies of all ports of a host together, so without TLS the name has the port:
+    /// two servers on one machine would otherwise sign each other's people out.
+    fn cookie_name(&self, headers: &HeaderMap) -> String {
+        if self.settings().is_secure() {
+            return "__Host-quipu".to_owned();
+        }
+        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+        let port = host.and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+        match port.filter(|port| !port.is_empty() && port.bytes().all(|it| it.is_ascii_digit())) {
+            Some(port) => format!("quipu-{port}"),
+            None => "quipu".to_owned(),
+        }
     }
 
-    /// Sets the cookie. Scripts cannot read it, and browsers send it from our own pages only.
-    fn set_cookie(&self, response: &mut Response, value: &str, age: &str) {
+    /// Sets the cookie to a value, with the attributes that end it, if any. Scripts cannot read it, and
+    /// browsers send it from our own pages only.
+    fn set_cookie(&self, response: &mut Response, headers: &HeaderMap, (value, end): (&str, &str)) {
         let secure = if self.settings().is_secure() { "; Secure" } else { "" };
-        let name = self.cookie_name();
-        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
+        let name = self.cookie_name(headers);
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{end}");
         if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
             cookie.set_sensitive(true);
             response.headers_mut().insert(header::SET_COOKIE, cookie);

@@ -18,8 +18,22 @@ const REDIRECT_URI_SIZE_BYTES_MAX: usize = 512;
 const NAME_CHARS_MAX: usize = 80;
 
 /// Schemes that a browser would run or open from the disk.
-const SCHEMES_REFUSED: [&str; 8] =
-    ["javascript", "data", "vbscript", "file", "blob", "about", "view-source", "filesystem"];
+const SCHEMES_REFUSED: [&str; 14] = [
+    "javascript",
+    "data",
+    "vbscript",
+    "file",
+    "blob",
+    "about",
+    "view-source",
+    "filesystem",
+    "ws",
+    "wss",
+    "ftp",
+    "mailto",
+    "tel",
+    "intent",
+];
 
 /// A host, as it registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +121,7 @@ impl Client {
 
 fn is_acceptable(uri: &str) -> bool {
     let is_plain =
-        |character: char| character.is_ascii_graphic() && !"\"<>\\^`{}|#;,'".contains(character);
+        |character: char| character.is_ascii_graphic() && !"\"<>\\^`{}|#;,'*".contains(character);
     let Some((scheme, rest)) = uri.split_once(':') else { return false };
     let scheme = scheme.to_ascii_lowercase();
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -189,6 +203,11 @@ mod tests {
             "file:///etc/passwd",
             "http://localhost:80x/",
             "https://a.test/;form-action *",
+            "https://*/cb",
+            "https://*.test/cb",
+            "https://a.test:*/cb",
+            "ws://a.test/cb",
+            "intent:x",
         ] {
             assert!(registered(&[bad]).is_err(), "{bad}");
         }

@@ -15,7 +15,7 @@ use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
-use crate::{Page, changes, shows};
+use crate::{Page, changes, shows, visible};
 
 /// The pages of this module.
 pub(crate) static PAGES: [Page; 2] = [shows(AUTHORIZE, ask), changes(AUTHORIZE, decide)];
@@ -24,6 +24,8 @@ pub(crate) static PAGES: [Page; 2] = [shows(AUTHORIZE, ask), changes(AUTHORIZE, 
 const CODE_VALID_FOR: Duration = Duration::from_mins(1);
 /// For how many days a person can let a host in; the first is suggested.
 const DAYS: [u64; 4] = [30, 1, 7, 90];
+/// How many stores are listed.
+const STORES_MAX: usize = 100;
 /// The longest `state`, which is echoed.
 const STATE_SIZE_BYTES_MAX: usize = 2048;
 
@@ -106,7 +108,7 @@ fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let key = key(visit)?;
     let stores = visit.stores(Archived::Hide)?;
     let content = html! {
-        h1 { "Let " q { (asked.client.name) } " use your memory?" }
+        h1 { "Let " q { (visible::short(&asked.client.name)) } " use your memory?" }
         p { "It asks to read and write memories over MCP. The answer goes to "
             strong { (origin(asked.redirect_uri)) } ". "
             "The name is what the program calls itself; the address is where your decision is sent. Allow it only if you have just \
@@ -116,14 +118,16 @@ fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             (hidden(&asked, &visit.query))
             (roles(key.role))
             fieldset {
-                legend { "Stores" }
                 @if key.stores.is_none() {
-                    label.inline { input type="radio" name="reach" value="all" checked; "All, also future ones" }
-                    label.inline { input type="radio" name="reach" value="some"; "Only these:" }
-                } @else { input type="hidden" name="reach" value="some"; }
-                div { @for store in &stores {
+                    legend { "Only these stores; none marked means all, also future ones" }
+                } @else { legend { "These stores" } }
+                @for store in stores.iter().take(STORES_MAX) {
                     label.inline { input type="checkbox" name="store" value=(store.id) checked[key.stores.is_some()]; (store.name) }
-                } }
+                }
+                @if stores.len() > STORES_MAX {
+                    p { small { "Only the first " (STORES_MAX) " stores are listed. For others, sign in with a key \
+                        that is limited to them." } }
+                }
             }
             label { "For"
                 select name="days" { @for days in DAYS {
@@ -203,14 +207,14 @@ fn decide(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 /// Returns the stores that the person chose.
 fn stores(visit: &Visit<'_>, key: &Key) -> Result<Option<Vec<StoreId>>, Trouble> {
-    if visit.form.get("reach") == Some("all") && key.stores.is_none() {
-        return Ok(None);
-    }
     let mut chosen = Vec::new();
     for id in visit.form.all("store") {
         let id =
             id.parse().map_err(|_malformed| Trouble::Invalid(format!("`{id}` is not a store.")))?;
         chosen.push(id);
+    }
+    if chosen.is_empty() && key.stores.is_none() {
+        return Ok(None);
     }
     if chosen.is_empty() {
         return Err(Trouble::Invalid("Choose at least one store; go back and mark it.".to_owned()));

@@ -107,6 +107,31 @@ fn a_change_is_saved_with_its_author_and_the_line_endings_of_the_text() {
 }
 
 #[test]
+fn whoever_goes_back_to_the_form_overwrites_nothing() {
+    let site = Site::new();
+    let store = site.store("notes");
+    let ada = site.admin();
+    let memory = site.put(store, "/a.md", "one\ntwo\nthree\n");
+    let action = format!("/ui/stores/{store}/memories/{}/edit", memory.id);
+    let address = led_to(site.follow(&ada, &action));
+    let opened = read(action.clone(), &site.get(&ada, &address).unwrap());
+    site.put(store, "/a.md", "one\ntwo\nTHREE by an agent\n");
+    // The browser asks for the same address again, and puts in what was typed before.
+    let page = site.get(&ada, &address).unwrap();
+    assert!(page.contains("it was changed since"), "{page}");
+    let back = read(action, &page);
+    assert_eq!((&back.version, &back.text), (&opened.version, &opened.text));
+    let page = conflict(send(&site, &ada, &back, "ONE by ada\ntwo\nthree\n"));
+    assert_eq!(read(back.action, &page).text, "ONE by ada\ntwo\nTHREE by an agent\n");
+    // What is no version of the memory leads to the newest.
+    let other = site.put(store, "/b.md", "other\n").version.to_string();
+    for odd in ["x", &other, ""] {
+        let to = led_to(site.follow(&ada, &format!("{}?version={odd}", opened.action)));
+        assert_ne!(to, address);
+    }
+}
+
+#[test]
 fn two_editors_and_an_agent_lose_nothing() {
     let site = Site::new();
     let store = site.store("notes");

@@ -108,7 +108,10 @@ impl Site {
 
     /// Returns a page as text.
     pub(crate) fn get(&self, caller: &Caller, address: &str) -> Result<String, Trouble> {
-        let reply = self.visit(caller, &Method::GET, address, "")?;
+        let mut reply = self.visit(caller, &Method::GET, address, "")?;
+        if let Reply::SeeOther(to) = &reply {
+            reply = self.visit(caller, &Method::GET, to, "")?;
+        }
         let Reply::Page(page) = reply else { panic!("{address} is no page: {reply:?}") };
         let page = page.into_string();
         assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{page}");

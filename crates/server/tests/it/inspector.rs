@@ -141,6 +141,12 @@ async fn a_wrong_key_gets_the_form_again() {
         assert!(!reply.headers.contains_key("set-cookie"));
         assert!(text(&reply).contains("<form"), "{}", reply.body);
     }
+    // A sign-in is no key: what came of it would outlive it.
+    let browser = Browser::signed_in(&server, &server.key).await;
+    let (_, secret) = browser.cookie.split_once('=').unwrap();
+    let reply =
+        Browser::new(&server).post("/ui/sign-in", &[("key", secret), ("name", "eve")]).await;
+    assert_eq!(reply.status, 401, "{}", reply.body);
     // A name that the history could not show is asked for again, and the key is not wasted.
     let reply = Browser::new(&server)
         .post("/ui/sign-in", &[("key", &server.key), ("name", "a b\n<c>")])
@@ -270,6 +276,11 @@ async fn a_link_works_once_and_for_a_minute() {
     assert_eq!(browser.get("/ui").await.status, 200);
     let late = link();
     server.clock.advance(Duration::from_secs(61));
+    // Looking at what a link leads to does not use it up.
+    let looked_at = link();
+    let head = Request::builder().method(Method::HEAD).uri(&looked_at).body(Body::empty()).unwrap();
+    assert!(!server.send(head).await.headers.contains_key("set-cookie"));
+    assert_eq!(Browser::new(&server).get(&looked_at).await.status, 303);
     for used in [first.as_str(), &late, "/ui/enter?link=x", "/ui/enter"] {
         let reply = Browser::new(&server).get(used).await;
         assert_eq!(reply.status, 401, "{used}");
@@ -317,4 +328,32 @@ async fn every_answer_forbids_what_is_not_ours() {
         assert_eq!(reply.headers["cache-control"], "no-store", "{uri}");
         assert_eq!(reply.headers["x-content-type-options"], "nosniff", "{uri}");
     }
+}
+
+#[tokio::test]
+async fn a_link_from_another_site_leads_on_to_the_page() {
+    let server = server();
+    let mut browser = Browser::new(&server);
+    browser.site = "cross-site";
+    let reply = browser.get("/ui/search?q=a%22b").await;
+    assert_eq!(reply.status, 200);
+    assert!(text(&reply).contains("0;url=/ui/search?q=a%22b"), "{}", reply.body);
+    // From our own page the browser sends its cookie; without one it has to sign in.
+    browser.site = "same-origin";
+    is_sign_in(&browser.get("/ui/search?q=a%22b").await);
+}
+
+#[tokio::test]
+async fn servers_on_one_machine_have_cookies_of_their_own() {
+    let server = server();
+    let sign_in = async |host: &str| {
+        let body = format!("key={}&name=ada", server.key);
+        let request = Request::builder().method(Method::POST).uri("/ui/sign-in");
+        let request = request.header("host", host).header("sec-fetch-site", "same-origin");
+        let reply = server.send(request.body(Body::from(body)).unwrap()).await;
+        reply.headers["set-cookie"].to_str().unwrap().split('=').next().unwrap().to_owned()
+    };
+    assert_eq!(sign_in("127.0.0.1:8420").await, "quipu-8420");
+    assert_eq!(sign_in("[::1]:9000").await, "quipu-9000");
+    assert_eq!(sign_in("memory.test").await, "quipu");
 }
