@@ -31,6 +31,8 @@ const BATCH: usize = 500;
 /// How long links, codes and tokens are kept after they have ended: long enough to notice that somebody
 /// presents one again.
 const ENDED_TOKENS_KEPT_FOR: Duration = Duration::from_hours(24);
+/// How long the key of a browser is kept after it has ended. Anybody with a key can make as many as they like.
+const ENDED_SIGN_INS_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// A clock that is further ahead of the newest change may have jumped.
 const CLOCK_GAP: Duration = Duration::from_hours(24);
@@ -105,13 +107,13 @@ impl Engine {
         }
     }
 
-    /// Removes ended derived keys. The key of a browser is to its person what a session is to its agent, so
-    /// it is kept as long.
+    /// Removes ended derived keys. Sign-ins stay in the list of keys for a while, so that people can look
+    /// who was there; the newest of each person stays for as long as a version names it.
     fn prune_keys(&self) -> Result<usize, Error> {
         let now = self.clock.now();
         let rule = KeyPruneRule {
             before: now.minus(ENDED_TOKENS_KEPT_FOR),
-            browsers_before: now.minus(self.limits.sessions_kept_for),
+            browsers_before: now.minus(ENDED_SIGN_INS_KEPT_FOR),
         };
         let mut pruned_count = 0;
         loop {
