@@ -105,6 +105,9 @@ impl Tree {
             Some(open) => guard.load_buffer_of(&open, Position::Anywhere)?,
             None => guard.load_buffer(ino)?,
         }
+        if let (Some(handle), 0) = (handle, size_bytes) {
+            guard.begin_anew(handle)?;
+        }
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let fit = guard.require_fit(ino, size_bytes);
         let now = guard.now();
@@ -234,6 +237,19 @@ impl Buffer {
 }
 
 impl TreeGuard<'_> {
+    /// Notes that a program empties an open file, to write all of it. As with `O_TRUNC`, what it writes comes
+    /// of the text that it has read before, which may be older than the one that it opened.
+    fn begin_anew(&mut self, handle: u64) -> Result<(), TreeError> {
+        let open = self.handle(handle)?;
+        let Some(known) = self.base_known_to(open.opener, open.ino) else { return Ok(()) };
+        let buffer = self.state.nodes.buffer_mut(open.ino)?;
+        if buffer.state == BufferState::Clean {
+            buffer.base = Some(known.clone());
+            self.state.handles.get_mut(&handle).ok_or(TreeError::BadHandle)?.base = Some(known);
+        }
+        Ok(())
+    }
+
     /// Makes sure that there is a buffer.
     pub(super) fn load_buffer(&mut self, ino: Ino) -> Result<(), TreeError> {
         let file = self.state.nodes.file(ino)?;

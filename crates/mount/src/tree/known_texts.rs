@@ -128,6 +128,15 @@ impl TreeGuard<'_> {
         }
     }
 
+    /// Notes that a process reads exactly this text, which others may have replaced already.
+    pub(super) fn note_shown(&mut self, open: &Handle, bytes: &[u8]) -> Result<(), TreeError> {
+        let memory = self.state.nodes.file(open.ino)?.memory;
+        if let (Some(memory), Ok(shown)) = (memory, Content::from_bytes(bytes)) {
+            self.remember(open.opener, memory, KnownText::Shown(shown));
+        }
+        Ok(())
+    }
+
     /// Returns whether the kernel passes on all of a text that has changed since the file was opened.
     ///
     /// The kernel cuts what is read at the size that it knows, which may be that of the open. A text that

@@ -53,9 +53,15 @@ impl Tree {
         let open = guard.handle(handle)?;
         if offset == 0 && open.mode == OpenMode::Read {
             // The text may have changed since the open. What is read now is the base of what the
-            // program writes; an older base would make the change look like its own.
-            guard.load_text(open.ino)?;
-            guard.note_read_again(&open)?;
+            // program writes; an older base would make the change look like its own, and with a newer one
+            // its save would take the change back.
+            match open.pinned.as_ref().filter(|pinned| open.is_apart && !pinned.is_begun) {
+                Some(pinned) => guard.note_shown(&open, &pinned.bytes)?,
+                None => {
+                    guard.load_text(open.ino)?;
+                    guard.note_read_again(&open)?;
+                }
+            }
         }
         let file = guard.state.nodes.file(open.ino)?;
         let is_stored = file.memory.is_some() && !file.is_dirty();

@@ -412,3 +412,38 @@ fn a_restored_store_is_what_it_was() {
     assert_eq!(fixture.write("/b", b"three"), Err(TreeError::ReadOnly));
     assert_eq!(fixture.stored("/b").as_deref(), Some("two"));
 }
+
+#[test]
+fn the_text_whose_size_was_asked_for_is_the_base_of_what_is_saved() {
+    let fixture = fixture();
+    let base = "1\n2\n3\n4\n5\n6\n7\n8\n";
+    fixture.put("/a", base);
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let reader = fixture.tree.open(ino, READ, ME).unwrap();
+    assert!(reader.is_apart);
+    assert_eq!(fixture.tree.attributes_for(ino, ME).unwrap().size_bytes, base.len() as u64);
+    fixture.put("/a", &base.replace('7', "S"));
+    fixture.follow();
+    assert_eq!(fixture.tree.read_open(reader.handle, 0, 100).unwrap(), base.as_bytes());
+    fixture.tree.release(reader.handle);
+    fixture.write("/a.tmp", base.replace('2', "two").as_bytes()).unwrap();
+    fixture.rename("/a.tmp", "/a").unwrap();
+    let both = base.replace('2', "two").replace('7', "S");
+    assert_eq!(fixture.stored("/a"), Some(both));
+}
+
+#[test]
+fn a_file_that_is_emptied_after_its_open_merges_like_one_that_is_opened_empty() {
+    let fixture = fixture();
+    let base = "1\n2\n3\n4\n5\n6\n7\n8\n";
+    fixture.put("/a", base);
+    assert_eq!(fixture.read("/a").unwrap(), base.as_bytes());
+    fixture.put("/a", &base.replace('7', "S"));
+    fixture.follow();
+    let ino = fixture.lookup("/a").unwrap().ino;
+    let writer = fixture.open("/a", WRITE).unwrap();
+    fixture.tree.truncate((ino, Some(writer)), 0, ME).unwrap();
+    fixture.tree.write(writer, 0, base.replace('2', "T").as_bytes(), ME).unwrap();
+    fixture.close(writer).unwrap();
+    assert_eq!(fixture.stored("/a"), Some(base.replace('2', "T").replace('7', "S")));
+}
