@@ -30,7 +30,7 @@ pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
-use plan::{Plan, Relaxed};
+use plan::{Plan, Selection};
 use rank::Ranked;
 
 /// A search request.
@@ -161,8 +161,8 @@ pub enum Found {
 /// The maximum depth of a page.
 const HITS_MAX: usize = 500;
 
-/// The factor for hits that lack some of the words.
-const RELAXED_SCORE: f64 = 0.5;
+/// The factor for hits that have the word only as a prefix or in pieces.
+const FURTHER_SCORE: f64 = 0.5;
 
 impl SearchRequest {
     /// Returns a request for the first ten memories of some stores that match a text.
@@ -218,8 +218,8 @@ impl Matches {
 impl Knowledge {
     /// Searches stores.
     ///
-    /// Everything that was acknowledged before the call can be found. All words are required; if
-    /// that leaves the page unfilled, it is filled up with documents that have some of them.
+    /// Everything that was acknowledged before the call can be found. A document needs one of the
+    /// words, and is ranked higher the more of them it has.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
         let request = &request.distinct();
         self.lookup(&request.stores, |lookup| {
@@ -271,31 +271,29 @@ impl<'s> Search<'s> {
         };
         let plans: Vec<_> = targets.map(plan).collect();
         let mut rankings = Vec::new();
-        let mut strict = Matches::default();
+        let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
             let ranking = Ranking::new(&views, &plan.phrases)?;
-            strict.add(*target, ranking.best(&plan.strict, &plan.scored(), limit)?);
-            rankings.push(ranking);
+            let selection = plan.selection(&ranking)?;
+            selected.add(*target, ranking.best(&selection.clause, &selection.words, limit)?);
+            rankings.push((ranking, selection));
         }
-        strict.sort();
-        if strict.total.count >= limit {
-            // Documents with only some of the words were not counted.
-            strict.total.is_lower_bound = plans.iter().any(|(_, plan)| plan.relaxed.is_some());
-            return Ok(strict);
+        selected.sort();
+        if selected.total.count >= limit {
+            // Longer words that begin with the one that was typed were not counted.
+            selected.total.is_lower_bound = plans.iter().any(|(_, plan)| plan.has_further());
+            return Ok(selected);
         }
-        let mut relaxed = Matches::default();
-        for ((target, plan), ranking) in plans.iter().zip(&rankings) {
-            let Some(less) = &plan.relaxed else { continue };
-            let less = with_quoted(less, ranking)?;
-            // Not every document with all words has some of them: `went` finds `go`, of which it is
-            // no prefix. So the two are counted apart.
-            let further =
-                Clause::All(vec![less.clause(), Clause::Not(Box::new(plan.strict.clone()))]);
-            relaxed.add(*target, ranking.best(&further, &less.scored(), limit)?);
+        let mut further = Matches::default();
+        for ((target, plan), (ranking, selection)) in plans.iter().zip(&rankings) {
+            if plan.has_further() {
+                let Selection { clause, words } = plan.further(selection);
+                further.add(*target, ranking.best(&clause, &words, limit)?);
+            }
         }
-        relaxed.sort();
-        Ok(appended(strict, relaxed))
+        further.sort();
+        Ok(appended(selected, further))
     }
 
     fn by_permalink(&self, limit: usize) -> Result<Matches, Error> {
@@ -336,29 +334,15 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Requires each quoted phrase that occurs in any document. Each is tested alone: otherwise the
-/// order of two phrases would decide which one is given up.
-fn with_quoted(relaxed: &Relaxed, ranking: &Ranking<'_, '_>) -> Result<Relaxed, IndexError> {
-    let mut with = relaxed.clone();
-    for quoted in &relaxed.quoted {
-        let mut all = relaxed.constraints.clone();
-        all.push(quoted.clone());
-        if ranking.has_any(&Clause::All(all))? {
-            with.required.push(quoted.clone());
-        }
-    }
-    Ok(with)
-}
-
-/// Appends documents with only some of the words to those with all of them.
-fn appended(mut strict: Matches, relaxed: Matches) -> Matches {
-    let lowest = strict.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
-    let further = relaxed.hits.into_iter().map(|(target, hit)| {
-        (target, Hit { score: (hit.score * RELAXED_SCORE).min(lowest), ..hit })
+/// Appends documents with longer words to those with the word itself.
+fn appended(mut selected: Matches, further: Matches) -> Matches {
+    let lowest = selected.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
+    let further_hits = further.hits.into_iter().map(|(target, hit)| {
+        (target, Hit { score: (hit.score * FURTHER_SCORE).min(lowest), ..hit })
     });
-    strict.hits.extend(further);
-    strict.total.count += relaxed.total.count;
-    strict
+    selected.hits.extend(further_hits);
+    selected.total.count += further.total.count;
+    selected
 }
 
 /// Returns a hit for display; `None` if its text was redacted since the index was read.

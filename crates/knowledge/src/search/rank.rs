@@ -21,7 +21,8 @@ use std::cmp::Ordering;
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
 
 use super::clause::{Clause, Evaluator};
-use super::occurrences::{PhraseId, Phrases};
+use super::occurrences::{PhraseId, Phrases, Weight};
+use super::plan::Word;
 use super::scoring::Scoring;
 use crate::index::{Doc, IndexError, Space, StoreView, Totals};
 
@@ -87,84 +88,108 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok(false)
     }
 
-    /// Returns the best `limit` documents that match a clause, scored by the given phrases. Without
-    /// phrases, the most recently changed come first.
+    /// Returns the best `limit` documents that match a clause, scored by the given words. Without
+    /// words, the most recently changed come first.
     pub(crate) fn best(
         &self,
         clause: &Clause,
-        phrases: &[PhraseId],
+        words: &[Word],
         limit: usize,
     ) -> Result<Ranked, IndexError> {
+        let sums = self.sums(words)?;
         let mut candidates: Vec<Candidate> = Vec::new();
-        // The index of the first candidate of each segment.
-        let mut starts = Vec::with_capacity(self.segments.len());
         for (number, (_, segment)) in self.segments.iter().enumerate() {
-            starts.push(candidates.len());
+            let sums = sums.get(number).ok_or(IndexError::Damaged)?;
             let selected = segment.select(clause)?;
-            let candidate = |doc| Candidate { segment: number, doc, score: 0.0 };
+            let candidate = |doc| Candidate { segment: number, doc, score: sums.of(doc) };
             candidates.extend(selected.iter().map(candidate));
         }
         let total = candidates.len();
-        if total > 0 {
-            for phrase in phrases {
-                self.score(*phrase, (&mut candidates, &starts))?;
-            }
-        }
         let hits = self.first(candidates, limit)?;
         Ok(Ranked { hits, total })
     }
 
-    /// Adds the contribution of a phrase to the scores of the candidates that have it.
-    fn score(
+    /// Returns the scores of the documents of each segment.
+    fn sums(&self, words: &[Word]) -> Result<Vec<Sums>, IndexError> {
+        let count = |segment: &Evaluator<'_, '_>| segment.segment().count(self.space);
+        let mut sums: Vec<_> =
+            self.segments.iter().map(|(_, segment)| Sums::new(count(segment))).collect();
+        let mut all_idfs = 0.0;
+        for word in words {
+            let mut word_idf: Option<f64> = None;
+            for phrase in word {
+                let idf = self.idf(self.document_frequency(*phrase)?);
+                word_idf = idf.into_iter().chain(word_idf).reduce(f64::min);
+            }
+            // A word that no document has distinguishes none.
+            let Some(word_idf) = word_idf else { continue };
+            all_idfs += word_idf;
+            for ((_, segment), sums) in self.segments.iter().zip(&mut sums) {
+                for phrase in word {
+                    self.add(*phrase, segment, sums)?;
+                }
+                sums.cover(word, word_idf, segment)?;
+            }
+        }
+        for sums in &mut sums {
+            sums.finish(self.scoring.coverage, all_idfs);
+        }
+        Ok(sums)
+    }
+
+    /// Returns how many documents have a phrase.
+    fn document_frequency(&self, phrase: PhraseId) -> Result<usize, IndexError> {
+        let mut count = 0;
+        for (_, segment) in &self.segments {
+            count += segment.occurrences(phrase)?.len();
+        }
+        Ok(count)
+    }
+
+    /// Adds the contribution of a phrase to the scores of the documents that have it.
+    fn add(
         &self,
         phrase: PhraseId,
-        (candidates, starts): (&mut [Candidate], &[usize]),
+        segment: &Evaluator<'_, '_>,
+        sums: &mut Sums,
     ) -> Result<(), IndexError> {
-        let mut lists = Vec::with_capacity(self.segments.len());
-        for (_, segment) in &self.segments {
-            lists.push(segment.occurrences(phrase)?);
+        let Some(idf) = self.idf(self.document_frequency(phrase)?) else { return Ok(()) };
+        let found = segment.occurrences(phrase)?;
+        if found.is_empty() {
+            return Ok(());
         }
-        let document_frequency: usize = lists.iter().map(|list| list.len()).sum();
-        let idf = self.idf(document_frequency);
-        let average_length = self.average_length();
-        let Scoring { k1, b, .. } = self.scoring;
-        for (number, list) in lists.iter().enumerate() {
-            let start = starts.get(number).copied().unwrap_or_default();
-            let end = starts.get(number + 1).copied().unwrap_or(candidates.len());
-            let matching = candidates.get_mut(start..end).unwrap_or_default();
-            if matching.is_empty() || list.is_empty() {
-                continue;
-            }
-            let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-            let lengths = segment.segment().lengths(self.space)?;
-            // Both are sorted by document, so this is a merge join.
-            let mut list = list.iter().copied().peekable();
-            for candidate in matching {
-                while list.next_if(|(doc, _)| *doc < candidate.doc).is_some() {}
-                let Some((_, weight)) = list.next_if(|(doc, _)| *doc == candidate.doc) else {
-                    continue;
-                };
-                let length = f64::from(lengths.get(candidate.doc)?);
-                let weight = f64::from(weight);
-                let norm = k1 * (1.0 - b + b * length / average_length);
-                candidate.score += idf * weight * (k1 + 1.0) / (weight + norm);
-            }
+        let lengths = segment.segment().lengths(self.space)?;
+        let saturation = self.saturation();
+        for (doc, weight) in found.iter() {
+            *sums.score_mut(*doc)? += idf * saturation.of(*weight, lengths.get(*doc)?);
         }
         Ok(())
     }
 
-    /// Returns the inverse document frequency of a phrase.
+    /// Returns the inverse document frequency of a phrase; `None` if no document has it.
     ///
     /// The `1 +` inside of the logarithm keeps it above zero. The classic formula is negative for a
     /// word in more than half of the documents, and clamping it to almost zero, as FTS5 does, makes
     /// such a word count for next to nothing. In a small store many words are that frequent, and in
     /// a query with rarer words, a title with one of them would rank no higher than a mention in
     /// passing.
-    fn idf(&self, document_frequency: usize) -> f64 {
+    fn idf(&self, document_frequency: usize) -> Option<f64> {
+        if document_frequency == 0 {
+            return None;
+        }
         let all = number(self.totals.count(self.space));
         let document_frequency =
             number(u64::try_from(document_frequency).unwrap_or(u64::MAX)).min(all);
-        (1.0 + (all - document_frequency + 0.5) / (document_frequency + 0.5)).ln()
+        Some((1.0 + (all - document_frequency + 0.5) / (document_frequency + 0.5)).ln())
+    }
+
+    fn saturation(&self) -> Saturation {
+        let Scoring { k1, b, .. } = self.scoring;
+        Saturation {
+            most: k1 + 1.0,
+            base: k1 * (1.0 - b),
+            per_word: k1 * b / self.average_length(),
+        }
     }
 
     /// Returns the average document length in words.
@@ -213,6 +238,78 @@ impl<'v, 'c> Ranking<'v, 'c> {
             score: candidate.score,
             updated_at: segment.updated_at(place.memory)?,
         })
+    }
+}
+
+/// What a weighted frequency in a document of some length is worth.
+struct Saturation {
+    most: f64,
+    base: f64,
+    per_word: f64,
+}
+
+impl Saturation {
+    fn of(&self, weight: Weight, length: u32) -> f64 {
+        let weight = f64::from(weight);
+        weight * self.most / (weight + self.base + self.per_word * f64::from(length))
+    }
+}
+
+/// The scores of the documents of a segment.
+///
+/// They are dense, because documents with any of the words match, and those are many. Looking up
+/// each candidate in each list takes twice as long.
+struct Sums {
+    scores: Vec<f64>,
+    /// The sum of the idf of the words that each document has.
+    covered: Vec<f64>,
+}
+
+impl Sums {
+    fn new(count: usize) -> Self {
+        Self { scores: vec![0.0; count], covered: vec![0.0; count] }
+    }
+
+    fn of(&self, doc: Doc) -> f64 {
+        let score = usize::try_from(doc).ok().and_then(|doc| self.scores.get(doc));
+        score.copied().unwrap_or_default()
+    }
+
+    fn score_mut(&mut self, doc: Doc) -> Result<&mut f64, IndexError> {
+        let doc = usize::try_from(doc).ok();
+        doc.and_then(|doc| self.scores.get_mut(doc)).ok_or(IndexError::Damaged)
+    }
+
+    /// Notes which documents have a word.
+    fn cover(
+        &mut self,
+        word: &Word,
+        idf: f64,
+        segment: &Evaluator<'_, '_>,
+    ) -> Result<(), IndexError> {
+        let mut add = |doc: Doc| -> Result<(), IndexError> {
+            let doc = usize::try_from(doc).ok();
+            let covered = doc.and_then(|doc| self.covered.get_mut(doc));
+            *covered.ok_or(IndexError::Damaged)? += idf;
+            Ok(())
+        };
+        match word.as_slice() {
+            [phrase] => segment.occurrences(*phrase)?.iter().try_for_each(|(doc, _)| add(*doc)),
+            phrases => {
+                // A document may have several spellings of a word, and has it once.
+                let any = phrases.iter().copied().map(Clause::Words).collect();
+                segment.select(&Clause::Any(any))?.iter().try_for_each(add)
+            }
+        }
+    }
+
+    /// Adds the bonus for having all words.
+    fn finish(&mut self, coverage: f64, all_idfs: f64) {
+        if all_idfs > 0.0 {
+            for (score, covered) in self.scores.iter_mut().zip(&self.covered) {
+                *score *= 1.0 + coverage * covered / all_idfs;
+            }
+        }
     }
 }
 

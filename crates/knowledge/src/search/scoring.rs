@@ -20,6 +20,9 @@ pub struct Scoring {
     /// The weight of anything else that is not in the body: unstemmed forms, parts of identifiers,
     /// the path, and values of the frontmatter. A word in the body has the weight 1.
     pub other: f32,
+    /// The bonus for having all words of the query: a score is multiplied by 1 plus this times the
+    /// share of the words that the document has, weighted by their idf.
+    pub coverage: f64,
 }
 
 impl Scoring {
@@ -31,7 +34,7 @@ impl Scoring {
     /// and headings (6 and 2.5) put notes with one of the words in their title before those that answer
     /// the question.
     pub const DEFAULT: Self =
-        Self { k1: 1.2, b: 0.75, title: 2.0, tag: 4.0, heading: 0.5, other: 0.4 };
+        Self { k1: 1.2, b: 0.75, title: 2.0, tag: 4.0, heading: 0.5, other: 0.4, coverage: 0.5 };
 
     /// Returns the weight of an occurrence in a field.
     pub(crate) fn weight(&self, field: Field) -> f32 {
