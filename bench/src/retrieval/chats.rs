@@ -239,13 +239,14 @@ impl Generator {
         all.get(place).cloned().expect("it is below the length, which is not zero")
     }
 
-    /// Returns a number below a limit, by SplitMix64. The set has to be the same on every machine.
+    /// Returns a number below a limit, by `SplitMix64`. The set has to be the same on every machine.
     fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % limit.max(1) as u64).unwrap_or_default()
+        let limit = u64::try_from(limit.max(1)).unwrap_or(u64::MAX);
+        usize::try_from((mixed ^ (mixed >> 31)) % limit).unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@
 //! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
+mod explanation;
 mod occurrences;
 mod plan;
 mod rank;
@@ -26,6 +27,7 @@ use crate::lookup::Lookup;
 use crate::names::{Cards, NoteCard, store_cards};
 
 pub(crate) use clause::Clause;
+pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
 pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
@@ -51,6 +53,8 @@ pub struct SearchRequest {
     pub offset: usize,
     /// The maximum number of hits.
     pub limit: usize,
+    /// Whether each hit comes with an explanation of its score.
+    pub explain: bool,
 }
 
 /// What the text of a search is matched against.
@@ -137,6 +141,8 @@ pub struct SearchHit {
     pub found: Found,
     /// The relevance; higher is better.
     pub score: f64,
+    /// What the score is made of, if the request asks for it.
+    pub explanation: Option<Explanation>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
     /// The author of the version that was found.
@@ -175,6 +181,7 @@ impl SearchRequest {
             filter: SearchFilter::default(),
             offset: 0,
             limit: 10,
+            explain: false,
         }
     }
 
@@ -197,18 +204,26 @@ impl SearchRequest {
 /// The matches over all targets.
 #[derive(Default)]
 struct Matches {
-    hits: Vec<(SearchTarget, Hit)>,
+    hits: Vec<Match>,
     total: Total,
+}
+
+/// A match before it is shown.
+struct Match {
+    target: SearchTarget,
+    hit: Hit,
+    explanation: Option<Explanation>,
 }
 
 impl Matches {
     fn add(&mut self, target: SearchTarget, ranked: Ranked) {
         self.total.count += ranked.total;
-        self.hits.extend(ranked.hits.into_iter().map(|hit| (target, hit)));
+        let hits = ranked.hits.into_iter();
+        self.hits.extend(hits.map(|hit| Match { target, hit, explanation: None }));
     }
 
     fn sort(&mut self) {
-        self.hits.sort_by(|(_, left), (_, right)| {
+        self.hits.sort_by(|Match { hit: left, .. }, Match { hit: right, .. }| {
             let by_score = right.score.total_cmp(&left.score);
             by_score.then_with(|| right.updated_at.cmp(&left.updated_at))
         });
@@ -242,8 +257,8 @@ impl Knowledge {
             let phrases = plan.shown();
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
-            for (target, hit) in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(shown(lookup, &phrases, &mut cards, (target, hit))?);
+            for found in matches.hits.into_iter().take(end).skip(request.offset) {
+                hits.extend(shown(lookup, &phrases, &mut cards, found)?);
             }
             Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
         })
@@ -277,23 +292,42 @@ impl<'s> Search<'s> {
             let ranking = Ranking::new(&views, &plan.phrases)?;
             let selection = plan.selection(&ranking)?;
             selected.add(*target, ranking.best(&selection.clause, &selection.words, limit)?);
-            rankings.push((ranking, selection));
+            rankings.push((*target, ranking, selection));
         }
         selected.sort();
+        self.explain(&mut selected, &rankings)?;
         if selected.total.count >= limit {
             // Longer words that begin with the one that was typed were not counted.
             selected.total.is_lower_bound = plans.iter().any(|(_, plan)| plan.has_further());
             return Ok(selected);
         }
         let mut further = Matches::default();
-        for ((target, plan), (ranking, selection)) in plans.iter().zip(&rankings) {
+        for ((_, plan), (target, ranking, selection)) in plans.iter().zip(&mut rankings) {
             if plan.has_further() {
-                let Selection { clause, words } = plan.further(selection);
-                further.add(*target, ranking.best(&clause, &words, limit)?);
+                *selection = plan.further(selection);
+                further.add(*target, ranking.best(&selection.clause, &selection.words, limit)?);
             }
         }
         further.sort();
+        self.explain(&mut further, &rankings)?;
         Ok(appended(selected, further))
+    }
+
+    /// Explains the scores of the matches, if that was asked for.
+    fn explain(
+        &self,
+        matches: &mut Matches,
+        rankings: &[(SearchTarget, Ranking<'_, '_>, Selection)],
+    ) -> Result<(), IndexError> {
+        for Match { target, hit, explanation } in &mut matches.hits {
+            let ranking = rankings.iter().find(|(of, ..)| of == target);
+            if let (true, Some((_, ranking, selection)), Some(document)) =
+                (self.request.explain, ranking, hit.document)
+            {
+                *explanation = Some(ranking.explain(&selection.words, document)?);
+            }
+        }
+        Ok(())
     }
 
     fn by_permalink(&self, limit: usize) -> Result<Matches, Error> {
@@ -314,8 +348,13 @@ impl<'s> Search<'s> {
                 // The shorter the name, the larger the part of it that was asked for.
                 let surplus = permalink.len().saturating_sub(pattern.len());
                 let score = 1.0 / f64::from(u32::try_from(surplus + 1).unwrap_or(u32::MAX));
-                let hit = Hit { store, memory, position: 0, score, updated_at };
-                matches.hits.push((SearchTarget::Memories, hit));
+                let hit = Hit { store, memory, position: 0, score, updated_at, document: None };
+                let explanation = self.request.explain.then(|| {
+                    let mut explanation = Explanation::default();
+                    explanation.add(ScoreReason::Name, score);
+                    explanation
+                });
+                matches.hits.push(Match { target: SearchTarget::Memories, hit, explanation });
             }
         }
         matches.sort();
@@ -336,11 +375,15 @@ impl<'s> Search<'s> {
 
 /// Appends documents with longer words to those with the word itself.
 fn appended(mut selected: Matches, further: Matches) -> Matches {
-    let lowest = selected.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
-    let further_hits = further.hits.into_iter().map(|(target, hit)| {
-        (target, Hit { score: (hit.score * FURTHER_SCORE).min(lowest), ..hit })
-    });
-    selected.hits.extend(further_hits);
+    let lowest = selected.hits.last().map_or(f64::INFINITY, |found| found.hit.score);
+    for mut found in further.hits {
+        let score = (found.hit.score * FURTHER_SCORE).min(lowest);
+        if let Some(explanation) = &mut found.explanation {
+            explanation.add(ScoreReason::Partial, score - found.hit.score);
+        }
+        found.hit.score = score;
+        selected.hits.push(found);
+    }
     selected.total.count += further.total.count;
     selected
 }
@@ -350,7 +393,7 @@ fn shown(
     lookup: &Lookup<'_>,
     phrases: &[&Phrase],
     cards: &mut Cards<'_>,
-    (target, hit): (SearchTarget, Hit),
+    Match { target, hit, explanation }: Match,
 ) -> Result<Option<SearchHit>, Error> {
     let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
     let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
@@ -387,6 +430,7 @@ fn shown(
         note: cards.card(card)?,
         found,
         score: hit.score,
+        explanation,
         snippet,
         actor: version.actor,
         tags: [note.tags, note.inline_tags].concat(),

@@ -11,6 +11,8 @@ mod contexts;
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/explaining.rs"]
+mod explaining;
 #[path = "it/hits.rs"]
 mod hits;
 #[path = "it/linking.rs"]

@@ -80,6 +80,10 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         self.segment
     }
 
+    pub(crate) fn phrases(&self) -> &'v Phrases {
+        self.phrases
+    }
+
     /// Returns the documents that match a clause.
     pub(crate) fn select(&self, clause: &Clause) -> Result<Bits, IndexError> {
         let count = self.segment.count(self.space);

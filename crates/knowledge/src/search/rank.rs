@@ -19,8 +19,10 @@
 use std::cmp::Ordering;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
+use quipu_notes::Phrase;
 
 use super::clause::{Clause, Evaluator};
+use super::explanation::{Explanation, FieldScore, ScoreReason, WordScore};
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
 use super::scoring::Scoring;
@@ -36,6 +38,8 @@ pub(crate) struct Hit {
     /// The relevance; higher is better.
     pub(crate) score: f64,
     pub(crate) updated_at: Timestamp,
+    /// The document; `None` if it was found by its name.
+    pub(crate) document: Option<(usize, Doc)>,
 }
 
 /// Ranks the documents of one space in some stores.
@@ -116,13 +120,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
             self.segments.iter().map(|(_, segment)| Sums::new(count(segment))).collect();
         let mut all_idfs = 0.0;
         for word in words {
-            let mut word_idf: Option<f64> = None;
-            for phrase in word {
-                let idf = self.idf(self.document_frequency(*phrase)?);
-                word_idf = idf.into_iter().chain(word_idf).reduce(f64::min);
-            }
             // A word that no document has distinguishes none.
-            let Some(word_idf) = word_idf else { continue };
+            let Some(word_idf) = self.word_idf(word)? else { continue };
             all_idfs += word_idf;
             for ((_, segment), sums) in self.segments.iter().zip(&mut sums) {
                 for phrase in word {
@@ -135,6 +134,16 @@ impl<'v, 'c> Ranking<'v, 'c> {
             sums.finish(self.scoring.coverage, all_idfs);
         }
         Ok(sums)
+    }
+
+    /// Returns the idf of the most frequent spelling of a word; `None` if no document has any.
+    fn word_idf(&self, word: &Word) -> Result<Option<f64>, IndexError> {
+        let mut word_idf: Option<f64> = None;
+        for phrase in word {
+            let idf = self.idf(self.document_frequency(*phrase)?);
+            word_idf = idf.into_iter().chain(word_idf).reduce(f64::min);
+        }
+        Ok(word_idf)
     }
 
     /// Returns how many documents have a phrase.
@@ -184,12 +193,9 @@ impl<'v, 'c> Ranking<'v, 'c> {
     }
 
     fn saturation(&self) -> Saturation {
-        let Scoring { k1, b, .. } = self.scoring;
-        Saturation {
-            most: k1 + 1.0,
-            base: k1 * (1.0 - b),
-            per_word: k1 * b / self.average_length(),
-        }
+        let Scoring { k1, b, length_prior, .. } = self.scoring;
+        let per_word = k1 * b / (self.average_length() + length_prior);
+        Saturation { most: k1 + 1.0, base: k1 * (1.0 - b) + per_word * length_prior, per_word }
     }
 
     /// Returns the average document length in words.
@@ -237,7 +243,61 @@ impl<'v, 'c> Ranking<'v, 'c> {
             position: usize::try_from(place.position).unwrap_or(usize::MAX),
             score: candidate.score,
             updated_at: segment.updated_at(place.memory)?,
+            document: Some((candidate.segment, candidate.doc)),
         })
+    }
+
+    /// Returns what the score of a document by these words is made of.
+    pub(crate) fn explain(
+        &self,
+        words: &[Word],
+        (number, doc): (usize, Doc),
+    ) -> Result<Explanation, IndexError> {
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        let mut explanation = Explanation::default();
+        let (mut covered, mut all_idfs) = (0.0, 0.0);
+        for word in words {
+            let Some(word_idf) = self.word_idf(word)? else { continue };
+            all_idfs += word_idf;
+            let before = explanation.parts.len();
+            for phrase in word {
+                self.explain_phrase(*phrase, (segment, doc), &mut explanation)?;
+            }
+            if explanation.parts.len() > before {
+                covered += word_idf;
+            }
+        }
+        if all_idfs > 0.0 {
+            let share = covered / all_idfs;
+            let bonus = explanation.score() * self.scoring.coverage * share;
+            explanation.add(ScoreReason::Coverage(share), bonus);
+        }
+        Ok(explanation)
+    }
+
+    fn explain_phrase(
+        &self,
+        phrase: PhraseId,
+        (segment, doc): (&Evaluator<'_, '_>, Doc),
+        explanation: &mut Explanation,
+    ) -> Result<(), IndexError> {
+        let document_frequency = self.document_frequency(phrase)?;
+        let Some(idf) = self.idf(document_frequency) else { return Ok(()) };
+        let found = segment.occurrences(phrase)?;
+        let Some((_, weight)) = found.iter().find(|(at, _)| *at == doc) else { return Ok(()) };
+        let phrases = segment.phrases();
+        let mut fields: Vec<FieldScore> = Vec::new();
+        for (field, frequency) in phrases.frequencies(phrase, segment.segment(), doc)? {
+            let weight = self.scoring.weight(field);
+            if weight > 0.0 {
+                fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
+            }
+        }
+        let length = segment.segment().lengths(self.space)?.get(doc)?;
+        let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
+        let word = WordScore { term, document_frequency, idf, fields, length };
+        explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
+        Ok(())
     }
 }
 

@@ -174,7 +174,7 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
         let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
         (having > 0.0).then(|| (1.0 + (count - having + 0.5) / (having + 0.5)).ln())
     };
-    let Scoring { k1, b, coverage, .. } = Scoring::DEFAULT;
+    let Scoring { k1, b, length_prior, coverage, .. } = Scoring::DEFAULT;
     let mut scored = BTreeMap::new();
     for (place, text) in &notes {
         if !query.matches(&place.1, text) {
@@ -190,7 +190,8 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
             }
             for leaf in word {
                 let weight = leaf.weight(text);
-                let norm = k1 * (1.0 - b + b * length(text) / mean);
+                let relative_length = (length(text) + length_prior) / (mean + length_prior);
+                let norm = k1 * (1.0 - b + b * relative_length);
                 score += idf(leaf).unwrap_or(0.0) * weight * (k1 + 1.0) / (weight + norm);
             }
         }
@@ -250,7 +251,8 @@ impl Bench {
         query: &Query,
     ) -> Result<(), TestCaseError> {
         let stores = searched.iter().map(|store| self.stores[*store]).collect();
-        let request = SearchRequest { limit: 500, ..SearchRequest::new(stores, query.typed()) };
+        let new = SearchRequest::new(stores, query.typed());
+        let request = SearchRequest { limit: 500, explain: true, ..new };
         let page = knowledge.search(&request).expect("it searches");
         prop_assert!(!page.is_behind);
         let mut expected = scores(&self.notes, searched, query);
@@ -262,6 +264,9 @@ impl Bench {
             let wanted = expected.remove(&place).expect("it fits");
             let is_near = (hit.score - wanted).abs() < 1e-5 * wanted.max(1.0);
             prop_assert!(is_near, "{}: {place:?} {} {wanted}", query.typed(), hit.score);
+            let explained = hit.explanation.as_ref().expect("it was asked for").score();
+            let is_near = (explained - hit.score).abs() < 1e-9 * hit.score.max(1.0);
+            prop_assert!(is_near, "{}: {place:?} {explained} {}", query.typed(), hit.score);
         }
         Ok(())
     }
