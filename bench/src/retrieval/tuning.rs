@@ -26,11 +26,12 @@ const DEPTH: usize = 10;
 /// A parameter and the values to try. The order is that in which they are changed.
 type Parameter = (fn(&mut Scoring, f32), &'static [f32]);
 
-const PARAMETERS: [Parameter; 8] = [
+const PARAMETERS: [Parameter; 9] = [
     (|it, value| it.length_prior = f64::from(value), &[0.0, 5.0, 10.0, 20.0, 40.0]),
     (|it, value| it.b = f64::from(value), &[0.4, 0.6, 0.75, 0.85, 0.9, 0.95, 1.0]),
     (|it, value| it.k1 = f64::from(value), &[0.9, 1.2, 1.6, 2.0, 2.5, 3.0]),
     (|it, value| it.coverage = f64::from(value), &[0.0, 0.25, 0.5, 1.0, 2.0, 4.0]),
+    (|it, value| it.neighbor = f64::from(value), &[0.0, 0.1, 0.2, 0.3, 0.5]),
     (|it, value| it.title = value, &[0.5, 1.0, 2.0, 3.0, 4.0]),
     (|it, value| it.heading = value, &[0.0, 0.25, 0.5, 1.0]),
     (|it, value| it.tag = value, &[1.0, 2.0, 4.0, 6.0]),
@@ -95,10 +96,12 @@ fn folds(questions: &[Question]) -> Vec<usize> {
 }
 
 fn shown(scoring: &Scoring) -> String {
-    let Scoring { k1, b, length_prior, title, tag, heading, other, coverage } = scoring;
+    let Scoring { k1, b, length_prior, coverage, neighbor, neighbor_length, .. } = scoring;
+    let Scoring { title, tag, heading, other, .. } = scoring;
     format!(
         "k1 {k1:.2}, b {b:.2}, length prior {length_prior:.0}, coverage {coverage:.2}, \
-         title {title}, tag {tag}, heading {heading}, other {other}"
+         neighbor {neighbor:.2} below {neighbor_length:.0}, title {title}, tag {tag}, \
+         heading {heading}, other {other}"
     )
 }
 

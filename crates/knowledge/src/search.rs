@@ -5,6 +5,7 @@
 
 mod clause;
 mod explanation;
+mod neighbors;
 mod occurrences;
 mod plan;
 mod rank;
@@ -291,7 +292,8 @@ impl<'s> Search<'s> {
         for (target, plan) in &plans {
             let ranking = Ranking::new(&views, &plan.phrases)?;
             let selection = plan.selection(&ranking)?;
-            selected.add(*target, ranking.best(&selection.clause, &selection.words, limit)?);
+            let Selection { clause, words } = &selection;
+            selected.add(*target, ranking.best_in_context(clause, words, limit)?);
             rankings.push((*target, ranking, selection));
         }
         selected.sort();
@@ -305,7 +307,8 @@ impl<'s> Search<'s> {
         for ((_, plan), (target, ranking, selection)) in plans.iter().zip(&mut rankings) {
             if plan.has_further() {
                 *selection = plan.further(selection);
-                further.add(*target, ranking.best(&selection.clause, &selection.words, limit)?);
+                let Selection { clause, words } = &selection;
+                further.add(*target, ranking.best_in_context(clause, words, limit)?);
             }
         }
         further.sort();
@@ -321,10 +324,8 @@ impl<'s> Search<'s> {
     ) -> Result<(), IndexError> {
         for Match { target, hit, explanation } in &mut matches.hits {
             let ranking = rankings.iter().find(|(of, ..)| of == target);
-            if let (true, Some((_, ranking, selection)), Some(document)) =
-                (self.request.explain, ranking, hit.document)
-            {
-                *explanation = Some(ranking.explain(&selection.words, document)?);
+            if let Some((_, ranking, selection)) = ranking.filter(|_| self.request.explain) {
+                *explanation = Some(ranking.explain(&selection.words, hit)?);
             }
         }
         Ok(())
@@ -348,7 +349,15 @@ impl<'s> Search<'s> {
                 // The shorter the name, the larger the part of it that was asked for.
                 let surplus = permalink.len().saturating_sub(pattern.len());
                 let score = 1.0 / f64::from(u32::try_from(surplus + 1).unwrap_or(u32::MAX));
-                let hit = Hit { store, memory, position: 0, score, updated_at, document: None };
+                let hit = Hit {
+                    store,
+                    memory,
+                    position: 0,
+                    score,
+                    updated_at,
+                    document: None,
+                    from_neighbors: 0.0,
+                };
                 let explanation = self.request.explain.then(|| {
                     let mut explanation = Explanation::default();
                     explanation.add(ScoreReason::Name, score);

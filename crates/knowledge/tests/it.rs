@@ -19,6 +19,8 @@ mod hits;
 mod linking;
 #[path = "it/naming.rs"]
 mod naming;
+#[path = "it/neighbors.rs"]
+mod neighbors;
 #[path = "it/past.rs"]
 mod past;
 #[path = "it/querying.rs"]

@@ -25,6 +25,8 @@ pub enum ScoreReason {
     Word(WordScore),
     /// The hit has this share of the query's words, weighted by their idf.
     Coverage(f64),
+    /// The memories beside the hit in its directory have words of the query.
+    Neighbors,
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
     Partial,
     /// The name of the hit matches a pattern; the shorter it is, the better.
@@ -93,6 +95,7 @@ impl fmt::Display for ScorePart {
             ScoreReason::Coverage(share) => {
                 write!(out, "bonus for {:.0} % of the words", share * 100.0)
             }
+            ScoreReason::Neighbors => write!(out, "from the memories before and after it"),
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
         }

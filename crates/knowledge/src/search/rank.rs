@@ -17,16 +17,18 @@
 //! the best answer whenever it is old.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
 use quipu_notes::Phrase;
 
 use super::clause::{Clause, Evaluator};
 use super::explanation::{Explanation, FieldScore, ScoreReason, WordScore};
+use super::neighbors::{self, Directories, Document};
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
 use super::scoring::Scoring;
-use crate::index::{Doc, IndexError, Space, StoreView, Totals};
+use crate::index::{Bits, Doc, IndexError, Space, StoreView, Totals};
 
 /// A matching document.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +41,9 @@ pub(crate) struct Hit {
     pub(crate) score: f64,
     pub(crate) updated_at: Timestamp,
     /// The document; `None` if it was found by its name.
-    pub(crate) document: Option<(usize, Doc)>,
+    pub(crate) document: Option<Document>,
+    /// What its neighbors add to the score.
+    pub(crate) from_neighbors: f64,
 }
 
 /// Ranks the documents of one space in some stores.
@@ -101,16 +105,102 @@ impl<'v, 'c> Ranking<'v, 'c> {
         limit: usize,
     ) -> Result<Ranked, IndexError> {
         let sums = self.sums(words)?;
+        let (candidates, _) = self.candidates(clause, &sums)?;
+        let total = candidates.len();
+        Ok(Ranked { hits: self.first(candidates, limit)?, total })
+    }
+
+    /// Returns the best documents as [`best`](Self::best) does, where the best of all and those
+    /// beside them take in a share of the scores of their neighbors.
+    pub(crate) fn best_in_context(
+        &self,
+        clause: &Clause,
+        words: &[Word],
+        limit: usize,
+    ) -> Result<Ranked, IndexError> {
+        let sums = self.sums(words)?;
+        let (candidates, selected) = self.candidates(clause, &sums)?;
+        let total = candidates.len();
+        let has_context = self.space == Space::Memories
+            && self.scoring.neighbor > 0.0
+            && !words.is_empty()
+            && self.totals.count(Space::Memories) <= neighbors::MEMORIES_MAX;
+        if !has_context {
+            return Ok(Ranked { hits: self.first(candidates, limit)?, total });
+        }
+        let mut hits = self.first(candidates, limit.max(neighbors::BEST_MAX))?;
+        self.add_neighbors(&mut hits, &sums, &selected)?;
+        hits.truncate(limit);
+        Ok(Ranked { hits, total })
+    }
+
+    /// Adds a share of the scores of their neighbors to the first hits and to those beside them, and
+    /// sorts the hits again.
+    fn add_neighbors(
+        &self,
+        hits: &mut Vec<Hit>,
+        sums: &[Sums],
+        selected: &[Bits],
+    ) -> Result<(), IndexError> {
+        let mut best = Vec::new();
+        for document in hits.iter().take(neighbors::BEST_MAX).filter_map(|hit| hit.document) {
+            // Most notes are too long to depend on others, and then no directory is read.
+            if self.neighbor_share(document)? > 0.0 {
+                best.push(document);
+            }
+        }
+        if best.is_empty() {
+            return Ok(());
+        }
+        let directories = Directories::of(&self.segments, &best)?;
+        let is_selected = |(number, doc): &Document| {
+            selected.get(*number).is_some_and(|selected| selected.contains(*doc))
+        };
+        let beside = best.iter().flat_map(|document| directories.beside(*document));
+        let in_context: HashSet<_> = beside.filter(is_selected).chain(best.clone()).collect();
+        let known: HashSet<_> = hits.iter().filter_map(|hit| hit.document).collect();
+        let score = |(number, doc): Document| sums.get(number).map_or(0.0, |it| it.of(doc));
+        for document @ (segment, doc) in in_context.difference(&known).copied() {
+            hits.push(self.hit(&Candidate { segment, doc, score: score(document) })?);
+        }
+        for hit in hits.iter_mut() {
+            let Some(document) = hit.document.filter(|it| in_context.contains(it)) else {
+                continue;
+            };
+            let of_neighbors = directories.beside(document).map(score).sum::<f64>();
+            hit.from_neighbors = self.neighbor_share(document)? * of_neighbors;
+            hit.score += hit.from_neighbors;
+        }
+        sort(hits);
+        Ok(())
+    }
+
+    /// Returns which share of the scores of its neighbors a document takes in. The longer it is, the
+    /// less it depends on them: a single message is about what was said before, a whole session is
+    /// about itself.
+    fn neighbor_share(&self, (number, doc): Document) -> Result<f64, IndexError> {
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        let length = f64::from(segment.segment().lengths(self.space)?.get(doc)?);
+        let Scoring { neighbor, neighbor_length, .. } = self.scoring;
+        Ok(neighbor * (1.0 - length / neighbor_length).max(0.0))
+    }
+
+    /// Returns the documents that match a clause, in all and of each segment.
+    fn candidates(
+        &self,
+        clause: &Clause,
+        sums: &[Sums],
+    ) -> Result<(Vec<Candidate>, Vec<Bits>), IndexError> {
         let mut candidates: Vec<Candidate> = Vec::new();
+        let mut all = Vec::with_capacity(self.segments.len());
         for (number, (_, segment)) in self.segments.iter().enumerate() {
             let sums = sums.get(number).ok_or(IndexError::Damaged)?;
             let selected = segment.select(clause)?;
             let candidate = |doc| Candidate { segment: number, doc, score: sums.of(doc) };
             candidates.extend(selected.iter().map(candidate));
+            all.push(selected);
         }
-        let total = candidates.len();
-        let hits = self.first(candidates, limit)?;
-        Ok(Ranked { hits, total })
+        Ok((candidates, all))
     }
 
     /// Returns the scores of the documents of each segment.
@@ -223,12 +313,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         for candidate in &candidates {
             hits.push(self.hit(candidate)?);
         }
-        hits.sort_unstable_by(|left, right| {
-            let by_score = right.score.total_cmp(&left.score);
-            let by_time = || right.updated_at.cmp(&left.updated_at);
-            let by_place = || (left.memory, left.position).cmp(&(right.memory, right.position));
-            by_score.then_with(by_time).then_with(by_place)
-        });
+        sort(&mut hits);
         hits.truncate(limit);
         Ok(hits)
     }
@@ -244,15 +329,13 @@ impl<'v, 'c> Ranking<'v, 'c> {
             score: candidate.score,
             updated_at: segment.updated_at(place.memory)?,
             document: Some((candidate.segment, candidate.doc)),
+            from_neighbors: 0.0,
         })
     }
 
-    /// Returns what the score of a document by these words is made of.
-    pub(crate) fn explain(
-        &self,
-        words: &[Word],
-        (number, doc): (usize, Doc),
-    ) -> Result<Explanation, IndexError> {
+    /// Returns what the score of a document that was found by these words is made of.
+    pub(crate) fn explain(&self, words: &[Word], hit: &Hit) -> Result<Explanation, IndexError> {
+        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
         let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
         let mut explanation = Explanation::default();
         let (mut covered, mut all_idfs) = (0.0, 0.0);
@@ -271,6 +354,9 @@ impl<'v, 'c> Ranking<'v, 'c> {
             let share = covered / all_idfs;
             let bonus = explanation.score() * self.scoring.coverage * share;
             explanation.add(ScoreReason::Coverage(share), bonus);
+        }
+        if hit.from_neighbors > 0.0 {
+            explanation.add(ScoreReason::Neighbors, hit.from_neighbors);
         }
         Ok(explanation)
     }
@@ -299,6 +385,16 @@ impl<'v, 'c> Ranking<'v, 'c> {
         explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
         Ok(())
     }
+}
+
+/// Sorts hits by score; ties are broken by the time of the last change.
+fn sort(hits: &mut [Hit]) {
+    hits.sort_unstable_by(|left, right| {
+        let by_score = right.score.total_cmp(&left.score);
+        let by_time = || right.updated_at.cmp(&left.updated_at);
+        let by_place = || (left.memory, left.position).cmp(&(right.memory, right.position));
+        by_score.then_with(by_time).then_with(by_place)
+    });
 }
 
 /// What a weighted frequency in a document of some length is worth.

@@ -27,6 +27,11 @@ pub struct Scoring {
     /// The bonus for having all words of the query: a score is multiplied by 1 plus this times the
     /// share of the words that the document has, weighted by their idf.
     pub coverage: f64,
+    /// Which share of the scores of the two memories beside it in its directory is added to that of an
+    /// empty memory. The longer a memory is, the smaller is its share.
+    pub neighbor: f64,
+    /// The length in words from which on a memory takes in nothing of its neighbors. More than zero.
+    pub neighbor_length: f64,
 }
 
 impl Scoring {
@@ -46,6 +51,8 @@ impl Scoring {
         heading: 0.0,
         other: 0.7,
         coverage: 1.0,
+        neighbor: 0.3,
+        neighbor_length: 100.0,
     };
 
     /// Returns the weight of an occurrence in a field.

@@ -27,7 +27,10 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
     let parts = explanation(hit).parts.iter();
     let word = parts.filter_map(|part| match &part.reason {
         ScoreReason::Word(word) => Some(word),
-        ScoreReason::Coverage(_) | ScoreReason::Partial | ScoreReason::Name => None,
+        ScoreReason::Coverage(_)
+        | ScoreReason::Neighbors
+        | ScoreReason::Partial
+        | ScoreReason::Name => None,
     });
     word.collect()
 }
@@ -36,7 +39,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
 fn a_score_is_explained_by_words_fields_and_bonuses() {
     let library = with(&[
         ("/a.md", "---\ntags: tea\n---\n# Green tea\n\n## Tea\n\nBrew the tea."),
-        ("/b.md", "A kettle for tea."),
+        ("/b/b.md", "A kettle for tea."),
     ]);
     let hits = explained(&library, "tea kettles", SearchMode::Text);
     let first = hits.iter().find(|hit| hit.note.path.as_str() == "/a.md").expect("it is found");
@@ -57,7 +60,7 @@ fn a_score_is_explained_by_words_fields_and_bonuses() {
         _ => panic!("{hit:?}"),
     };
     assert!(share(first) > 0.0 && share(first) < 1.0);
-    let second = hits.iter().find(|hit| hit.note.path.as_str() == "/b.md").expect("it is found");
+    let second = hits.iter().find(|hit| hit.note.path.as_str() == "/b/b.md").expect("it is found");
     let terms: Vec<_> = words(second).iter().map(|word| word.term.as_str()).collect();
     assert_eq!((terms, share(second)), (vec!["tea", "kettl"], 1.0));
 }

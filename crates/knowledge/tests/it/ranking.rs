@@ -174,12 +174,9 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
         let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
         (having > 0.0).then(|| (1.0 + (count - having + 0.5) / (having + 0.5)).ln())
     };
-    let Scoring { k1, b, length_prior, coverage, .. } = Scoring::DEFAULT;
-    let mut scored = BTreeMap::new();
+    let Scoring { k1, b, length_prior, coverage, neighbor, neighbor_length, .. } = Scoring::DEFAULT;
+    let mut own: BTreeMap<&(usize, String), f64> = BTreeMap::new();
     for (place, text) in &notes {
-        if !query.matches(&place.1, text) {
-            continue;
-        }
         let (mut score, mut covered, mut all) = (0.0, 0.0, 0.0);
         for word in query.words() {
             let of_word = word.iter().filter_map(|leaf| idf(leaf)).reduce(f64::min);
@@ -196,9 +193,37 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
             }
         }
         let bonus = if all > 0.0 { coverage * covered / all } else { 0.0 };
-        scored.insert((*place).clone(), score * (1.0 + bonus));
+        own.insert(place, score * (1.0 + bonus));
+    }
+    let mut scored = BTreeMap::new();
+    for (place, text) in &notes {
+        if query.matches(&place.1, text) {
+            let beside = beside(place, &notes).into_iter().flatten();
+            let of_neighbors: f64 = beside.filter_map(|place| own.get(place)).sum();
+            let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
+            scored.insert((*place).clone(), own[place] + share * of_neighbors);
+        }
     }
     scored
+}
+
+/// A store and a path.
+type Place = (usize, String);
+
+/// Returns the notes before and after one in its directory, which has numbers as names.
+fn beside<'n>(place: &Place, notes: &[(&'n Place, &Text)]) -> [Option<&'n Place>; 2] {
+    let parts = |(store, path): &Place| {
+        let (directory, name) = path.rsplit_once('/').expect("a path has a slash");
+        let name: u32 = name.trim_end_matches(".md").parse().expect("a number");
+        ((*store, directory.to_owned()), name)
+    };
+    let (directory, name) = parts(place);
+    let all = notes.iter().map(|(place, _)| (parts(place), *place));
+    let mut members: Vec<_> = all.filter(|((it, _), _)| *it == directory).collect();
+    members.sort_by_key(|((_, name), _)| *name);
+    let before = members.iter().rev().find(|((_, it), _)| *it < name);
+    let after = members.iter().find(|((_, it), _)| *it > name);
+    [before, after].map(|it| it.map(|(_, place)| *place))
 }
 
 /// Two stores, and the notes in them.

@@ -134,7 +134,7 @@ impl From<&SearchHit> for HitBody {
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `partial` or `name`.
+    /// `word`, `coverage`, `neighbors`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
@@ -178,6 +178,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
         let (reason, word, share) = match reason {
             ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
             ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
+            ScoreReason::Neighbors => ("neighbors", None, None),
             ScoreReason::Partial => ("partial", None, None),
             ScoreReason::Name => ("name", None, None),
         };
