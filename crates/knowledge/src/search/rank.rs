@@ -28,7 +28,7 @@ use super::neighbors::{self, Directories, Document};
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
 use super::scoring::Scoring;
-use crate::index::{Bits, Doc, IndexError, Space, StoreView, Totals};
+use crate::index::{Bits, Doc, IndexError, Numbers, Space, StoreView, Totals};
 
 /// A matching document.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,9 +121,11 @@ impl<'v, 'c> Ranking<'v, 'c> {
         let sums = self.sums(words)?;
         let (candidates, selected) = self.candidates(clause, &sums)?;
         let total = candidates.len();
+        // With a single word, neighbors could only repeat it, and notes in a directory about it would
+        // precede the one that it is the title of.
         let has_context = self.space == Space::Memories
             && self.scoring.neighbor > 0.0
-            && !words.is_empty()
+            && words.len() > 1
             && self.totals.count(Space::Memories) <= neighbors::MEMORIES_MAX;
         if !has_context {
             return Ok(Ranked { hits: self.first(candidates, limit)?, total });
@@ -142,10 +144,12 @@ impl<'v, 'c> Ranking<'v, 'c> {
         sums: &[Sums],
         selected: &[Bits],
     ) -> Result<(), IndexError> {
+        let lengths = self.segments.iter().map(|(_, it)| it.segment().lengths(self.space));
+        let lengths = lengths.collect::<Result<Vec<_>, _>>()?;
         let mut best = Vec::new();
         for document in hits.iter().take(neighbors::BEST_MAX).filter_map(|hit| hit.document) {
             // Most notes are too long to depend on others, and then no directory is read.
-            if self.neighbor_share(document)? > 0.0 {
+            if self.neighbor_share(document, &lengths)? > 0.0 {
                 best.push(document);
             }
         }
@@ -168,7 +172,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
                 continue;
             };
             let of_neighbors = directories.beside(document).map(score).sum::<f64>();
-            hit.from_neighbors = self.neighbor_share(document)? * of_neighbors;
+            hit.from_neighbors = self.neighbor_share(document, &lengths)? * of_neighbors;
             hit.score += hit.from_neighbors;
         }
         sort(hits);
@@ -178,9 +182,12 @@ impl<'v, 'c> Ranking<'v, 'c> {
     /// Returns which share of the scores of its neighbors a document takes in. The longer it is, the
     /// less it depends on them: a single message is about what was said before, a whole session is
     /// about itself.
-    fn neighbor_share(&self, (number, doc): Document) -> Result<f64, IndexError> {
-        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-        let length = f64::from(segment.segment().lengths(self.space)?.get(doc)?);
+    fn neighbor_share(
+        &self,
+        (number, doc): Document,
+        lengths: &[Numbers],
+    ) -> Result<f64, IndexError> {
+        let length = f64::from(lengths.get(number).ok_or(IndexError::Damaged)?.get(doc)?);
         let Scoring { neighbor, neighbor_length, .. } = self.scoring;
         Ok(neighbor * (1.0 - length / neighbor_length).max(0.0))
     }

@@ -51,12 +51,12 @@ fn pages_end_at_five_hundred_hits() {
 fn ties_are_ordered_by_the_last_change() {
     let library = library();
     for number in 0..30 {
-        library.put(&format!("/{number:02}/a.md"), "tea");
+        library.put(&format!("/{number:02}.md"), "tea");
     }
-    library.put("/07/a.md", "tea ");
+    library.put("/07.md", "tea ");
     let all = search(&library, &request(&library, "tea"));
     let found = paths(&all);
-    assert_eq!((found[0], found[1], found[29]), ("/07/a.md", "/29/a.md", "/00/a.md"));
+    assert_eq!((found[0], found[1], found[29]), ("/07.md", "/29.md", "/00.md"));
     for _ in 0..3 {
         assert_eq!(paths(&search(&library, &request(&library, "tea"))), found);
     }

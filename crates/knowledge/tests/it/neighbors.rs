@@ -20,6 +20,10 @@ fn from_neighbors(hit: &SearchHit) -> f64 {
     parts.filter(|part| part.reason == ScoreReason::Neighbors).map(|part| part.score).sum()
 }
 
+fn has_context(hit: &SearchHit) -> bool {
+    from_neighbors(hit) > 0.0
+}
+
 /// More messages mention Nora than hits can take in context, and each is as good as the answer by
 /// its own words.
 fn conversation() -> Library {
@@ -60,19 +64,31 @@ fn pages_with_context_fit_together() {
 }
 
 #[test]
+fn a_single_word_is_looked_for_without_context() {
+    let library = library();
+    library.put("/title.md", "# Kettle");
+    for number in 0..5 {
+        library.put(&format!("/crowd/{number}.md"), "a kettle on week three of the plan");
+    }
+    let found = hits(&library, "kettle", (0, 10));
+    assert_eq!((found.len(), paths(&found)[0]), (6, "/title.md"));
+    assert!(found.iter().all(|hit| !has_context(hit)));
+}
+
+#[test]
 fn directories_are_apart_and_large_ones_are_piles() {
     let library = library();
     library.put("/a/1.md", "kettle tea");
     library.put("/a/b/2.md", "kettle");
     library.put("/a.md", "kettle");
     let found = hits(&library, "kettle tea", (0, 10));
-    assert_eq!(found.iter().map(from_neighbors).sum::<f64>(), 0.0);
+    assert!(found.iter().all(|hit| !has_context(hit)));
     library.put("/a/2.md", "kettle");
     let found = hits(&library, "kettle tea", (0, 10));
-    assert_eq!(found.iter().filter(|hit| from_neighbors(hit) > 0.0).count(), 2);
+    assert_eq!(found.iter().filter(|hit| has_context(hit)).count(), 2);
     for number in 3..=1001 {
         library.put(&format!("/a/{number}.md"), "cup");
     }
     let found = hits(&library, "kettle tea", (0, 10));
-    assert_eq!(found.iter().map(from_neighbors).sum::<f64>(), 0.0);
+    assert!(found.iter().all(|hit| !has_context(hit)));
 }

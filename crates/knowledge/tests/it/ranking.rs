@@ -200,6 +200,8 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
         if query.matches(&place.1, text) {
             let beside = beside(place, &notes).into_iter().flatten();
             let of_neighbors: f64 = beside.filter_map(|place| own.get(place)).sum();
+            let has_context = query.words().len() > 1;
+            let neighbor = if has_context { neighbor } else { 0.0 };
             let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
             scored.insert((*place).clone(), own[place] + share * of_neighbors);
         }
