@@ -1,10 +1,10 @@
 //! Retrieval quality: how well search finds the notes that answer questions.
 
+mod chats;
+mod sets;
 mod tuning;
 
-use std::collections::HashSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,37 +16,30 @@ use quipu_core::settings::Limits;
 use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::table::{median, number, print, row};
+use sets::{Question, Set};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// The folder of notes
-    #[arg(default_value = "bench/retrieval/notes")]
-    folder: PathBuf,
-    /// The questions, one JSON object on each line: {"question": "…", "answers": ["/path.md", …]}
-    #[arg(default_value = "bench/retrieval/questions.jsonl")]
-    questions: PathBuf,
+    /// The sets: directories of notes, of BEIR or of SMART; or `chats`, `talks` and `sessions`,
+    /// which are generated
+    #[arg(default_value = "bench/retrieval")]
+    sets: Vec<String>,
     /// List the questions whose answers are not among the first ten
     #[arg(long)]
     misses: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// Look for better parameters of ranking, by cross-validation
+    /// Look for better parameters of ranking, by cross-validation over all sets
     #[arg(long)]
     tune: bool,
 }
 
 /// How many hits are examined for answers.
 const DEPTH: usize = 100;
-
-/// A question and the paths that answer it.
-#[derive(Debug)]
-struct Question {
-    text: String,
-    answers: HashSet<String>,
-}
 
 /// The hits for a question, best first: whether each is an answer.
 #[derive(Clone, Debug)]
@@ -56,49 +49,67 @@ struct Ranking {
     micros: f64,
 }
 
+/// A set whose texts are in a store.
+struct Shelf {
+    set: Set,
+    engine: Knowledge,
+    store: StoreId,
+    _directory: TempDir,
+}
+
 pub(crate) fn run(arguments: &Arguments) {
-    let questions = read_questions(&arguments.questions);
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (engine, store) = open(directory.path());
-    let notes_count = fill(&engine, store, &arguments.folder);
-    // The first search brings the index up to date.
-    search(&engine, store, "warm");
+    let shelves: Vec<_> = arguments.sets.iter().map(|name| Shelf::new(named(name))).collect();
     if arguments.tune {
-        return tuning::run(&engine, store, &questions);
+        return tuning::run(&shelves);
     }
-    let rankings: Vec<_> = questions.iter().map(|it| rank(&engine, store, it)).collect();
-    let scores = Scores::of(&rankings);
+    let mut rows = vec![row(&[
+        &"set",
+        &"notes",
+        &"questions",
+        &"recall@5",
+        &"recall@10",
+        &"MRR",
+        &"nDCG@10",
+        &"median µs",
+    ])];
+    let mut documents = Vec::new();
+    for Shelf { set, engine, store, .. } in &shelves {
+        let rank = |question| rank(engine, *store, question, DEPTH);
+        let rankings: Vec<_> = set.questions.iter().map(rank).collect();
+        let scores = Scores::of(&rankings);
+        rows.push(scores.row(set));
+        documents.push(scores.as_json(set));
+        if arguments.misses {
+            let all = set.questions.iter().zip(&rankings);
+            let missed = all.filter(|(_, ranking)| ranking.recall(10) < 1.0);
+            missed.for_each(|(question, _)| println!("{} {:?}", question.text, question.answers));
+        }
+    }
     if arguments.json {
-        println!("{:#}", scores.as_json(notes_count, questions.len()));
+        println!("{:#}", Value::Array(documents));
     } else {
-        scores.print(notes_count, questions.len());
-    }
-    if arguments.misses {
-        let missed =
-            questions.iter().zip(&rankings).filter(|(_, ranking)| ranking.recall(10) < 1.0);
-        missed.for_each(|(question, _)| println!("{} {:?}", question.text, question.answers));
+        print("Retrieval", &rows);
     }
 }
 
-fn read_questions(file: &Path) -> Vec<Question> {
-    let text = fs::read_to_string(file).expect("the questions can be read");
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| Question::parse(line).unwrap_or_else(|| fail(line))).collect()
+/// Returns the set with a name or in a directory.
+fn named(name: &str) -> Set {
+    match name {
+        "chats" => chats::chats(),
+        "talks" => chats::talks(),
+        "sessions" => chats::sessions(),
+        directory => sets::read(Path::new(directory)),
+    }
 }
 
-#[expect(clippy::panic, reason = "a benchmark with wrong input says so and ends")]
-fn fail(line: &str) -> Question {
-    panic!("not a question with answers: {line}")
-}
-
-impl Question {
-    fn parse(line: &str) -> Option<Self> {
-        let document: Value = serde_json::from_str(line).ok()?;
-        let text = document.get("question")?.as_str()?.to_owned();
-        let rooted = |path: &str| format!("/{}", path.trim_start_matches('/'));
-        let paths = document.get("answers")?.as_array()?.iter();
-        let answers: HashSet<_> = paths.filter_map(Value::as_str).map(rooted).collect();
-        (!answers.is_empty()).then_some(Self { text, answers })
+impl Shelf {
+    fn new(set: Set) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (engine, store) = open(directory.path());
+        fill(&engine, store, &set);
+        // The first search brings the index up to date.
+        search(&engine, store, "warm", DEPTH);
+        Self { set, engine, store, _directory: directory }
     }
 }
 
@@ -118,39 +129,27 @@ fn open(directory: &Path) -> (Knowledge, StoreId) {
     (engine, store)
 }
 
-/// Writes every text of a folder to the store and returns their number.
-fn fill(engine: &Knowledge, store: StoreId, folder: &Path) -> usize {
+/// Writes every text of a set to the store.
+fn fill(engine: &Knowledge, store: StoreId, set: &Set) {
     let actor = Actor::User(PrincipalName::from_host("bench"));
-    let mut waiting = vec![folder.to_owned()];
-    let mut count = 0;
-    while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory).expect("the folder can be read") {
-            let file = entry.expect("an entry").path();
-            if file.is_dir() {
-                waiting.push(file);
-                continue;
-            }
-            let place = file.strip_prefix(folder).expect("it is below the folder");
-            let path = MemoryPath::parse(&format!("/{}", place.display())).expect("a path");
-            let text = Content::from_bytes(&fs::read(&file).expect("a file")).expect("a text");
-            let written = engine.put(&actor, store, (&path, &text), Precondition::None);
-            written.expect("it is written");
-            count += 1;
-        }
+    for (path, text) in &set.texts {
+        let path = MemoryPath::parse(path).expect("a path");
+        let text = Content::new(text.clone()).expect("a text");
+        let written = engine.put(&actor, store, (&path, &text), Precondition::None);
+        written.expect("it is written");
     }
-    count
 }
 
 /// Returns the paths of the hits, best first.
-fn search(engine: &Knowledge, store: StoreId, text: &str) -> Vec<String> {
-    let request = SearchRequest { limit: DEPTH, ..SearchRequest::new(vec![store], text) };
+fn search(engine: &Knowledge, store: StoreId, text: &str, depth: usize) -> Vec<String> {
+    let request = SearchRequest { limit: depth, ..SearchRequest::new(vec![store], text) };
     let page = engine.search(&request).expect("a search");
     page.hits.iter().map(|hit| hit.note.path.to_string()).collect()
 }
 
-fn rank(engine: &Knowledge, store: StoreId, question: &Question) -> Ranking {
+fn rank(engine: &Knowledge, store: StoreId, question: &Question, depth: usize) -> Ranking {
     let start = Instant::now();
-    let found = search(engine, store, &question.text);
+    let found = search(engine, store, &question.text, depth);
     let micros = start.elapsed().as_secs_f64() * 1e6;
     let hits = found.iter().map(|path| question.answers.contains(path)).collect();
     Ranking { hits, answers_count: question.answers.len(), micros }
@@ -204,24 +203,25 @@ impl Scores {
         }
     }
 
-    fn print(&self, notes_count: usize, questions_count: usize) {
-        let title = format!("{questions_count} questions, {notes_count} notes");
+    fn row(&self, set: &Set) -> Vec<String> {
         let share = |value: f64| format!("{value:.3}");
-        let head = ["recall@5", "recall@10", "MRR", "nDCG@10", "median µs"].map(str::to_owned);
-        let scores = row(&[
+        row(&[
+            &set.name,
+            &set.texts.len(),
+            &set.questions.len(),
             &share(self.recall_5),
             &share(self.recall_10),
             &share(self.reciprocal_rank),
             &share(self.gain_10),
             &number(self.median_micros),
-        ]);
-        print(&title, &[head.to_vec(), scores]);
+        ])
     }
 
-    fn as_json(&self, notes_count: usize, questions_count: usize) -> Value {
+    fn as_json(&self, set: &Set) -> Value {
         json!({
-            "questions": questions_count,
-            "notes": notes_count,
+            "set": set.name,
+            "notes": set.texts.len(),
+            "questions": set.questions.len(),
             "recall_at_5": self.recall_5,
             "recall_at_10": self.recall_10,
             "mrr": self.reciprocal_rank,
@@ -271,11 +271,11 @@ mod tests {
 
     #[test]
     fn the_set_that_is_shipped_fits_together() {
-        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/retrieval"));
-        let questions = read_questions(&root.join("questions.jsonl"));
-        assert!(questions.len() >= 120);
-        for answer in questions.iter().flat_map(|question| &question.answers) {
-            assert!(root.join("notes").join(answer.trim_start_matches('/')).is_file(), "{answer}");
+        let set = sets::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/retrieval")));
+        assert!(set.questions.len() >= 120);
+        let paths: Vec<_> = set.texts.iter().map(|(path, _)| path).collect();
+        for answer in set.questions.iter().flat_map(|question| &question.answers) {
+            assert!(paths.contains(&answer), "{answer}");
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) use store_rows::put_store;
 pub(crate) use store_rows::{Cursor, StoreRow, add_store, store as store_row};
 pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
-pub(crate) use view::{List, Overlay, SegmentView, StoreView};
+pub(crate) use view::{List, Numbers, Overlay, SegmentView, StoreView};
 
 #[cfg(test)]
 mod tests;

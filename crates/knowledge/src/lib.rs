@@ -41,8 +41,8 @@ pub use index::INDEX_FILE;
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Found, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
-    Total,
+    Explanation, FieldScore, Found, ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter,
+    SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget, Total, WordScore,
 };
 
 use indexer::{Attempt, Indexer};

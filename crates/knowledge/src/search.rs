@@ -4,6 +4,8 @@
 //! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
+mod explanation;
+mod neighbors;
 mod occurrences;
 mod plan;
 mod rank;
@@ -26,11 +28,12 @@ use crate::lookup::Lookup;
 use crate::names::{Cards, NoteCard, store_cards};
 
 pub(crate) use clause::Clause;
+pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
 pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
-use plan::{Plan, Relaxed};
+use plan::{Plan, Selection};
 use rank::Ranked;
 
 /// A search request.
@@ -51,6 +54,8 @@ pub struct SearchRequest {
     pub offset: usize,
     /// The maximum number of hits.
     pub limit: usize,
+    /// Whether each hit comes with an explanation of its score.
+    pub explain: bool,
 }
 
 /// What the text of a search is matched against.
@@ -137,6 +142,8 @@ pub struct SearchHit {
     pub found: Found,
     /// The relevance; higher is better.
     pub score: f64,
+    /// What the score is made of, if the request asks for it.
+    pub explanation: Option<Explanation>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
     /// The author of the version that was found.
@@ -161,8 +168,8 @@ pub enum Found {
 /// The maximum depth of a page.
 const HITS_MAX: usize = 500;
 
-/// The factor for hits that lack some of the words.
-const RELAXED_SCORE: f64 = 0.5;
+/// The factor for hits that have the word only as a prefix or in pieces.
+const FURTHER_SCORE: f64 = 0.5;
 
 impl SearchRequest {
     /// Returns a request for the first ten memories of some stores that match a text.
@@ -175,6 +182,7 @@ impl SearchRequest {
             filter: SearchFilter::default(),
             offset: 0,
             limit: 10,
+            explain: false,
         }
     }
 
@@ -197,18 +205,26 @@ impl SearchRequest {
 /// The matches over all targets.
 #[derive(Default)]
 struct Matches {
-    hits: Vec<(SearchTarget, Hit)>,
+    hits: Vec<Match>,
     total: Total,
+}
+
+/// A match before it is shown.
+struct Match {
+    target: SearchTarget,
+    hit: Hit,
+    explanation: Option<Explanation>,
 }
 
 impl Matches {
     fn add(&mut self, target: SearchTarget, ranked: Ranked) {
         self.total.count += ranked.total;
-        self.hits.extend(ranked.hits.into_iter().map(|hit| (target, hit)));
+        let hits = ranked.hits.into_iter();
+        self.hits.extend(hits.map(|hit| Match { target, hit, explanation: None }));
     }
 
     fn sort(&mut self) {
-        self.hits.sort_by(|(_, left), (_, right)| {
+        self.hits.sort_by(|Match { hit: left, .. }, Match { hit: right, .. }| {
             let by_score = right.score.total_cmp(&left.score);
             by_score.then_with(|| right.updated_at.cmp(&left.updated_at))
         });
@@ -218,8 +234,8 @@ impl Matches {
 impl Knowledge {
     /// Searches stores.
     ///
-    /// Everything that was acknowledged before the call can be found. All words are required; if
-    /// that leaves the page unfilled, it is filled up with documents that have some of them.
+    /// Everything that was acknowledged before the call can be found. A document needs one of the
+    /// words, and is ranked higher the more of them it has.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
         let request = &request.distinct();
         self.lookup(&request.stores, |lookup| {
@@ -242,8 +258,8 @@ impl Knowledge {
             let phrases = plan.shown();
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
-            for (target, hit) in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(shown(lookup, &phrases, &mut cards, (target, hit))?);
+            for found in matches.hits.into_iter().take(end).skip(request.offset) {
+                hits.extend(shown(lookup, &phrases, &mut cards, found)?);
             }
             Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
         })
@@ -271,31 +287,48 @@ impl<'s> Search<'s> {
         };
         let plans: Vec<_> = targets.map(plan).collect();
         let mut rankings = Vec::new();
-        let mut strict = Matches::default();
+        let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
             let ranking = Ranking::new(&views, &plan.phrases)?;
-            strict.add(*target, ranking.best(&plan.strict, &plan.scored(), limit)?);
-            rankings.push(ranking);
+            let selection = plan.selection(&ranking)?;
+            let Selection { clause, words } = &selection;
+            selected.add(*target, ranking.best_in_context(clause, words, limit)?);
+            rankings.push((*target, ranking, selection));
         }
-        strict.sort();
-        if strict.total.count >= limit {
-            // Documents with only some of the words were not counted.
-            strict.total.is_lower_bound = plans.iter().any(|(_, plan)| plan.relaxed.is_some());
-            return Ok(strict);
+        selected.sort();
+        self.explain(&mut selected, &rankings)?;
+        if selected.total.count >= limit {
+            // Longer words that begin with the one that was typed were not counted.
+            selected.total.is_lower_bound = plans.iter().any(|(_, plan)| plan.has_further());
+            return Ok(selected);
         }
-        let mut relaxed = Matches::default();
-        for ((target, plan), ranking) in plans.iter().zip(&rankings) {
-            let Some(less) = &plan.relaxed else { continue };
-            let less = with_quoted(less, ranking)?;
-            // Not every document with all words has some of them: `went` finds `go`, of which it is
-            // no prefix. So the two are counted apart.
-            let further =
-                Clause::All(vec![less.clause(), Clause::Not(Box::new(plan.strict.clone()))]);
-            relaxed.add(*target, ranking.best(&further, &less.scored(), limit)?);
+        let mut further = Matches::default();
+        for ((_, plan), (target, ranking, selection)) in plans.iter().zip(&mut rankings) {
+            if plan.has_further() {
+                *selection = plan.further(selection);
+                let Selection { clause, words } = &selection;
+                further.add(*target, ranking.best_in_context(clause, words, limit)?);
+            }
         }
-        relaxed.sort();
-        Ok(appended(strict, relaxed))
+        further.sort();
+        self.explain(&mut further, &rankings)?;
+        Ok(appended(selected, further))
+    }
+
+    /// Explains the scores of the matches, if that was asked for.
+    fn explain(
+        &self,
+        matches: &mut Matches,
+        rankings: &[(SearchTarget, Ranking<'_, '_>, Selection)],
+    ) -> Result<(), IndexError> {
+        for Match { target, hit, explanation } in &mut matches.hits {
+            let ranking = rankings.iter().find(|(of, ..)| of == target);
+            if let Some((_, ranking, selection)) = ranking.filter(|_| self.request.explain) {
+                *explanation = Some(ranking.explain(&selection.words, hit)?);
+            }
+        }
+        Ok(())
     }
 
     fn by_permalink(&self, limit: usize) -> Result<Matches, Error> {
@@ -316,8 +349,21 @@ impl<'s> Search<'s> {
                 // The shorter the name, the larger the part of it that was asked for.
                 let surplus = permalink.len().saturating_sub(pattern.len());
                 let score = 1.0 / f64::from(u32::try_from(surplus + 1).unwrap_or(u32::MAX));
-                let hit = Hit { store, memory, position: 0, score, updated_at };
-                matches.hits.push((SearchTarget::Memories, hit));
+                let hit = Hit {
+                    store,
+                    memory,
+                    position: 0,
+                    score,
+                    updated_at,
+                    document: None,
+                    from_neighbors: 0.0,
+                };
+                let explanation = self.request.explain.then(|| {
+                    let mut explanation = Explanation::default();
+                    explanation.add(ScoreReason::Name, score);
+                    explanation
+                });
+                matches.hits.push(Match { target: SearchTarget::Memories, hit, explanation });
             }
         }
         matches.sort();
@@ -336,29 +382,19 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Requires each quoted phrase that occurs in any document. Each is tested alone: otherwise the
-/// order of two phrases would decide which one is given up.
-fn with_quoted(relaxed: &Relaxed, ranking: &Ranking<'_, '_>) -> Result<Relaxed, IndexError> {
-    let mut with = relaxed.clone();
-    for quoted in &relaxed.quoted {
-        let mut all = relaxed.constraints.clone();
-        all.push(quoted.clone());
-        if ranking.has_any(&Clause::All(all))? {
-            with.required.push(quoted.clone());
+/// Appends documents with longer words to those with the word itself.
+fn appended(mut selected: Matches, further: Matches) -> Matches {
+    let lowest = selected.hits.last().map_or(f64::INFINITY, |found| found.hit.score);
+    for mut found in further.hits {
+        let score = (found.hit.score * FURTHER_SCORE).min(lowest);
+        if let Some(explanation) = &mut found.explanation {
+            explanation.add(ScoreReason::Partial, score - found.hit.score);
         }
+        found.hit.score = score;
+        selected.hits.push(found);
     }
-    Ok(with)
-}
-
-/// Appends documents with only some of the words to those with all of them.
-fn appended(mut strict: Matches, relaxed: Matches) -> Matches {
-    let lowest = strict.hits.last().map_or(f64::INFINITY, |(_, hit)| hit.score);
-    let further = relaxed.hits.into_iter().map(|(target, hit)| {
-        (target, Hit { score: (hit.score * RELAXED_SCORE).min(lowest), ..hit })
-    });
-    strict.hits.extend(further);
-    strict.total.count += relaxed.total.count;
-    strict
+    selected.total.count += further.total.count;
+    selected
 }
 
 /// Returns a hit for display; `None` if its text was redacted since the index was read.
@@ -366,7 +402,7 @@ fn shown(
     lookup: &Lookup<'_>,
     phrases: &[&Phrase],
     cards: &mut Cards<'_>,
-    (target, hit): (SearchTarget, Hit),
+    Match { target, hit, explanation }: Match,
 ) -> Result<Option<SearchHit>, Error> {
     let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
     let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
@@ -403,6 +439,7 @@ fn shown(
         note: cards.card(card)?,
         found,
         score: hit.score,
+        explanation,
         snippet,
         actor: version.actor,
         tags: [note.tags, note.inline_tags].concat(),

@@ -11,12 +11,16 @@ mod contexts;
 mod damage;
 #[path = "it/erasing.rs"]
 mod erasing;
+#[path = "it/explaining.rs"]
+mod explaining;
 #[path = "it/hits.rs"]
 mod hits;
 #[path = "it/linking.rs"]
 mod linking;
 #[path = "it/naming.rs"]
 mod naming;
+#[path = "it/neighbors.rs"]
+mod neighbors;
 #[path = "it/past.rs"]
 mod past;
 #[path = "it/querying.rs"]

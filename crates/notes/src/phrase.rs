@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use crate::tokenizer::{
     Language, Run, Token, each_run, english_first, folded, is_ideograph, parts, stems, tokenize,
 };
@@ -117,6 +119,16 @@ impl Phrase {
                     TermMatch::Prefix | TermMatch::Exact => term == wanted,
                 }
             })
+    }
+}
+
+impl fmt::Display for Phrase {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let star = match self.last {
+            TermMatch::Exact => "",
+            TermMatch::Prefix => "*",
+        };
+        write!(out, "{}{star}", self.terms.join(" "))
     }
 }
 

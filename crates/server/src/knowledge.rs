@@ -79,6 +79,7 @@ pub(super) fn search_request(
         },
         offset: query.parse("offset")?.unwrap_or(0),
         limit: query.limit(View::Basic)?,
+        explain: query.parse("explain")?.unwrap_or(false),
     })
 }
 

@@ -157,7 +157,7 @@ macro_rules! knowledge_tests {
             many_patterns_of_paths_are_exact,
             quotes_are_no_suggestion,
             inflected_forms_are_found_in_the_language_of_a_note,
-            titles_tags_and_headings_count_more_than_the_text,
+            titles_and_tags_count_more_than_the_text,
             identifiers_paths_digits_and_scripts_without_spaces_are_found,
             the_end_of_the_longest_text_is_found,
             filters_of_the_request_narrow_down,

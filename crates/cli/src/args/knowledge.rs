@@ -42,6 +42,9 @@ pub(crate) struct SearchArguments {
     /// Number of hits to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) offset: usize,
+    /// Show what the score of each hit is made of
+    #[arg(long)]
+    pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) past: PastArguments,
 }

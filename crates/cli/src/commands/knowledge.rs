@@ -103,6 +103,7 @@ fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Fa
         },
         offset: arguments.offset,
         limit: arguments.limit,
+        explain: arguments.explain,
     })
 }
 
@@ -179,7 +180,11 @@ fn write_hit(out: &mut dyn Write, hit: &SearchHit, author: &str) -> std::io::Res
         hit.score,
         local(hit.note.updated_at),
     )?;
-    writeln!(out, "    {}", highlighted(&hit.snippet))
+    writeln!(out, "    {}", highlighted(&hit.snippet))?;
+    for part in hit.explanation.iter().flat_map(|it| &it.parts) {
+        writeln!(out, "    {dim}{part}{dim:#}")?;
+    }
+    Ok(())
 }
 
 /// Returns a snippet with its matches in bold.

@@ -50,6 +50,21 @@ fn search_ranks_hits_and_shows_snippets() {
 }
 
 #[test]
+fn search_explains_its_scores() {
+    let quipu = library();
+    let found = quipu.json(&["search", "leaves kettle", "--explain"]);
+    for hit in found["results"].as_array().expect("a list") {
+        let parts = hit["explanation"].as_array().expect("a list").iter();
+        let sum: f64 = parts.map(|part| part["score"].as_f64().expect("a number")).sum();
+        assert!((sum - hit["score"].as_f64().expect("a number")).abs() < 1e-9, "{hit}");
+    }
+    let text = quipu.ok(&["search", "leaves kettle", "--explain"]);
+    assert!(text.contains("  kettl: in 2, idf 0.47; body 2 × 1, of 17 words"), "{text}");
+    assert!(text.contains("  bonus for 100 % of the words"), "{text}");
+    assert!(!quipu.ok(&["search", "leaves"]).contains("idf"));
+}
+
+#[test]
 fn search_takes_every_filter() {
     let quipu = library();
     assert_eq!(paths(&quipu, &["kettle", "--tag", "hot"]), ["/drinks/tea.md"]);

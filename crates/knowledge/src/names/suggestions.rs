@@ -33,12 +33,14 @@ impl Knowledge {
             for word in &words {
                 let spellings = Phrase::spellings(word, &languages);
                 let all = spellings.into_iter().chain(Phrase::prefix(word, &languages));
-                wanted.extend(all.map(|phrase| phrases.add(phrase, Fields::NAMES)));
+                let all = all.map(|phrase| Clause::Words(phrases.add(phrase, Fields::NAMES)));
+                wanted.push(Clause::Any(all.collect()));
             }
-            let any = Clause::Any(wanted.iter().copied().map(Clause::Words).collect());
+            let words: Vec<_> = wanted.iter().flat_map(Clause::words).collect();
+            let any = Clause::Any(wanted);
             let views: Vec<_> = scope.stores.iter().filter_map(|it| lookup.view(*it)).collect();
             let ranked = Ranking::new(&views, &phrases)
-                .and_then(|ranking| ranking.best(&any, &wanted, limit));
+                .and_then(|ranking| ranking.best(&any, &words, limit));
             let mut near = Vec::new();
             let mut cards = Cards::new(lookup);
             for hit in ranked.map_err(|error| lookup.failed(error))?.hits {

@@ -10,6 +10,7 @@ use quipu_core::model::Timestamp;
 use quipu_notes::{Comparison, FieldFilter, Glob, Predicate};
 
 use super::occurrences::{PhraseId, Phrases, Weight};
+use super::plan::Word;
 use crate::index::{Bits, Doc, IndexError, Postings, SegmentView, Space, field_prefix};
 
 /// A condition on a document.
@@ -34,20 +35,20 @@ pub(crate) enum Clause {
 }
 
 impl Clause {
-    /// Adds the phrases to look up, in order, without negated ones.
-    pub(crate) fn add_phrases(&self, found: &mut Vec<PhraseId>) {
+    /// Returns the words to score by, in order, without negated ones. Alternatives are one word.
+    pub(crate) fn words(&self) -> Vec<Word> {
         match self {
-            Self::Words(phrase) => found.push(*phrase),
-            Self::All(clauses) | Self::Any(clauses) => {
-                for clause in clauses {
-                    clause.add_phrases(found);
-                }
+            Self::Words(phrase) => vec![vec![*phrase]],
+            Self::All(clauses) => clauses.iter().flat_map(Self::words).collect(),
+            Self::Any(clauses) => {
+                let word: Word = clauses.iter().flat_map(Self::words).flatten().collect();
+                if word.is_empty() { Vec::new() } else { vec![word] }
             }
             Self::Mark(_)
             | Self::Field(_)
             | Self::Path(_)
             | Self::ChangedAfter(_)
-            | Self::Not(_) => {}
+            | Self::Not(_) => Vec::new(),
         }
     }
 }
@@ -77,6 +78,10 @@ impl<'v, 'c> Evaluator<'v, 'c> {
 
     pub(crate) fn segment(&self) -> &'v SegmentView<'c> {
         self.segment
+    }
+
+    pub(crate) fn phrases(&self) -> &'v Phrases {
+        self.phrases
     }
 
     /// Returns the documents that match a clause.

@@ -6,8 +6,8 @@ use quipu_notes::{Phrase, TermMatch};
 
 use super::scoring::Scoring;
 use crate::index::{
-    Bits, Doc, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView, Space,
-    Weights, word,
+    Bits, Doc, Field, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView,
+    Space, Weights, word,
 };
 
 /// The frequency of a phrase in a document, weighted by field.
@@ -72,9 +72,36 @@ impl Phrases {
         segment: &SegmentView<'_>,
         live: &Bits,
     ) -> Result<Vec<(Doc, Weight)>, IndexError> {
-        let Some(Prepared { phrase, weights, terms, .. }) = self.all.get(id.0) else {
-            return Ok(Vec::new());
-        };
+        let Some(prepared) = self.all.get(id.0) else { return Ok(Vec::new()) };
+        self.look_up_weighted(prepared, &prepared.weights, (segment, live))
+    }
+
+    /// Returns how often a phrase occurs in each field of a document that is searched, where it
+    /// does.
+    pub(crate) fn frequencies(
+        &self,
+        id: PhraseId,
+        segment: &SegmentView<'_>,
+        doc: Doc,
+    ) -> Result<Vec<(Field, Weight)>, IndexError> {
+        let Some(prepared) = self.all.get(id.0) else { return Ok(Vec::new()) };
+        let mut only = Bits::none(segment.count(self.space));
+        only.insert(doc)?;
+        let mut frequencies = Vec::new();
+        for field in Field::ALL.into_iter().filter(|field| prepared.fields.contains(*field)) {
+            let weights = Weights::new(|it| if it == field { 1.0 } else { 0.0 });
+            let found = self.look_up_weighted(prepared, &weights, (segment, &only))?;
+            frequencies.extend(found.first().map(|(_, frequency)| (field, *frequency)));
+        }
+        Ok(frequencies)
+    }
+
+    fn look_up_weighted(
+        &self,
+        Prepared { phrase, terms, .. }: &Prepared,
+        weights: &Weights,
+        (segment, live): (&SegmentView<'_>, &Bits),
+    ) -> Result<Vec<(Doc, Weight)>, IndexError> {
         match (terms.as_slice(), phrase.last) {
             ([term], TermMatch::Exact) => exact(segment, term, weights, live),
             ([prefix], TermMatch::Prefix) => {

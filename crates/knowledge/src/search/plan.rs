@@ -8,34 +8,51 @@ use quipu_notes::{Glob, Phrase};
 
 use super::clause::Clause;
 use super::occurrences::{PhraseId, Phrases};
+use super::rank::Ranking;
 use super::scoring::Scoring;
 use super::{SearchMode, SearchRequest};
-use crate::index::{Fields, Mark, Space};
+use crate::index::{Fields, IndexError, Mark, Space};
 
 /// A request compiled for one space.
 pub(super) struct Plan {
-    /// What a document must match.
-    pub(super) strict: Clause,
-    /// What is sufficient if too few documents match `strict`.
-    pub(super) relaxed: Option<Relaxed>,
+    wanted: Wanted,
     /// The conditions of the request's filter.
     conditions: Vec<Clause>,
     /// The phrases that the clauses refer to.
     pub(super) phrases: Phrases,
 }
 
-/// A query that documents need not match in full.
+/// The phrases that a word of the query may match.
+pub(crate) type Word = Vec<PhraseId>;
+
+/// What to look for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Relaxed {
-    /// Each of these adds to the score. A document must match at least one, unless there are
-    /// `required` clauses.
-    pub(super) optional: Vec<Clause>,
-    /// Required all the same, and part of what is searched for.
-    pub(super) required: Vec<Clause>,
-    /// Required if any document matches.
-    pub(super) quoted: Vec<Clause>,
+struct Wanted {
+    /// Each of these adds to the score. A document must match at least one, unless something else
+    /// is required.
+    optional: Vec<Clause>,
+    /// Required, and part of what is searched for.
+    required: Vec<Clause>,
+    /// Required if any document matches; otherwise its words are optional.
+    quoted: Vec<Quoted>,
     /// Restricts the matches without being searched for.
-    pub(super) constraints: Vec<Clause>,
+    constraints: Vec<Clause>,
+    /// What follows if too few documents match: those with a single word as a prefix or in pieces.
+    further: Vec<Clause>,
+}
+
+/// A quoted phrase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Quoted {
+    phrase: Clause,
+    words: Vec<Clause>,
+}
+
+/// Which documents are found, and what they are scored by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    pub(super) clause: Clause,
+    pub(super) words: Vec<Word>,
 }
 
 /// The maximum number of pieces of words to look up in addition to the words.
@@ -59,14 +76,9 @@ impl Plan {
         let phrases = RefCell::new(Phrases::new(space, scoring));
         let compiler = Compiler { space, fields, languages, phrases: &phrases };
         let conditions = compiler.conditions(request);
-        let wanted = expr.as_ref().and_then(|expr| compiler.clause(expr));
-        let relaxed = expr.as_ref().map(|expr| compiler.relaxed(expr));
-        let relaxed = relaxed.filter(|relaxed| !relaxed.optional.is_empty()).map(|mut relaxed| {
-            relaxed.constraints.extend(conditions.iter().cloned());
-            relaxed
-        });
-        let strict = Clause::All(wanted.into_iter().chain(conditions.iter().cloned()).collect());
-        Self { strict, relaxed, conditions, phrases: phrases.into_inner() }
+        let mut wanted = expr.as_ref().map(|expr| compiler.wanted(expr)).unwrap_or_default();
+        wanted.constraints.extend(conditions.iter().cloned());
+        Self { wanted, conditions, phrases: phrases.into_inner() }
     }
 
     /// Returns the conditions of the request's filter, if there are any.
@@ -74,46 +86,66 @@ impl Plan {
         (!self.conditions.is_empty()).then(|| Clause::All(self.conditions.clone()))
     }
 
-    /// Returns the phrases that documents are scored by.
-    pub(super) fn scored(&self) -> Vec<PhraseId> {
-        let mut phrases = Vec::new();
-        self.strict.add_phrases(&mut phrases);
-        phrases
+    /// Returns what to find, given what the searched stores contain.
+    ///
+    /// A quoted phrase in a question is often quoted from memory. If no document has it, requiring it
+    /// would find nothing, and dropping it would lose its words, so these are looked for. Each phrase
+    /// is tested alone: otherwise the order of two phrases would decide which one is given up. A
+    /// phrase without other words is taken literally.
+    pub(super) fn selection(&self, ranking: &Ranking<'_, '_>) -> Result<Selection, IndexError> {
+        let Wanted { optional, required, quoted, constraints, .. } = &self.wanted;
+        let (mut optional, mut required) = (optional.clone(), required.clone());
+        for Quoted { phrase, words } in quoted {
+            let mut all = constraints.clone();
+            all.push(phrase.clone());
+            if ranking.has_any(&Clause::All(all))? {
+                required.push(phrase.clone());
+            } else {
+                optional.extend(words.iter().cloned());
+            }
+        }
+        let words = required.iter().chain(&optional).flat_map(Clause::words).collect();
+        let mut all = constraints.clone();
+        if required.is_empty() && !optional.is_empty() {
+            all.push(Clause::Any(optional));
+        }
+        all.extend(required);
+        Ok(Selection { clause: Clause::All(all), words })
+    }
+
+    /// Returns whether more can be found if too little is selected.
+    pub(super) fn has_further(&self) -> bool {
+        !self.wanted.further.is_empty()
+    }
+
+    /// Returns what follows the selected documents.
+    pub(super) fn further(&self, selection: &Selection) -> Selection {
+        let further = &self.wanted.further;
+        let mut all = self.wanted.constraints.clone();
+        all.push(Clause::Any(further.clone()));
+        // Not every document that was selected is among these: `went` finds `go`, of which it is no
+        // prefix. So the two are counted apart.
+        all.push(Clause::Not(Box::new(selection.clause.clone())));
+        Selection {
+            clause: Clause::All(all),
+            words: further.iter().flat_map(Clause::words).collect(),
+        }
     }
 
     /// Returns the distinct phrases to highlight in snippets.
     pub(super) fn shown(&self) -> Vec<&Phrase> {
-        let mut phrases = self.scored();
-        if let Some(relaxed) = &self.relaxed {
-            relaxed.optional.iter().for_each(|clause| clause.add_phrases(&mut phrases));
-        }
+        let Wanted { optional, required, quoted, further, .. } = &self.wanted;
+        let quoted = quoted.iter().flat_map(|it| std::iter::once(&it.phrase).chain(&it.words));
+        let clauses = required.iter().chain(quoted).chain(optional).chain(further);
         let mut shown = Vec::new();
-        for phrase in phrases.into_iter().filter_map(|id| self.phrases.get(id)) {
-            if !shown.contains(&phrase) {
+        for id in clauses.flat_map(Clause::words).flatten() {
+            if let Some(phrase) = self.phrases.get(id)
+                && !shown.contains(&phrase)
+            {
                 shown.push(phrase);
             }
         }
         shown
-    }
-}
-
-impl Relaxed {
-    /// Returns what a document must match.
-    pub(super) fn clause(&self) -> Clause {
-        let mut all = self.constraints.clone();
-        if self.required.is_empty() {
-            all.push(Clause::Any(self.optional.clone()));
-        }
-        all.extend(self.required.iter().cloned());
-        Clause::All(all)
-    }
-
-    /// Returns the phrases that documents are scored by.
-    pub(super) fn scored(&self) -> Vec<PhraseId> {
-        let mut phrases = Vec::new();
-        let all = self.required.iter().chain(&self.optional);
-        all.for_each(|clause| clause.add_phrases(&mut phrases));
-        phrases
     }
 }
 
@@ -211,69 +243,84 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the relaxed form of an expression, for when too few documents match it.
+    /// Compiles the expression of a query.
     ///
-    /// Only juxtaposed words are optional; `AND`, `OR`, `NOT`, filters and quotes are taken
-    /// literally. A single word is also looked up as a prefix.
-    fn relaxed(&self, expr: &Expr) -> Relaxed {
+    /// Juxtaposed words are optional: one that has all of them is ranked higher, but a question
+    /// rarely consists of the words of its answer. `AND`, `OR`, `NOT`, filters and quotes are taken
+    /// literally.
+    fn wanted(&self, expr: &Expr) -> Wanted {
         match expr {
             Expr::Juxtaposed(parts) => {
                 let (constraints, parts): (Vec<_>, Vec<_>) = significant(parts, self.languages)
                     .into_iter()
                     .partition(|part| part.is_constraint());
-                let relaxed = match parts.as_slice() {
-                    [only] => self.relaxed(only),
+                let wanted = match parts.as_slice() {
+                    [only] => self.wanted(only),
                     parts => self.several(parts),
                 };
-                self.constrained(relaxed, &constraints)
+                self.constrained(wanted, &constraints)
             }
             Expr::And(parts) => {
-                let (constraints, parts): (Vec<_>, Vec<_>) =
+                let (constraints, rest): (Vec<_>, Vec<_>) =
                     parts.iter().partition(|part| part.is_constraint());
-                let [only] = parts.as_slice() else { return Relaxed::default() };
-                self.constrained(self.relaxed(only), &constraints)
+                match rest.as_slice() {
+                    [only] => self.constrained(self.wanted(only), &constraints),
+                    _ => Wanted { required: self.clauses([expr]), ..Wanted::default() },
+                }
             }
             Expr::Term(Term::Word(word)) => {
                 let prefixes = Phrase::prefix(word, self.languages).into_iter();
                 let pieces = self.pieces(word).into_iter();
-                let optional = prefixes.map(|phrase| self.words(phrase)).chain(pieces).collect();
-                Relaxed { optional, ..Relaxed::default() }
+                let further = prefixes.map(|phrase| self.words(phrase)).chain(pieces).collect();
+                Wanted { required: self.clauses([expr]), further, ..Wanted::default() }
             }
-            Expr::Term(_) | Expr::Filter(_) | Expr::Or(_) | Expr::Not(_) => Relaxed::default(),
+            Expr::Term(Term::Prefix(_) | Term::Phrase(_)) | Expr::Or(_) => {
+                Wanted { required: self.clauses([expr]), ..Wanted::default() }
+            }
+            Expr::Filter(_) | Expr::Not(_) => {
+                Wanted { constraints: self.clauses([expr]), ..Wanted::default() }
+            }
         }
     }
 
-    fn constrained(&self, mut relaxed: Relaxed, constraints: &[&Expr]) -> Relaxed {
-        let clauses = constraints.iter().filter_map(|constraint| self.clause(constraint));
-        relaxed.constraints.extend(clauses);
-        relaxed
+    fn clauses<'e>(&self, parts: impl IntoIterator<Item = &'e Expr>) -> Vec<Clause> {
+        parts.into_iter().filter_map(|part| self.clause(part)).collect()
     }
 
-    /// Returns the relaxed form of several parts: any of the words, and everything else.
-    fn several(&self, parts: &[&Expr]) -> Relaxed {
-        let mut relaxed = Relaxed::default();
+    fn constrained(&self, mut wanted: Wanted, constraints: &[&Expr]) -> Wanted {
+        wanted.constraints.extend(self.clauses(constraints.iter().copied()));
+        wanted
+    }
+
+    /// Compiles several juxtaposed parts.
+    fn several(&self, parts: &[&Expr]) -> Wanted {
+        let mut wanted = Wanted::default();
         let mut pieces = Vec::new();
         for part in parts {
-            let clause = self.clause(part);
             match part {
                 Expr::Term(Term::Word(word)) => {
-                    relaxed.optional.extend(clause);
+                    wanted.optional.extend(self.clause(part));
                     pieces.extend(self.pieces(word));
                 }
-                Expr::Term(Term::Prefix(_)) => relaxed.optional.extend(clause),
-                Expr::Term(Term::Phrase(_)) => relaxed.quoted.extend(clause),
+                Expr::Term(Term::Prefix(_)) => wanted.optional.extend(self.clause(part)),
+                Expr::Term(Term::Phrase(text)) => wanted.quoted.extend(self.quoted(text)),
                 Expr::Juxtaposed(_) | Expr::And(_) | Expr::Or(_) => {
-                    relaxed.required.extend(clause);
+                    wanted.required.extend(self.clause(part));
                 }
-                Expr::Filter(_) | Expr::Not(_) => relaxed.constraints.extend(clause),
+                Expr::Filter(_) | Expr::Not(_) => wanted.constraints.extend(self.clause(part)),
             }
         }
-        if relaxed.optional.is_empty() {
-            return Relaxed::default();
-        }
         pieces.truncate(PIECES_MAX);
-        relaxed.optional.append(&mut pieces);
-        relaxed
+        wanted.optional.append(&mut pieces);
+        wanted
+    }
+
+    /// Compiles a quoted phrase; `None` if it has no words.
+    fn quoted(&self, text: &str) -> Option<Quoted> {
+        let phrase = self.clause(&Expr::Term(Term::Phrase(text.to_owned())))?;
+        let words = text.split_whitespace().map(|word| Expr::Term(Term::Word(word.to_owned())));
+        let words: Vec<_> = words.collect();
+        Some(Quoted { phrase, words: self.clauses(significant(&words, self.languages)) })
     }
 
     /// Returns the individual terms of a word that has several, such as `foo-bar` or `日本語`.

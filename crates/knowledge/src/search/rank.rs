@@ -17,13 +17,18 @@
 //! the best answer whenever it is old.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
+use quipu_notes::Phrase;
 
 use super::clause::{Clause, Evaluator};
-use super::occurrences::{PhraseId, Phrases};
+use super::explanation::{Explanation, FieldScore, ScoreReason, WordScore};
+use super::neighbors::{self, Directories, Document};
+use super::occurrences::{PhraseId, Phrases, Weight};
+use super::plan::Word;
 use super::scoring::Scoring;
-use crate::index::{Doc, IndexError, Space, StoreView, Totals};
+use crate::index::{Bits, Doc, IndexError, Numbers, Space, StoreView, Totals};
 
 /// A matching document.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +40,10 @@ pub(crate) struct Hit {
     /// The relevance; higher is better.
     pub(crate) score: f64,
     pub(crate) updated_at: Timestamp,
+    /// The document; `None` if it was found by its name.
+    pub(crate) document: Option<Document>,
+    /// What its neighbors add to the score.
+    pub(crate) from_neighbors: f64,
 }
 
 /// Ranks the documents of one space in some stores.
@@ -87,84 +96,203 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok(false)
     }
 
-    /// Returns the best `limit` documents that match a clause, scored by the given phrases. Without
-    /// phrases, the most recently changed come first.
+    /// Returns the best `limit` documents that match a clause, scored by the given words. Without
+    /// words, the most recently changed come first.
     pub(crate) fn best(
         &self,
         clause: &Clause,
-        phrases: &[PhraseId],
+        words: &[Word],
         limit: usize,
     ) -> Result<Ranked, IndexError> {
-        let mut candidates: Vec<Candidate> = Vec::new();
-        // The index of the first candidate of each segment.
-        let mut starts = Vec::with_capacity(self.segments.len());
-        for (number, (_, segment)) in self.segments.iter().enumerate() {
-            starts.push(candidates.len());
-            let selected = segment.select(clause)?;
-            let candidate = |doc| Candidate { segment: number, doc, score: 0.0 };
-            candidates.extend(selected.iter().map(candidate));
-        }
+        let sums = self.sums(words)?;
+        let (candidates, _) = self.candidates(clause, &sums)?;
         let total = candidates.len();
-        if total > 0 {
-            for phrase in phrases {
-                self.score(*phrase, (&mut candidates, &starts))?;
-            }
+        Ok(Ranked { hits: self.first(candidates, limit)?, total })
+    }
+
+    /// Returns the best documents as [`best`](Self::best) does, where the best of all and those
+    /// beside them take in a share of the scores of their neighbors.
+    pub(crate) fn best_in_context(
+        &self,
+        clause: &Clause,
+        words: &[Word],
+        limit: usize,
+    ) -> Result<Ranked, IndexError> {
+        let sums = self.sums(words)?;
+        let (candidates, selected) = self.candidates(clause, &sums)?;
+        let total = candidates.len();
+        // With a single word, neighbors could only repeat it, and notes in a directory about it would
+        // precede the one that it is the title of.
+        let has_context = self.space == Space::Memories
+            && self.scoring.neighbor > 0.0
+            && words.len() > 1
+            && self.totals.count(Space::Memories) <= neighbors::MEMORIES_MAX;
+        if !has_context {
+            return Ok(Ranked { hits: self.first(candidates, limit)?, total });
         }
-        let hits = self.first(candidates, limit)?;
+        let mut hits = self.first(candidates, limit.max(neighbors::BEST_MAX))?;
+        self.add_neighbors(&mut hits, &sums, &selected)?;
+        hits.truncate(limit);
         Ok(Ranked { hits, total })
     }
 
-    /// Adds the contribution of a phrase to the scores of the candidates that have it.
-    fn score(
+    /// Adds a share of the scores of their neighbors to the first hits and to those beside them, and
+    /// sorts the hits again.
+    fn add_neighbors(
+        &self,
+        hits: &mut Vec<Hit>,
+        sums: &[Sums],
+        selected: &[Bits],
+    ) -> Result<(), IndexError> {
+        let lengths = self.segments.iter().map(|(_, it)| it.segment().lengths(self.space));
+        let lengths = lengths.collect::<Result<Vec<_>, _>>()?;
+        let mut best = Vec::new();
+        for document in hits.iter().take(neighbors::BEST_MAX).filter_map(|hit| hit.document) {
+            // Most notes are too long to depend on others, and then no directory is read.
+            if self.neighbor_share(document, &lengths)? > 0.0 {
+                best.push(document);
+            }
+        }
+        if best.is_empty() {
+            return Ok(());
+        }
+        let directories = Directories::of(&self.segments, &best)?;
+        let is_selected = |(number, doc): &Document| {
+            selected.get(*number).is_some_and(|selected| selected.contains(*doc))
+        };
+        let beside = best.iter().flat_map(|document| directories.beside(*document));
+        let in_context: HashSet<_> = beside.filter(is_selected).chain(best.clone()).collect();
+        let known: HashSet<_> = hits.iter().filter_map(|hit| hit.document).collect();
+        let score = |(number, doc): Document| sums.get(number).map_or(0.0, |it| it.of(doc));
+        for document @ (segment, doc) in in_context.difference(&known).copied() {
+            hits.push(self.hit(&Candidate { segment, doc, score: score(document) })?);
+        }
+        for hit in hits.iter_mut() {
+            let Some(document) = hit.document.filter(|it| in_context.contains(it)) else {
+                continue;
+            };
+            let of_neighbors = directories.beside(document).map(score).sum::<f64>();
+            hit.from_neighbors = self.neighbor_share(document, &lengths)? * of_neighbors;
+            hit.score += hit.from_neighbors;
+        }
+        sort(hits);
+        Ok(())
+    }
+
+    /// Returns which share of the scores of its neighbors a document takes in. The longer it is, the
+    /// less it depends on them: a single message is about what was said before, a whole session is
+    /// about itself.
+    fn neighbor_share(
+        &self,
+        (number, doc): Document,
+        lengths: &[Numbers],
+    ) -> Result<f64, IndexError> {
+        let length = f64::from(lengths.get(number).ok_or(IndexError::Damaged)?.get(doc)?);
+        let Scoring { neighbor, neighbor_length, .. } = self.scoring;
+        Ok(neighbor * (1.0 - length / neighbor_length).max(0.0))
+    }
+
+    /// Returns the documents that match a clause, in all and of each segment.
+    fn candidates(
+        &self,
+        clause: &Clause,
+        sums: &[Sums],
+    ) -> Result<(Vec<Candidate>, Vec<Bits>), IndexError> {
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut all = Vec::with_capacity(self.segments.len());
+        for (number, (_, segment)) in self.segments.iter().enumerate() {
+            let sums = sums.get(number).ok_or(IndexError::Damaged)?;
+            let selected = segment.select(clause)?;
+            let candidate = |doc| Candidate { segment: number, doc, score: sums.of(doc) };
+            candidates.extend(selected.iter().map(candidate));
+            all.push(selected);
+        }
+        Ok((candidates, all))
+    }
+
+    /// Returns the scores of the documents of each segment.
+    fn sums(&self, words: &[Word]) -> Result<Vec<Sums>, IndexError> {
+        let count = |segment: &Evaluator<'_, '_>| segment.segment().count(self.space);
+        let mut sums: Vec<_> =
+            self.segments.iter().map(|(_, segment)| Sums::new(count(segment))).collect();
+        let mut all_idfs = 0.0;
+        for word in words {
+            // A word that no document has distinguishes none.
+            let Some(word_idf) = self.word_idf(word)? else { continue };
+            all_idfs += word_idf;
+            for ((_, segment), sums) in self.segments.iter().zip(&mut sums) {
+                for phrase in word {
+                    self.add(*phrase, segment, sums)?;
+                }
+                sums.cover(word, word_idf, segment)?;
+            }
+        }
+        for sums in &mut sums {
+            sums.finish(self.scoring.coverage, all_idfs);
+        }
+        Ok(sums)
+    }
+
+    /// Returns the idf of the most frequent spelling of a word; `None` if no document has any.
+    fn word_idf(&self, word: &Word) -> Result<Option<f64>, IndexError> {
+        let mut word_idf: Option<f64> = None;
+        for phrase in word {
+            let idf = self.idf(self.document_frequency(*phrase)?);
+            word_idf = idf.into_iter().chain(word_idf).reduce(f64::min);
+        }
+        Ok(word_idf)
+    }
+
+    /// Returns how many documents have a phrase.
+    fn document_frequency(&self, phrase: PhraseId) -> Result<usize, IndexError> {
+        let mut count = 0;
+        for (_, segment) in &self.segments {
+            count += segment.occurrences(phrase)?.len();
+        }
+        Ok(count)
+    }
+
+    /// Adds the contribution of a phrase to the scores of the documents that have it.
+    fn add(
         &self,
         phrase: PhraseId,
-        (candidates, starts): (&mut [Candidate], &[usize]),
+        segment: &Evaluator<'_, '_>,
+        sums: &mut Sums,
     ) -> Result<(), IndexError> {
-        let mut lists = Vec::with_capacity(self.segments.len());
-        for (_, segment) in &self.segments {
-            lists.push(segment.occurrences(phrase)?);
+        let Some(idf) = self.idf(self.document_frequency(phrase)?) else { return Ok(()) };
+        let found = segment.occurrences(phrase)?;
+        if found.is_empty() {
+            return Ok(());
         }
-        let document_frequency: usize = lists.iter().map(|list| list.len()).sum();
-        let idf = self.idf(document_frequency);
-        let average_length = self.average_length();
-        let Scoring { k1, b, .. } = self.scoring;
-        for (number, list) in lists.iter().enumerate() {
-            let start = starts.get(number).copied().unwrap_or_default();
-            let end = starts.get(number + 1).copied().unwrap_or(candidates.len());
-            let matching = candidates.get_mut(start..end).unwrap_or_default();
-            if matching.is_empty() || list.is_empty() {
-                continue;
-            }
-            let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-            let lengths = segment.segment().lengths(self.space)?;
-            // Both are sorted by document, so this is a merge join.
-            let mut list = list.iter().copied().peekable();
-            for candidate in matching {
-                while list.next_if(|(doc, _)| *doc < candidate.doc).is_some() {}
-                let Some((_, weight)) = list.next_if(|(doc, _)| *doc == candidate.doc) else {
-                    continue;
-                };
-                let length = f64::from(lengths.get(candidate.doc)?);
-                let weight = f64::from(weight);
-                let norm = k1 * (1.0 - b + b * length / average_length);
-                candidate.score += idf * weight * (k1 + 1.0) / (weight + norm);
-            }
+        let lengths = segment.segment().lengths(self.space)?;
+        let saturation = self.saturation();
+        for (doc, weight) in found.iter() {
+            *sums.score_mut(*doc)? += idf * saturation.of(*weight, lengths.get(*doc)?);
         }
         Ok(())
     }
 
-    /// Returns the inverse document frequency of a phrase.
+    /// Returns the inverse document frequency of a phrase; `None` if no document has it.
     ///
     /// The `1 +` inside of the logarithm keeps it above zero. The classic formula is negative for a
     /// word in more than half of the documents, and clamping it to almost zero, as FTS5 does, makes
     /// such a word count for next to nothing. In a small store many words are that frequent, and in
     /// a query with rarer words, a title with one of them would rank no higher than a mention in
     /// passing.
-    fn idf(&self, document_frequency: usize) -> f64 {
+    fn idf(&self, document_frequency: usize) -> Option<f64> {
+        if document_frequency == 0 {
+            return None;
+        }
         let all = number(self.totals.count(self.space));
         let document_frequency =
             number(u64::try_from(document_frequency).unwrap_or(u64::MAX)).min(all);
-        (1.0 + (all - document_frequency + 0.5) / (document_frequency + 0.5)).ln()
+        Some((1.0 + (all - document_frequency + 0.5) / (document_frequency + 0.5)).ln())
+    }
+
+    fn saturation(&self) -> Saturation {
+        let Scoring { k1, b, length_prior, .. } = self.scoring;
+        let per_word = k1 * b / (self.average_length() + length_prior);
+        Saturation { most: k1 + 1.0, base: k1 * (1.0 - b) + per_word * length_prior, per_word }
     }
 
     /// Returns the average document length in words.
@@ -192,12 +320,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         for candidate in &candidates {
             hits.push(self.hit(candidate)?);
         }
-        hits.sort_unstable_by(|left, right| {
-            let by_score = right.score.total_cmp(&left.score);
-            let by_time = || right.updated_at.cmp(&left.updated_at);
-            let by_place = || (left.memory, left.position).cmp(&(right.memory, right.position));
-            by_score.then_with(by_time).then_with(by_place)
-        });
+        sort(&mut hits);
         hits.truncate(limit);
         Ok(hits)
     }
@@ -212,7 +335,144 @@ impl<'v, 'c> Ranking<'v, 'c> {
             position: usize::try_from(place.position).unwrap_or(usize::MAX),
             score: candidate.score,
             updated_at: segment.updated_at(place.memory)?,
+            document: Some((candidate.segment, candidate.doc)),
+            from_neighbors: 0.0,
         })
+    }
+
+    /// Returns what the score of a document that was found by these words is made of.
+    pub(crate) fn explain(&self, words: &[Word], hit: &Hit) -> Result<Explanation, IndexError> {
+        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        let mut explanation = Explanation::default();
+        let (mut covered, mut all_idfs) = (0.0, 0.0);
+        for word in words {
+            let Some(word_idf) = self.word_idf(word)? else { continue };
+            all_idfs += word_idf;
+            let before = explanation.parts.len();
+            for phrase in word {
+                self.explain_phrase(*phrase, (segment, doc), &mut explanation)?;
+            }
+            if explanation.parts.len() > before {
+                covered += word_idf;
+            }
+        }
+        if all_idfs > 0.0 {
+            let share = covered / all_idfs;
+            let bonus = explanation.score() * self.scoring.coverage * share;
+            explanation.add(ScoreReason::Coverage(share), bonus);
+        }
+        if hit.from_neighbors > 0.0 {
+            explanation.add(ScoreReason::Neighbors, hit.from_neighbors);
+        }
+        Ok(explanation)
+    }
+
+    fn explain_phrase(
+        &self,
+        phrase: PhraseId,
+        (segment, doc): (&Evaluator<'_, '_>, Doc),
+        explanation: &mut Explanation,
+    ) -> Result<(), IndexError> {
+        let document_frequency = self.document_frequency(phrase)?;
+        let Some(idf) = self.idf(document_frequency) else { return Ok(()) };
+        let found = segment.occurrences(phrase)?;
+        let Some((_, weight)) = found.iter().find(|(at, _)| *at == doc) else { return Ok(()) };
+        let phrases = segment.phrases();
+        let mut fields: Vec<FieldScore> = Vec::new();
+        for (field, frequency) in phrases.frequencies(phrase, segment.segment(), doc)? {
+            let weight = self.scoring.weight(field);
+            if weight > 0.0 {
+                fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
+            }
+        }
+        let length = segment.segment().lengths(self.space)?.get(doc)?;
+        let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
+        let word = WordScore { term, document_frequency, idf, fields, length };
+        explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
+        Ok(())
+    }
+}
+
+/// Sorts hits by score; ties are broken by the time of the last change.
+fn sort(hits: &mut [Hit]) {
+    hits.sort_unstable_by(|left, right| {
+        let by_score = right.score.total_cmp(&left.score);
+        let by_time = || right.updated_at.cmp(&left.updated_at);
+        let by_place = || (left.memory, left.position).cmp(&(right.memory, right.position));
+        by_score.then_with(by_time).then_with(by_place)
+    });
+}
+
+/// What a weighted frequency in a document of some length is worth.
+struct Saturation {
+    most: f64,
+    base: f64,
+    per_word: f64,
+}
+
+impl Saturation {
+    fn of(&self, weight: Weight, length: u32) -> f64 {
+        let weight = f64::from(weight);
+        weight * self.most / (weight + self.base + self.per_word * f64::from(length))
+    }
+}
+
+/// The scores of the documents of a segment.
+///
+/// They are dense, because documents with any of the words match, and those are many. Looking up
+/// each candidate in each list takes twice as long.
+struct Sums {
+    scores: Vec<f64>,
+    /// The sum of the idf of the words that each document has.
+    covered: Vec<f64>,
+}
+
+impl Sums {
+    fn new(count: usize) -> Self {
+        Self { scores: vec![0.0; count], covered: vec![0.0; count] }
+    }
+
+    fn of(&self, doc: Doc) -> f64 {
+        let score = usize::try_from(doc).ok().and_then(|doc| self.scores.get(doc));
+        score.copied().unwrap_or_default()
+    }
+
+    fn score_mut(&mut self, doc: Doc) -> Result<&mut f64, IndexError> {
+        let doc = usize::try_from(doc).ok();
+        doc.and_then(|doc| self.scores.get_mut(doc)).ok_or(IndexError::Damaged)
+    }
+
+    /// Notes which documents have a word.
+    fn cover(
+        &mut self,
+        word: &Word,
+        idf: f64,
+        segment: &Evaluator<'_, '_>,
+    ) -> Result<(), IndexError> {
+        let mut add = |doc: Doc| -> Result<(), IndexError> {
+            let doc = usize::try_from(doc).ok();
+            let covered = doc.and_then(|doc| self.covered.get_mut(doc));
+            *covered.ok_or(IndexError::Damaged)? += idf;
+            Ok(())
+        };
+        match word.as_slice() {
+            [phrase] => segment.occurrences(*phrase)?.iter().try_for_each(|(doc, _)| add(*doc)),
+            phrases => {
+                // A document may have several spellings of a word, and has it once.
+                let any = phrases.iter().copied().map(Clause::Words).collect();
+                segment.select(&Clause::Any(any))?.iter().try_for_each(add)
+            }
+        }
+    }
+
+    /// Adds the bonus for having all words.
+    fn finish(&mut self, coverage: f64, all_idfs: f64) {
+        if all_idfs > 0.0 {
+            for (score, covered) in self.scores.iter_mut().zip(&self.covered) {
+                *score *= 1.0 + coverage * covered / all_idfs;
+            }
+        }
     }
 }
 

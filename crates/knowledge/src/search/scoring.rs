@@ -1,5 +1,6 @@
 //! The parameters of ranking.
 
+use super::explanation::ScoredField;
 use crate::index::Field;
 
 /// The parameters of ranking: those of BM25, and the weights of the fields.
@@ -11,6 +12,9 @@ pub struct Scoring {
     pub k1: f64,
     /// Length normalization: 0 ignores the length, 1 normalizes by it fully.
     pub b: f64,
+    /// How many words are added to every length, and so to the mean length. Among texts of a few
+    /// words the length says little, and without this a text of two words would win by being short.
+    pub length_prior: f64,
     /// The weight of a word in the title.
     pub title: f32,
     /// The weight of a tag.
@@ -20,18 +24,36 @@ pub struct Scoring {
     /// The weight of anything else that is not in the body: unstemmed forms, parts of identifiers,
     /// the path, and values of the frontmatter. A word in the body has the weight 1.
     pub other: f32,
+    /// The bonus for having all words of the query: a score is multiplied by 1 plus this times the
+    /// share of the words that the document has, weighted by their idf.
+    pub coverage: f64,
+    /// Which share of the scores of the two memories beside it in its directory is added to that of an
+    /// empty memory. The longer a memory is, the smaller is its share.
+    pub neighbor: f64,
+    /// The length in words from which on a memory takes in nothing of its neighbors. More than zero.
+    pub neighbor_length: f64,
 }
 
 impl Scoring {
     /// The parameters that searches use.
     ///
-    /// `k1` and `b` are the usual ones: short notes prefer a lower `k1`, long conversations a higher
-    /// one. The weights did best with them on the questions of `bench/retrieval`. A word of the first
-    /// heading is in the title, in a heading and in the body, so it has the weight 3.5. Heavier titles
-    /// and headings (6 and 2.5) put notes with one of the words in their title before those that answer
-    /// the question.
-    pub const DEFAULT: Self =
-        Self { k1: 1.2, b: 0.75, title: 2.0, tag: 4.0, heading: 0.5, other: 0.4 };
+    /// They are the best compromise of a sweep over notes, generated conversations and public
+    /// collections of abstracts. Conversations need a length normalization that is
+    /// nearly full: with the usual `b` of 0.75, long answers crowd out the short message that holds the
+    /// fact. Without a length prior, that made a bare title of three words win over an abstract. A
+    /// weight for headings lifted long answers, whose headings repeat the words of the question.
+    pub const DEFAULT: Self = Self {
+        k1: 2.5,
+        b: 1.0,
+        length_prior: 20.0,
+        title: 1.0,
+        tag: 4.0,
+        heading: 0.0,
+        other: 0.7,
+        coverage: 1.0,
+        neighbor: 0.3,
+        neighbor_length: 100.0,
+    };
 
     /// Returns the weight of an occurrence in a field.
     pub(crate) fn weight(&self, field: Field) -> f32 {
@@ -41,6 +63,17 @@ impl Scoring {
             Field::Headings => self.heading,
             Field::Body => 1.0,
             Field::Forms => self.other,
+        }
+    }
+
+    /// Returns what a field is called in explanations.
+    pub(crate) fn name(field: Field) -> ScoredField {
+        match field {
+            Field::Title | Field::TitleForms => ScoredField::Title,
+            Field::Tags => ScoredField::Tag,
+            Field::Headings => ScoredField::Heading,
+            Field::Body => ScoredField::Body,
+            Field::Forms => ScoredField::Other,
         }
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quipu_core::Engine;
 use quipu_core::engine::Precondition;
 use quipu_core::model::{Actor, Content, MemoryPath, PrincipalName, StoreId};
-use quipu_knowledge::{INDEX_FILE, Knowledge, SearchRequest};
+use quipu_knowledge::{INDEX_FILE, Knowledge, Scoring, SearchRequest};
 use quipu_testkit::InMemoryBackend;
 use quipu_testkit::knowledge::{Library, new_store};
 
@@ -50,9 +50,17 @@ enum Query {
     All(Vec<Query>),
     Any(Vec<Query>),
     Without(Box<Query>, Box<Query>),
+    /// Words side by side.
+    Beside(Vec<Query>),
 }
 
 fn query() -> impl Strategy<Value = Query> {
+    let word = (0..WORDS.len()).prop_map(Query::Word);
+    let beside = prop::collection::vec(word, 2..5).prop_map(Query::Beside);
+    prop_oneof![1 => beside, 2 => combined()]
+}
+
+fn combined() -> impl Strategy<Value = Query> {
     let word = || 0..WORDS.len();
     let leaf = prop_oneof![
         4 => word().prop_map(Query::Word),
@@ -88,6 +96,7 @@ impl Query {
             Self::Without(with, without) => {
                 format!("({} AND NOT {})", with.typed(), without.typed())
             }
+            Self::Beside(words) => words.iter().map(Self::typed).collect::<Vec<_>>().join(" "),
         }
     }
 
@@ -97,44 +106,50 @@ impl Query {
             Self::Word(_) | Self::Phrase(..) | Self::Prefix => self.weight(text) > 0.0,
             Self::Path(directory) => path.starts_with(&format!("/d{directory}/")),
             Self::All(parts) => parts.iter().all(|part| part.matches(path, text)),
-            Self::Any(parts) => parts.iter().any(|part| part.matches(path, text)),
+            Self::Any(parts) | Self::Beside(parts) => {
+                parts.iter().any(|part| part.matches(path, text))
+            }
             Self::Without(with, without) => {
                 with.matches(path, text) && !without.matches(path, text)
             }
         }
     }
 
-    /// Returns the leaves that a note is scored by.
-    fn leaves(&self) -> Vec<&Self> {
+    /// Returns the words that a note is scored by, each as alternatives.
+    fn words(&self) -> Vec<Vec<&Self>> {
         match self {
-            Self::Word(_) | Self::Phrase(..) | Self::Prefix => vec![self],
+            Self::Word(_) | Self::Phrase(..) | Self::Prefix => vec![vec![self]],
             Self::Path(_) => Vec::new(),
-            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::leaves).collect(),
-            Self::Without(with, _) => with.leaves(),
+            Self::All(parts) | Self::Beside(parts) => parts.iter().flat_map(Self::words).collect(),
+            Self::Any(parts) => vec![parts.iter().flat_map(Self::words).flatten().collect()],
+            Self::Without(with, _) => with.words(),
         }
     }
 
-    /// Returns the weighted frequency of a leaf in a note: a heading counts as a title (2), a
-    /// heading (0.5) and text (1), and each of its words is also in the frontmatter (0.4, once), which
-    /// has no positions.
+    /// Returns the weighted frequency of a leaf in a note: a heading counts as a title, a heading and
+    /// text, and each of its words is also in the frontmatter (once), which has no positions.
     fn weight(&self, text: &Text) -> f64 {
+        let Scoring { title, heading, other, .. } = Scoring::DEFAULT;
+        let in_heading = f64::from(title) + f64::from(heading);
         let all: Vec<usize> = text.heading.iter().chain(&text.body).copied().collect();
         match self {
             Self::Word(word) => {
                 let count = |words: &[usize]| number(words.iter().filter(|it| *it == word).count());
-                let in_fields = if text.heading.contains(word) { f64::from(0.4_f32) } else { 0.0 };
-                count(&text.heading) * 2.5 + count(&all) + in_fields
+                let in_fields = if text.heading.contains(word) { f64::from(other) } else { 0.0 };
+                count(&text.heading) * in_heading + count(&all) + in_fields
             }
             Self::Phrase(first, second) => {
                 let is_it = |pair: &&[usize]| **pair == [*first, *second];
                 let count = |words: &[usize]| number(words.windows(2).filter(is_it).count());
-                count(&text.heading) * 2.5 + count(&all)
+                count(&text.heading) * in_heading + count(&all)
             }
             Self::Prefix => {
                 let words = (0..WORDS.len()).filter(|word| WORDS[*word].starts_with(PREFIX));
                 words.map(|word| Self::Word(word).weight(text)).sum()
             }
-            Self::Path(_) | Self::All(_) | Self::Any(_) | Self::Without(..) => 0.0,
+            Self::Path(_) | Self::All(_) | Self::Any(_) | Self::Without(..) | Self::Beside(_) => {
+                0.0
+            }
         }
     }
 }
@@ -155,21 +170,62 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
     let notes: Vec<_> = notes.iter().filter(|((store, _), _)| stores.contains(store)).collect();
     let count = number(notes.len());
     let mean = (notes.iter().map(|(_, text)| length(text)).sum::<f64>() / count).max(1.0);
+    let idf = |leaf: &Query| {
+        let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
+        (having > 0.0).then(|| (1.0 + (count - having + 0.5) / (having + 0.5)).ln())
+    };
+    let Scoring { k1, b, length_prior, coverage, neighbor, neighbor_length, .. } = Scoring::DEFAULT;
+    let mut own: BTreeMap<&(usize, String), f64> = BTreeMap::new();
+    for (place, text) in &notes {
+        let (mut score, mut covered, mut all) = (0.0, 0.0, 0.0);
+        for word in query.words() {
+            let of_word = word.iter().filter_map(|leaf| idf(leaf)).reduce(f64::min);
+            let Some(of_word) = of_word else { continue };
+            all += of_word;
+            if word.iter().any(|leaf| leaf.weight(text) > 0.0) {
+                covered += of_word;
+            }
+            for leaf in word {
+                let weight = leaf.weight(text);
+                let relative_length = (length(text) + length_prior) / (mean + length_prior);
+                let norm = k1 * (1.0 - b + b * relative_length);
+                score += idf(leaf).unwrap_or(0.0) * weight * (k1 + 1.0) / (weight + norm);
+            }
+        }
+        let bonus = if all > 0.0 { coverage * covered / all } else { 0.0 };
+        own.insert(place, score * (1.0 + bonus));
+    }
     let mut scored = BTreeMap::new();
     for (place, text) in &notes {
-        if !query.matches(&place.1, text) {
-            continue;
+        if query.matches(&place.1, text) {
+            let beside = beside(place, &notes).into_iter().flatten();
+            let of_neighbors: f64 = beside.filter_map(|place| own.get(place)).sum();
+            let has_context = query.words().len() > 1;
+            let neighbor = if has_context { neighbor } else { 0.0 };
+            let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
+            scored.insert((*place).clone(), own[place] + share * of_neighbors);
         }
-        let score = query.leaves().into_iter().map(|leaf| {
-            let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
-            let idf = (1.0 + (count - having + 0.5) / (having + 0.5)).ln();
-            let weight = leaf.weight(text);
-            let norm = 1.2 * (1.0 - 0.75 + 0.75 * length(text) / mean);
-            idf * weight * 2.2 / (weight + norm)
-        });
-        scored.insert((*place).clone(), score.sum());
     }
     scored
+}
+
+/// A store and a path.
+type Place = (usize, String);
+
+/// Returns the notes before and after one in its directory, which has numbers as names.
+fn beside<'n>(place: &Place, notes: &[(&'n Place, &Text)]) -> [Option<&'n Place>; 2] {
+    let parts = |(store, path): &Place| {
+        let (directory, name) = path.rsplit_once('/').expect("a path has a slash");
+        let name: u32 = name.trim_end_matches(".md").parse().expect("a number");
+        ((*store, directory.to_owned()), name)
+    };
+    let (directory, name) = parts(place);
+    let all = notes.iter().map(|(place, _)| (parts(place), *place));
+    let mut members: Vec<_> = all.filter(|((it, _), _)| *it == directory).collect();
+    members.sort_by_key(|((_, name), _)| *name);
+    let before = members.iter().rev().find(|((_, it), _)| *it < name);
+    let after = members.iter().find(|((_, it), _)| *it > name);
+    [before, after].map(|it| it.map(|(_, place)| *place))
 }
 
 /// Two stores, and the notes in them.
@@ -222,7 +278,8 @@ impl Bench {
         query: &Query,
     ) -> Result<(), TestCaseError> {
         let stores = searched.iter().map(|store| self.stores[*store]).collect();
-        let request = SearchRequest { limit: 500, ..SearchRequest::new(stores, query.typed()) };
+        let new = SearchRequest::new(stores, query.typed());
+        let request = SearchRequest { limit: 500, explain: true, ..new };
         let page = knowledge.search(&request).expect("it searches");
         prop_assert!(!page.is_behind);
         let mut expected = scores(&self.notes, searched, query);
@@ -234,6 +291,9 @@ impl Bench {
             let wanted = expected.remove(&place).expect("it fits");
             let is_near = (hit.score - wanted).abs() < 1e-5 * wanted.max(1.0);
             prop_assert!(is_near, "{}: {place:?} {} {wanted}", query.typed(), hit.score);
+            let explained = hit.explanation.as_ref().expect("it was asked for").score();
+            let is_near = (explained - hit.score).abs() < 1e-9 * hit.score.max(1.0);
+            prop_assert!(is_near, "{}: {place:?} {explained} {}", query.typed(), hit.score);
         }
         Ok(())
     }

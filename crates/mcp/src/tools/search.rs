@@ -1,7 +1,7 @@
 //! `search_notes`: ranked full text.
 
 use quipu_core::Error;
-use quipu_service::wire::{field_filters, value};
+use quipu_service::wire::{field_filters, score_parts, value};
 
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::{
@@ -31,6 +31,7 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         filter: filter(call, arguments)?,
         offset: paging.offset(),
         limit: paging.page_size,
+        explain: arguments.flag("explain")? == Some(true),
     };
     let detail = match arguments.flag("compact")? {
         Some(true) => Detail::Compact,
@@ -169,7 +170,12 @@ fn line(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) 
         Found::Observation(observation) => observation.to_string(),
         Found::Relation(link) => format!("{} [[{}]]", link.kind, link.target.name),
     };
-    format!("{head}\n   {found}\n   {} by {}", note.updated_at, actors.name(&hit.actor))
+    let mut line =
+        format!("{head}\n   {found}\n   {} by {}", note.updated_at, actors.name(&hit.actor));
+    for part in hit.explanation.iter().flat_map(|it| &it.parts) {
+        line.push_str(&format!("\n   {part}"));
+    }
+    line
 }
 
 fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) -> Value {
@@ -192,6 +198,9 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     let Value::Object(fields) = &mut result else { return result };
     fields.insert("type".to_owned(), json!(kind));
     fields.insert("score".to_owned(), json!(hit.score));
+    if let Some(explanation) = &hit.explanation {
+        fields.insert("explanation".to_owned(), json!(score_parts(explanation)));
+    }
     fields.insert("actor".to_owned(), actors.data(&hit.actor));
     if kind != "entity" {
         fields.insert(kind.to_owned(), found);

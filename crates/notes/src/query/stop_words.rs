@@ -68,8 +68,9 @@ fn trimmed(word: &str) -> &str {
     word.trim_start_matches(['¿', '¡']).trim_end_matches(['?', '!', '.', ',', ':', ';'])
 }
 
-/// Returns whether a word is a stop word.
+/// Returns whether a word is a stop word that says nothing about what is asked for.
 ///
+/// `my`, `our` and `you` say whose fact it is, which is often all that tells two messages apart.
 /// Capital letters are significant: `IT` and `US` are not pronouns, and `Will` is a name. Only
 /// the first word of a sentence is capitalized anyway.
 fn is_insignificant(word: &str, position: WordPosition, language: Language) -> bool {
@@ -81,7 +82,7 @@ fn is_insignificant(word: &str, position: WordPosition, language: Language) -> b
         WordPosition::Inside => lower != "i" && !lower.starts_with("i'"),
     };
     let is_significant = rest.any(char::is_uppercase) || (is_capitalized && is_name);
-    !is_significant && language.is_stop_word(&lower)
+    !is_significant && language.is_stop_word(&lower) && !language.is_personal(&lower)
 }
 
 /// The position of a word in its sentence.

@@ -163,4 +163,29 @@ impl Language {
             Self::Ukrainian => stop_words::UKRAINIAN,
         }
     }
+
+    /// Returns whether a lower-case word is a pronoun of the first or second person.
+    pub(crate) fn is_personal(self, word: &str) -> bool {
+        let personal = match self {
+            Self::English => stop_words::personal::ENGLISH,
+            Self::Czech => stop_words::personal::CZECH,
+            Self::Danish => stop_words::personal::DANISH,
+            Self::Dutch => stop_words::personal::DUTCH,
+            Self::Finnish => stop_words::personal::FINNISH,
+            Self::French => stop_words::personal::FRENCH,
+            Self::German => stop_words::personal::GERMAN,
+            Self::Greek => stop_words::personal::GREEK,
+            Self::Hungarian => stop_words::personal::HUNGARIAN,
+            Self::Italian => stop_words::personal::ITALIAN,
+            Self::Norwegian => stop_words::personal::NORWEGIAN,
+            Self::Polish => stop_words::personal::POLISH,
+            Self::Portuguese => stop_words::personal::PORTUGUESE,
+            Self::Romanian => stop_words::personal::ROMANIAN,
+            Self::Russian => stop_words::personal::RUSSIAN,
+            Self::Spanish => stop_words::personal::SPANISH,
+            Self::Swedish => stop_words::personal::SWEDISH,
+            Self::Ukrainian => stop_words::personal::UKRAINIAN,
+        };
+        personal.binary_search(&word).is_ok()
+    }
 }

@@ -196,3 +196,61 @@ pub(super) const UKRAINIAN: &[&str] = &[
     "тому", "у", "хто", "це", "цей", "цього", "цю", "ця", "ці", "чи", "чого", "чому", "ще", "що",
     "щоб", "я", "як", "яка", "яке", "який", "якщо", "які", "є", "і", "із", "їй", "їм", "їх", "її",
 ];
+
+/// Pronouns of the first and second person, by language. They are stop words of texts, but not of
+/// questions: in conversations they tell whose fact is asked for. The subject of the first person
+/// singular is left out, because whoever asks uses it for himself: `what did I say`.
+pub(super) mod personal {
+    pub(in super::super) const CZECH: &[&str] =
+        &["moje", "my", "můj", "mě", "nám", "nás", "náš", "ty", "tě", "vy", "vám", "vás"];
+    pub(in super::super) const DANISH: &[&str] =
+        &["dig", "din", "dine", "du", "mig", "min", "mine", "mit", "os", "vi", "vores"];
+    pub(in super::super) const DUTCH: &[&str] = &[
+        "je", "jij", "jou", "jouw", "me", "mij", "mijn", "ons", "onze", "u", "uw", "we", "wij",
+    ];
+    pub(in super::super) const ENGLISH: &[&str] =
+        &["me", "my", "our", "ours", "us", "we", "you", "your", "yours"];
+    pub(in super::super) const FINNISH: &[&str] =
+        &["me", "meidän", "minulla", "minun", "minut", "sinun", "sinä", "te", "teidän"];
+    pub(in super::super) const FRENCH: &[&str] = &[
+        "ma", "me", "mes", "moi", "mon", "nos", "notre", "nous", "ta", "te", "tes", "toi", "ton",
+        "tu", "vos", "votre", "vous",
+    ];
+    pub(in super::super) const GERMAN: &[&str] = &[
+        "dein", "deine", "dich", "dir", "du", "euch", "euer", "mein", "meine", "meinem", "meinen",
+        "meiner", "mich", "mir", "uns", "unser", "unsere", "wir",
+    ];
+    pub(in super::super) const GREEK: &[&str] = &["μας", "μου", "σας", "σου"];
+    pub(in super::super) const HUNGARIAN: &[&str] = &["nekem", "te", "ti"];
+    pub(in super::super) const ITALIAN: &[&str] = &[
+        "me", "mi", "mia", "mie", "miei", "mio", "noi", "nostra", "nostro", "te", "ti", "tu",
+        "tua", "tue", "tuo", "tuoi", "voi",
+    ];
+    pub(in super::super) const NORWEGIAN: &[&str] =
+        &["deg", "din", "dine", "du", "meg", "min", "mine", "mitt", "oss", "vi", "vår"];
+    pub(in super::super) const POLISH: &[&str] =
+        &["mi", "mnie", "moja", "moje", "my", "mój", "nam", "nas", "nasz", "ty", "wy"];
+    pub(in super::super) const PORTUGUESE: &[&str] = &[
+        "me", "meu", "meus", "minha", "minhas", "nossa", "nosso", "te", "teu", "teus", "tu", "tua",
+        "tuas", "você", "vocês",
+    ];
+    pub(in super::super) const ROMANIAN: &[&str] = &[
+        "mea", "mei", "mele", "meu", "mi", "mă", "noastre", "noastră", "noi", "nostru", "ta",
+        "tale", "te", "tu", "tău", "vă", "îmi",
+    ];
+    pub(in super::super) const RUSSIAN: &[&str] = &[
+        "вам", "вас", "ваш", "вы", "меня", "мне", "мной", "моего", "моей", "мои", "мой", "моя",
+        "мы", "нам", "нас", "наш", "тебе", "тебя", "ты",
+    ];
+    pub(in super::super) const SPANISH: &[&str] = &[
+        "me", "mi", "mis", "nos", "nosotros", "nuestra", "nuestro", "os", "te", "ti", "tu", "tus",
+        "tú", "usted", "ustedes",
+    ];
+    pub(in super::super) const SWEDISH: &[&str] = &[
+        "dig", "din", "dina", "du", "mig", "min", "mina", "mitt", "oss", "vi", "vår", "våra",
+    ];
+    pub(in super::super) const UKRAINIAN: &[&str] = &[
+        "вам", "вас", "ваш", "ви", "мене", "мені", "ми", "моя", "моє", "мої", "мій", "нам", "нас",
+        "наш", "тебе", "ти", "тобі",
+    ];
+}

@@ -1,8 +1,8 @@
 //! The results of search, context, recent activity and links.
 
 use quipu_knowledge::{
-    Context, ContextItem, Direction, Found, LinkRow, NoteCard, NoteLink, Orphans, RecentChange,
-    Related, SearchHit, SearchPage,
+    Context, ContextItem, Direction, Explanation, FieldScore, Found, LinkRow, NoteCard, NoteLink,
+    Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage, WordScore,
 };
 use quipu_notes::{Comparison, FieldFilter, Observation, Predicate, Value as NoteValue};
 use serde::Serialize;
@@ -87,6 +87,9 @@ pub struct HitBody {
     pub note: NoteBody,
     /// Its score; higher is better.
     pub score: f64,
+    /// What the score is made of, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Vec<ScorePartBody>>,
     /// An excerpt that shows the match.
     pub snippet: String,
     /// The byte ranges of the matches in the snippet.
@@ -116,6 +119,7 @@ impl From<&SearchHit> for HitBody {
             kind,
             note: (&hit.note).into(),
             score: hit.score,
+            explanation: hit.explanation.as_ref().map(score_parts),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
             created_by: (&hit.actor).into(),
@@ -123,6 +127,79 @@ impl From<&SearchHit> for HitBody {
             metadata: hit.metadata.iter().map(|(key, it)| (key.clone(), value(it))).collect(),
             observation,
             relation,
+        }
+    }
+}
+
+/// A part of a score. The parts of a hit add up to its score.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScorePartBody {
+    /// `word`, `coverage`, `neighbors`, `partial` or `name`.
+    pub reason: &'static str,
+    /// What it adds; negative if it takes something off.
+    pub score: f64,
+    /// The word, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none", flatten)]
+    pub word: Option<WordScoreBody>,
+    /// Which share of the query's words the hit has, for `coverage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+/// How a word or phrase of the query counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct WordScoreBody {
+    /// The stems that were looked up.
+    pub term: String,
+    /// How many documents have it.
+    pub document_frequency: usize,
+    /// The inverse document frequency, by which it is weighted.
+    pub idf: f64,
+    /// Where it occurs.
+    pub fields: Vec<FieldScoreBody>,
+    /// The length of the hit in words.
+    pub length: u32,
+}
+
+/// The occurrences of a word in a field.
+#[derive(Clone, Debug, Serialize)]
+pub struct FieldScoreBody {
+    /// `title`, `tag`, `heading`, `body` or `other`.
+    pub field: &'static str,
+    /// How often the word occurs in it.
+    pub frequency: f32,
+    /// The weight of each occurrence.
+    pub weight: f32,
+}
+
+/// Returns the parts of a score.
+pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
+    let part = |ScorePart { reason, score }: &ScorePart| {
+        let (reason, word, share) = match reason {
+            ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
+            ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
+            ScoreReason::Neighbors => ("neighbors", None, None),
+            ScoreReason::Partial => ("partial", None, None),
+            ScoreReason::Name => ("name", None, None),
+        };
+        ScorePartBody { reason, score: *score, word, share }
+    };
+    explanation.parts.iter().map(part).collect()
+}
+
+impl From<&WordScore> for WordScoreBody {
+    fn from(word: &WordScore) -> Self {
+        let field = |it: &FieldScore| FieldScoreBody {
+            field: it.field.name(),
+            frequency: it.frequency,
+            weight: it.weight,
+        };
+        Self {
+            term: word.term.clone(),
+            document_frequency: word.document_frequency,
+            idf: word.idf,
+            fields: word.fields.iter().map(field).collect(),
+            length: word.length,
         }
     }
 }

@@ -116,6 +116,9 @@ fn what_is_remembered_is_searched_walked_and_listed_at_once() {
     assert_eq!(found.data["results"][0]["file_path"], "/projects/tea-shop.md");
     let found = host.ok("search_notes", json!({"query": "cents", "entity_types": ["observation"]}));
     assert_eq!(found.data["results"][0]["observation"]["category"], "decision");
+    let found = host.ok("search_notes", json!({"query": "cents", "explain": true}));
+    assert_eq!(found.data["results"][0]["explanation"][0]["term"], "cent");
+    assert!(found.text.contains("cent: in 1, idf "), "{}", found.text);
 
     let context = host.ok("build_context", json!({"url": "memory://projects/tea-shop"}));
     let result = &context.data["results"][0];

@@ -43,9 +43,23 @@ async fn search_finds_and_filters() {
         "q=kettle&metadata_filters=%7B%22status%22%3A%7B%22%24in%22%3A%5B%22open%22%5D%7D%7D";
     assert_eq!(paths(&find(filter).await), ["/tea.md"]);
     assert_eq!(find("q=kettle&limit=1").await["has_more"], true);
-    for wrong in
-        ["type=x", "search_type=x", "after=soon", "metadata_filters=x", "limit=0", "offset=x"]
-    {
+    let explained = &find("q=kettle&explain=true").await["results"][1]["explanation"];
+    assert_eq!((&explained[0]["reason"], &explained[0]["term"]), (&"word".into(), &"kettl".into()));
+    assert_eq!(explained[0]["fields"][0]["field"], "body");
+    assert_eq!(
+        (&explained[1]["reason"], &explained[1]["share"]),
+        (&"coverage".into(), &1.0.into())
+    );
+    assert_eq!(found["results"][1].get("explanation"), None);
+    for wrong in [
+        "explain=x",
+        "type=x",
+        "search_type=x",
+        "after=soon",
+        "metadata_filters=x",
+        "limit=0",
+        "offset=x",
+    ] {
         server.get(&format!("/quipu/search?q=a&{wrong}")).await.invalid();
     }
     server.get("/quipu/search?q=a&store=unknown").await.error(404, "not_found_error");

@@ -1,0 +1,94 @@
+//! Context: what the memories beside it add to the score of a memory.
+
+use quipu_knowledge::{ScoreReason, SearchHit, SearchRequest};
+use quipu_testkit::knowledge::Library;
+
+use crate::shelf::library;
+
+fn hits(library: &Library, text: &str, (offset, limit): (usize, usize)) -> Vec<SearchHit> {
+    let new = SearchRequest::new(vec![library.store], text);
+    let request = SearchRequest { offset, limit, explain: true, ..new };
+    library.engine.search(&request).expect("it searches").hits
+}
+
+fn paths(hits: &[SearchHit]) -> Vec<&str> {
+    hits.iter().map(|hit| hit.note.path.as_str()).collect()
+}
+
+fn from_neighbors(hit: &SearchHit) -> f64 {
+    let parts = hit.explanation.iter().flat_map(|it| &it.parts);
+    parts.filter(|part| part.reason == ScoreReason::Neighbors).map(|part| part.score).sum()
+}
+
+fn has_context(hit: &SearchHit) -> bool {
+    from_neighbors(hit) > 0.0
+}
+
+/// More messages mention Nora than hits can take in context, and each is as good as the answer by
+/// its own words.
+fn conversation() -> Library {
+    let library = library();
+    library.put("/s1/9.md", "Sam: what is the puppy called?");
+    library.put("/s1/10.md", "Nora: Biscuit, everybody agreed");
+    library.put("/s1/11.md", "Sam: lovely");
+    for number in 0..150 {
+        library.put(&format!("/s2/{number}.md"), "Nora: good morning everybody");
+    }
+    library
+}
+
+#[test]
+fn an_answer_is_found_by_the_question_before_it() {
+    let library = conversation();
+    let found = hits(&library, "name of Nora's puppy, called", (0, 10));
+    assert_eq!(paths(&found)[..2], ["/s1/9.md", "/s1/10.md"]);
+    let [question, answer] = &found[..2] else { panic!("two hits") };
+    assert!(from_neighbors(question) > 0.0, "the answer mentions Nora");
+    assert!(from_neighbors(answer) > from_neighbors(question));
+    assert!(found.iter().all(|hit| hit.note.path.as_str() != "/s1/11.md"), "it has no word");
+}
+
+#[test]
+fn pages_with_context_fit_together() {
+    let library = conversation();
+    let all = hits(&library, "Nora puppy", (0, 500));
+    assert_eq!(all.len(), 152);
+    assert!(all.is_sorted_by(|left, right| left.score >= right.score));
+    for size in [1, 40, 99] {
+        let mut paged = Vec::new();
+        while paged.len() < all.len() {
+            paged.extend(hits(&library, "Nora puppy", (paged.len(), size)));
+        }
+        assert_eq!(paths(&paged), paths(&all), "pages of {size}");
+    }
+}
+
+#[test]
+fn a_single_word_is_looked_for_without_context() {
+    let library = library();
+    library.put("/title.md", "# Kettle");
+    for number in 0..5 {
+        library.put(&format!("/crowd/{number}.md"), "a kettle on week three of the plan");
+    }
+    let found = hits(&library, "kettle", (0, 10));
+    assert_eq!((found.len(), paths(&found)[0]), (6, "/title.md"));
+    assert!(found.iter().all(|hit| !has_context(hit)));
+}
+
+#[test]
+fn directories_are_apart_and_large_ones_are_piles() {
+    let library = library();
+    library.put("/a/1.md", "kettle tea");
+    library.put("/a/b/2.md", "kettle");
+    library.put("/a.md", "kettle");
+    let found = hits(&library, "kettle tea", (0, 10));
+    assert!(found.iter().all(|hit| !has_context(hit)));
+    library.put("/a/2.md", "kettle");
+    let found = hits(&library, "kettle tea", (0, 10));
+    assert_eq!(found.iter().filter(|hit| has_context(hit)).count(), 2);
+    for number in 3..=1001 {
+        library.put(&format!("/a/{number}.md"), "cup");
+    }
+    let found = hits(&library, "kettle tea", (0, 10));
+    assert!(found.iter().all(|hit| !has_context(hit)));
+}
