@@ -11,11 +11,11 @@ use quipu_core::model::{Content, MemoryId, MemoryPath, VersionId, View};
 use quipu_core::{Error, ErrorKind};
 
 use super::lookup::Kind;
-use super::problems::ProblemKind;
+use super::problems::{DIRECTORY, ProblemKind};
 use super::{Invalidation, Tree, TreeGuard, valid_name};
 use crate::error::TreeError;
 use crate::names::Making;
-use crate::nodes::{BufferState, Extent, Ino, ProcessId};
+use crate::nodes::{BufferState, Extent, Ino, ProcessId, ROOT};
 use crate::process::are_relatives;
 
 /// What a rename does to its target.
@@ -121,6 +121,10 @@ impl TreeGuard<'_> {
         }
         self.refuse_report(Some(ino))?;
         self.refuse_report(node)?;
+        if from.0 == ROOT && from.1 == DIRECTORY && self.kind(ino)? == Kind::Directory {
+            // It may hold the report, which belongs to the mount.
+            return Err(TreeError::ReadOnly);
+        }
         let moved = match (self.kind(ino)?, node.map(|node| self.kind(node)).transpose()?) {
             (Kind::Directory, Some(Kind::File)) => return Err(TreeError::NotDirectory),
             (Kind::File, Some(Kind::Directory)) => return Err(TreeError::IsDirectory),

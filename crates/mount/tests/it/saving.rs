@@ -203,3 +203,11 @@ fn directories_move_with_their_contents() {
     assert_eq!(fixture.list("/"), ["e"]);
     assert_eq!(fixture.rename("/e", "/e/f"), Err(TreeError::Invalid));
 }
+
+#[test]
+fn the_directory_of_the_report_stays_where_it_is() {
+    let fixture = fixture();
+    fixture.write("/bad.md", b"ok\xc3").unwrap_err();
+    assert!(fixture.list("/.quipu").contains(&"problems.md".to_owned()));
+    assert_eq!(fixture.rename("/.quipu", "/other"), Err(TreeError::ReadOnly));
+}
