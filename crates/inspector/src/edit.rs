@@ -108,7 +108,7 @@ fn new_page(
     let home = directory_address(store, &quipu_core::model::Directory::root());
     let content = html! {
         (trail_in(store, "new memory"))
-        h1 { "New memory in " (store.name) }
+        h1 { "New memory in " (visible::short(store.name.as_str())) }
         (alert(trouble))
         form method="post" action={ "/ui/stores/" (store.id) "/new" } data-unsaved {
             (visit.token_field())

@@ -282,7 +282,7 @@ fn facts(visit: &Visit<'_>, store: &Store, memory: &Memory) -> Result<Markup, Tr
                 (text::grouped(text::tokens(memory.size_bytes))) " tokens" }
             dt { "Changed" } dd {
                 (text::time(memory.updated_at, now)) " by "
-                a href={ "/ui/actors/" (version.actor) } { (authors.short(&version.actor)) }
+                a href={ "/ui/actors/" (version.actor) } { (visible::short(&authors.short(&version.actor))) }
                 @if let Some(reason) = &version.reason { br; small { (reason) } }
             }
             dt { "Created" } dd { (text::time(memory.created_at, now)) }
@@ -331,7 +331,7 @@ fn deleted(visit: &Visit<'_>, store: &Store, last: &Version) -> Markup {
             ". Its versions are kept for a while, and can be restored from its history."
         }
         p { a.button.primary href={ (own) "/history" } data-key="h" { "History" } " "
-            a.button href=(directory_address(store, &Directory::root())) { "All of " (store.name) } }
+            a.button href=(directory_address(store, &Directory::root())) { "All of " (visible::short(store.name.as_str())) } }
     };
     page(visit, Room::Stores, &format!("{name} · deleted · {}", store.name), &content)
 }

@@ -17,6 +17,7 @@ use quipu_service::caller::Need;
 use crate::form::Form;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, asks, changes, shows, text};
 
@@ -139,7 +140,7 @@ fn store_choice(visit: &Visit<'_>, stores: &[Store], values: &Form) -> Markup {
             @for store in stores {
                 label.inline {
                     input type="checkbox" name="store" value=(store.id) checked[is_chosen(store)];
-                    (store.name)
+                    (visible::short(store.name.as_str()))
                 }
             }
         }

@@ -10,6 +10,7 @@ use crate::layout::{Room, page};
 use crate::plan::{self, Attempt};
 use crate::reply::{Reply, Trouble};
 use crate::sessions::{Authors, Wanted};
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows};
 
@@ -56,11 +57,11 @@ fn plan_page(
     let who = authors.name(&wanted.actor);
     let title = format!("Revert {who} in {}", store.name);
     let content = html! {
-        h1 { (title) }
+        h1 { (visible::short(&title)) }
         (message)
         p {
             "This is what taking back the changes of " (authors.link(&wanted.actor)) " in "
-            a href={ "/ui/stores/" (store.id) } { (store.name) } " would do. Changes that others made \
+            a href={ "/ui/stores/" (store.id) } { (visible::short(store.name.as_str())) } " would do. Changes that others made \
              since stay."
         }
         (conditions(store, wanted))

@@ -19,6 +19,7 @@ use crate::layout::{self, Room};
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows};
 
@@ -152,7 +153,7 @@ fn store_choice(question: &Question, readable: &[Store]) -> Markup {
                     @for (_, store) in listed {
                         label.inline {
                             input type="checkbox" name="store" value=(store.id) checked[is_chosen(store)];
-                            (store.name)
+                            (visible::short(store.name.as_str()))
                         }
                     }
                     @if !others.is_empty() {
@@ -177,7 +178,7 @@ fn chosen(question: &Question) -> Markup {
                 @for (name, value) in values {
                     label.inline {
                         input type="checkbox" name=(name) value=(value) checked;
-                        (name) " " (value)
+                        (name) " " (visible::short(value))
                     }
                 }
                 @if question.author.is_some() {
@@ -233,7 +234,7 @@ fn facets(scene: &Scene<'_>, hits: &[SearchHit]) -> Markup {
                     @if !values.is_empty() {
                         dt { (name) }
                         dd { ul { @for (value, address, count) in values {
-                            li { a href=(address) { (value) } " " small { (count) } }
+                            li { a href=(address) { (visible::short(&value)) } " " small { (count) } }
                         } } }
                     }
                 } }

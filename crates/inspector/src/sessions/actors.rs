@@ -11,6 +11,7 @@ use crate::form::address;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::changes::{Activity, Review};
@@ -121,7 +122,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let name = authors.name(&wanted.actor);
     let sessions_count = wanted.selection.actors.len() - 1;
     let content = html! {
-        h1 { (name) }
+        h1 { (visible::short(&name)) }
         dl {
             dt { "Author" } dd { code { (wanted.actor) } }
             dt { "Kind" } dd { (kind(&wanted.actor)) }
@@ -171,7 +172,7 @@ pub(super) fn change_section(
                 } }
                 tbody { @for (store, activity) in &active {
                     tr {
-                        th scope="row" { a href=(wanted.address(here, store)) { (store.name) } }
+                        th scope="row" { a href=(wanted.address(here, store)) { (visible::short(store.name.as_str())) } }
                         (activity.cells(now))
                     }
                 } }
@@ -207,7 +208,7 @@ fn reviewed(
     let is_open = store.archived_at.is_none();
     Ok(html! {
         section #changes aria-labelledby="changes-title" {
-            h2 #changes-title { "Changes in " (store.name) }
+            h2 #changes-title { "Changes in " (visible::short(store.name.as_str())) }
             @if may(Need::Write) && is_open || may(Need::Manage) {
                 p.actions {
                     @if may(Need::Write) && is_open {

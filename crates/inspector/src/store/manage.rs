@@ -15,6 +15,7 @@ use crate::layout::{Room, page};
 use crate::memory::{directory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 /// Returns what happens to credentials, in words.
@@ -44,7 +45,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 fn settings(visit: &Visit<'_>, store: &Store, notes: &Markup) -> Markup {
     let content = html! {
         (trail_in(store, "settings"))
-        h1 { "Settings of " (store.name) }
+        h1 { "Settings of " (visible::short(store.name.as_str())) }
         (notes)
         @if store.archived_at.is_some() {
             p { "The store is archived: its settings can no longer be changed." }
@@ -146,8 +147,8 @@ fn as_it_is(store: &Store) -> Markup {
         (alert("Nothing is saved: somebody else changed these settings since you opened them. This is how \
                 they are now; the form has what you typed."))
         dl {
-            dt { "Name" } dd { (store.name) }
-            dt { "Description" } dd { (store.description) }
+            dt { "Name" } dd { (visible::short(store.name.as_str())) }
+            dt { "Description" } dd { (visible::short(store.description.as_str())) }
             (policy_rows(policy))
         }
     }
