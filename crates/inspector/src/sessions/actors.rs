@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 use quipu_core::backend::{Archived, VersionFilter, VersionQuery};
+use quipu_core::engine::ChangeSelection;
 use quipu_core::model::{Actor, Store, Timestamp, View};
 use quipu_service::caller::Need;
 
@@ -106,11 +107,9 @@ fn kind(actor: &Actor) -> &'static str {
 /// Shows an author and what it changed in the stores that the visitor may read.
 pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let id = visit.parameter("actor");
-    let actor: Actor = id.parse().map_err(|error| {
-        Trouble::NotFound(format!(
-            "No author has the id `{id}`: {error}. The list shows who wrote."
-        ))
-    })?;
+    let missing =
+        || Trouble::NotFound(format!("No author has the id `{id}`. The list shows who wrote."));
+    let actor: Actor = id.parse().map_err(|_malformed| missing())?;
     let authors = Authors::new(visit);
     let home = authors.address(&actor);
     if home.starts_with("/ui/sessions/") {
@@ -119,8 +118,11 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let stores = visit.stores(Archived::Show)?;
     let wanted = Wanted::new(visit, actor, &visit.query)?;
+    if !visit.caller.is_unlimited() && !has_changed_any(visit, &stores, &wanted)? {
+        return Err(missing());
+    }
     let name = authors.name(&wanted.actor);
-    let sessions_count = wanted.selection.actors.len() - 1;
+    let sessions_count = wanted.selection.actors.iter().filter(|it| is_seen(visit, it)).count();
     let content = html! {
         h1 { (visible::short(&name)) }
         dl {
@@ -138,6 +140,30 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (change_section(visit, &wanted, &stores, &home)?)
     };
     Ok(Reply::Page(page(visit, Room::Sessions, &format!("{name} · author"), &content)))
+}
+
+/// Returns whether an author has changed a store that the visitor may read, at any time. Whoever is limited
+/// to some stores knows of their authors alone: the page of any other would tell the name of a key.
+fn has_changed_any(visit: &Visit<'_>, stores: &[Store], wanted: &Wanted) -> Result<bool, Trouble> {
+    let ever =
+        ChangeSelection { actors: wanted.selection.actors.clone(), ..ChangeSelection::default() };
+    let ever = Wanted { actor: wanted.actor.clone(), selection: ever };
+    for store in stores {
+        if Activity::of(visit, store, &ever)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether an author is a session that the visitor may know of.
+fn is_seen(visit: &Visit<'_>, actor: &Actor) -> bool {
+    match actor {
+        Actor::Session(id) => {
+            visit.engine.session(*id).is_ok_and(|session| visit.caller.sees(&session))
+        }
+        Actor::ApiKey(_) | Actor::User(_) | Actor::ServiceAccount(_) => false,
+    }
 }
 
 /// Returns what an author changed: a table of stores, then one of them as differences.
