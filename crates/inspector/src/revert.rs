@@ -9,7 +9,7 @@ use crate::form::Form;
 use crate::layout::{Room, page};
 use crate::plan::{self, Attempt};
 use crate::reply::{Reply, Trouble};
-use crate::sessions::{Authors, Wanted};
+use crate::sessions::{Authors, Wanted, require_known};
 use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows};
@@ -44,7 +44,9 @@ fn asked_for(visit: &Visit<'_>, form: &Form) -> Result<(Store, Wanted), Trouble>
     let actor: Actor = actor.parse().map_err(|error| {
         Trouble::Invalid(format!("{error}; choose one on the page of sessions"))
     })?;
-    Ok((store, Wanted::new(visit, actor, form)?))
+    let wanted = Wanted::new(visit, actor, form)?;
+    require_known(visit, std::slice::from_ref(&store), &wanted)?;
+    Ok((store, wanted))
 }
 
 fn plan_page(

@@ -20,6 +20,7 @@ use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes as changing, shows};
 
+pub(crate) use actors::require_known;
 use actors::{Recent, change_section};
 pub(crate) use authors::Authors;
 pub(crate) use changes::{Wanted, time, tree_path};

@@ -107,9 +107,7 @@ fn kind(actor: &Actor) -> &'static str {
 /// Shows an author and what it changed in the stores that the visitor may read.
 pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let id = visit.parameter("actor");
-    let missing =
-        || Trouble::NotFound(format!("No author has the id `{id}`. The list shows who wrote."));
-    let actor: Actor = id.parse().map_err(|_malformed| missing())?;
+    let actor: Actor = id.parse().map_err(|_malformed| no_author(id))?;
     let authors = Authors::new(visit);
     let home = authors.address(&actor);
     if home.starts_with("/ui/sessions/") {
@@ -118,9 +116,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let stores = visit.stores(Archived::Show)?;
     let wanted = Wanted::new(visit, actor, &visit.query)?;
-    if !visit.caller.is_unlimited() && !has_changed_any(visit, &stores, &wanted)? {
-        return Err(missing());
-    }
+    require_known(visit, &stores, &wanted)?;
     let name = authors.name(&wanted.actor);
     let sessions_count = wanted.selection.actors.iter().filter(|it| is_seen(visit, it)).count();
     let content = html! {
@@ -142,18 +138,29 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     Ok(Reply::Page(page(visit, Room::Sessions, &format!("{name} · author"), &content)))
 }
 
-/// Returns whether an author has changed a store that the visitor may read, at any time. Whoever is limited
-/// to some stores knows of their authors alone: the page of any other would tell the name of a key.
-fn has_changed_any(visit: &Visit<'_>, stores: &[Store], wanted: &Wanted) -> Result<bool, Trouble> {
+fn no_author(id: &str) -> Trouble {
+    Trouble::NotFound(format!("No author has the id `{id}`. The list shows who wrote."))
+}
+
+/// Fails for a visitor that is limited to some stores if the author has changed none of these, at any time.
+/// The visitor knows of the authors of its stores alone: a page about any other would tell the name of a key.
+pub(crate) fn require_known(
+    visit: &Visit<'_>,
+    stores: &[Store],
+    wanted: &Wanted,
+) -> Result<(), Trouble> {
+    if visit.caller.is_unlimited() {
+        return Ok(());
+    }
     let ever =
         ChangeSelection { actors: wanted.selection.actors.clone(), ..ChangeSelection::default() };
     let ever = Wanted { actor: wanted.actor.clone(), selection: ever };
     for store in stores {
         if Activity::of(visit, store, &ever)?.is_some() {
-            return Ok(true);
+            return Ok(());
         }
     }
-    Ok(false)
+    Err(no_author(&wanted.actor.to_string()))
 }
 
 /// Returns whether an author is a session that the visitor may know of.

@@ -177,6 +177,9 @@ fn a_limited_visitor_knows_the_authors_of_its_stores_alone() {
         assert_eq!((answer.status, unknown.status), (404, 404), "{actor}");
         assert_eq!(answer.text, unknown.text.replace("nobody", &actor));
     }
+    let limited = site.visitor(Role::ReadWrite, Some(vec![other]));
+    let revert = format!("/ui/revert?actor={key}&store={other}");
+    assert_eq!(site.get(&limited, &revert).status, 404);
     assert_eq!(site.get(&site.admin(), &format!("/ui/actors/{key}")).status, 200);
     let reader = site.visitor(Role::ReadOnly, Some(vec![site.store]));
     let address = format!("/ui/actors/{key}?since=2099-01-01T00:00:00Z");
