@@ -6,6 +6,7 @@
 
 mod delete;
 mod endings;
+mod kept;
 mod merged;
 mod rename;
 
@@ -25,6 +26,7 @@ use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows, text};
 
+pub(crate) use kept::unsaved;
 use merged::Proposal;
 
 /// The pages of this module.
@@ -61,7 +63,10 @@ fn ask_new(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let store = writable_store(visit)?;
+    let store = match writable_store(visit) {
+        Ok(store) => store,
+        Err(trouble) => return unsaved(visit, trouble, "text"),
+    };
     let path = visit.form.get("path").unwrap_or_default().trim();
     let typed = visit.form.text("text").unwrap_or_default();
     // A browser sends every line break as CR LF.
@@ -184,7 +189,10 @@ impl Seen {
 }
 
 fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let store = writable_store(visit)?;
+    let store = match writable_store(visit) {
+        Ok(store) => store,
+        Err(trouble) => return unsaved(visit, trouble, "text"),
+    };
     let seen = Seen::read(visit, &store)?;
     let typed = visit.form.text("text").unwrap_or_default();
     let now = found(visit, &store)?;

@@ -128,7 +128,7 @@ pub fn failure_page(status: StatusCode, message: &str) -> Markup {
 }
 
 /// Returns a message as a sentence.
-fn sentence(message: &str) -> String {
+pub(crate) fn sentence(message: &str) -> String {
     let mut characters = message.chars();
     let start: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
     let text = start + characters.as_str();

@@ -68,9 +68,12 @@ fn correctable(trouble: Trouble) -> Result<Markup, Trouble> {
             Some(hint) => format!("{}; {hint}", error.message()),
             None => error.message().to_owned(),
         },
-        trouble @ (Trouble::Engine(_) | Trouble::Denied(_) | Trouble::NotFound(_)) => {
-            return Err(trouble);
+        // A store may have been deleted since the form was opened.
+        Trouble::NotFound(message) => message.trim_end_matches('.').to_owned(),
+        Trouble::Engine(error) if *error.kind() == ErrorKind::NotFound => {
+            error.message().to_owned()
         }
+        trouble @ (Trouble::Engine(_) | Trouble::Denied(_)) => return Err(trouble),
     };
     Ok(html! { p.message role="alert" { "Nothing was redacted: " (message) "." } })
 }
@@ -225,7 +228,7 @@ fn confirm_form(visit: &Visit<'_>, planned: &Planned) -> Markup {
             input type="hidden" name="expect" value=(plan.digest);
             input type="hidden" name="count" value=(count);
             label { "Reason, kept in the receipt; it must not hold what is redacted (optional)"
-                input name="reason" maxlength="500" autocomplete="off"; }
+                input name="reason" maxlength="500" autocomplete="off" value=[visit.form.get("reason")]; }
             label { "To confirm, type the number of versions: " (count)
                 input name="typed" required inputmode="numeric" pattern="[0-9]*" autocomplete="off"; }
             p { "This cannot be undone. If anything changes before, nothing happens and you see the new plan." }
@@ -236,7 +239,13 @@ fn confirm_form(visit: &Visit<'_>, planned: &Planned) -> Markup {
 
 /// Redacts what the visitor has seen, and nothing else.
 fn redact(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let request = Request::new(visit)?;
+    let request = match Request::new(visit) {
+        Ok(request) => request,
+        Err(trouble) => {
+            let message = correctable(trouble)?;
+            return Ok(Reply::Conflict(form_page(visit, &visit.form, &message)?));
+        }
+    };
     let typed = visit.form.get("typed").map(str::trim);
     if typed.is_none() || typed != visit.form.get("count") {
         let message = html! {

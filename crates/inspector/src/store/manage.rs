@@ -10,6 +10,7 @@ use quipu_core::model::{
 };
 use quipu_service::caller::Need;
 
+use crate::edit::unsaved;
 use crate::form::address;
 use crate::layout::{Room, page};
 use crate::memory::{directory_address, trail_in};
@@ -124,7 +125,17 @@ fn remove_form(visit: &Visit<'_>, store: &Store) -> Markup {
 
 /// Changes name, description and policy.
 pub(super) fn update(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let store = visit.store(Need::Manage)?;
+    let store = match visit.store(Need::Manage) {
+        Ok(store) if store.archived_at.is_none() => store,
+        Ok(store) => {
+            let message = format!(
+                "The store {} is archived: its settings can no longer be changed.",
+                visible::plain(store.name.as_str())
+            );
+            return unsaved(visit, Trouble::Invalid(message), "description");
+        }
+        Err(trouble) => return unsaved(visit, trouble, "description"),
+    };
     if visit.form.get("seen") != Some(store.updated_at.to_string().as_str()) {
         return Ok(Reply::Conflict(settings(visit, &store, &as_it_is(&store))));
     }

@@ -107,6 +107,34 @@ fn a_change_is_saved_with_its_author_and_the_line_endings_of_the_text() {
 }
 
 #[test]
+fn a_text_whose_store_is_closed_meanwhile_can_be_copied() {
+    let site = Site::new();
+    let (store, admin) = (site.store("notes"), site.admin());
+    let memory = site.put(store, "/a.md", "a\n");
+    let form = open(&site, &admin, &memory);
+    let new = format!("/ui/stores/{store}/new");
+    let settings = format!("/ui/stores/{store}/settings");
+    let check = |word: &str| {
+        let typed = format!("\nmy {HOSTILE}\n");
+        let text = typed.replace('\n', "\r\n");
+        let replies = [
+            send(&site, &admin, &form, &typed),
+            site.post(&admin, &new, &[("path", "/b.md"), ("text", &text)]),
+            site.post(&admin, &settings, &[("name", "x"), ("description", &text)]),
+        ];
+        for reply in replies {
+            let page = conflict(reply);
+            assert!(page.contains(word) && page.contains("readonly"), "{page}");
+            assert_eq!(field_text(&page), typed);
+        }
+    };
+    site.engine.archive_store(store).unwrap();
+    check("is archived");
+    site.engine.delete_store(store).unwrap();
+    check("store");
+}
+
+#[test]
 fn two_editors_and_an_agent_lose_nothing() {
     let site = Site::new();
     let store = site.store("notes");
@@ -325,7 +353,8 @@ fn only_those_who_may_write_change_anything() {
         assert_denied(&site.post(caller, &format!("/ui/stores/{store}/new"), &seen));
     }
     site.engine.archive_store(store).unwrap();
-    for page in ["/edit", "/rename", "/delete"] {
+    conflict(site.post(&site.admin(), &(base.clone() + "/edit"), &seen));
+    for page in ["/rename", "/delete"] {
         let reply = site.post(&site.admin(), &(base.clone() + page), &seen);
         assert!(matches!(reply, Err(Trouble::Invalid(_))), "{page}: {reply:?}");
     }

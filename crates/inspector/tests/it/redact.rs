@@ -236,7 +236,24 @@ fn a_confirmation_that_makes_no_sense_shows_the_plan_again() {
     let named = site.submit(&admin, (&page, "confirm"), &typed);
     assert!(named.status == 409, "{named:?}");
     assert!(named.text.contains("the reason holds what is to be redacted"), "{}", named.text);
+    let long = "why ".repeat(200);
+    let long = site.submit(&admin, (&page, "confirm"), &[("typed", "2"), ("reason", &long)]);
+    assert!(long.status == 409 && long.text.contains("value=\"why why"), "{long:?}");
     assert_eq!(site.text("/live.md"), Some(format!("token {SECRET}\n")));
+}
+
+#[test]
+fn a_form_whose_store_is_gone_keeps_what_was_typed() {
+    let (site, store) = leaked();
+    let admin = site.admin();
+    let fields = [("store", store.as_str()), ("matching", SECRET), ("and_heads", "yes")];
+    let plan = site.post(&admin, "/ui/redact", &fields).page();
+    site.engine.delete_store(site.store).unwrap();
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("Nothing was redacted: ") && page.contains(SECRET), "{page}");
+    let answer = site.submit(&admin, (&plan, "confirm"), &[("typed", "2")]);
+    assert_eq!(answer.status, 409);
+    assert!(answer.text.contains(SECRET) && answer.text.contains("id=\"redact\""), "{answer:?}");
 }
 
 #[test]
