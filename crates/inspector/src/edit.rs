@@ -11,11 +11,12 @@ mod merged;
 mod rename;
 
 use maud::{Markup, html};
-use quipu_core::engine::{MemoryUpdate, Precondition, Written};
+use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
 use quipu_core::model::{
     Content, ContentHash, Memory, MemoryPath, Store, Version, VersionId, View,
 };
 use quipu_core::{Error, ErrorKind};
+use quipu_screen::{Finding, SecretKind};
 use quipu_service::caller::Need;
 
 use crate::form::address;
@@ -41,7 +42,7 @@ pub(crate) static PAGES: [Page; 8] = [
     changes("/ui/stores/{store}/memories/{memory}/delete", delete::delete),
 ];
 
-/// How many of the credentials that were found are pointed at.
+/// How many lines with credentials or redacted text are pointed at.
 const FINDINGS_MAX: usize = 20;
 
 /// Returns the store in the path if the visitor may change its memories, and it takes changes.
@@ -91,11 +92,25 @@ fn new_memory(
     visit.engine.create(&visit.caller.actor, store.id, &path, &content)
 }
 
-/// Returns the address of a memory that was just written, which reports the credentials in it.
+/// Returns the address of a memory that was just written, which reports what came of it: the lines with
+/// credentials, and those with text that was redacted before.
 fn after_saving(store: &Store, written: &Written) -> String {
-    let lines = written.findings.iter().take(FINDINGS_MAX).map(|it| it.line.to_string());
-    let found = lines.collect::<Vec<_>>().join(".");
-    address(&memory_address(store, written.memory.id), &[("saved", "1"), ("found", &found)])
+    let saved = match written.effect {
+        Effect::Created | Effect::Changed => "1",
+        Effect::Unchanged => "0",
+    };
+    let lines = |is_wanted: fn(&Finding) -> bool| {
+        let findings = written.findings.iter().filter(|it| is_wanted(it));
+        let mut lines: Vec<_> = findings.map(|it| it.line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        let lines = lines.iter().take(FINDINGS_MAX).map(ToString::to_string);
+        lines.collect::<Vec<_>>().join(".")
+    };
+    let found = lines(|it| it.kind != SecretKind::Forgotten);
+    let redacted = lines(|it| it.kind == SecretKind::Forgotten);
+    let pairs = [("saved", saved), ("found", &found), ("redacted", &redacted)];
+    address(&memory_address(store, written.memory.id), &pairs)
 }
 
 /// Returns an error as a sentence with what to do next.

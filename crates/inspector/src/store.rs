@@ -105,7 +105,9 @@ fn done_message(visit: &Visit<'_>) -> Markup {
                 the past of the store shows them, and restores them." }
         }
         @if let Some(moved) = done("moved") { p.message role="status" { "Moved: " (count(moved)) "." } }
-        @if visit.query.get("saved").is_some() { p.message role="status" { "Saved." } }
+        @if let Some(saved) = visit.query.get("saved") {
+            p.message role="status" { @if saved == "0" { "Nothing changed." } @else { "Saved." } }
+        }
     }
 }
 

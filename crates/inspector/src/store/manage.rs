@@ -140,9 +140,11 @@ pub(super) fn update(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         return Ok(Reply::Conflict(settings(visit, &store, &as_it_is(&store))));
     }
     match wanted(visit).and_then(|update| visit.engine.update_store(store.id, &update)) {
-        Ok(_) => {
+        Ok(now) => {
+            let state = |it: &Store| (it.name.clone(), it.description.clone(), it.policy);
+            let saved = if state(&now) == state(&store) { "0" } else { "1" };
             let own = format!("/ui/stores/{}", store.id);
-            Ok(Reply::SeeOther(address(&own, &[("saved", "1")])))
+            Ok(Reply::SeeOther(address(&own, &[("saved", saved)])))
         }
         Err(error) => {
             let trouble = format!("Nothing is saved: {}.", error.message());

@@ -213,6 +213,19 @@ fn a_visitor_counts_only_the_sessions_that_it_sees() {
 }
 
 #[test]
+fn a_redacted_change_is_called_redacted() {
+    let site = Site::new();
+    let admin = site.admin();
+    let session = site.session("agent", &[site.store]);
+    site.put(&user("ada"), "/tea.md", "green\n");
+    let secret = site.put(&Actor::Session(session.id), "/tea.md", "secret\n");
+    site.put(&user("ada"), "/tea.md", "black\n");
+    site.engine.redact(&admin.actor, site.store, &[secret.version]).unwrap();
+    let page = site.get(&admin, &format!("/ui/sessions/{}", session.id)).page();
+    assert!(page.contains("(redacted)") && !page.contains("(lost)"), "{page}");
+}
+
+#[test]
 fn readers_may_neither_revert_nor_end_a_session() {
     let site = Site::new();
     let session = site.session("agent", &[site.store]);
