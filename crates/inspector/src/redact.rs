@@ -17,9 +17,8 @@ use quipu_service::caller::Need;
 use crate::form::Form;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
-use crate::visible;
 use crate::visit::Visit;
-use crate::{Page, asks, changes, shows, text};
+use crate::{Page, asks, changes, choice, shows, text};
 
 use request::{ENDS, FIELDS, LineEnds, Planned, Request};
 
@@ -129,8 +128,7 @@ fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
 }
 
 fn store_choice(visit: &Visit<'_>, stores: &[Store], values: &Form) -> Markup {
-    let chosen: Vec<_> = values.all("store").collect();
-    let is_chosen = |store: &Store| chosen.iter().any(|id| *id == store.id.to_string());
+    let chosen: Vec<_> = values.all("store").map(str::to_owned).collect();
     html! {
         fieldset {
             legend { "Stores" }
@@ -140,12 +138,7 @@ fn store_choice(visit: &Visit<'_>, stores: &[Store], values: &Form) -> Markup {
                     "All stores, and the sessions, labels and receipts of the workspace"
                 }
             }
-            @for store in stores {
-                label.inline {
-                    input type="checkbox" name="store" value=(store.id) checked[is_chosen(store)];
-                    (visible::short(store.name.as_str()))
-                }
-            }
+            (choice::boxes(stores, &chosen, values.get(choice::NAMED).unwrap_or_default()))
         }
     }
 }

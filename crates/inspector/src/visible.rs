@@ -71,7 +71,7 @@ pub(crate) fn plain(text: &str) -> String {
     for ((_, character), shape) in pieces(text) {
         match shape {
             Some(Shape::Nothing | Shape::Tag(_)) => out.push_str(&format!("⟨{}⟩", code(character))),
-            // A space is seen as one, and whatever wants to be read as another text hides elsewhere.
+            // Unusual spaces are normal in many languages, and they are seen as spaces.
             Some(Shape::Space) | None => out.push(character),
         }
     }

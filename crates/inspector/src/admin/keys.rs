@@ -5,7 +5,9 @@ use quipu_core::backend::Archived;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{Key, KeyKind, Name, Role, Store, StoreId, Timestamp};
 use quipu_core::timeframe;
+use quipu_service::caller::Need;
 
+use crate::choice;
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
@@ -15,8 +17,6 @@ use crate::visit::Visit;
 use super::{Tab, page, require_admin};
 
 const KEYS_PER_PAGE: usize = 50;
-/// How many stores a new key can be limited to here; with more, `quipu key create` takes their names.
-const STORES_MAX: usize = 100;
 /// How many stores of a key are named.
 const NAMES_MAX: usize = 5;
 
@@ -120,7 +120,7 @@ fn opened(key: &Key, stores: &[Store]) -> Markup {
     let names: Vec<_> = ids.iter().filter_map(name).take(NAMES_MAX).collect();
     let others_count = ids.len() - names.len();
     html! {
-        @for (place, name) in names.iter().enumerate() { @if place > 0 { ", " } (name) }
+        @for (place, name) in names.iter().enumerate() { @if place > 0 { ", " } (visible::short(name.as_str())) }
         @if others_count > 0 { " and " (text::count(others_count as u64, "other store", "other stores")) }
     }
 }
@@ -144,12 +144,7 @@ fn form(visit: &Visit<'_>, stores: &[Store]) -> Markup {
                 }
                 fieldset {
                     legend { "Stores; none means all, also future ones" }
-                    @for store in stores.iter().take(STORES_MAX) {
-                        label.inline { input type="checkbox" name="store" value=(store.id); (visible::short(store.name.as_str())) }
-                    }
-                    @if stores.len() > STORES_MAX {
-                        p { small { "For others, use " code { "quipu key create --store NAME" } "." } }
-                    }
+                    (choice::boxes(stores, &[], ""))
                 }
                 button.primary { "Create key" }
             }
@@ -168,7 +163,12 @@ pub(super) fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         field("role").parse().map_err(|error| Trouble::Invalid(format!("Role: {error}")))?;
     let mut stores = Vec::new();
     for id in visit.form.all("store") {
-        stores.push(visit.store_with_id(id, quipu_service::caller::Need::Manage)?.id);
+        stores.push(visit.store_with_id(id, Need::Manage)?.id);
+    }
+    for store in choice::named(visit, &visit.form, Need::Manage)? {
+        if !stores.contains(&store.id) {
+            stores.push(store.id);
+        }
     }
     let new = NewKey {
         name,

@@ -13,6 +13,7 @@ use quipu_core::model::{
 use quipu_service::caller::Need;
 use quipu_service::pattern::RegexMatcher;
 
+use crate::choice;
 use crate::reply::Trouble;
 use crate::sessions::{time, tree_path};
 use crate::visit::Visit;
@@ -20,8 +21,19 @@ use crate::visit::Visit;
 use super::require_manager;
 
 /// The fields that say what to redact, where, and what becomes of live memories.
-pub(super) const FIELDS: [&str; 10] =
-    ["matching", "regex", "path", "memory", "actor", "since", "until", "store", "all", "and_heads"];
+pub(super) const FIELDS: [&str; 11] = [
+    "matching",
+    "regex",
+    "path",
+    "memory",
+    "actor",
+    "since",
+    "until",
+    "store",
+    choice::NAMED,
+    "all",
+    "and_heads",
+];
 
 /// How long a regular expression may search, in all texts together.
 const REGEX_TIME_MAX: Duration = Duration::from_secs(30);
@@ -263,8 +275,13 @@ fn scope(visit: &Visit<'_>) -> Result<Scope, Trouble> {
         return Ok(all);
     }
     let stores = visit.form.all("store").map(|id| visit.store_with_id(id, Need::Manage));
-    let stores: Vec<StoreId> =
+    let mut stores: Vec<StoreId> =
         stores.map(|store| store.map(|store| store.id)).collect::<Result<_, _>>()?;
+    for store in choice::named(visit, &visit.form, Need::Manage)? {
+        if !stores.contains(&store.id) {
+            stores.push(store.id);
+        }
+    }
     if stores.is_empty() {
         return Err(Trouble::Invalid("choose the stores to search, or all of them".to_owned()));
     }

@@ -257,6 +257,36 @@ fn a_form_whose_store_is_gone_keeps_what_was_typed() {
 }
 
 #[test]
+fn stores_that_are_not_listed_can_be_named() {
+    let (site, store) = leaked();
+    for number in 0..150 {
+        site.other_store(&format!("a{number:03}"));
+    }
+    let admin = site.admin();
+    let form = site.get(&admin, "/ui/redact").page();
+    assert!(form.len() < 60_000 && !form.contains(&store), "{}", form.len());
+    assert_eq!(form.matches("name=\"store\"").count(), 100);
+    assert!(form.contains("51 stores are not listed"), "{form}");
+    let fields = [("matching", SECRET), ("store_named", "a149\r\nnotes\r\n"), ("and_heads", "yes")];
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("2 versions, 1 live memory"), "{page}");
+    site.submit(&admin, (&page, "confirm"), &[("typed", "2")]).moved();
+    assert_eq!(site.text("/live.md").as_deref(), Some("token [redacted]\n"));
+
+    let limited = site.visitor(Role::Admin, Some(vec![site.other_store("other")]));
+    for name in ["notes", "nowhere"] {
+        let fields = [("matching", SECRET), ("store_named", name)];
+        let page = site.post(&limited, "/ui/redact", &fields).page();
+        assert!(page.contains("Nothing was redacted: No store that you may use"), "{page}");
+    }
+    let page = site.get(&admin, "/ui/admin/keys").page();
+    assert!(page.contains("52 stores are not listed"), "{page}");
+    let search = "/ui/search?q=token&store_named=notes";
+    let page = site.get(&admin, search).page();
+    assert!(page.contains(&format!("value=\"{store}\" checked")), "{page}");
+}
+
+#[test]
 fn hostile_selections_and_reasons_stay_text() {
     let (site, store) = leaked();
     let admin = site.admin();
