@@ -6,15 +6,17 @@
 
 mod delete;
 mod endings;
+mod kept;
 mod merged;
 mod rename;
 
 use maud::{Markup, html};
-use quipu_core::engine::{MemoryUpdate, Precondition, Written};
+use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
 use quipu_core::model::{
     Content, ContentHash, Memory, MemoryPath, Store, Version, VersionId, View,
 };
 use quipu_core::{Error, ErrorKind};
+use quipu_screen::{Finding, SecretKind};
 use quipu_service::caller::Need;
 
 use crate::form::address;
@@ -25,6 +27,7 @@ use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows, text};
 
+pub(crate) use kept::unsaved;
 use merged::Proposal;
 
 /// The pages of this module.
@@ -39,7 +42,7 @@ pub(crate) static PAGES: [Page; 8] = [
     changes("/ui/stores/{store}/memories/{memory}/delete", delete::delete),
 ];
 
-/// How many of the credentials that were found are pointed at.
+/// How many lines with credentials or redacted text are pointed at.
 const FINDINGS_MAX: usize = 20;
 
 /// Returns the store in the path if the visitor may change its memories, and it takes changes.
@@ -61,7 +64,10 @@ fn ask_new(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let store = writable_store(visit)?;
+    let store = match writable_store(visit) {
+        Ok(store) => store,
+        Err(trouble) => return unsaved(visit, trouble, "text"),
+    };
     let path = visit.form.get("path").unwrap_or_default().trim();
     let typed = visit.form.text("text").unwrap_or_default();
     // A browser sends every line break as CR LF.
@@ -86,11 +92,25 @@ fn new_memory(
     visit.engine.create(&visit.caller.actor, store.id, &path, &content)
 }
 
-/// Returns the address of a memory that was just written, which reports the credentials in it.
+/// Returns the address of a memory that was just written, which reports what came of it: the lines with
+/// credentials, and those with text that was redacted before.
 fn after_saving(store: &Store, written: &Written) -> String {
-    let lines = written.findings.iter().take(FINDINGS_MAX).map(|it| it.line.to_string());
-    let found = lines.collect::<Vec<_>>().join(".");
-    address(&memory_address(store, written.memory.id), &[("saved", "1"), ("found", &found)])
+    let saved = match written.effect {
+        Effect::Created | Effect::Changed => "1",
+        Effect::Unchanged => "0",
+    };
+    let lines = |is_wanted: fn(&Finding) -> bool| {
+        let findings = written.findings.iter().filter(|it| is_wanted(it));
+        let mut lines: Vec<_> = findings.map(|it| it.line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        let lines = lines.iter().take(FINDINGS_MAX).map(ToString::to_string);
+        lines.collect::<Vec<_>>().join(".")
+    };
+    let found = lines(|it| it.kind != SecretKind::Forgotten);
+    let redacted = lines(|it| it.kind == SecretKind::Forgotten);
+    let pairs = [("saved", saved), ("found", &found), ("redacted", &redacted)];
+    address(&memory_address(store, written.memory.id), &pairs)
 }
 
 /// Returns an error as a sentence with what to do next.
@@ -108,7 +128,7 @@ fn new_page(
     let home = directory_address(store, &quipu_core::model::Directory::root());
     let content = html! {
         (trail_in(store, "new memory"))
-        h1 { "New memory in " (store.name) }
+        h1 { "New memory in " (visible::short(store.name.as_str())) }
         (alert(trouble))
         form method="post" action={ "/ui/stores/" (store.id) "/new" } data-unsaved {
             (visit.token_field())
@@ -231,7 +251,10 @@ impl Seen {
 }
 
 fn save(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let store = writable_store(visit)?;
+    let store = match writable_store(visit) {
+        Ok(store) => store,
+        Err(trouble) => return unsaved(visit, trouble, "text"),
+    };
     let seen = Seen::read(visit, &store)?;
     let typed = visit.form.text("text").unwrap_or_default();
     let now = found(visit, &store)?;

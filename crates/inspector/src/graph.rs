@@ -14,6 +14,7 @@ use crate::form::address;
 use crate::layout::{Room, page, trail};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, shows};
 
@@ -93,7 +94,7 @@ fn graph(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (trail(&[("Stores", "/ui".to_owned()), (store.name.as_str(), format!("/ui/stores/{}", store.id))], "Graph"))
         h1 { @match look.focus {
             Some(focus) => { "Links around " (focus.path) }
-            None => { "Links of " (store.name) }
+            None => { "Links of " (visible::short(store.name.as_str())) }
         } }
         (controls(&look))
         @for sentence in &network.left_out { p { small { (sentence) } } }
@@ -172,19 +173,19 @@ fn entry(look: &Look<'_>, network: &Network, place: usize, node: &Node) -> Marku
     html! {
         @match node {
             Node::Note(note) => {
-                a href={ "/ui/stores/" (note.store) "/memories/" (note.memory) } { (note.title) }
+                a href={ "/ui/stores/" (note.store) "/memories/" (note.memory) } { (visible::short(&note.title)) }
                 " " small.mono { (note.path) }
                 " " small { (look.coloring.group(note)) " · " (text::count(network.degree(place) as u64, "link", "links")) }
                 @if note.store == look.store.id {
-                    " " a href=(around(look, note)) aria-label={ "Links around " (note.title) } { "around" }
+                    " " a href=(around(look, note)) aria-label={ "Links around " (visible::plain(&note.title)) } { "around" }
                 }
             }
-            Node::Missing(name) => { (name) " " span.badge { "does not exist" } }
+            Node::Missing(name) => { (visible::short(name)) " " span.badge { "does not exist" } }
         }
         @if !outgoing.is_empty() {
             br; small { @for (place, (kind, to)) in outgoing.iter().enumerate() {
                 @if place > 0 { ", " }
-                (kind) " " (picture::title(to))
+                (visible::short(kind)) " " (visible::short(picture::title(to)))
             } }
         }
     }

@@ -6,6 +6,7 @@ use quipu_service::caller::Need;
 
 use crate::assets::{ICON, SCRIPT, STYLE};
 use crate::sign_in::{HOME, SIGN_IN};
+use crate::visible;
 use crate::visit::Visit;
 
 /// The part of the site that a page belongs to.
@@ -47,7 +48,7 @@ pub(crate) fn page(visit: &Visit<'_>, room: Room, title: &str, content: &Markup)
         }
         form.who method="post" action="/ui/sign-out" {
             (visit.token_field())
-            span title=(role) { (name) " " small { (role) } }
+            span title=(role) { (visible::short(&name)) " " small { (role) } }
             button { "Sign out" }
         }
     };
@@ -72,7 +73,7 @@ fn document(title: &str, body: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · Quipu" }
+                title { (visible::plain(title)) " · Quipu" }
                 link rel="icon" href=(ICON.path) type="image/svg+xml";
                 link rel="stylesheet" href=(STYLE.path);
                 script type="module" src=(SCRIPT.path) {}
@@ -89,8 +90,8 @@ fn document(title: &str, body: &Markup) -> Markup {
 pub(crate) fn trail(steps: &[(&str, String)], here: &str) -> Markup {
     html! {
         nav.trail aria-label="Path" {
-            @for (name, address) in steps { a href=(address) { (name) } " / " }
-            span aria-current="page" { (here) }
+            @for (name, address) in steps { a href=(address) { (visible::short(name)) } " / " }
+            span aria-current="page" { (visible::short(here)) }
         }
     }
 }
@@ -147,7 +148,7 @@ pub fn arrival_page(uri: &http::Uri) -> Markup {
 }
 
 /// Returns a message as a sentence.
-fn sentence(message: &str) -> String {
+pub(crate) fn sentence(message: &str) -> String {
     let mut characters = message.chars();
     let start: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
     let text = start + characters.as_str();

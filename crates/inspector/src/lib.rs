@@ -10,6 +10,7 @@
 
 mod admin;
 mod assets;
+mod choice;
 mod difference;
 mod edit;
 mod form;

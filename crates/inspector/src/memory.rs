@@ -230,29 +230,50 @@ fn warning(own: &str, hidden: Hidden, rendered: &Rendered) -> Markup {
 
 /// Says what came of a change that led here.
 fn saved_message(visit: &Visit<'_>, store: &Store) -> Markup {
-    let lines: Vec<u64> = visit.query.get("found").map_or_else(Vec::new, |lines| {
-        lines.split('.').filter_map(|line| line.parse().ok()).collect()
-    });
-    let is_saved = visit.query.get("saved").is_some();
+    let lines = |name: &str| -> Vec<u64> {
+        let lines = visit.query.get(name).unwrap_or_default().split('.');
+        lines.filter_map(|line| line.parse().ok()).collect()
+    };
+    let (found, redacted) = (lines("found"), lines("redacted"));
+    let saved = match visit.query.get("saved") {
+        Some("0") => "Nothing changed.",
+        _ => "Saved.",
+    };
+    let is_plain = found.is_empty() && redacted.is_empty();
     html! {
-        @if is_saved && lines.is_empty() { p.message role="status" { "Saved." } }
-        @if !lines.is_empty() {
+        @if is_plain && visit.query.get("saved").is_some() { p.message role="status" { (saved) } }
+        @if !found.is_empty() {
             p.message #credentials role="alert" {
                 @match store.policy.secrets {
-                    SecretPolicy::Redact =>
-                        "Saved, but what looked like a credential was taken out: ",
-                    SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => "Saved. It holds what looks like a credential, which every reader of this \
-                          store can now use: "
+                    SecretPolicy::Redact => {
+                        (saved) " What looked like a credential was taken out: "
+                    }
+                    SecretPolicy::Off | SecretPolicy::Warn | SecretPolicy::Reject => {
+                        (saved) " It holds what looks like a credential, which every reader of this \
+                         store can now use: "
+                    }
                 }
-                @for (place, line) in lines.iter().enumerate() {
-                    @if place > 0 { ", " }
-                    @if *line == 0 { "the path" } @else { "line " (line) }
-                }
+                (places(&found))
                 ". If it is real, revoke it where it was issued; redacting the version in the history \
                  removes it from here."
             }
         }
+        @if !redacted.is_empty() {
+            p.message #redacted role="alert" {
+                (saved) " It holds text that was redacted from this store before: " (places(&redacted))
+                ". If that was no mistake, redact the new version in the history, too."
+            }
+        }
     }
+}
+
+/// Returns lines as words; line 0 is the path.
+fn places(lines: &[u64]) -> String {
+    let place = |line: &u64| match line {
+        0 => "the path".to_owned(),
+        line => format!("line {line}"),
+    };
+    lines.iter().map(place).collect::<Vec<_>>().join(", ")
 }
 
 fn actions(visit: &Visit<'_>, store: &Store, memory: &Memory, own: &str) -> Markup {
@@ -282,7 +303,7 @@ fn facts(visit: &Visit<'_>, store: &Store, memory: &Memory) -> Result<Markup, Tr
                 (text::grouped(text::tokens(memory.size_bytes))) " tokens" }
             dt { "Changed" } dd {
                 (text::time(memory.updated_at, now)) " by "
-                a href={ "/ui/actors/" (version.actor) } { (authors.short(&version.actor)) }
+                a href={ "/ui/actors/" (version.actor) } { (visible::short(&authors.short(&version.actor))) }
                 @if let Some(reason) = &version.reason { br; small { (reason) } }
             }
             dt { "Created" } dd { (text::time(memory.created_at, now)) }
@@ -331,7 +352,7 @@ fn deleted(visit: &Visit<'_>, store: &Store, last: &Version) -> Markup {
             ". Its versions are kept for a while, and can be restored from its history."
         }
         p { a.button.primary href={ (own) "/history" } data-key="h" { "History" } " "
-            a.button href=(directory_address(store, &Directory::root())) { "All of " (store.name) } }
+            a.button href=(directory_address(store, &Directory::root())) { "All of " (visible::short(store.name.as_str())) } }
     };
     page(visit, Room::Stores, &format!("{name} · deleted · {}", store.name), &content)
 }

@@ -17,6 +17,7 @@ use crate::form::address;
 use crate::layout::{Room, page, trail};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows};
 
@@ -91,7 +92,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         let store = visit.store(Need::Read)?;
         let content = html! {
             (trail(&[(store.name.as_str(), format!("/ui/stores/{}", store.id))], "the past"))
-            h1 { "The past of " (store.name) }
+            h1 { "The past of " (visible::short(store.name.as_str())) }
             (moment_form(&store, ""))
         };
         let title = format!("{} · the past", store.name);
@@ -145,7 +146,7 @@ fn head(visit: &Visit<'_>, visited: &Visited, here: &str) -> Markup {
     };
     html! {
         (trail(&[(store.name.as_str(), format!("/ui/stores/{}", store.id))], "the past"))
-        h1 { (store.name) " as it was" }
+        h1 { (visible::short(store.name.as_str())) " as it was" }
         (moment_form(store, &visited.at))
         p { "This is the state after the change of " strong { (text::exact(then.past.at)) } " ("
             (text::time(then.past.at, now)) ")." }

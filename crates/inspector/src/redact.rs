@@ -10,7 +10,7 @@ mod request;
 use maud::{Markup, html};
 use quipu_core::ErrorKind;
 use quipu_core::backend::Archived;
-use quipu_core::engine::{Heads, RedactionPlan};
+use quipu_core::engine::Heads;
 use quipu_core::model::Store;
 use quipu_service::caller::Need;
 
@@ -18,9 +18,9 @@ use crate::form::Form;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::visit::Visit;
-use crate::{Page, asks, changes, shows};
+use crate::{Page, asks, changes, choice, shows, text};
 
-use request::{FIELDS, Request};
+use request::{ENDS, FIELDS, LineEnds, Planned, Request};
 
 /// The pages of this module.
 pub(crate) static PAGES: [Page; 6] = [
@@ -67,9 +67,12 @@ fn correctable(trouble: Trouble) -> Result<Markup, Trouble> {
             Some(hint) => format!("{}; {hint}", error.message()),
             None => error.message().to_owned(),
         },
-        trouble @ (Trouble::Engine(_) | Trouble::Denied(_) | Trouble::NotFound(_)) => {
-            return Err(trouble);
+        // A store may have been deleted since the form was opened.
+        Trouble::NotFound(message) => message.trim_end_matches('.').to_owned(),
+        Trouble::Engine(error) if *error.kind() == ErrorKind::NotFound => {
+            error.message().to_owned()
         }
+        trouble @ (Trouble::Engine(_) | Trouble::Denied(_)) => return Err(trouble),
     };
     Ok(html! { p.message role="alert" { "Nothing was redacted: " (message) "." } })
 }
@@ -94,8 +97,9 @@ fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
             (visit.token_field())
             fieldset {
                 legend { "What it holds" }
+                // A line break after the start tag is not part of the text, so that one at its start is.
                 label { "Exactly this text" textarea.short name="matching" rows="2" spellcheck="false"
-                    autocomplete="off" { (secret("matching")) } }
+                    autocomplete="off" { "\n" (secret("matching")) } }
                 label { "Or a regular expression"
                     input name="regex" value=(secret("regex")) placeholder="ghp_[A-Za-z0-9]{36}"
                         autocomplete="off" spellcheck="false"; }
@@ -124,8 +128,7 @@ fn form(visit: &Visit<'_>, values: &Form) -> Result<Markup, Trouble> {
 }
 
 fn store_choice(visit: &Visit<'_>, stores: &[Store], values: &Form) -> Markup {
-    let chosen: Vec<_> = values.all("store").collect();
-    let is_chosen = |store: &Store| chosen.iter().any(|id| *id == store.id.to_string());
+    let chosen: Vec<_> = values.all("store").map(str::to_owned).collect();
     html! {
         fieldset {
             legend { "Stores" }
@@ -135,19 +138,15 @@ fn store_choice(visit: &Visit<'_>, stores: &[Store], values: &Form) -> Markup {
                     "All stores, and the sessions, labels and receipts of the workspace"
                 }
             }
-            @for store in stores {
-                label.inline {
-                    input type="checkbox" name="store" value=(store.id) checked[is_chosen(store)];
-                    (store.name)
-                }
-            }
+            (choice::boxes(stores, &chosen, values.get(choice::NAMED).unwrap_or_default()))
         }
     }
 }
 
-/// Returns the fields of a request, for the form that confirms it.
-fn hidden_fields(form: &Form) -> Markup {
+/// Returns the fields of a request, for the forms that go on with it.
+fn hidden_fields(form: &Form, ends: Option<LineEnds>) -> Markup {
     html! {
+        @if let Some(ends) = ends { input type="hidden" name=(ENDS) value=(ends.as_str()); }
         @for (name, value) in form.pairs().filter(|(name, _)| FIELDS.contains(name)) {
             input type="hidden" name=(name) value=(value);
         }
@@ -167,18 +166,20 @@ fn dry_run(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 fn plan_page(visit: &Visit<'_>, message: &Markup) -> Result<Markup, Trouble> {
     let request = Request::new(visit)?;
-    let plan = request.plan(visit)?;
+    let planned = request.plan(visit)?;
+    let plan = &planned.plan;
     let content = html! {
         h1 { "What would be redacted" }
         (message)
-        (plan::listed(visit, &plan))
+        (other_ends(visit, &planned))
+        (plan::listed(visit, plan))
         @if plan.hits_count() > 0 && plan.heads == Heads::Refuse && plan.heads_count() > 0 {
             p.message {
                 "Live memories hold it. Redact them as well: tick the box for live memories below, and look \
                  again. Or write new versions of them first."
             }
         } @else {
-            (confirm_form(visit, &plan))
+            (confirm_form(visit, &planned))
         }
         details {
             summary { "Change the selection" }
@@ -188,17 +189,39 @@ fn plan_page(visit: &Visit<'_>, message: &Markup) -> Result<Markup, Trouble> {
     Ok(page(visit, Room::Redact, "What would be redacted", &content))
 }
 
-fn confirm_form(visit: &Visit<'_>, plan: &RedactionPlan) -> Markup {
+/// Says that the text is also found with other line ends, which are another text: a receipt is about one.
+fn other_ends(visit: &Visit<'_>, planned: &Planned) -> Markup {
+    let (Some(ends), Some((other, count))) = (planned.ends, planned.other) else {
+        return html! {};
+    };
+    html! {
+        div.message #other-ends {
+            p {
+                "This plan is about the text with " (ends.name()) ". It is also there with " (other.name())
+                ", in " (text::count(count as u64, "version", "versions"))
+                ": redact one, then look for the text again and redact the other."
+            }
+            form method="post" action="/ui/redact" autocomplete="off" {
+                (visit.token_field())
+                (hidden_fields(&visit.form, Some(other)))
+                button { "Show the plan for " (other.name()) }
+            }
+        }
+    }
+}
+
+fn confirm_form(visit: &Visit<'_>, planned: &Planned) -> Markup {
+    let plan = &planned.plan;
     let count = plan.versions_count();
     html! {
         h2 { "Confirm" }
         form.narrow #confirm method="post" action="/ui/redact/confirm" autocomplete="off" {
             (visit.token_field())
-            (hidden_fields(&visit.form))
+            (hidden_fields(&visit.form, planned.ends))
             input type="hidden" name="expect" value=(plan.digest);
             input type="hidden" name="count" value=(count);
             label { "Reason, kept in the receipt; it must not hold what is redacted (optional)"
-                input name="reason" maxlength="500" autocomplete="off"; }
+                input name="reason" maxlength="500" autocomplete="off" value=[visit.form.get("reason")]; }
             label { "To confirm, type the number of versions: " (count)
                 input name="typed" required inputmode="numeric" pattern="[0-9]*" autocomplete="off"; }
             p { "This cannot be undone. If anything changes before, nothing happens and you see the new plan." }
@@ -209,7 +232,13 @@ fn confirm_form(visit: &Visit<'_>, plan: &RedactionPlan) -> Markup {
 
 /// Redacts what the visitor has seen, and nothing else.
 fn redact(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let request = Request::new(visit)?;
+    let request = match Request::new(visit) {
+        Ok(request) => request,
+        Err(trouble) => {
+            let message = correctable(trouble)?;
+            return Ok(Reply::Conflict(form_page(visit, &visit.form, &message)?));
+        }
+    };
     let typed = visit.form.get("typed").map(str::trim);
     if typed.is_none() || typed != visit.form.get("count") {
         let message = html! {

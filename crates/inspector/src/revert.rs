@@ -9,7 +9,8 @@ use crate::form::Form;
 use crate::layout::{Room, page};
 use crate::plan::{self, Attempt};
 use crate::reply::{Reply, Trouble};
-use crate::sessions::{Authors, Wanted};
+use crate::sessions::{Authors, Wanted, require_known};
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows};
 
@@ -43,7 +44,9 @@ fn asked_for(visit: &Visit<'_>, form: &Form) -> Result<(Store, Wanted), Trouble>
     let actor: Actor = actor.parse().map_err(|error| {
         Trouble::Invalid(format!("{error}; choose one on the page of sessions"))
     })?;
-    Ok((store, Wanted::new(visit, actor, form)?))
+    let wanted = Wanted::new(visit, actor, form)?;
+    require_known(visit, std::slice::from_ref(&store), &wanted)?;
+    Ok((store, wanted))
 }
 
 fn plan_page(
@@ -56,11 +59,11 @@ fn plan_page(
     let who = authors.name(&wanted.actor);
     let title = format!("Revert {who} in {}", store.name);
     let content = html! {
-        h1 { (title) }
+        h1 { (visible::short(&title)) }
         (message)
         p {
             "This is what taking back the changes of " (authors.link(&wanted.actor)) " in "
-            a href={ "/ui/stores/" (store.id) } { (store.name) } " would do. Changes that others made \
+            a href={ "/ui/stores/" (store.id) } { (visible::short(store.name.as_str())) } " would do. Changes that others made \
              since stay."
         }
         (conditions(store, wanted))

@@ -19,8 +19,9 @@ use crate::layout::{self, Room};
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
-use crate::{Page, changes, shows};
+use crate::{Page, changes, choice, shows};
 
 use question::Question;
 
@@ -36,8 +37,6 @@ pub(crate) const SEARCH: &str = "/ui/search";
 
 /// How many hits a page has.
 const HITS_PER_PAGE: usize = 25;
-/// How many stores can be chosen from; with more, a store's own page leads to a search in it.
-const STORES_MAX: usize = 100;
 /// How many values of a kind the hits can be narrowed by.
 const FACET_VALUES_MAX: usize = 12;
 
@@ -134,12 +133,7 @@ fn form(question: &Question, readable: &[Store]) -> Markup {
 }
 
 fn store_choice(question: &Question, readable: &[Store]) -> Markup {
-    let is_chosen = |store: &Store| question.stores.contains(&store.id);
-    // Chosen ones are listed wherever they are, so that submitting the form keeps them.
-    let (listed, others): (Vec<_>, Vec<_>) = readable
-        .iter()
-        .enumerate()
-        .partition(|(place, store)| *place < STORES_MAX || is_chosen(store));
+    let chosen: Vec<_> = question.stores.iter().map(ToString::to_string).collect();
     html! {
         @if readable.len() > 1 {
             details open[!question.stores.is_empty()] {
@@ -149,15 +143,7 @@ fn store_choice(question: &Question, readable: &[Store]) -> Markup {
                 } }
                 fieldset {
                     legend { "Stores; none means all" }
-                    @for (_, store) in listed {
-                        label.inline {
-                            input type="checkbox" name="store" value=(store.id) checked[is_chosen(store)];
-                            (store.name)
-                        }
-                    }
-                    @if !others.is_empty() {
-                        p { small { (text::grouped(others.len() as u64)) " more stores are searched, but not listed here." } }
-                    }
+                    (choice::boxes(readable, &chosen, ""))
                 }
             }
         }
@@ -177,7 +163,7 @@ fn chosen(question: &Question) -> Markup {
                 @for (name, value) in values {
                     label.inline {
                         input type="checkbox" name=(name) value=(value) checked;
-                        (name) " " (value)
+                        (name) " " (visible::short(value))
                     }
                 }
                 @if question.author.is_some() {
@@ -233,7 +219,7 @@ fn facets(scene: &Scene<'_>, hits: &[SearchHit]) -> Markup {
                     @if !values.is_empty() {
                         dt { (name) }
                         dd { ul { @for (value, address, count) in values {
-                            li { a href=(address) { (value) } " " small { (count) } }
+                            li { a href=(address) { (visible::short(&value)) } " " small { (count) } }
                         } } }
                     }
                 } }

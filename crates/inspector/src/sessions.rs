@@ -16,9 +16,11 @@ use crate::form::address;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes as changing, shows};
 
+pub(crate) use actors::require_known;
 use actors::{Recent, change_section};
 pub(crate) use authors::Authors;
 pub(crate) use changes::{Wanted, time, tree_path};
@@ -178,14 +180,14 @@ fn row(visit: &Visit<'_>, authors: &Authors<'_>, session: &Session, recent: &Rec
     html! {
         tr {
             th scope="row" {
-                a href={ "/ui/sessions/" (session.id) } { (title(session)) }
+                a href={ "/ui/sessions/" (session.id) } { (visible::short(&title(session))) }
                 @if session.archived_at.is_some() { " " span.badge { "archived" } }
             }
-            td { (host(session)) }
+            td { (visible::short(&host(session))) }
             td { @if let Some(key) = session.key { (authors.link(&Actor::ApiKey(key))) } }
             td { @for (place, it) in readable(visit, session).enumerate() {
                 @if place > 0 { ", " }
-                a href={ "/ui/stores/" (it.store) } { (it.name) } " " small { (it.access.as_str()) }
+                a href={ "/ui/stores/" (it.store) } { (visible::short(it.name.as_str())) } " " small { (it.access.as_str()) }
             } }
             td { (text::time(session.created_at, now)) }
             td { @match recent.last_change(&Actor::Session(session.id)) {
@@ -222,7 +224,7 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let changed = change_section(visit, &wanted, &stores, &here)?;
     let title = title(&session);
     let content = html! {
-        h1 { (title) }
+        h1 { (visible::short(&title)) }
         (about(visit, &session))
         @if visit.caller.may_with(Need::Write) && session.archived_at.is_none() {
             (end_form(visit, &session))
@@ -240,7 +242,7 @@ fn about(visit: &Visit<'_>, session: &Session) -> Markup {
     html! {
         dl {
             dt { "Session" } dd { code { (session.id) } }
-            @if !host.is_empty() { dt { "Host" } dd { (host) } }
+            @if !host.is_empty() { dt { "Host" } dd { (visible::short(&host)) } }
             @if let Some(key) = session.key { dt { "Key" } dd { (authors.link(&Actor::ApiKey(key))) } }
             dt { "Created" } dd { (text::time(session.created_at, now)) }
             @if let Some(at) = session.archived_at { dt { "Archived" } dd { (text::time(at, now)) } }
@@ -255,7 +257,7 @@ fn about(visit: &Visit<'_>, session: &Session) -> Markup {
             @for it in readable(visit, session) {
                 dt { "Store" }
                 dd {
-                    a href={ "/ui/stores/" (it.store) } { (it.name) } " (" (it.access.as_str()) ") at "
+                    a href={ "/ui/stores/" (it.store) } { (visible::short(it.name.as_str())) } " (" (it.access.as_str()) ") at "
                     code { (it.mount_path(&visit.settings.mount_root)) }
                 }
             }

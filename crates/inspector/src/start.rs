@@ -13,6 +13,7 @@ use crate::layout::{self, Room};
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows};
 
@@ -137,9 +138,9 @@ fn row(
     html! {
         tr {
             th scope="row" {
-                a href={ "/ui/stores/" (store.id) } { (store.name) }
+                a href={ "/ui/stores/" (store.id) } { (visible::short(store.name.as_str())) }
                 @if store.archived_at.is_some() { " " span.badge { "archived" } }
-                @if !store.description.as_str().is_empty() { br; small { (store.description) } }
+                @if !store.description.as_str().is_empty() { br; small { (visible::short(store.description.as_str())) } }
             }
             td { (text::grouped(usage.memories_count))
                 (fullness("Memories, of the limit", usage.memories_count, limits.memories_per_store_max)) }
@@ -147,7 +148,7 @@ fn row(
                 (fullness("Size, of the limit", usage.size_bytes, limits.store_size_bytes_max)) }
             td { @match newest {
                 Some(version) => {
-                    (text::time(version.created_at, visit.engine.now())) " by " (authors.short(&version.actor))
+                    (text::time(version.created_at, visit.engine.now())) " by " (visible::short(&authors.short(&version.actor)))
                 }
                 None => "–"
             } }
@@ -175,7 +176,7 @@ fn change(
             a href={ "/ui/stores/" (store.id) "/memories/" (version.memory) } {
                 @match &version.path { Some(path) => (path), None => "a redacted memory" }
             }
-            " in " (store.name) ": " (version.operation.as_str()) " by " (authors.short(&version.actor))
+            " in " (visible::short(store.name.as_str())) ": " (version.operation.as_str()) " by " (visible::short(&authors.short(&version.actor)))
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::form::address;
 use crate::layout::{Room, page, trail};
 use crate::memory::{directory_address, is_writable, memory_address};
 use crate::reply::{Reply, Trouble};
+use crate::visible;
 use crate::visit::Visit;
 use crate::{Page, changes, shows, text};
 
@@ -53,8 +54,8 @@ fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let own = format!("/ui/stores/{}", store.id);
     let content = html! {
         (directory_trail(&store, &wanted.directory))
-        h1 { (store.name) @if store.archived_at.is_some() { " " span.badge { "archived" } } }
-        @if !store.description.as_str().is_empty() { p { (store.description) } }
+        h1 { (visible::short(store.name.as_str())) @if store.archived_at.is_some() { " " span.badge { "archived" } } }
+        @if !store.description.as_str().is_empty() { p { (visible::short(store.description.as_str())) } }
         (done_message(visit))
         (actions(visit, &store, &wanted, &own))
         div.columns {
@@ -104,7 +105,9 @@ fn done_message(visit: &Visit<'_>) -> Markup {
                 the past of the store shows them, and restores them." }
         }
         @if let Some(moved) = done("moved") { p.message role="status" { "Moved: " (count(moved)) "." } }
-        @if visit.query.get("saved").is_some() { p.message role="status" { "Saved." } }
+        @if let Some(saved) = visit.query.get("saved") {
+            p.message role="status" { @if saved == "0" { "Nothing changed." } @else { "Saved." } }
+        }
     }
 }
 
@@ -216,7 +219,7 @@ fn memory_row(
             }
             td.number { (text::size(row.size_bytes)) }
             td { (text::time(row.changed_at, visit.engine.now())) }
-            td { @if let Some(actor) = &row.actor { a href={ "/ui/actors/" (actor) } { (authors.short(actor)) } } }
+            td { @if let Some(actor) = &row.actor { a href={ "/ui/actors/" (actor) } { (visible::short(&authors.short(actor))) } } }
         }
     }
 }
@@ -262,7 +265,7 @@ fn about(visit: &Visit<'_>, store: &Store, own: &str) -> Result<Markup, Trouble>
         h2 { "Sessions" }
         @if sessions.is_empty() { p { "No session that you may see is attached." } }
         ul.plain { @for session in &sessions {
-            li { a href={ "/ui/sessions/" (session.id) } { @if session.title.is_empty() { (session.id) } @else { (session.title) } }
+            li { a href={ "/ui/sessions/" (session.id) } { @if session.title.is_empty() { (session.id) } @else { (visible::short(&session.title)) } }
                 " " small { (text::time(session.created_at, now)) } }
         } }
         @if has_more {

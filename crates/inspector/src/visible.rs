@@ -64,6 +64,20 @@ pub(crate) fn short(text: &str) -> Markup {
     PreEscaped(out)
 }
 
+/// Returns a text for where no markup can be, such as the title of a document: each hidden character is
+/// replaced by its code point, such as `⟨U+202E⟩`.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for ((_, character), shape) in pieces(text) {
+        match shape {
+            Some(Shape::Nothing | Shape::Tag(_)) => out.push_str(&format!("⟨{}⟩", code(character))),
+            // Unusual spaces are normal in many languages, and they are seen as spaces.
+            Some(Shape::Space) | None => out.push(character),
+        }
+    }
+    out
+}
+
 /// Returns the ranges of HTML comments, in order. One that is not closed goes on to the end.
 fn comments(text: &str) -> Vec<std::ops::Range<usize>> {
     const OPEN: &str = "<!--";

@@ -85,6 +85,21 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// Returns the store with this name or id, if the visitor has this permission on it.
+    ///
+    /// One that the visitor may not use is as unknown as one that does not exist.
+    pub(crate) fn store_named(&self, name: &str, need: Need) -> Result<Store, Trouble> {
+        let may = |store: &Store| self.caller.may_in(store.id, need);
+        // First among those of the visitor: others may have the same name.
+        let mut own = self.stores(Archived::Show)?;
+        own.retain(|store| store.name.as_str() == name && may(store));
+        if let [only] = own.as_slice() {
+            return Ok(only.clone());
+        }
+        let found = self.engine.find_store(self.caller.workspace, name).ok();
+        found.filter(may).ok_or_else(|| no_store_named(name))
+    }
+
     /// Returns the id of the memory in the path.
     pub(crate) fn memory(&self) -> Result<MemoryId, Trouble> {
         let id = self.parameter("memory");
@@ -139,6 +154,13 @@ impl<'a> Visit<'a> {
     pub(crate) fn token_field(&self) -> Markup {
         html! { input type="hidden" name="token" value=(self.form_token); }
     }
+}
+
+fn no_store_named(name: &str) -> Trouble {
+    Trouble::NotFound(format!(
+        "No store that you may use here, or more than one, has the name `{name}`. Its page shows its id, \
+         which can be written instead."
+    ))
 }
 
 /// Returns the token that a form must carry, for the secret in the visitor's cookie.

@@ -13,6 +13,8 @@ mod admin;
 mod edit;
 #[path = "it/graph.rs"]
 mod graph;
+#[path = "it/hidden.rs"]
+mod hidden;
 #[path = "it/history.rs"]
 mod history;
 #[path = "it/memory.rs"]

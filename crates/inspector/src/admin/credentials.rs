@@ -12,6 +12,7 @@ use crate::form::address;
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::{Tab, page, require_admin};
@@ -40,7 +41,7 @@ fn choice(visit: &Visit<'_>) -> Result<Markup, Trouble> {
              already, one store at a time." }
         ul { @for store in paging.cut(&stores) {
             li {
-                a href=(address(CREDENTIALS, &[("store", store.id.to_string())])) { "Screen " (store.name) }
+                a href=(address(CREDENTIALS, &[("store", store.id.to_string())])) { "Screen " (visible::short(store.name.as_str())) }
                 " " small { "on writing: " (store.policy.secrets) }
             }
         } }
@@ -76,7 +77,7 @@ fn screened(visit: &Visit<'_>, store: &Store) -> Result<Markup, Trouble> {
     let has_more = screened_count < memories.len() || memories.len() == MEMORIES_MAX;
     Ok(html! {
         p { (text::count(screened_count as u64, "memory", "memories")) " of "
-            a href={ "/ui/stores/" (store.id) } { (store.name) } " screened (" (text::size(size_bytes)) ")"
+            a href={ "/ui/stores/" (store.id) } { (visible::short(store.name.as_str())) } " screened (" (text::size(size_bytes)) ")"
             @if let Some(after) = after { ", after " span.mono { (after) } }
             "." }
         @if found.is_empty() { p { "No credentials found in them." } } @else { (table(visit, store, &found)) }

@@ -5,17 +5,18 @@ use quipu_core::backend::Archived;
 use quipu_core::engine::NewKey;
 use quipu_core::model::{Key, KeyKind, Name, Role, Store, StoreId, Timestamp};
 use quipu_core::timeframe;
+use quipu_service::caller::Need;
 
+use crate::choice;
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::{Tab, page, require_admin};
 
 const KEYS_PER_PAGE: usize = 50;
-/// How many stores a new key can be limited to here; with more, `quipu key create` takes their names.
-const STORES_MAX: usize = 100;
 /// How many stores of a key are named.
 const NAMES_MAX: usize = 5;
 
@@ -52,7 +53,7 @@ pub(super) fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                     @if place == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
                 }
                 td { @if key.is_valid(now) {
-                    a href={ "/ui/admin/keys/" (key.id) "/revoke" } aria-label={ "Revoke " (key.name) } { "Revoke…" }
+                    a href={ "/ui/admin/keys/" (key.id) "/revoke" } aria-label={ "Revoke " (visible::plain(key.name.as_str())) } { "Revoke…" }
                 } }
             } } }
         } }
@@ -74,12 +75,15 @@ fn columns(
         (
             "Name",
             html! {
-                (key.name)
+                (visible::short(key.name.as_str()))
                 @if visit.caller.key() == Some(key.id) { " " span.badge { "yours" } }
                 br; small.mono { (key.id) }
             },
         ),
-        ("What", html! { (what(key)) @if let Some(parent) = parent { ", of " (parent.name) } }),
+        (
+            "What",
+            html! { (what(key)) @if let Some(parent) = parent { ", of " (visible::short(parent.name.as_str())) } },
+        ),
         ("Role", html! { (key.role) }),
         ("Stores", opened(key, stores)),
         ("Created", text::time(key.created_at, now)),
@@ -116,7 +120,7 @@ fn opened(key: &Key, stores: &[Store]) -> Markup {
     let names: Vec<_> = ids.iter().filter_map(name).take(NAMES_MAX).collect();
     let others_count = ids.len() - names.len();
     html! {
-        @for (place, name) in names.iter().enumerate() { @if place > 0 { ", " } (name) }
+        @for (place, name) in names.iter().enumerate() { @if place > 0 { ", " } (visible::short(name.as_str())) }
         @if others_count > 0 { " and " (text::count(others_count as u64, "other store", "other stores")) }
     }
 }
@@ -140,12 +144,7 @@ fn form(visit: &Visit<'_>, stores: &[Store]) -> Markup {
                 }
                 fieldset {
                     legend { "Stores; none means all, also future ones" }
-                    @for store in stores.iter().take(STORES_MAX) {
-                        label.inline { input type="checkbox" name="store" value=(store.id); (store.name) }
-                    }
-                    @if stores.len() > STORES_MAX {
-                        p { small { "For others, use " code { "quipu key create --store NAME" } "." } }
-                    }
+                    (choice::boxes(stores, &[], ""))
                 }
                 button.primary { "Create key" }
             }
@@ -164,7 +163,12 @@ pub(super) fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         field("role").parse().map_err(|error| Trouble::Invalid(format!("Role: {error}")))?;
     let mut stores = Vec::new();
     for id in visit.form.all("store") {
-        stores.push(visit.store_with_id(id, quipu_service::caller::Need::Manage)?.id);
+        stores.push(visit.store_with_id(id, Need::Manage)?.id);
+    }
+    for store in choice::named(visit, &visit.form, Need::Manage)? {
+        if !stores.contains(&store.id) {
+            stores.push(store.id);
+        }
     }
     let new = NewKey {
         name,
@@ -177,7 +181,7 @@ pub(super) fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let content = html! {
         p.message role="alert" { "Copy the secret now. It is shown only here and only once." }
         dl {
-            dt { "Name" } dd { (key.name) }
+            dt { "Name" } dd { (visible::short(key.name.as_str())) }
             dt { "Role" } dd { (key.role) }
             dt { "State" } dd { (state(&key, visit.engine.now())) }
             dt { "Secret" } dd { code #secret.secret { (secret.reveal()) } }
@@ -217,7 +221,7 @@ pub(super) fn confirm(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let is_admin = |it: &Key| it.role == Role::Admin && it.stores.is_none() && it.is_valid(now);
     let is_last = is_admin(&key) && keys.iter().filter(|it| is_admin(it)).count() == 1;
     let content = html! {
-        p { "Revoke the key " strong { (key.name) } " (" (key.role) ", " (state(&key, now)) ")? \
+        p { "Revoke the key " strong { (visible::short(key.name.as_str())) } " (" (key.role) ", " (state(&key, now)) ")? \
              It stops working at once, and so do the sessions and sign-ins that were made with it. \
              This cannot be undone." }
         @if visit.caller.key() == Some(key.id) {
@@ -229,7 +233,7 @@ pub(super) fn confirm(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         }
         form method="post" action={ "/ui/admin/keys/" (key.id) "/revoke" } {
             (visit.token_field())
-            p { button.danger { "Revoke " (key.name) } " " a.button href="/ui/admin/keys" { "Cancel" } }
+            p { button.danger { "Revoke " (visible::short(key.name.as_str())) } " " a.button href="/ui/admin/keys" { "Cancel" } }
         }
     };
     page(visit, Tab::Keys, "Revoke a key", &content)

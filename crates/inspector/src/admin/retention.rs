@@ -7,6 +7,7 @@ use quipu_core::model::{Store, Timestamp, View};
 use crate::paging::Paging;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::{Tab, days, page, require_admin};
@@ -84,7 +85,7 @@ fn row(visit: &Visit<'_>, store: &Store, due: &Due) -> Markup {
         count => text::grouped(count as u64),
     };
     html! { tr {
-        th scope="row" { a href={ "/ui/stores/" (store.id) } { (store.name) } }
+        th scope="row" { a href={ "/ui/stores/" (store.id) } { (visible::short(store.name.as_str())) } }
         td { (counted(due.versions_count)) }
         td { (text::size(due.versions_size_bytes)) @if due.versions_count == COUNTED_MAX { " or more" } }
         td { @match store.policy.expire_after_days {

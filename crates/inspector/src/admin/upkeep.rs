@@ -8,6 +8,7 @@ use crate::form::address;
 use crate::host::Backup;
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::{Tab, days, page, require_owner};
@@ -75,7 +76,7 @@ fn list(backups: &[Backup]) -> Markup {
             h3 { "Backups" }
             p { small { "Redactions do not reach into backups; delete those that you no longer need. "
                 code { "quipu restore-backup FILE" } " restores one." } }
-            ul #backups { @for backup in backups { li { span.mono { (backup.name) } " " small { (text::size(backup.size_bytes)) } } } }
+            ul #backups { @for backup in backups { li { span.mono { (visible::short(backup.name.as_str())) } " " small { (text::size(backup.size_bytes)) } } } }
         }
     }
 }
@@ -89,13 +90,13 @@ fn deleted_list(visit: &Visit<'_>, deleted: &[DeletedStore]) -> Markup {
             p { "They can be restored for " (days(kept_for)) "." }
             @if deleted.is_empty() { p { "There are none." } }
             ul { @for DeletedStore { store, memories_count, deleted_at } in deleted.iter().take(DELETED_MAX) { li {
-                strong { (store.name) } ", " (text::count(*memories_count, "memory", "memories"))
+                strong { (visible::short(store.name.as_str())) } ", " (text::count(*memories_count, "memory", "memories"))
                 ", deleted " (text::time(*deleted_at, now)) ", until " (text::exact(deleted_at.plus(kept_for)))
                 form.row method="post" action={ (UPKEEP) "/restore" } {
                     (visit.token_field())
                     input type="hidden" name="store" value=(store.id);
                     label { "Under another name (optional)" input name="name" maxlength="255" autocomplete="off"; }
-                    button aria-label={ "Restore " (store.name) } { "Restore" }
+                    button aria-label={ "Restore " (visible::plain(store.name.as_str())) } { "Restore" }
                 }
             } } }
         }

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
+use crate::visible;
+
 use super::Coloring;
 use super::layout::{Center, Point, places};
 use super::network::{Network, Node};
@@ -112,7 +114,7 @@ pub(super) fn svg(
                 @if let (Some(from), Some(to)) = (circles.get(*from), circles.get(*to)) { (line(from, to, arrow)) }
             } }
             g { @for (node, circle) in network.nodes.iter().zip(&circles) {
-                @let name = has_names.then(|| shortened(title(node)));
+                @let name = has_names.then(|| shortened(&visible::plain(title(node))));
                 (shape(node, circle, &legend.class(node, coloring), name.as_deref()))
             } }
         }
@@ -160,14 +162,14 @@ fn shape(node: &Node, circle: &Circle, class: &str, name: Option<&str>) -> Marku
         // The links of the picture are not stops of the Tab key: there are up to 300, and the list has them.
         Node::Note(note) => html! {
             a href={ "/ui/stores/" (note.store) "/memories/" (note.memory) } tabindex="-1" {
-                title { (note.title) " · " (note.path) }
+                title { (visible::plain(&note.title)) " · " (note.path) }
                 circle class=(class) cx=(x) cy=(y) r=(radius) {}
                 (text)
             }
         },
         Node::Missing(name) => html! {
             g {
-                title { (name) " · does not exist" }
+                title { (visible::plain(name)) " · does not exist" }
                 path class=(class) transform={ "translate(" (x) " " (y) ")" } d="M0 -7 7 0 0 7 -7 0z" {}
                 (text)
             }

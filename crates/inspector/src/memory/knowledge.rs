@@ -7,6 +7,7 @@ use quipu_notes::{LINKS_TO, LinkTarget, Note, Value};
 
 use crate::form::address;
 use crate::reply::Trouble;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::scope;
@@ -39,10 +40,10 @@ pub(super) fn frontmatter(note: &Note, content: &str) -> Markup {
             caption { "Frontmatter" }
             tbody {
                 @for (name, value) in own.iter().filter(|(name, value)| is_written(name) && !value.is_empty()) {
-                    tr { th scope="row" { (name) } td { (value) } }
+                    tr { th scope="row" { (name) } td { (visible::short(value)) } }
                 }
                 @for (name, value) in &note.metadata {
-                    tr { th scope="row" { (name) } td { (written(value)) } }
+                    tr { th scope="row" { (visible::short(name)) } td { (visible::short(&written(value))) } }
                 }
             }
         }
@@ -73,10 +74,10 @@ pub(super) fn observations(note: &Note) -> Markup {
             ul.plain {
                 @for observation in note.observations.iter().take(LISTED_MAX) {
                     li {
-                        span.badge { (observation.category) } " "
+                        span.badge { (visible::short(&observation.category)) } " "
                         @for time in observation.written_times() { (time) " " }
-                        (observation.text)
-                        @if let Some(context) = &observation.context { " " small { "(" (context) ")" } }
+                        (visible::short(&observation.text))
+                        @if let Some(context) = &observation.context { " " small { "(" (visible::short(context)) ")" } }
                     }
                 }
             }
@@ -107,23 +108,23 @@ fn outgoing(store: &Store, memory: &Memory, link: &NoteLink) -> Markup {
     let resolver = format!("/ui/stores/{}/note", store.id);
     let from = memory.id.to_string();
     html! {
-        @if link.link.kind != LINKS_TO { (link.link.kind) " " }
+        @if link.link.kind != LINKS_TO { (visible::short(&link.link.kind)) " " }
         @match &link.to {
-            Some(to) => a href={ "/ui/stores/" (to.store) "/memories/" (to.memory) } { (to.title) },
+            Some(to) => a href={ "/ui/stores/" (to.store) "/memories/" (to.memory) } { (visible::short(&to.title)) },
             None => {
-                a.unresolved href=(address(&resolver, &[("to", &written), ("from", &from)])) { (written) }
+                a.unresolved href=(address(&resolver, &[("to", &written), ("from", &from)])) { (visible::short(&written)) }
                 " " span.badge { "does not exist" }
             }
         }
-        @if let Some(context) = &link.link.context { " " small { "(" (context) ")" } }
+        @if let Some(context) = &link.link.context { " " small { "(" (visible::short(context)) ")" } }
     }
 }
 
 fn incoming(link: &NoteLink) -> Markup {
     let from = &link.from;
     html! {
-        a href={ "/ui/stores/" (from.store) "/memories/" (from.memory) } { (from.title) }
-        @if link.link.kind != LINKS_TO { " " small { (link.link.kind) } }
+        a href={ "/ui/stores/" (from.store) "/memories/" (from.memory) } { (visible::short(&from.title)) }
+        @if link.link.kind != LINKS_TO { " " small { (visible::short(&link.link.kind)) } }
         br; small { (from.path) }
     }
 }

@@ -10,6 +10,7 @@ use quipu_service::caller::Need;
 use crate::form::address;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
+use crate::visible;
 use crate::visit::Visit;
 
 use super::{directory_address, is_writable, scope, trail_in};
@@ -73,13 +74,13 @@ fn missing(visit: &Visit<'_>, store: &Store, link: &str, error: &Error) -> maud:
     let new = address(&format!("/ui/stores/{}/new", store.id), &[("path", &path)]);
     let content = html! {
         (trail_in(store, "a link"))
-        h1 { (link) }
+        h1 { (visible::short(link)) }
         p.message { @if is_free { "No note has this name, path or id." } @else { (error.message()) }
             @if let Some(hint) = error.hint() { " " (hint) } }
         p {
             @if is_free && is_writable(visit, store) { a.button.primary href=(new) { "Create it" } " " }
             a.button href=(address("/ui/search", &[("q", link)])) { "Search for it" } " "
-            a.button href=(root) { "All of " (store.name) }
+            a.button href=(root) { "All of " (visible::short(store.name.as_str())) }
         }
     };
     page(visit, Room::Stores, &format!("{link} · {}", store.name), &content)

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use quipu_core::engine::{Heads, PlannedHead, RedactionPlan, StorePlan};
 
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 /// How many versions of a store are listed before the rest is only counted.
@@ -40,9 +41,9 @@ fn listed_store(visit: &Visit<'_>, plan: &RedactionPlan, store: &StorePlan) -> M
     let now = visit.engine.now();
     let more_count = store.versions.len().saturating_sub(LISTED_MAX);
     let base = format!("/ui/stores/{}/memories", store.store);
-    let label = format!("Versions in {}", store.name);
+    let label = format!("Versions in {}", visible::plain(store.name.as_str()));
     html! {
-        h2 { "In " (store.name) }
+        h2 { "In " (visible::short(store.name.as_str())) }
         @if !store.versions.is_empty() {
             div.wide tabindex="0" role="region" aria-label=(label) { table {
                 thead { tr {
@@ -126,7 +127,7 @@ fn out_of_reach(visit: &Visit<'_>, plan: &RedactionPlan) -> Markup {
                 @for other in &plan.others {
                     li {
                         (text::count(other.versions_count as u64, "version", "versions")) " of the store "
-                        a href={ "/ui/stores/" (other.store) } { (other.name) } ", which is not selected"
+                        a href={ "/ui/stores/" (other.store) } { (visible::short(other.name.as_str())) } ", which is not selected"
                         @if let Some(origin) = &other.copied_from { ", copied from " code { (origin) } }
                     }
                 }

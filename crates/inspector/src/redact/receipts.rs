@@ -10,6 +10,7 @@ use crate::layout::{Room, page, trail};
 use crate::reply::{Reply, Trouble};
 use crate::sessions::Authors;
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::require_manager;
@@ -123,7 +124,7 @@ fn about(visit: &Visit<'_>, receipt: &Receipt) -> Markup {
             dd { @for (place, id) in receipt.stores.iter().enumerate() {
                 @if place > 0 { ", " }
                 @match visit.engine.store(*id) {
-                    Ok(store) => a href={ "/ui/stores/" (id) } { (store.name) },
+                    Ok(store) => a href={ "/ui/stores/" (id) } { (visible::short(store.name.as_str())) },
                     Err(_) => code { (id) },
                 }
             } }

@@ -1,15 +1,19 @@
 //! What a form asks to redact.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use quipu_core::backend::Span;
-use quipu_core::engine::{Heads, Pattern, Principal, RedactionPlan, Scope, Selection, Terms};
+use quipu_core::engine::{
+    Heads, Matcher, Pattern, Principal, RedactionPlan, Scope, Selection, Terms,
+};
 use quipu_core::model::{
     Actor, MemoryId, MemoryPath, Reason, Receipt, StoreId, Timestamp, VersionId,
 };
 use quipu_service::caller::Need;
 use quipu_service::pattern::RegexMatcher;
 
+use crate::choice;
 use crate::reply::Trouble;
 use crate::sessions::{time, tree_path};
 use crate::visit::Visit;
@@ -17,8 +21,19 @@ use crate::visit::Visit;
 use super::require_manager;
 
 /// The fields that say what to redact, where, and what becomes of live memories.
-pub(super) const FIELDS: [&str; 10] =
-    ["matching", "regex", "path", "memory", "actor", "since", "until", "store", "all", "and_heads"];
+pub(super) const FIELDS: [&str; 11] = [
+    "matching",
+    "regex",
+    "path",
+    "memory",
+    "actor",
+    "since",
+    "until",
+    "store",
+    choice::NAMED,
+    "all",
+    "and_heads",
+];
 
 /// How long a regular expression may search, in all texts together.
 const REGEX_TIME_MAX: Duration = Duration::from_secs(30);
@@ -26,9 +41,83 @@ const REGEX_TIME_MAX: Duration = Duration::from_secs(30);
 /// How many authors a key may stand for. Each of them is named in the receipt.
 const ACTORS_MAX: usize = 100;
 
+/// The field that says which line ends the text has that is looked for.
+pub(super) const ENDS: &str = "ends";
+
+/// How the lines of a text end. A browser sends every line break as CR LF, whatever was typed or pasted,
+/// so the form cannot say it; the plan finds it out and the confirmation carries it as a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEnds {
+    /// LF.
+    Lf,
+    /// CR LF.
+    CrLf,
+    /// Some lines with LF, others with CR LF.
+    Mixed,
+}
+
+impl LineEnds {
+    fn of(word: &str) -> Option<Self> {
+        [Self::Lf, Self::CrLf, Self::Mixed].into_iter().find(|ends| ends.as_str() == word)
+    }
+
+    /// Returns its word in a form.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Lf => "lf",
+            Self::CrLf => "crlf",
+            Self::Mixed => "mixed",
+        }
+    }
+
+    /// Returns what a person calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Lf => "LF line ends",
+            Self::CrLf => "CR LF line ends",
+            Self::Mixed => "mixed line ends",
+        }
+    }
+}
+
+/// What a redaction would do.
+pub(super) struct Planned {
+    /// What is found with these line ends.
+    pub(super) plan: RedactionPlan,
+    /// The line ends that the plan is about; `None` for a selection without line breaks.
+    pub(super) ends: Option<LineEnds>,
+    /// The other line ends with which the text is found, and in how many versions.
+    pub(super) other: Option<(LineEnds, usize)>,
+}
+
+/// Finds a text whatever its lines end with.
+struct AnyEnds<'a>(&'a str);
+
+impl Matcher for AnyEnds<'_> {
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        // The search is in a copy whose lines end with LF; `skipped` has the places of those that did not.
+        let mut bare = String::with_capacity(text.len());
+        let mut skipped = Vec::new();
+        for (place, piece) in text.split("\r\n").enumerate() {
+            if place > 0 {
+                skipped.push(bare.len());
+                bare.push('\n');
+            }
+            bare.push_str(piece);
+        }
+        // The CR of a line break belongs to a match that starts with the break, and not to one that ends
+        // before it.
+        let whole = |at: usize| at + skipped.partition_point(|skip| *skip < at);
+        let found = bare.match_indices(self.0);
+        found.map(|(at, it)| whole(at)..whole(at + it.len())).collect()
+    }
+}
+
 /// What a form asks to redact, checked and authorized.
 pub(super) struct Request {
+    /// The text, with LF line ends.
     matching: Option<String>,
+    ends: Option<LineEnds>,
     regex: Option<RegexMatcher>,
     path: Option<MemoryPath>,
     memory: Option<MemoryId>,
@@ -51,8 +140,8 @@ impl Request {
         });
         let heads = if form.get("and_heads").is_some() { Heads::TakeOut } else { Heads::Refuse };
         Ok(Self {
-            // Browsers send line breaks as CR LF, whatever was typed or pasted.
             matching: form.get("matching").map(|text| text.replace("\r\n", "\n")),
+            ends: form.get(ENDS).and_then(LineEnds::of),
             regex: regex.transpose()?,
             path: form.get("path").map(tree_path).transpose()?.flatten(),
             memory: memory.transpose()?,
@@ -66,30 +155,79 @@ impl Request {
         })
     }
 
-    fn selection(&self) -> Result<Selection<'_>, Trouble> {
+    fn has_lines(&self) -> bool {
+        self.matching.as_ref().is_some_and(|text| text.contains('\n'))
+    }
+
+    /// Calls a function with the selection of the texts that have these line ends.
+    fn with_selection<T>(
+        &self,
+        ends: LineEnds,
+        call: impl FnOnce(&Selection<'_>) -> Result<T, quipu_core::Error>,
+    ) -> Result<T, Trouble> {
+        let (spelled, any);
         let pattern = match (&self.matching, &self.regex) {
             (Some(_), Some(_)) => {
                 return Err(Trouble::Invalid(
                     "give either a text or a regular expression, not both".to_owned(),
                 ));
             }
-            (Some(text), None) => Some(Pattern::text(text)?),
+            (Some(text), None) => Some(match ends {
+                LineEnds::Lf => Pattern::text(text)?,
+                LineEnds::CrLf => {
+                    spelled = text.replace('\n', "\r\n");
+                    Pattern::text(&spelled)?
+                }
+                LineEnds::Mixed => {
+                    any = AnyEnds(text);
+                    Pattern::matcher(&any, "a text with any line ends")?
+                }
+            }),
             (None, Some(regex)) => Some(Pattern::matcher(regex, "a regular expression")?),
             (None, None) => None,
         };
-        Ok(Selection {
+        Ok(call(&Selection {
             pattern,
             path: self.path.clone(),
             memory: self.memory,
             actors: self.actors.clone(),
             versions: Vec::<VersionId>::new(),
             created: self.created,
+        })?)
+    }
+
+    fn plan_with(&self, visit: &Visit<'_>, ends: LineEnds) -> Result<RedactionPlan, Trouble> {
+        self.with_selection(ends, |selection| {
+            visit.engine.plan_redaction(&self.scope, selection, self.heads)
         })
     }
 
-    /// Returns what the redaction would do.
-    pub(super) fn plan(&self, visit: &Visit<'_>) -> Result<RedactionPlan, Trouble> {
-        Ok(visit.engine.plan_redaction(&self.scope, &self.selection()?, self.heads)?)
+    /// Returns what the redaction would do, with the line ends with which the text is found.
+    pub(super) fn plan(&self, visit: &Visit<'_>) -> Result<Planned, Trouble> {
+        let bare = self.plan_with(visit, LineEnds::Lf)?;
+        if !self.has_lines() {
+            return Ok(Planned { plan: bare, ends: None, other: None });
+        }
+        let spelled = self.plan_with(visit, LineEnds::CrLf)?;
+        let mut plans = [(LineEnds::Lf, bare), (LineEnds::CrLf, spelled)];
+        if self.ends == Some(LineEnds::CrLf) {
+            plans.reverse();
+        }
+        let [(first, plan), (second, other)] = plans;
+        let (is_found, is_other_found) = (plan.hits_count() > 0, other.hits_count() > 0);
+        Ok(match (is_found, is_other_found) {
+            (true, _) => {
+                let other = is_other_found.then(|| (second, other.versions_count()));
+                Planned { plan, ends: Some(first), other }
+            }
+            (false, true) => Planned { plan: other, ends: Some(second), other: None },
+            // One memory may have both kinds of line ends. Only what is not found like this either is
+            // nowhere, and only then may a receipt say so.
+            (false, false) => {
+                let ends = LineEnds::Mixed;
+                Planned { plan: self.plan_with(visit, ends)?, ends: Some(ends), other: None }
+            }
+        })
     }
 
     /// Redacts, if the plan is still the one whose digest is in the form.
@@ -102,7 +240,9 @@ impl Request {
         let reason = reason.map_err(|error| Trouble::Invalid(error.to_string()))?;
         let terms = Terms { heads: self.heads, expect, reason };
         let actor = &visit.caller.actor;
-        Ok(visit.engine.redact_selected(actor, &self.scope, &self.selection()?, &terms)?)
+        self.with_selection(self.ends.unwrap_or(LineEnds::Lf), |selection| {
+            visit.engine.redact_selected(actor, &self.scope, selection, &terms)
+        })
     }
 }
 
@@ -135,8 +275,13 @@ fn scope(visit: &Visit<'_>) -> Result<Scope, Trouble> {
         return Ok(all);
     }
     let stores = visit.form.all("store").map(|id| visit.store_with_id(id, Need::Manage));
-    let stores: Vec<StoreId> =
+    let mut stores: Vec<StoreId> =
         stores.map(|store| store.map(|store| store.id)).collect::<Result<_, _>>()?;
+    for store in choice::named(visit, &visit.form, Need::Manage)? {
+        if !stores.contains(&store.id) {
+            stores.push(store.id);
+        }
+    }
     if stores.is_empty() {
         return Err(Trouble::Invalid("choose the stores to search, or all of them".to_owned()));
     }

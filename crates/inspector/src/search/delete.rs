@@ -10,6 +10,7 @@ use quipu_service::caller::Need;
 use crate::layout::{self, Room};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::SEARCH;
@@ -66,7 +67,7 @@ fn table(visit: &Visit<'_>, memories: &[(Store, Memory)]) -> Markup {
                 th scope="row" {
                     a href={ "/ui/stores/" (store.id) "/memories/" (memory.id) } { (memory.path) }
                 }
-                td { (store.name) }
+                td { (visible::short(store.name.as_str())) }
                 td { (text::size(memory.size_bytes)) }
                 td { (text::time(memory.updated_at, visit.engine.now())) }
             } } }
@@ -114,7 +115,7 @@ pub(super) fn delete(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         h1 { "Not everything was deleted" }
         p { (text::count(deleted_count, "memory was", "memories were")) " deleted. These were not:" }
         ul { @for (store, id, reason) in &left {
-            li { a href={ "/ui/stores/" (store.id) "/memories/" (id) } { (id) } " in " (store.name) ": " (reason) }
+            li { a href={ "/ui/stores/" (store.id) "/memories/" (id) } { (id) } " in " (visible::short(store.name.as_str())) ": " (reason) }
         } }
         p { "Look at what they say now, then select them again." }
         p { a href=(back) { "Back to the search" } }

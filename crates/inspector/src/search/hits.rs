@@ -9,6 +9,7 @@ use quipu_service::caller::Need;
 
 use crate::form::address;
 use crate::text;
+use crate::visible;
 
 use super::Scene;
 
@@ -51,15 +52,15 @@ fn entry(scene: &Scene<'_>, phrases: &[Phrase], hit: &SearchHit) -> Markup {
     let note = &hit.note;
     let store = scene.stores.get(&note.store);
     html! {
-        h2 { a href={ "/ui/stores/" (note.store) "/memories/" (note.memory) } { (note.title) } }
+        h2 { a href={ "/ui/stores/" (note.store) "/memories/" (note.memory) } { (visible::short(&note.title)) } }
         p.where {
             span.mono { (note.path) }
             @if let Some(store) = store {
-                " in " a href={ "/ui/stores/" (store.id) } { (store.name) }
+                " in " a href={ "/ui/stores/" (store.id) } { (visible::short(store.name.as_str())) }
             }
-            " · " (note.kind)
+            " · " (visible::short(&note.kind))
             " · " (text::time(note.updated_at, scene.visit.engine.now()))
-            " by " (scene.authors.short(&hit.actor))
+            " by " (visible::short(&scene.authors.short(&hit.actor)))
         }
         @if !hit.snippet.text.is_empty() { p { (marked(&hit.snippet)) } }
         p {
@@ -82,8 +83,10 @@ pub(super) fn marked(snippet: &Snippet) -> Markup {
         end = found.end;
     }
     html! {
-        @for (before, found) in parts { (before) mark { (found) } }
-        (piece(end, snippet.text.len()))
+        @for (before, found) in parts {
+            (visible::short(before)) mark { (visible::short(found)) }
+        }
+        (visible::short(piece(end, snippet.text.len())))
     }
 }
 
@@ -101,7 +104,7 @@ fn why(phrases: &[Phrase], hit: &SearchHit) -> Markup {
     ];
     let fields: Vec<_> = fields.into_iter().filter(|(_, words)| !words.is_empty()).collect();
     html! {
-        @for (name, words) in &fields { (name) ": " (words.join(", ")) " · " }
+        @for (name, words) in &fields { (name) ": " (visible::short(&words.join(", "))) " · " }
         "score " (format!("{:.2}", hit.score))
     }
 }

@@ -3,7 +3,9 @@
 use quipu_core::model::{Actor, Store, StoreId, Timestamp};
 use quipu_core::timeframe;
 use quipu_knowledge::{SearchFilter, SearchPage, SearchRequest, Total};
+use quipu_service::caller::Need;
 
+use crate::choice;
 use crate::form::address;
 use crate::paging::Paging;
 use crate::reply::Trouble;
@@ -45,6 +47,11 @@ impl Question {
                 )
             })?;
             stores.push(store.id);
+        }
+        for store in choice::named(visit, query, Need::Read)? {
+            if !stores.contains(&store.id) {
+                stores.push(store.id);
+            }
         }
         let author = query.get("author").map(str::parse).transpose();
         let author = author.map_err(|error| Trouble::Invalid(format!("author: {error}")))?;

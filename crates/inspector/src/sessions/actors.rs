@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 use quipu_core::backend::{Archived, VersionFilter, VersionQuery};
+use quipu_core::engine::ChangeSelection;
 use quipu_core::model::{Actor, Store, Timestamp, View};
 use quipu_service::caller::Need;
 
@@ -11,6 +12,7 @@ use crate::form::address;
 use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::changes::{Activity, Review};
@@ -105,11 +107,7 @@ fn kind(actor: &Actor) -> &'static str {
 /// Shows an author and what it changed in the stores that the visitor may read.
 pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let id = visit.parameter("actor");
-    let actor: Actor = id.parse().map_err(|error| {
-        Trouble::NotFound(format!(
-            "No author has the id `{id}`: {error}. The list shows who wrote."
-        ))
-    })?;
+    let actor: Actor = id.parse().map_err(|_malformed| no_author(id))?;
     let authors = Authors::new(visit);
     let home = authors.address(&actor);
     if home.starts_with("/ui/sessions/") {
@@ -118,10 +116,11 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let stores = visit.stores(Archived::Show)?;
     let wanted = Wanted::new(visit, actor, &visit.query)?;
+    require_known(visit, &stores, &wanted)?;
     let name = authors.name(&wanted.actor);
-    let sessions_count = wanted.selection.actors.len() - 1;
+    let sessions_count = wanted.selection.actors.iter().filter(|it| is_seen(visit, it)).count();
     let content = html! {
-        h1 { (name) }
+        h1 { (visible::short(&name)) }
         dl {
             dt { "Author" } dd { code { (wanted.actor) } }
             dt { "Kind" } dd { (kind(&wanted.actor)) }
@@ -137,6 +136,41 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         (change_section(visit, &wanted, &stores, &home)?)
     };
     Ok(Reply::Page(page(visit, Room::Sessions, &format!("{name} · author"), &content)))
+}
+
+fn no_author(id: &str) -> Trouble {
+    Trouble::NotFound(format!("No author has the id `{id}`. The list shows who wrote."))
+}
+
+/// Fails for a visitor that is limited to some stores if the author has changed none of these, at any time.
+/// The visitor knows of the authors of its stores alone: a page about any other would tell the name of a key.
+pub(crate) fn require_known(
+    visit: &Visit<'_>,
+    stores: &[Store],
+    wanted: &Wanted,
+) -> Result<(), Trouble> {
+    if visit.caller.is_unlimited() {
+        return Ok(());
+    }
+    let ever =
+        ChangeSelection { actors: wanted.selection.actors.clone(), ..ChangeSelection::default() };
+    let ever = Wanted { actor: wanted.actor.clone(), selection: ever };
+    for store in stores {
+        if Activity::of(visit, store, &ever)?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(no_author(&wanted.actor.to_string()))
+}
+
+/// Returns whether an author is a session that the visitor may know of.
+fn is_seen(visit: &Visit<'_>, actor: &Actor) -> bool {
+    match actor {
+        Actor::Session(id) => {
+            visit.engine.session(*id).is_ok_and(|session| visit.caller.sees(&session))
+        }
+        Actor::ApiKey(_) | Actor::User(_) | Actor::ServiceAccount(_) => false,
+    }
 }
 
 /// Returns what an author changed: a table of stores, then one of them as differences.
@@ -171,7 +205,7 @@ pub(super) fn change_section(
                 } }
                 tbody { @for (store, activity) in &active {
                     tr {
-                        th scope="row" { a href=(wanted.address(here, store)) { (store.name) } }
+                        th scope="row" { a href=(wanted.address(here, store)) { (visible::short(store.name.as_str())) } }
                         (activity.cells(now))
                     }
                 } }
@@ -207,7 +241,7 @@ fn reviewed(
     let is_open = store.archived_at.is_none();
     Ok(html! {
         section #changes aria-labelledby="changes-title" {
-            h2 #changes-title { "Changes in " (store.name) }
+            h2 #changes-title { "Changes in " (visible::short(store.name.as_str())) }
             @if may(Need::Write) && is_open || may(Need::Manage) {
                 p.actions {
                     @if may(Need::Write) && is_open {

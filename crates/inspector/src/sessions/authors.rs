@@ -9,6 +9,7 @@ use quipu_core::model::{Actor, SessionId};
 use quipu_service::authors::AuthorNames;
 use quipu_service::caller::Caller;
 
+use crate::visible;
 use crate::visit::Visit;
 
 /// Names the authors that a visitor meets.
@@ -46,7 +47,7 @@ impl<'a> Authors<'a> {
 
     /// Returns the author's name as a link to the page about it.
     pub(crate) fn link(&self, actor: &Actor) -> Markup {
-        html! { a href=(self.address(actor)) { (self.name(actor)) } }
+        html! { a href=(self.address(actor)) { (visible::short(&self.name(actor))) } }
     }
 
     /// Returns the address of the page about an author.

@@ -246,7 +246,9 @@ fn listed(store: &Store, changed: &Changed, room: &mut Room) -> Markup {
     let path = |known: &Known| match known {
         Known::Absent => None,
         Known::State(state) => Some(state.path.to_string()),
-        Known::Lost(_) => Some("(lost)".to_owned()),
+        // Retention may have removed it as well, which is no redaction.
+        Known::Lost(why) if why.contains("redacted") => Some("(redacted)".to_owned()),
+        Known::Lost(_) => Some("(no longer kept)".to_owned()),
     };
     let (word, name) = match (path(&changed.before), path(&changed.after)) {
         (None, None) => ("created and deleted", "a memory".to_owned()),

@@ -12,6 +12,7 @@ use crate::layout::{Room, page};
 use crate::memory::{as_written, scope, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 /// How many links and memories are listed.
@@ -25,7 +26,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let orphans = visit.engine.orphans(&scope, LISTED_MAX)?;
     let content = html! {
         (trail_in(&store, "health"))
-        h1 { "Health of " (store.name) }
+        h1 { "Health of " (visible::short(store.name.as_str())) }
         (summary(&store, &unresolved, &orphans))
         h2 #unresolved { "Links to notes that do not exist" }
         (links(&unresolved))

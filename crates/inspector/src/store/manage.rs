@@ -10,11 +10,13 @@ use quipu_core::model::{
 };
 use quipu_service::caller::Need;
 
+use crate::edit::unsaved;
 use crate::form::address;
 use crate::layout::{Room, page};
 use crate::memory::{directory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 /// Returns what happens to credentials, in words.
@@ -44,7 +46,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 fn settings(visit: &Visit<'_>, store: &Store, notes: &Markup) -> Markup {
     let content = html! {
         (trail_in(store, "settings"))
-        h1 { "Settings of " (store.name) }
+        h1 { "Settings of " (visible::short(store.name.as_str())) }
         (notes)
         @if store.archived_at.is_some() {
             p { "The store is archived: its settings can no longer be changed." }
@@ -123,14 +125,26 @@ fn remove_form(visit: &Visit<'_>, store: &Store) -> Markup {
 
 /// Changes name, description and policy.
 pub(super) fn update(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let store = visit.store(Need::Manage)?;
+    let store = match visit.store(Need::Manage) {
+        Ok(store) if store.archived_at.is_none() => store,
+        Ok(store) => {
+            let message = format!(
+                "The store {} is archived: its settings can no longer be changed.",
+                visible::plain(store.name.as_str())
+            );
+            return unsaved(visit, Trouble::Invalid(message), "description");
+        }
+        Err(trouble) => return unsaved(visit, trouble, "description"),
+    };
     if visit.form.get("seen") != Some(store.updated_at.to_string().as_str()) {
         return Ok(Reply::Conflict(settings(visit, &store, &as_it_is(&store))));
     }
     match wanted(visit).and_then(|update| visit.engine.update_store(store.id, &update)) {
-        Ok(_) => {
+        Ok(now) => {
+            let state = |it: &Store| (it.name.clone(), it.description.clone(), it.policy);
+            let saved = if state(&now) == state(&store) { "0" } else { "1" };
             let own = format!("/ui/stores/{}", store.id);
-            Ok(Reply::SeeOther(address(&own, &[("saved", "1")])))
+            Ok(Reply::SeeOther(address(&own, &[("saved", saved)])))
         }
         Err(error) => {
             let trouble = format!("Nothing is saved: {}.", error.message());
@@ -146,8 +160,8 @@ fn as_it_is(store: &Store) -> Markup {
         (alert("Nothing is saved: somebody else changed these settings since you opened them. This is how \
                 they are now; the form has what you typed."))
         dl {
-            dt { "Name" } dd { (store.name) }
-            dt { "Description" } dd { (store.description) }
+            dt { "Name" } dd { (visible::short(store.name.as_str())) }
+            dt { "Description" } dd { (visible::short(store.description.as_str())) }
             (policy_rows(policy))
         }
     }

@@ -17,6 +17,7 @@ use crate::layout::{Room, page};
 use crate::memory::{memory_address, trail_in};
 use crate::reply::{Reply, Trouble};
 use crate::text;
+use crate::visible;
 use crate::visit::Visit;
 
 use super::tar::Tar;
@@ -246,7 +247,7 @@ fn ended(
         ul { @for (memory, reason) in &outcome.refused {
             li { a href=(memory_address(store, *memory)) { (memory) } ": " (reason) }
         } }
-        p { a href=(own) { "All of " (store.name) } }
+        p { a href=(own) { "All of " (visible::short(store.name.as_str())) } }
     };
     Reply::Conflict(page(
         visit,

@@ -20,6 +20,13 @@ fn ordinary_writing_stays_as_it_is() {
 }
 
 #[test]
+fn a_plain_text_has_the_code_points_of_hidden_characters() {
+    assert_eq!(plain("tea\u{202e}dm.\u{200b}<b>"), "tea⟨U+202E⟩dm.⟨U+200B⟩<b>");
+    assert_eq!(plain("\u{e0041}"), "⟨U+E0041⟩");
+    assert_eq!(plain("10\u{a0}km, 👩‍👩‍👧"), "10\u{a0}km, 👩‍👩‍👧");
+}
+
+#[test]
 fn every_kind_of_hidden_character_becomes_a_badge_with_its_code() {
     let cases = [
         ('\u{200b}', "ZERO WIDTH SPACE U+200B"),

@@ -87,7 +87,9 @@ fn a_text_that_nobody_touched_makes_no_version() {
         let memory = site.put(store, "/a.md", text);
         let count = versions_count(&site, store, "/a.md");
         let form = open(&site, &admin, &memory);
-        led_to(send(&site, &admin, &form, &form.text));
+        let to = led_to(send(&site, &admin, &form, &form.text));
+        let page = site.get(&admin, &to).unwrap();
+        assert!(page.contains("Nothing changed.") && !page.contains("Saved."), "{page}");
         assert_eq!(now(&site, &memory), text);
         assert_eq!(versions_count(&site, store, "/a.md"), count, "{text:?}");
     }
@@ -129,6 +131,67 @@ fn whoever_goes_back_to_the_form_overwrites_nothing() {
         let to = led_to(site.follow(&ada, &format!("{}?version={odd}", opened.action)));
         assert_ne!(to, address);
     }
+}
+
+#[test]
+fn a_text_whose_store_is_closed_meanwhile_can_be_copied() {
+    let site = Site::new();
+    let (store, admin) = (site.store("notes"), site.admin());
+    let memory = site.put(store, "/a.md", "a\n");
+    let form = open(&site, &admin, &memory);
+    let new = format!("/ui/stores/{store}/new");
+    let settings = format!("/ui/stores/{store}/settings");
+    let check = |word: &str| {
+        let typed = format!("\nmy {HOSTILE}\n");
+        let text = typed.replace('\n', "\r\n");
+        let replies = [
+            send(&site, &admin, &form, &typed),
+            site.post(&admin, &new, &[("path", "/b.md"), ("text", &text)]),
+            site.post(&admin, &settings, &[("name", "x"), ("description", &text)]),
+        ];
+        for reply in replies {
+            let page = conflict(reply);
+            assert!(page.contains(word) && page.contains("readonly"), "{page}");
+            assert_eq!(field_text(&page), typed);
+        }
+    };
+    site.engine.archive_store(store).unwrap();
+    check("is archived");
+    site.engine.delete_store(store).unwrap();
+    check("store");
+}
+
+#[test]
+fn redacted_text_that_comes_back_is_called_that() {
+    let site = Site::new();
+    let (store, admin) = (site.store("notes"), site.admin());
+    let id = store.to_string();
+    site.put(store, "/old.md", "the sesame-4711 token\n");
+    site.put(store, "/old.md", "no token\n");
+    let fields = [("matching", "the sesame-4711 token"), ("store", id.as_str())];
+    let page = shown(site.post(&admin, "/ui/redact", &fields));
+    let (expect, count) = (value(&page, "expect"), value(&page, "count"));
+    let confirmed = [("expect", expect.as_str()), ("count", &count), ("typed", &count)];
+    led_to(site.post(&admin, "/ui/redact/confirm", &[&fields[..], &confirmed].concat()));
+    let new = format!("/ui/stores/{store}/new");
+    let text = "x\r\nthe sesame-4711 token, the sesame-4711 token\r\n";
+    let to = led_to(site.post(&admin, &new, &[("path", "/b.md"), ("text", text)]));
+    let page = site.get(&admin, &to).unwrap();
+    assert!(page.contains("redacted from this store before: line 2."), "{to}: {page}");
+    assert!(!page.contains("credential"), "{page}");
+}
+
+#[test]
+fn a_line_with_two_credentials_is_named_once() {
+    let site = Site::new();
+    let (store, admin) = (site.store("notes"), site.admin());
+    let new = format!("/ui/stores/{store}/new");
+    let token =
+        |end: &str| format!("ghp_{}{end}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8".split_at(34).0);
+    let text = format!("{} {}\n", token("x1"), token("y2"));
+    let to = led_to(site.post(&admin, &new, &[("path", "/b.md"), ("text", &text)]));
+    let page = site.get(&admin, &to).unwrap();
+    assert!(page.contains("can now use: line 1. If"), "{to}: {page}");
 }
 
 #[test]
@@ -350,7 +413,8 @@ fn only_those_who_may_write_change_anything() {
         assert_denied(&site.post(caller, &format!("/ui/stores/{store}/new"), &seen));
     }
     site.engine.archive_store(store).unwrap();
-    for page in ["/edit", "/rename", "/delete"] {
+    conflict(site.post(&site.admin(), &(base.clone() + "/edit"), &seen));
+    for page in ["/rename", "/delete"] {
         let reply = site.post(&site.admin(), &(base.clone() + page), &seen);
         assert!(matches!(reply, Err(Trouble::Invalid(_))), "{page}: {reply:?}");
     }

@@ -108,6 +108,53 @@ fn lines_of_a_pasted_text_match_whatever_the_browser_makes_of_them() {
 }
 
 #[test]
+fn a_pasted_text_is_found_with_the_line_ends_that_memories_have() {
+    let (site, store) = leaked();
+    let admin = site.admin();
+    let fields = [("matching", "BEGIN\r\nabc\r\nEND"), ("store", &store), ("and_heads", "yes")];
+    for text in ["x\r\nBEGIN\r\nabc\r\nEND\r\n", "x\r\nBEGIN\nabc\r\nEND\r\n"] {
+        site.put(&user("ada"), "/key.md", text);
+        let page = site.post(&admin, "/ui/redact", &fields).page();
+        assert!(page.contains("1 version, 1 live memory"), "{text:?}: {page}");
+        assert!(!page.contains("Nothing holds it"), "{page}");
+        let to = site.submit(&admin, (&page, "confirm"), &[("typed", "1")]).moved();
+        let left = site.text("/key.md").unwrap();
+        assert!(left.starts_with("x\r\n[redacted]") && !left.contains("abc"), "{left:?}");
+        assert!(site.get(&admin, &to).page().contains("id=\"hits\">0<"));
+    }
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("Nothing holds it"), "{page}");
+}
+
+#[test]
+fn a_text_with_both_line_ends_is_redacted_twice() {
+    let (site, store) = leaked();
+    let admin = site.admin();
+    site.put(&user("ada"), "/lf.md", "BEGIN\nabc\n");
+    site.put(&user("ada"), "/crlf.md", "BEGIN\r\nabc\r\n");
+    let fields = [("matching", "BEGIN\r\nabc"), ("store", &store), ("and_heads", "yes")];
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("about the text with LF line ends"), "{page}");
+    assert!(page.contains("also there with CR LF line ends, in 1 version"), "{page}");
+    let other = site.submit(&admin, (&page, "other-ends"), &[]).page();
+    assert!(other.contains("about the text with CR LF line ends"), "{other}");
+    site.submit(&admin, (&other, "confirm"), &[("typed", "1")]).moved();
+    assert_eq!(site.text("/crlf.md").as_deref(), Some("[redacted]\r\n[redacted]\r\n"));
+    assert_eq!(site.text("/lf.md").as_deref(), Some("BEGIN\nabc\n"));
+    site.submit(&admin, (&page, "confirm"), &[("typed", "1")]).moved();
+    assert_eq!(site.text("/lf.md").as_deref(), Some("[redacted]\n[redacted]\n"));
+}
+
+#[test]
+fn a_text_that_starts_with_a_line_break_keeps_it_in_the_form() {
+    let (site, store) = leaked();
+    let fields = [("matching", "\r\nabc"), ("store", store.as_str())];
+    let page = site.post(&site.admin(), "/ui/redact", &fields).page();
+    // The first line break after the start tag is not part of the text.
+    assert!(page.contains("autocomplete=\"off\">\n\r\nabc</textarea>"), "{page}");
+}
+
+#[test]
 fn only_managers_redact_and_only_where_they_manage() {
     let (site, store) = leaked();
     let other = site.other_store("other");
@@ -189,7 +236,54 @@ fn a_confirmation_that_makes_no_sense_shows_the_plan_again() {
     let named = site.submit(&admin, (&page, "confirm"), &typed);
     assert!(named.status == 409, "{named:?}");
     assert!(named.text.contains("the reason holds what is to be redacted"), "{}", named.text);
+    let long = "why ".repeat(200);
+    let long = site.submit(&admin, (&page, "confirm"), &[("typed", "2"), ("reason", &long)]);
+    assert!(long.status == 409 && long.text.contains("value=\"why why"), "{long:?}");
     assert_eq!(site.text("/live.md"), Some(format!("token {SECRET}\n")));
+}
+
+#[test]
+fn a_form_whose_store_is_gone_keeps_what_was_typed() {
+    let (site, store) = leaked();
+    let admin = site.admin();
+    let fields = [("store", store.as_str()), ("matching", SECRET), ("and_heads", "yes")];
+    let plan = site.post(&admin, "/ui/redact", &fields).page();
+    site.engine.delete_store(site.store).unwrap();
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("Nothing was redacted: ") && page.contains(SECRET), "{page}");
+    let answer = site.submit(&admin, (&plan, "confirm"), &[("typed", "2")]);
+    assert_eq!(answer.status, 409);
+    assert!(answer.text.contains(SECRET) && answer.text.contains("id=\"redact\""), "{answer:?}");
+}
+
+#[test]
+fn stores_that_are_not_listed_can_be_named() {
+    let (site, store) = leaked();
+    for number in 0..150 {
+        site.other_store(&format!("a{number:03}"));
+    }
+    let admin = site.admin();
+    let form = site.get(&admin, "/ui/redact").page();
+    assert!(form.len() < 60_000 && !form.contains(&store), "{}", form.len());
+    assert_eq!(form.matches("name=\"store\"").count(), 100);
+    assert!(form.contains("51 stores are not listed"), "{form}");
+    let fields = [("matching", SECRET), ("store_named", "a149\r\nnotes\r\n"), ("and_heads", "yes")];
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("2 versions, 1 live memory"), "{page}");
+    site.submit(&admin, (&page, "confirm"), &[("typed", "2")]).moved();
+    assert_eq!(site.text("/live.md").as_deref(), Some("token [redacted]\n"));
+
+    let limited = site.visitor(Role::Admin, Some(vec![site.other_store("other")]));
+    for name in ["notes", "nowhere"] {
+        let fields = [("matching", SECRET), ("store_named", name)];
+        let page = site.post(&limited, "/ui/redact", &fields).page();
+        assert!(page.contains("Nothing was redacted: No store that you may use"), "{page}");
+    }
+    let page = site.get(&admin, "/ui/admin/keys").page();
+    assert!(page.contains("52 stores are not listed"), "{page}");
+    let search = "/ui/search?q=token&store_named=notes";
+    let page = site.get(&admin, search).page();
+    assert!(page.contains(&format!("value=\"{store}\" checked")), "{page}");
 }
 
 #[test]

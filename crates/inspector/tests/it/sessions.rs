@@ -164,6 +164,68 @@ fn a_key_stands_for_its_sessions() {
 }
 
 #[test]
+fn a_limited_visitor_knows_the_authors_of_its_stores_alone() {
+    let site = Site::new();
+    let other = site.other_store("other");
+    let writer = site.visitor(Role::ReadWrite, None);
+    let limited = site.visitor(Role::ReadOnly, Some(vec![other]));
+    site.put(&writer.actor, "/tea.md", "green\n");
+    let key = writer.key().unwrap();
+    let unknown = site.get(&limited, "/ui/actors/nobody");
+    for actor in [key.to_string(), format!("user_x@{key}"), "user_ada".to_owned()] {
+        let answer = site.get(&limited, &format!("/ui/actors/{actor}"));
+        assert_eq!((answer.status, unknown.status), (404, 404), "{actor}");
+        assert_eq!(answer.text, unknown.text.replace("nobody", &actor));
+    }
+    let limited = site.visitor(Role::ReadWrite, Some(vec![other]));
+    let revert = format!("/ui/revert?actor={key}&store={other}");
+    assert_eq!(site.get(&limited, &revert).status, 404);
+    assert_eq!(site.get(&site.admin(), &format!("/ui/actors/{key}")).status, 200);
+    let reader = site.visitor(Role::ReadOnly, Some(vec![site.store]));
+    let address = format!("/ui/actors/{key}?since=2099-01-01T00:00:00Z");
+    assert!(site.get(&reader, &address).page().contains("key-read_write"));
+}
+
+#[test]
+fn a_visitor_counts_only_the_sessions_that_it_sees() {
+    let site = Site::new();
+    let other = site.other_store("other");
+    let writer = site.visitor(Role::ReadWrite, None);
+    for stores in [vec![site.store], vec![other]] {
+        let attach = |store: &quipu_core::model::StoreId| quipu_core::engine::NewAttachment {
+            store: *store,
+            access: quipu_core::model::Access::ReadOnly,
+            instructions: quipu_core::model::Instructions::default(),
+        };
+        let attachments = stores.iter().map(attach).collect();
+        let token = quipu_core::engine::SessionToken::Issue;
+        let new = quipu_core::engine::NewSession::titled("agent", attachments, token);
+        let new = quipu_core::engine::NewSession { key: writer.key(), ..new };
+        site.engine.create_session(site.workspace, &new).unwrap();
+    }
+    site.put(&writer.actor, "/tea.md", "green\n");
+    let address = format!("/ui/actors/{}", writer.actor);
+    let limited = site.visitor(Role::ReadOnly, Some(vec![site.store]));
+    let page = site.get(&limited, &address).page();
+    assert!(page.contains(">1 session of this key"), "{page}");
+    let page = site.get(&site.admin(), &address).page();
+    assert!(page.contains(">2 sessions of this key"), "{page}");
+}
+
+#[test]
+fn a_redacted_change_is_called_redacted() {
+    let site = Site::new();
+    let admin = site.admin();
+    let session = site.session("agent", &[site.store]);
+    site.put(&user("ada"), "/tea.md", "green\n");
+    let secret = site.put(&Actor::Session(session.id), "/tea.md", "secret\n");
+    site.put(&user("ada"), "/tea.md", "black\n");
+    site.engine.redact(&admin.actor, site.store, &[secret.version]).unwrap();
+    let page = site.get(&admin, &format!("/ui/sessions/{}", session.id)).page();
+    assert!(page.contains("(redacted)") && !page.contains("(lost)"), "{page}");
+}
+
+#[test]
 fn readers_may_neither_revert_nor_end_a_session() {
     let site = Site::new();
     let session = site.session("agent", &[site.store]);

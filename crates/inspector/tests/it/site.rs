@@ -119,8 +119,13 @@ impl Site {
         format!("/ui/stores/{}{page}", self.store)
     }
 
+    /// Returns what an address leads to.
     pub(crate) fn get(&self, caller: &Caller, address: &str) -> Answer {
-        self.visit(caller, &Method::GET, address, "")
+        let answer = self.visit(caller, &Method::GET, address, "");
+        if answer.status == 303 {
+            return self.visit(caller, &Method::GET, &answer.text, "");
+        }
+        answer
     }
 
     pub(crate) fn post(&self, caller: &Caller, address: &str, fields: &[(&str, &str)]) -> Answer {

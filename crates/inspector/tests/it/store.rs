@@ -284,6 +284,10 @@ fn settings_are_changed_unless_somebody_else_did() {
         (after.policy.secrets, after.policy.expire_after_days),
         (SecretPolicy::Reject, Some(30))
     );
+    let page = site.get(&admin, &own).unwrap();
+    let (_, rest) = page.split_once("name=\"seen\" value=\"").unwrap();
+    let to = led_to(save(rest.split('"').next().unwrap(), "tea", "30"));
+    assert!(site.get(&admin, &to).unwrap().contains("Nothing changed."), "{to}");
     let reply = save(&stamp, "coffee", "");
     let Ok(Reply::Conflict(page)) = reply else { panic!("{reply:?}") };
     let page = page.into_string();
