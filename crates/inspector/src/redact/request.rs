@@ -204,29 +204,32 @@ impl Request {
 
     /// Returns what the redaction would do, with the line ends with which the text is found.
     pub(super) fn plan(&self, visit: &Visit<'_>) -> Result<Planned, Trouble> {
-        let bare = self.plan_with(visit, LineEnds::Lf)?;
         if !self.has_lines() {
-            return Ok(Planned { plan: bare, ends: None, other: None });
+            let plan = self.plan_with(visit, LineEnds::Lf)?;
+            return Ok(Planned { plan, ends: None, other: None });
         }
-        let spelled = self.plan_with(visit, LineEnds::CrLf)?;
-        let mut plans = [(LineEnds::Lf, bare), (LineEnds::CrLf, spelled)];
+        // One memory may have both kinds of line ends. Only what is not found like this is nowhere, and
+        // only then may a receipt say so.
+        let any = self.plan_with(visit, LineEnds::Mixed)?;
+        let whole = |plan| Planned { plan, ends: Some(LineEnds::Mixed), other: None };
+        if any.hits_count() == 0 || self.ends == Some(LineEnds::Mixed) {
+            return Ok(whole(any));
+        }
+        let mut kinds = [LineEnds::Lf, LineEnds::CrLf];
         if self.ends == Some(LineEnds::CrLf) {
-            plans.reverse();
+            kinds.reverse();
         }
-        let [(first, plan), (second, other)] = plans;
-        let (is_found, is_other_found) = (plan.hits_count() > 0, other.hits_count() > 0);
-        Ok(match (is_found, is_other_found) {
-            (true, _) => {
-                let other = is_other_found.then(|| (second, other.versions_count()));
+        let [first, second] = kinds;
+        let plan = self.plan_with(visit, first)?;
+        let other = self.plan_with(visit, second)?;
+        Ok(match (plan.hits_count() > 0, other.hits_count() > 0) {
+            (true, true) => {
+                let other = Some((second, other.versions_count()));
                 Planned { plan, ends: Some(first), other }
             }
-            (false, true) => Planned { plan: other, ends: Some(second), other: None },
-            // One memory may have both kinds of line ends. Only what is not found like this either is
-            // nowhere, and only then may a receipt say so.
-            (false, false) => {
-                let ends = LineEnds::Mixed;
-                Planned { plan: self.plan_with(visit, ends)?, ends: Some(ends), other: None }
-            }
+            (true, false) => Planned { other: rest(&any, &plan), ends: Some(first), plan },
+            (false, true) => Planned { other: rest(&any, &other), ends: Some(second), plan: other },
+            (false, false) => whole(any),
         })
     }
 
@@ -244,6 +247,12 @@ impl Request {
             visit.engine.redact_selected(actor, &self.scope, selection, &terms)
         })
     }
+}
+
+/// Returns how many versions have the text with mixed line ends, if one kind of them does not find all.
+fn rest(any: &RedactionPlan, found: &RedactionPlan) -> Option<(LineEnds, usize)> {
+    let count = any.versions_count().saturating_sub(found.versions_count());
+    (count > 0).then_some((LineEnds::Mixed, count))
 }
 
 /// Returns the authors that the form names. A key stands for its sessions too, as in a revert.

@@ -146,6 +146,23 @@ fn a_text_with_both_line_ends_is_redacted_twice() {
 }
 
 #[test]
+fn a_text_with_mixed_line_ends_beside_another_is_not_passed_over() {
+    let (site, store) = leaked();
+    let admin = site.admin();
+    site.put(&user("ada"), "/lf.md", "BEGIN\nabc\nEND\n");
+    site.put(&user("ada"), "/mixed.md", "BEGIN\r\nabc\nEND\n");
+    let fields = [("matching", "BEGIN\r\nabc\r\nEND"), ("store", &store), ("and_heads", "yes")];
+    let page = site.post(&admin, "/ui/redact", &fields).page();
+    assert!(page.contains("also there with mixed line ends, in 1 version"), "{page}");
+    let other = site.submit(&admin, (&page, "other-ends"), &[]).page();
+    assert!(other.contains("2 versions, 2 live memories"), "{other}");
+    site.submit(&admin, (&other, "confirm"), &[("typed", "2")]).moved();
+    for path in ["/lf.md", "/mixed.md"] {
+        assert!(!site.text(path).unwrap().contains("abc"), "{path}");
+    }
+}
+
+#[test]
 fn a_text_that_starts_with_a_line_break_keeps_it_in_the_form() {
     let (site, store) = leaked();
     let fields = [("matching", "\r\nabc"), ("store", store.as_str())];
