@@ -32,6 +32,8 @@ enum Need {
     Receipt,
     /// To see the session that it names.
     Session,
+    /// To read a store that the author has changed, or all of them.
+    Author,
     /// To see the session that it names, with a key that may write.
     EndSession,
 }
@@ -100,7 +102,7 @@ const ROWS: &[(&str, &str, Need)] = &[
     ("GET /ui/sessions/{session}", "", Need::Session),
     ("POST /ui/sessions/{session}/end", "", Need::EndSession),
     ("GET /ui/actors", "", Need::Nothing),
-    ("GET /ui/actors/{actor}", "", Need::Nothing),
+    ("GET /ui/actors/{actor}", "", Need::Author),
     ("GET /ui/revert", "store={store}&actor={actor}", Need::Write),
     ("POST /ui/revert", "store={store}&actor={actor}", Need::Write),
     ("GET /ui/redact", "", Need::AnyStore),
@@ -161,8 +163,8 @@ fn expected(need: Need, (role, reach): (Role, Reach), thing: Thing) -> Outcome {
         Need::AnyStore => with(role == Role::Admin),
         Need::Receipt if role == Role::Admin => Outcome::Hidden,
         Need::WorkspaceThing | Need::Receipt => Outcome::Denied,
-        Need::Session | Need::EndSession if !is_reached => Outcome::Hidden,
-        Need::Nothing | Need::Session => Outcome::Done,
+        Need::Session | Need::Author | Need::EndSession if !is_reached => Outcome::Hidden,
+        Need::Nothing | Need::Session | Need::Author => Outcome::Done,
         Need::EndSession => with(role >= Role::ReadWrite),
     }
 }
@@ -283,7 +285,10 @@ async fn every_caller_gets_exactly_what_its_rights_allow() {
 async fn things_of_another_workspace_do_not_exist() {
     let mut wrong = Vec::new();
     for row in ROWS.iter().filter(|row| {
-        !matches!(row.2, Need::Nothing | Need::Workspace | Need::AnyStore | Need::WorkspaceThing)
+        !matches!(
+            row.2,
+            Need::Nothing | Need::Author | Need::Workspace | Need::AnyStore | Need::WorkspaceThing
+        )
     }) {
         let world = World::new(Caller::AdminElsewhere);
         let sent = sent(&world, &world.own, row).await;
