@@ -60,21 +60,29 @@ fn form_page(visit: &Visit<'_>, values: &Form, message: &Markup) -> Result<Marku
 
 /// Returns what is wrong with a request if the visitor can put it right in the form, which keeps what was
 /// typed: the Back button would lose it, since no browser stores these pages.
-fn correctable(trouble: Trouble) -> Result<Markup, Trouble> {
+fn correctable(visit: &Visit<'_>, trouble: Trouble) -> Result<Markup, Trouble> {
     let message = match trouble {
         Trouble::Invalid(message) => message,
         Trouble::Engine(error) if *error.kind() == ErrorKind::InvalidInput => match error.hint() {
             Some(hint) => format!("{}; {hint}", error.message()),
             None => error.message().to_owned(),
         },
-        // A store may have been deleted since the form was opened.
-        Trouble::NotFound(message) => message.trim_end_matches('.').to_owned(),
-        Trouble::Engine(error) if *error.kind() == ErrorKind::NotFound => {
-            error.message().to_owned()
+        trouble @ (Trouble::Engine(_) | Trouble::Denied(_) | Trouble::NotFound(_)) => {
+            for id in visit.form.all("store") {
+                if visit.has_lost_store(id, Need::Manage)? {
+                    return Ok(not_redacted(
+                        "a chosen store was deleted since you opened the form",
+                    ));
+                }
+            }
+            return Err(trouble);
         }
-        trouble @ (Trouble::Engine(_) | Trouble::Denied(_)) => return Err(trouble),
     };
-    Ok(html! { p.message role="alert" { "Nothing was redacted: " (message) "." } })
+    Ok(not_redacted(&message))
+}
+
+fn not_redacted(why: &str) -> Markup {
+    html! { p.message role="alert" { "Nothing was redacted: " (why) "." } }
 }
 
 /// Returns the form with the values of another one.
@@ -158,7 +166,7 @@ fn dry_run(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     match plan_page(visit, &html! {}) {
         Ok(page) => Ok(Reply::Page(page)),
         Err(trouble) => {
-            let message = correctable(trouble)?;
+            let message = correctable(visit, trouble)?;
             Ok(Reply::Page(form_page(visit, &visit.form, &message)?))
         }
     }
@@ -235,7 +243,7 @@ fn redact(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let request = match Request::new(visit) {
         Ok(request) => request,
         Err(trouble) => {
-            let message = correctable(trouble)?;
+            let message = correctable(visit, trouble)?;
             return Ok(Reply::Conflict(form_page(visit, &visit.form, &message)?));
         }
     };
@@ -264,6 +272,6 @@ fn redact(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             };
             Ok(Reply::Conflict(plan_page(visit, &message)?))
         }
-        Err(trouble) => Ok(Reply::Conflict(plan_page(visit, &correctable(trouble)?)?)),
+        Err(trouble) => Ok(Reply::Conflict(plan_page(visit, &correctable(visit, trouble)?)?)),
     }
 }

@@ -100,6 +100,14 @@ impl<'a> Visit<'a> {
         found.filter(may).ok_or_else(|| no_store_named(name))
     }
 
+    /// Returns whether this is the id of a store that was deleted, and that the visitor could use before.
+    pub(crate) fn has_lost_store(&self, id: &str, need: Need) -> Result<bool, Trouble> {
+        let Ok(id) = id.parse::<StoreId>() else { return Ok(false) };
+        let deleted = self.engine.deleted_stores(self.caller.workspace)?;
+        let is_deleted = deleted.iter().any(|deleted| deleted.store.id == id);
+        Ok(is_deleted && self.caller.may_in(id, need))
+    }
+
     /// Returns the id of the memory in the path.
     pub(crate) fn memory(&self) -> Result<MemoryId, Trouble> {
         let id = self.parameter("memory");
@@ -157,9 +165,9 @@ impl<'a> Visit<'a> {
 }
 
 fn no_store_named(name: &str) -> Trouble {
-    Trouble::NotFound(format!(
+    Trouble::Invalid(format!(
         "No store that you may use here, or more than one, has the name `{name}`. Its page shows its id, \
-         which can be written instead."
+         which can be written instead"
     ))
 }
 

@@ -1,7 +1,7 @@
 //! What was typed into a form whose store takes no more changes.
 
 use maud::html;
-use quipu_core::ErrorKind;
+use quipu_service::caller::Need;
 
 use crate::layout::{Room, page, sentence};
 use crate::reply::{Reply, Trouble};
@@ -12,11 +12,15 @@ use crate::visit::Visit;
 /// these pages, so the Back button does not bring it back.
 pub(crate) fn unsaved(visit: &Visit<'_>, trouble: Trouble, field: &str) -> Result<Reply, Trouble> {
     let message = match trouble {
-        Trouble::Invalid(message) | Trouble::NotFound(message) => message,
-        Trouble::Engine(error) if *error.kind() == ErrorKind::NotFound => {
-            error.message().to_owned()
+        Trouble::Invalid(message) => message,
+        // Nobody had a form of a store that never was.
+        _ if visit.has_lost_store(visit.parameter("store"), Need::Write)? => {
+            "The store was deleted while you were writing; its administrator can restore it."
+                .to_owned()
         }
-        trouble @ (Trouble::Engine(_) | Trouble::Denied(_)) => return Err(trouble),
+        trouble @ (Trouble::Engine(_) | Trouble::Denied(_) | Trouble::NotFound(_)) => {
+            return Err(trouble);
+        }
     };
     let typed = visit.form.text(field).unwrap_or_default();
     let content = html! {

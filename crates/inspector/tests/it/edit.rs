@@ -158,7 +158,7 @@ fn a_text_whose_store_is_closed_meanwhile_can_be_copied() {
     site.engine.archive_store(store).unwrap();
     check("is archived");
     site.engine.delete_store(store).unwrap();
-    check("store");
+    check("was deleted");
 }
 
 #[test]
