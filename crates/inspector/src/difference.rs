@@ -190,12 +190,14 @@ fn blocks<'a>(hunk: &Hunk<'a>) -> Vec<Block<'a>> {
     blocks
 }
 
+/// Counts a line, and returns its number.
+fn next(number: &mut usize) -> usize {
+    *number += 1;
+    *number
+}
+
 fn inline(hunk: &Hunk<'_>) -> Markup {
     let (mut old, mut new) = (hunk.old.start, hunk.new.start);
-    let next = |number: &mut usize| {
-        *number += 1;
-        *number
-    };
     html! {
         (hunk_row(hunk))
         @for block in blocks(hunk) {
@@ -228,10 +230,6 @@ fn inline(hunk: &Hunk<'_>) -> Markup {
 
 fn side_by_side(hunk: &Hunk<'_>) -> Markup {
     let (mut old, mut new) = (hunk.old.start, hunk.new.start);
-    let next = |number: &mut usize| {
-        *number += 1;
-        *number
-    };
     html! {
         (hunk_row(hunk))
         @for block in blocks(hunk) {

@@ -11,6 +11,7 @@ mod merged;
 mod rename;
 
 use maud::{Markup, html};
+use quipu_core::diff::Diff;
 use quipu_core::engine::{Effect, MemoryUpdate, Precondition, Written};
 use quipu_core::model::{
     Content, ContentHash, Memory, MemoryPath, Store, Version, VersionId, View,
@@ -19,6 +20,7 @@ use quipu_core::{Error, ErrorKind};
 use quipu_screen::{Finding, SecretKind};
 use quipu_service::caller::Need;
 
+use crate::difference::{Arrangement, Room as Space, difference};
 use crate::form::address;
 use crate::layout::{Room, page};
 use crate::memory::{directory_address, found, memory_address, trail_in, trail_to};
@@ -306,6 +308,10 @@ fn seen_version(seen: &Seen, memory: &Memory) -> VersionId {
     seen.base.as_ref().map_or(memory.version, |version| version.id)
 }
 
+fn shown_difference(old: &str, new: &str, name: &str) -> Markup {
+    difference(&Diff::new(old, new), name, Arrangement::Inline, &mut Space::for_one())
+}
+
 /// Shows the form again with both changes merged. It saves over what the others wrote, which its author
 /// has then seen; nothing is saved now.
 fn conflict(
@@ -322,7 +328,7 @@ fn conflict(
     let theirs = memory.content.as_ref().map_or("", Content::as_str);
     let proposal = Proposal::new(base.unwrap_or_default(), mine, theirs);
     let version = visit.engine.version(store.id, memory.version, View::Basic)?;
-    let who = visit.authors().short(&version.actor);
+    let who = visible::short(&visit.authors().short(&version.actor));
     let explanation = html! {
         p.message #conflict role="alert" {
             "Nothing is saved yet: " (who) " changed this memory "
@@ -342,16 +348,16 @@ fn conflict(
             div.sides {
                 section aria-labelledby="their-change" {
                     h2 #their-change { "What " (who) " changed" }
-                    (merged::difference(base, theirs))
+                    (shown_difference(base, theirs, "What others changed"))
                 }
                 section aria-labelledby="your-change" {
                     h2 #your-change { "What you changed" }
-                    (merged::difference(base, mine))
+                    (shown_difference(base, mine, "What you changed"))
                 }
             }
         } @else {
             p { "The version that you started from is no longer kept, so the texts are compared as wholes." }
-            (merged::difference(theirs, mine))
+            (shown_difference(theirs, mine, "The text as it is, and yours"))
         }
     };
     let notes = html! { (explanation) (differences) };
@@ -407,7 +413,7 @@ fn seen_fields(memory: &Memory) -> Markup {
 
 /// Shows a text whose memory was deleted while it was edited.
 fn gone_page(visit: &Visit<'_>, store: &Store, last: &Version, mine: &str) -> Markup {
-    let who = visit.authors().short(&last.actor);
+    let who = visible::plain(&visit.authors().short(&last.actor));
     let path = last.path.as_ref().map_or("/", |path| path.as_str());
     let trouble = format!(
         "Nothing is saved: {who} deleted this memory while you edited it. Create it again with your \

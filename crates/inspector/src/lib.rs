@@ -44,7 +44,7 @@ pub use form::Form;
 pub use host::{Backup, Host, Webhook};
 pub use layout::{arrival_page, failure_page, front_text};
 pub use reply::{Reply, Trouble};
-pub use sign_in::{ENTER, Entered, Guest, HOME, SIGN_IN, WRONG_KEY, keep_signed_in};
+pub use sign_in::{ENTER, Entered, Guest, HOME, SIGN_IN, WRONG_KEY, extension};
 pub use visit::{Settings, Visit, form_token};
 
 /// What a page does to the engine.

@@ -11,7 +11,7 @@ pub enum Reply {
     Page(Markup),
     /// A document that refuses what the visitor asked for, as it conflicts with what others did.
     Conflict(Markup),
-    /// Another page, which the browser goes to. This is how every change ends, so that reloading
+    /// Another address, which the browser goes to. This is how every change ends, so that reloading
     /// repeats nothing.
     SeeOther(String),
     /// A document with a form whose answer leads to another site.
@@ -21,8 +21,6 @@ pub enum Reply {
         /// Scheme and host of that site, which the content security policy has to name.
         target: String,
     },
-    /// Another site. Only what the visitor agreed to leads there.
-    Away(String),
     /// The form for signing in; the browser forgets its cookie.
     SignedOut,
     /// A file to save.

@@ -9,9 +9,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
 use quipu_core::model::{Key, KeyKind, KeySecret, Name, PrincipalName, Timestamp};
-use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
-use quipu_service::caller::Caller;
 
 use crate::form::Form;
 use crate::reply::{Reply, Trouble};
@@ -131,31 +129,17 @@ fn sign_in_of(key: &Key, name: Name, now: Timestamp) -> NewDerivedKey {
     }
 }
 
-/// Keeps a sign-in that is used from ending, within its bounds.
-pub fn keep_signed_in(engine: &Knowledge, caller: &Caller) -> Result<(), Error> {
-    let Principal::Key(key) = &caller.principal else { return Ok(()) };
-    if key.kind != KeyKind::Browser {
-        return Ok(());
-    }
-    let now = engine.now();
+/// Returns until when a sign-in is to be extended because it is used; `None` if that is not due yet. Not
+/// at every page: extending it is a write.
+pub fn extension(key: &Key, now: Timestamp) -> Option<Timestamp> {
     let until = now.plus(IDLE_MAX).min(key.created_at.plus(VALID_FOR));
-    // Not at every page: this is a write.
-    if key.expires_at.is_none_or(|ends_at| ends_at < until && ends_at < now.plus(IDLE_MAX / 2)) {
-        match engine.extend_key(key.id, until) {
-            // A page can be read while nothing can be written.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::StorageBusy | ErrorKind::StorageFull) => {}
-            other => drop(other?),
-        }
-    }
-    Ok(())
+    let is_due = |ends_at| ends_at < until && ends_at < now.plus(IDLE_MAX / 2);
+    key.expires_at.is_none_or(is_due).then_some(until)
 }
 
 fn sign_out(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    if let Principal::Key(key) = &visit.caller.principal
-        && key.kind == KeyKind::Browser
-    {
-        visit.engine.revoke_key(key.id)?;
+    if let Some(key) = visit.caller.key() {
+        visit.engine.revoke_key(key)?;
     }
     Ok(Reply::SignedOut)
 }

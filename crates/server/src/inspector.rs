@@ -4,6 +4,7 @@
 //! of the cookie in place of a header.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,10 +13,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::response::Response;
 use axum::routing::{MethodFilter, any, get, on};
 use quipu_core::engine::Principal;
-use quipu_core::model::KeyKind;
+use quipu_core::model::{Key, KeyId, KeyKind, Timestamp};
 use quipu_inspector::{
     Asset, ENTER, Effect, Entered, Form, Guest, HOME, Page, Reply, SIGN_IN, Trouble, Visit,
-    WRONG_KEY, arrival_page, failure_page, form_token, front_text, keep_signed_in, policy,
+    WRONG_KEY, arrival_page, extension, failure_page, form_token, front_text, policy,
 };
 use quipu_knowledge::Knowledge;
 use quipu_service::caller::Caller;
@@ -28,6 +29,9 @@ use super::{App, events};
 
 /// The longest form that somebody without a key may send.
 const GUEST_FORM_SIZE_BYTES_MAX: usize = 16 * 1024;
+
+/// How long a page waits for the extension of its sign-in.
+const EXTENSION_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Adds the routes of the inspector.
 pub(super) fn routes(router: Router<App>) -> Router<App> {
@@ -151,13 +155,12 @@ async fn visited(
     let base = app.base_url(request.headers());
     let token = form_token(&secret);
     let work = move |call: &Call<'_>| {
-        if !is_sign_in(call.caller) {
-            return Err(signed_out());
-        }
+        let key = sign_in_of(call.caller).ok_or_else(signed_out)?;
         let form = Form::parse(call.bytes());
         if has_form && form.get("token") != Some(token.as_str()) {
             return Err(Failure::forbidden(
-                "this form is from an earlier sign-in; go back, reload the page and send it again",
+                "this form is from an earlier sign-in; go back, copy what you wrote, reload the page and \
+                 send it again",
             ));
         }
         let visit = Visit {
@@ -172,12 +175,26 @@ async fn visited(
             form,
             form_token: token.clone(),
         };
-        keep_signed_in(call.engine, call.caller)?;
-        Ok((page.work)(&visit)?)
+        let extension = extension(key, call.engine.now()).map(|until| (key.id, until));
+        Ok(((page.work)(&visit)?, extension))
     };
     let headers = request.headers().clone();
-    let reply = call::answer(app.clone(), request, kind, work).await?;
+    let (reply, extension) = call::answer(app.clone(), request, kind, work).await?;
+    if let Some(extension) = extension {
+        extend(&app, extension).await;
+    }
     Ok(replied(&app, &headers, reply))
+}
+
+/// Extends a sign-in. A page that was only read does not wait for writers, and is not lost with them: the
+/// write goes on without it, and the next page tries again if it has failed.
+async fn extend(app: &App, (key, until): (KeyId, Timestamp)) {
+    let write = app.pool().write(move |engine| engine.extend_key(key, until));
+    match tokio::time::timeout(EXTENSION_TIMEOUT, write).await {
+        Ok(Ok(Ok(_))) | Err(_) => {}
+        Ok(Ok(Err(error))) => tracing::warn!(%error, "a sign-in cannot be extended"),
+        Ok(Err(error)) => tracing::warn!(%error, "a sign-in cannot be extended"),
+    }
 }
 
 /// Shows the form that takes a key.
@@ -294,10 +311,13 @@ fn require_own_origin(headers: &HeaderMap) -> Result<(), Failure> {
     ))
 }
 
-/// Returns whether the credential of a cookie is a sign-in. A key or a session's token that somebody puts
+/// Returns the sign-in that the credential of a cookie is. A key or a session's token that somebody puts
 /// there is none: it has neither a person's name nor an end.
-fn is_sign_in(caller: &Caller) -> bool {
-    matches!(&caller.principal, Principal::Key(key) if key.kind == KeyKind::Browser)
+fn sign_in_of(caller: &Caller) -> Option<&Key> {
+    match &caller.principal {
+        Principal::Key(key) if key.kind == KeyKind::Browser => Some(key),
+        Principal::Key(_) | Principal::Session(_) => None,
+    }
 }
 
 /// Returns whether a browser follows a link from another site. It does not send the cookie then.
@@ -332,7 +352,7 @@ fn replied(app: &App, headers: &HeaderMap, reply: Reply) -> Response {
             app.set_cookie(&mut response, headers, ("", "; Max-Age=0"));
             response
         }
-        Reply::SeeOther(to) | Reply::Away(to) => see_other(&to),
+        Reply::SeeOther(to) => see_other(&to),
         Reply::Form { page, target } => {
             let mut response = html(StatusCode::OK, page.into_string());
             if let Ok(policy) = HeaderValue::from_str(&policy::content_with(&target)) {

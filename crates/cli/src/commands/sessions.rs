@@ -169,7 +169,7 @@ fn show_changed(
     let path = |known: &Known| match known {
         Known::Absent => None,
         Known::State(state) => Some(state.path.to_string()),
-        Known::Lost(_) => Some("(lost)".to_owned()),
+        Known::Lost(_) => Some("(no longer kept)".to_owned()),
     };
     let (color, what) = match (path(&changed.before), path(&changed.after)) {
         (None, None) => (AnsiColor::Yellow, "created and deleted".to_owned()),

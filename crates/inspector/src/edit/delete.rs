@@ -11,7 +11,7 @@ use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
 
-use super::{Seen, merged, seen_fields, writable_store};
+use super::{Seen, seen_fields, shown_difference, writable_store};
 
 /// Asks whether to delete.
 pub(super) fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -51,7 +51,7 @@ pub(super) fn delete(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         p.message #conflict role="alert" {
             "Nothing is deleted: the memory has changed since you were asked. This is what changed:"
         }
-        (merged::difference(seen.text().unwrap_or_default(), now))
+        (shown_difference(seen.text().unwrap_or_default(), now, "What was changed"))
     };
     Ok(Reply::Conflict(form(visit, &store, &memory, &notes)?))
 }

@@ -2,11 +2,7 @@
 
 use std::ops::Range;
 
-use maud::{Markup, html};
-use quipu_core::diff::{Diff, Line};
 use quipu_core::merge::{Conflict, Merged, merge};
-
-use crate::visible;
 
 /// The line before what the visitor wrote.
 pub(super) const MINE: &str = "<<<<<<< yours";
@@ -14,12 +10,6 @@ pub(super) const MINE: &str = "<<<<<<< yours";
 pub(super) const BETWEEN: &str = "=======";
 /// The line after what others wrote.
 pub(super) const THEIRS: &str = ">>>>>>> theirs";
-
-/// How many unchanged lines are shown around a change.
-const CONTEXT: usize = 3;
-
-/// How many lines of a difference are shown.
-const LINES_MAX: usize = 400;
 
 /// What the text could become.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,33 +88,6 @@ fn push_conflict(mine: &str, theirs: &str, text: &mut String) {
         text.push('\n');
     }
     text.push_str(&format!("{MINE}\n{}{BETWEEN}\n{}{THEIRS}\n", ended(mine), ended(theirs)));
-}
-
-/// Shows what changed from one text to another.
-pub(super) fn difference(old: &str, new: &str) -> Markup {
-    let diff = Diff::new(old, new);
-    let hunks = diff.hunks(CONTEXT);
-    let mut lines = hunks.iter().flat_map(|hunk| &hunk.lines);
-    let shown: Vec<_> = lines.by_ref().take(LINES_MAX).collect();
-    let is_cut = lines.next().is_some();
-    html! {
-        @if shown.is_empty() { p { "Nothing." } } @else {
-            pre.difference { "\n"
-                @for line in shown {
-                    @match line {
-                        Line::Kept(text) => { "  " (visible::short(&ended(text))) },
-                        Line::Removed(text) => del { "- " (visible::short(&ended(text))) },
-                        Line::Added(text) => ins { "+ " (visible::short(&ended(text))) },
-                    }
-                }
-            }
-            @if is_cut { p { small { "Only the first " (LINES_MAX) " lines are shown." } } }
-        }
-    }
-}
-
-fn ended(line: &str) -> String {
-    if line.ends_with('\n') { line.to_owned() } else { format!("{line}\n") }
 }
 
 #[cfg(test)]

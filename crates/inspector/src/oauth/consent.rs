@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use quipu_core::backend::Archived;
 use quipu_core::engine::{Derivation, NewDerivedKey, Principal};
 use quipu_core::model::{Key, KeyKind, Name, Role, StoreId};
+use quipu_service::caller::Need;
 
 use super::client::{Client, origin};
 use super::token::{Grant, client_mark};
@@ -15,7 +16,7 @@ use crate::layout::{Room, page};
 use crate::reply::{Reply, Trouble};
 use crate::text;
 use crate::visit::Visit;
-use crate::{Page, changes, shows, visible};
+use crate::{Page, changes, choice, shows, visible};
 
 /// The pages of this module.
 pub(crate) static PAGES: [Page; 2] = [shows(AUTHORIZE, ask), changes(AUTHORIZE, decide)];
@@ -24,8 +25,6 @@ pub(crate) static PAGES: [Page; 2] = [shows(AUTHORIZE, ask), changes(AUTHORIZE, 
 const CODE_VALID_FOR: Duration = Duration::from_mins(1);
 /// For how many days a person can let a host in; the first is suggested.
 const DAYS: [u64; 4] = [30, 1, 7, 90];
-/// How many stores are listed.
-const STORES_MAX: usize = 100;
 /// The longest `state`, which is echoed.
 const STATE_SIZE_BYTES_MAX: usize = 2048;
 
@@ -107,6 +106,7 @@ fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let key = key(visit)?;
     let stores = visit.stores(Archived::Hide)?;
+    let opened: Vec<_> = key.stores.iter().flatten().map(ToString::to_string).collect();
     let content = html! {
         h1 { "Let " q { (visible::short(&asked.client.name)) } " use your memory?" }
         p { "It asks to read and write memories over MCP. The answer goes to "
@@ -121,13 +121,7 @@ fn ask(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                 @if key.stores.is_none() {
                     legend { "Only these stores; none marked means all, also future ones" }
                 } @else { legend { "These stores" } }
-                @for store in stores.iter().take(STORES_MAX) {
-                    label.inline { input type="checkbox" name="store" value=(store.id) checked[key.stores.is_some()]; (store.name) }
-                }
-                @if stores.len() > STORES_MAX {
-                    p { small { "Only the first " (STORES_MAX) " stores are listed. For others, sign in with a key \
-                        that is limited to them." } }
-                }
+                (choice::boxes(&stores, &opened, ""))
             }
             label { "For"
                 select name="days" { @for days in DAYS {
@@ -176,7 +170,7 @@ fn decide(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     if form.get("decision") != Some("allow") {
         let answer = asked.answer(&[("error", "access_denied")], visit.base);
-        return Ok(Reply::Away(answer));
+        return Ok(Reply::SeeOther(answer));
     }
     let key = key(visit)?;
     let role = match form.get("role") {
@@ -202,7 +196,7 @@ fn decide(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         payload: Some(grant.payload()),
     };
     let (_, code) = visit.engine.derive_key(Derivation::Key(key.id), &new)?;
-    Ok(Reply::Away(asked.answer(&[("code", code.reveal())], visit.base)))
+    Ok(Reply::SeeOther(asked.answer(&[("code", code.reveal())], visit.base)))
 }
 
 /// Returns the stores that the person chose.
@@ -213,6 +207,8 @@ fn stores(visit: &Visit<'_>, key: &Key) -> Result<Option<Vec<StoreId>>, Trouble>
             id.parse().map_err(|_malformed| Trouble::Invalid(format!("`{id}` is not a store.")))?;
         chosen.push(id);
     }
+    let named = choice::named(visit, &visit.form, Need::Read)?;
+    chosen.extend(named.into_iter().map(|store| store.id));
     if chosen.is_empty() && key.stores.is_none() {
         return Ok(None);
     }
@@ -236,7 +232,7 @@ fn refused(asked: &Asked<'_>, refusal: Refusal, base: &str) -> Result<Reply, Tro
     match refusal {
         Refusal::Host(code, words) => {
             let pairs = [("error", code.as_str()), ("error_description", words.as_str())];
-            Ok(Reply::Away(asked.answer(&pairs, base)))
+            Ok(Reply::SeeOther(asked.answer(&pairs, base)))
         }
         Refusal::Engine(error) => Err(error.into()),
     }

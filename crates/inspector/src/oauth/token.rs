@@ -20,7 +20,7 @@ const ACCESS_VALID_FOR: Duration = Duration::from_hours(1);
 /// What is kept with a code or a refresh token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
-    /// The id of the client that it was issued to.
+    /// What stands for the client that it was issued to, see [`client_mark`].
     pub(super) client: String,
     /// The address that a code was sent to.
     pub(super) redirect_uri: String,
@@ -31,12 +31,15 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// Returns the payload for the key. The id of a client may be too long to be kept with it.
+    /// Returns the payload for the key.
     pub(super) fn payload(&self) -> String {
-        let fields = [&self.client, &self.redirect_uri, &self.challenge];
-        let ends_at = self.ends_at.as_micros();
-        json!({"client": fields[0], "redirect_uri": fields[1], "challenge": fields[2], "ends_at": ends_at})
-            .to_string()
+        json!({
+            "client": self.client,
+            "redirect_uri": self.redirect_uri,
+            "challenge": self.challenge,
+            "ends_at": self.ends_at.as_micros(),
+        })
+        .to_string()
     }
 
     fn of(key: &Key) -> Option<Self> {

@@ -381,7 +381,7 @@ fn deleting_asks_first_and_deletes_only_what_was_seen() {
     };
     site.put(store, "/d/a.md", "new\n");
     let page = conflict(fields(&version, &hash));
-    assert!(page.contains("Nothing is deleted") && page.contains("+ new"), "{page}");
+    assert!(page.contains("Nothing is deleted") && page.contains("<ins>new"), "{page}");
     let to = led_to(fields(&value(&page, "version"), &value(&page, "hash")));
     assert_eq!(to, format!("/ui/stores/{store}?dir=%2Fd%2F"));
     assert!(site.engine.memory(store, memory.id, View::Basic).is_err());
