@@ -139,8 +139,8 @@ fn readers_see_no_buttons_and_may_change_nothing() {
         let sure = [("sure", "yes")];
         assert_eq!(site.post(visitor, &format!("{version}/redact"), &sure).status, 403);
     }
-    let elsewhere = site.other_store("other");
-    let stranger = site.visitor(Role::Admin, Some(vec![elsewhere]));
+    let elsewhere = site.store("other");
+    let stranger = site.visitor(Role::Admin, Some(&[elsewhere]));
     assert_eq!(site.get(&stranger, &version).status, 403);
     assert_eq!(site.text("/tea.md").as_deref(), Some("black\n"));
 }
@@ -161,7 +161,7 @@ fn a_redacted_version_says_by_whom_and_has_no_text() {
     let history = site.at(&format!("/memories/{}/history", old.id));
     let page = site.get(&admin, &history).page();
     assert!(page.contains("its text is gone, and cannot be compared"), "{page}");
-    let by = format!("by <a href=\"/ui/actors/{}\">key-admin</a>", admin.actor);
+    let by = format!("by <a href=\"/ui/actors/{}\">admin key</a>", admin.actor);
     assert!(page.contains("<span class=\"badge\">redacted</span>") && page.contains(&by), "{page}");
 
     let page = site.get(&admin, &address(new.version)).page();

@@ -174,7 +174,7 @@ fn a_text_that_starts_with_a_line_break_keeps_it_in_the_form() {
 #[test]
 fn only_managers_redact_and_only_where_they_manage() {
     let (site, store) = leaked();
-    let other = site.other_store("other");
+    let other = site.store("other");
     let fields = [("matching", SECRET), ("store", store.as_str()), ("and_heads", "yes")];
     for role in [Role::ReadOnly, Role::ReadWrite] {
         let visitor = site.visitor(role, None);
@@ -185,7 +185,7 @@ fn only_managers_redact_and_only_where_they_manage() {
         assert_eq!(site.post(&visitor, "/ui/redact", &fields).status, 403);
         assert_eq!(site.post(&visitor, "/ui/redact/confirm", &fields).status, 403);
     }
-    let limited = site.visitor(Role::Admin, Some(vec![other]));
+    let limited = site.visitor(Role::Admin, Some(&[other]));
     let form = site.get(&limited, "/ui/redact").page();
     assert!(!form.contains("notes") && !form.contains("All stores"), "{form}");
     assert_eq!(site.post(&limited, "/ui/redact", &fields).status, 403);
@@ -198,7 +198,7 @@ fn only_managers_redact_and_only_where_they_manage() {
 #[test]
 fn a_manager_of_one_store_sees_its_own_receipt_and_no_other() {
     let (site, store) = leaked();
-    let limited = site.visitor(Role::Admin, Some(vec![site.store]));
+    let limited = site.visitor(Role::Admin, Some(&[site.store]));
     let fields = [("matching", SECRET), ("store", store.as_str()), ("and_heads", "yes")];
     let page = site.post(&limited, "/ui/redact", &fields).page();
     let own = site.submit(&limited, (&page, "confirm"), &[("typed", "2")]).moved();
@@ -277,7 +277,7 @@ fn a_form_whose_store_is_gone_keeps_what_was_typed() {
 fn stores_that_are_not_listed_can_be_named() {
     let (site, store) = leaked();
     for number in 0..150 {
-        site.other_store(&format!("a{number:03}"));
+        site.store(&format!("a{number:03}"));
     }
     let admin = site.admin();
     let form = site.get(&admin, "/ui/redact").page();
@@ -290,7 +290,7 @@ fn stores_that_are_not_listed_can_be_named() {
     site.submit(&admin, (&page, "confirm"), &[("typed", "2")]).moved();
     assert_eq!(site.text("/live.md").as_deref(), Some("token [redacted]\n"));
 
-    let limited = site.visitor(Role::Admin, Some(vec![site.other_store("other")]));
+    let limited = site.visitor(Role::Admin, Some(&[site.store("other")]));
     for name in ["notes", "nowhere"] {
         let fields = [("matching", SECRET), ("store_named", name)];
         let page = site.post(&limited, "/ui/redact", &fields).page();

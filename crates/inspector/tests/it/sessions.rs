@@ -48,10 +48,10 @@ fn many_sessions_have_pages_without_gaps() {
 #[test]
 fn a_session_that_reaches_further_than_a_visitor_is_hidden_from_it() {
     let site = Site::new();
-    let other = site.other_store("secret-store");
+    let other = site.store("secret-store");
     let session = site.session("secret title", &[site.store, other]);
     let memory = site.put(&Actor::Session(session.id), "/tea.md", "green\n");
-    let limited = site.visitor(Role::Admin, Some(vec![site.store]));
+    let limited = site.visitor(Role::Admin, Some(&[site.store]));
     let history = site.at(&format!("/memories/{}/history", memory.id));
     for address in ["/ui/sessions", "/ui/actors", &history, &format!("/ui/actors/{}", session.id)] {
         let page = site.get(&limited, address).page();
@@ -166,9 +166,9 @@ fn a_key_stands_for_its_sessions() {
 #[test]
 fn a_limited_visitor_knows_the_authors_of_its_stores_alone() {
     let site = Site::new();
-    let other = site.other_store("other");
+    let other = site.store("other");
     let writer = site.visitor(Role::ReadWrite, None);
-    let limited = site.visitor(Role::ReadOnly, Some(vec![other]));
+    let limited = site.visitor(Role::ReadOnly, Some(&[other]));
     site.put(&writer.actor, "/tea.md", "green\n");
     let key = writer.key().unwrap();
     let unknown = site.get(&limited, "/ui/actors/nobody");
@@ -177,19 +177,19 @@ fn a_limited_visitor_knows_the_authors_of_its_stores_alone() {
         assert_eq!((answer.status, unknown.status), (404, 404), "{actor}");
         assert_eq!(answer.text, unknown.text.replace("nobody", &actor));
     }
-    let limited = site.visitor(Role::ReadWrite, Some(vec![other]));
+    let limited = site.visitor(Role::ReadWrite, Some(&[other]));
     let revert = format!("/ui/revert?actor={key}&store={other}");
     assert_eq!(site.get(&limited, &revert).status, 404);
     assert_eq!(site.get(&site.admin(), &format!("/ui/actors/{key}")).status, 200);
-    let reader = site.visitor(Role::ReadOnly, Some(vec![site.store]));
+    let reader = site.visitor(Role::ReadOnly, Some(&[site.store]));
     let address = format!("/ui/actors/{key}?since=2099-01-01T00:00:00Z");
-    assert!(site.get(&reader, &address).page().contains("key-read_write"));
+    assert!(site.get(&reader, &address).page().contains("read_write key"));
 }
 
 #[test]
 fn a_visitor_counts_only_the_sessions_that_it_sees() {
     let site = Site::new();
-    let other = site.other_store("other");
+    let other = site.store("other");
     let writer = site.visitor(Role::ReadWrite, None);
     for stores in [vec![site.store], vec![other]] {
         let attach = |store: &quipu_core::model::StoreId| quipu_core::engine::NewAttachment {
@@ -205,7 +205,7 @@ fn a_visitor_counts_only_the_sessions_that_it_sees() {
     }
     site.put(&writer.actor, "/tea.md", "green\n");
     let address = format!("/ui/actors/{}", writer.actor);
-    let limited = site.visitor(Role::ReadOnly, Some(vec![site.store]));
+    let limited = site.visitor(Role::ReadOnly, Some(&[site.store]));
     let page = site.get(&limited, &address).page();
     assert!(page.contains(">1 session of this key"), "{page}");
     let page = site.get(&site.admin(), &address).page();

@@ -1,34 +1,35 @@
 //! A site with one store, and visitors.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
-use crate::support::FakeHost;
-use http::{Method, Uri};
+use http::Method;
 use quipu_core::ErrorKind;
-use quipu_core::engine::{
-    NewAttachment, NewKey, NewSession, NewStore, Precondition, Principal, SessionToken,
-};
+use quipu_core::engine::{NewAttachment, NewSession, Precondition, SessionToken};
 use quipu_core::model::{
-    Access, Actor, Content, Instructions, Memory, MemoryPath, Name, PrincipalName, Role, Session,
-    StoreId, WorkspaceId,
+    Access, Actor, Content, Instructions, Memory, MemoryPath, PrincipalName, Session, StoreId,
 };
 use quipu_core::settings::Limits;
-use quipu_inspector::{Form, Reply, Settings, Trouble, Visit, pages};
-use quipu_knowledge::Knowledge;
+use quipu_inspector::{Reply, Trouble};
 use quipu_service::caller::Caller;
-use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_with};
+
+use crate::support;
 
 /// What an attacker would have somebody look at.
 pub(crate) const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
 
-/// An engine with one store.
+/// A site with one store, whose answers are looked at as a browser sees them.
 pub(crate) struct Site {
-    pub(crate) engine: Knowledge,
-    pub(crate) clock: Arc<ManualClock>,
-    pub(crate) workspace: WorkspaceId,
+    site: support::Site,
     pub(crate) store: StoreId,
-    settings: Settings,
+}
+
+impl Deref for Site {
+    type Target = support::Site;
+
+    fn deref(&self) -> &support::Site {
+        &self.site
+    }
 }
 
 /// What a page answered, as a browser sees it.
@@ -60,31 +61,9 @@ impl Site {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
-        let clock = Arc::new(ManualClock::default());
-        let backend = Arc::new(InMemoryBackend::default());
-        let engine = knowledge_with(backend, Arc::clone(&clock) as _, limits);
-        let workspace = engine.default_workspace().unwrap().id;
-        let new = NewStore::named(Name::new("notes").unwrap());
-        let store = engine.create_store(workspace, &new).unwrap().id;
-        let settings = Settings { mount_root: "/mnt/memory".to_owned(), version: "0" };
-        Self { engine, clock, workspace, store, settings }
-    }
-
-    pub(crate) fn other_store(&self, name: &str) -> StoreId {
-        let new = NewStore::named(Name::new(name).unwrap());
-        self.engine.create_store(self.workspace, &new).unwrap().id
-    }
-
-    /// Returns a visitor with a new key.
-    pub(crate) fn visitor(&self, role: Role, stores: Option<Vec<StoreId>>) -> Caller {
-        let name = Name::new(format!("key-{role}")).unwrap();
-        let new = NewKey { name, role, stores, expires_at: None, secret: None };
-        let (key, _) = self.engine.create_key(self.workspace, &new).unwrap();
-        Caller::new(Principal::Key(key))
-    }
-
-    pub(crate) fn admin(&self) -> Caller {
-        self.visitor(Role::Admin, None)
+        let site = support::Site::with_limits(limits);
+        let store = site.store("notes");
+        Self { site, store }
     }
 
     pub(crate) fn session(&self, title: &str, stores: &[StoreId]) -> Session {
@@ -154,25 +133,7 @@ impl Site {
     }
 
     fn visit(&self, caller: &Caller, method: &Method, address: &str, form: &str) -> Answer {
-        let uri: Uri = address.parse().unwrap();
-        let found = pages().into_iter().filter(|page| page.method == *method).find_map(|page| {
-            let parameters = parameters(page.path, uri.path())?;
-            Some((page, parameters))
-        });
-        let (page, parameters) = found.unwrap_or_else(|| panic!("no page for {method} {address}"));
-        let visit = Visit {
-            engine: &self.engine,
-            caller,
-            settings: &self.settings,
-            host: &FakeHost::default(),
-            base: "http://memory.test",
-            uri: &uri,
-            parameters: &parameters,
-            query: Form::parse(uri.query().unwrap_or_default().as_bytes()),
-            form: Form::parse(form.as_bytes()),
-            form_token: "proof".to_owned(),
-        };
-        match (page.work)(&visit) {
+        match self.site.visit(caller, method, address, form) {
             Ok(Reply::Page(page)) => Answer { status: 200, text: page.into_string() },
             Ok(Reply::Conflict(page)) => Answer { status: 409, text: page.into_string() },
             Ok(Reply::SeeOther(to)) => Answer { status: 303, text: to },
@@ -198,24 +159,6 @@ fn attribute(markup: &str, name: &str) -> Option<String> {
     let (value, _) = rest.split_once('"')?;
     let plain = value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
     Some(plain.replace("&amp;", "&"))
-}
-
-/// Returns the variable parts of a path, if it fits a pattern.
-fn parameters(pattern: &str, path: &str) -> Option<Vec<(String, String)>> {
-    let (pattern, path): (Vec<_>, Vec<_>) =
-        (pattern.split('/').collect(), path.split('/').collect());
-    if pattern.len() != path.len() {
-        return None;
-    }
-    let mut found = Vec::new();
-    for (wanted, part) in pattern.iter().zip(path) {
-        match wanted.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
-            Some(name) => found.push((name.to_owned(), part.to_owned())),
-            None if *wanted == part => {}
-            None => return None,
-        }
-    }
-    Some(found)
 }
 
 pub(crate) fn user(name: &str) -> Actor {

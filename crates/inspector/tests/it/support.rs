@@ -61,9 +61,13 @@ impl Host for FakeHost {
 
 impl Site {
     pub(crate) fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
         let clock = Arc::new(ManualClock::default());
         let backend = Arc::new(InMemoryBackend::default());
-        let engine = knowledge_with(backend, Arc::clone(&clock) as _, Limits::default());
+        let engine = knowledge_with(backend, Arc::clone(&clock) as _, limits);
         let workspace = engine.default_workspace().unwrap().id;
         Self { engine, clock, workspace, host: FakeHost::default() }
     }
@@ -137,7 +141,8 @@ impl Site {
         self.visit(caller, &Method::GET, address, "")
     }
 
-    fn visit(
+    /// Returns what a request is answered with.
+    pub(crate) fn visit(
         &self,
         caller: &Caller,
         method: &Method,
