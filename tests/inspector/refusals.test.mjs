@@ -142,7 +142,7 @@ test('a forged form token is refused', async () => {
     const page = await enter();
     await forge(page, token);
     assert.equal((await createStore(page, 'forged')).status(), 403);
-    await assertHelpful(page, /go back, reload the page/);
+    await assertHelpful(page, /go back, copy what you wrote, reload the page/);
     await page.context().close();
   }
 });
