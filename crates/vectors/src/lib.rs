@@ -1,0 +1,47 @@
+//! Vectors of texts: what makes them, and how they are compared.
+//!
+//! A vector places a text by its meaning: texts about the same thing are near each other, whatever
+//! words they use. Vectors are optional, so nothing here may make a start slower, a write wait or a
+//! search fail.
+//!
+//! This crate knows no store. `quipu-knowledge` keeps the vectors and searches them.
+
+use std::fmt;
+
+/// Makes vectors of texts.
+///
+/// Calls may take long and may block: an encoder computes, or waits for a server. The caller bounds
+/// how long it waits for questions, and encodes memories in the background.
+pub trait Encoder: fmt::Debug + Send + Sync {
+    /// Returns what the vectors depend on: the kind of the encoder and a digest of its weights, or the
+    /// address and the name of a model. Vectors of different identities are not comparable.
+    fn identity(&self) -> &str;
+
+    /// Returns the length of the vectors.
+    fn dimensions(&self) -> usize;
+
+    /// Returns a vector of length one for each text, in order. A text without anything that the encoder
+    /// knows has the zero vector, which is similar to nothing.
+    fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError>;
+}
+
+/// What a vector is for. Some models place questions and answers differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To look for memories.
+    Question,
+    /// To be found.
+    Memory,
+}
+
+/// Why an encoder has failed, in words for the operator. It names no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodeError(pub String);
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EncodeError {}
