@@ -4,12 +4,15 @@
 //! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
+mod context;
 mod explanation;
 mod neighbors;
 mod occurrences;
+mod passages;
 mod plan;
 mod rank;
 mod scoring;
+mod sums;
 
 use std::collections::HashSet;
 
@@ -33,6 +36,7 @@ pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
+use context::Bonuses;
 use plan::{Plan, Selection};
 use rank::Ranked;
 
@@ -356,7 +360,7 @@ impl<'s> Search<'s> {
                     score,
                     updated_at,
                     document: None,
-                    from_neighbors: 0.0,
+                    bonuses: Bonuses::default(),
                 };
                 let explanation = self.request.explain.then(|| {
                     let mut explanation = Explanation::default();

@@ -178,7 +178,10 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
         let (reason, word, share) = match reason {
             ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
             ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
+            ScoreReason::Nearness(share) => ("nearness", None, Some(*share)),
+            ScoreReason::Title(share) => ("title", None, Some(*share)),
             ScoreReason::Neighbors => ("neighbors", None, None),
+            ScoreReason::Directory(share) => ("directory", None, Some(*share)),
             ScoreReason::Partial => ("partial", None, None),
             ScoreReason::Name => ("name", None, None),
         };
