@@ -21,7 +21,7 @@ use quipu_core::engine::existing_store;
 use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp, View};
 use quipu_notes::tokenizer::Language;
 use quipu_notes::{
-    FieldFilter, Glob, LinkTarget, Note, Observation, Phrase, Snippet, Value, snippet,
+    FieldFilter, Glob, LinkTarget, Note, Observation, Passage, Phrase, Snippet, Value, snippet,
 };
 
 use crate::Knowledge;
@@ -150,6 +150,9 @@ pub struct SearchHit {
     pub explanation: Option<Explanation>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
+    /// The part of the memory that the excerpt is from; `None` if it is all of it, or if nothing in
+    /// the body matches.
+    pub passage: Option<Passage>,
     /// The author of the version that was found.
     pub actor: Actor,
     /// The tags of the memory.
@@ -439,12 +442,20 @@ fn shown(
             (Found::Relation(link), shown)
         }
     };
+    let passage = match (&found, &snippet.source) {
+        (Found::Memory, Some(source)) => {
+            let start = note.body.start;
+            Passage::around(text, note.body.clone(), &(start + source.start..start + source.end))
+        }
+        (Found::Memory | Found::Observation(_) | Found::Relation(_), _) => None,
+    };
     Ok(Some(SearchHit {
         note: cards.card(card)?,
         found,
         score: hit.score,
         explanation,
         snippet,
+        passage,
         actor: version.actor,
         tags: [note.tags, note.inline_tags].concat(),
         metadata: note.metadata,

@@ -13,6 +13,7 @@ mod filter;
 mod glob;
 mod identifier;
 mod note;
+mod passage;
 mod permalink;
 mod phrase;
 pub mod query;
@@ -26,6 +27,7 @@ pub use note::{
     Edge, Heading, KIND_DEFAULT, LINKS_TO, Link, LinkStyle, LinkTarget, Note, Observation,
     Relation, Remark, TimeKind, TimeQualifier, Value,
 };
+pub use passage::Passage;
 pub use permalink::{numbered_permalink, permalink, slug};
 pub use phrase::{Phrase, TermMatch};
 pub use snippet::{Snippet, snippet};

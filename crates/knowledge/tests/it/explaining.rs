@@ -63,7 +63,7 @@ fn a_score_is_explained_by_words_fields_and_bonuses() {
         let share = |part: &ScorePart| {
             if let ScoreReason::Coverage(share) = part.reason { Some(share) } else { None }
         };
-        parts.filter_map(share).next().expect("each has some of the words")
+        { parts }.find_map(share).expect("each has some of the words")
     };
     assert!(share(first) > 0.0 && share(first) < 1.0);
     let second = hits.iter().find(|hit| hit.note.path.as_str() == "/b/b.md").expect("it is found");
