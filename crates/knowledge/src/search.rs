@@ -5,6 +5,7 @@
 
 mod clause;
 mod context;
+mod dates;
 mod explanation;
 mod neighbors;
 mod occurrences;
@@ -21,7 +22,8 @@ use quipu_core::engine::existing_store;
 use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp, View};
 use quipu_notes::tokenizer::Language;
 use quipu_notes::{
-    FieldFilter, Glob, LinkTarget, Note, Observation, Passage, Phrase, Snippet, Value, snippet,
+    DateSpan, FieldFilter, Glob, LinkTarget, Note, Observation, Passage, Phrase, Snippet, Value,
+    day_of, snippet,
 };
 
 use crate::Knowledge;
@@ -252,7 +254,9 @@ impl Knowledge {
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
             let scoring = self.scoring;
-            let search = Search { lookup, request, languages: &languages, scoring };
+            let span = day_of(self.engine().now().as_micros())
+                .and_then(|today| DateSpan::find(&request.text, today));
+            let search = Search { lookup, request, languages: &languages, scoring, span };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -279,6 +283,8 @@ struct Search<'s> {
     request: &'s SearchRequest,
     languages: &'s [Language],
     scoring: Scoring,
+    /// The days that the query asks about.
+    span: Option<DateSpan>,
 }
 
 impl<'s> Search<'s> {
@@ -297,7 +303,10 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let ranking = Ranking::new(&views, &plan.phrases)?;
+            let mut ranking = Ranking::new(&views, &plan.phrases)?;
+            if let Some(span) = &self.span {
+                ranking.prefer(span)?;
+            }
             let selection = plan.selection(&ranking)?;
             let Selection { clause, words } = &selection;
             selected.add(*target, ranking.best_in_context(clause, words, limit)?);

@@ -8,6 +8,7 @@
 //! Ids, paths and times are plain text and [`jiff::Timestamp`]s, for the caller to convert to its
 //! own types.
 
+mod dates;
 pub mod edit;
 mod filter;
 mod glob;
@@ -20,6 +21,7 @@ pub mod query;
 mod snippet;
 pub mod tokenizer;
 
+pub use dates::{DateSpan, day_of, written_date};
 pub use filter::{Comparison, FieldFilter, Predicate};
 pub use glob::Glob;
 pub use identifier::{Identifier, Proximity, Reference, alias_key, path_candidates};

@@ -35,6 +35,8 @@ pub enum ScoreReason {
     Word(WordScore),
     /// The hit has this share of the query's words, weighted by their idf.
     Coverage(f64),
+    /// The hit is of the days that these words of the query ask about.
+    Date(String),
     /// This share of the query's words is within one passage of the hit.
     Nearness(f64),
     /// This share of the query's words is in the title of the hit.
@@ -111,6 +113,7 @@ impl fmt::Display for ScorePart {
             ScoreReason::Coverage(share) => {
                 write!(out, "bonus for {:.0} % of the words", share * 100.0)
             }
+            ScoreReason::Date(words) => write!(out, "bonus for its date: {words}"),
             ScoreReason::Nearness(share) => {
                 write!(out, "bonus for {:.0} % of the words near each other", share * 100.0)
             }
@@ -171,6 +174,12 @@ impl Ranking<'_, '_> {
             let share = covered / all_idfs;
             let bonus = explanation.score() * self.scoring.coverage * share;
             explanation.add(ScoreReason::Coverage(share), bonus);
+        }
+        if let Some(dated) = &self.dated
+            && dated.inside.get(number).is_some_and(|inside| inside.contains(doc))
+        {
+            let bonus = explanation.score() * self.scoring.date;
+            explanation.add(ScoreReason::Date(dated.span.written.clone()), bonus);
         }
         let Bonuses { nearness, title, neighbors, directory } = hit.bonuses;
         let bonuses = [

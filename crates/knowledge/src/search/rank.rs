@@ -19,9 +19,11 @@
 use std::cmp::Ordering;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
+use quipu_notes::DateSpan;
 
 use super::clause::{Clause, Evaluator};
 use super::context::{self, Bonuses};
+use super::dates::Dated;
 use super::neighbors::Document;
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
@@ -51,6 +53,8 @@ pub(crate) struct Ranking<'v, 'c> {
     pub(super) scoring: Scoring,
     totals: Totals,
     pub(super) segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
+    /// The memories of the days that the query asks about.
+    pub(super) dated: Option<Dated>,
 }
 
 /// The result of a search.
@@ -103,7 +107,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
         phrases: &'v Phrases,
     ) -> Result<Self, IndexError> {
         let (space, scoring) = (phrases.space(), phrases.scoring());
-        let mut ranking = Self { space, scoring, totals: Totals::default(), segments: Vec::new() };
+        let (totals, segments) = (Totals::default(), Vec::new());
+        let mut ranking = Self { space, scoring, totals, segments, dated: None };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
@@ -111,6 +116,15 @@ impl<'v, 'c> Ranking<'v, 'c> {
             }
         }
         Ok(ranking)
+    }
+
+    /// Ranks memories of some days higher.
+    pub(crate) fn prefer(&mut self, span: &DateSpan) -> Result<(), IndexError> {
+        if self.space == Space::Memories && self.scoring.date > 0.0 {
+            let segments = self.segments.iter().map(|(_, segment)| segment);
+            self.dated = Some(Dated::new(span.clone(), segments)?);
+        }
+        Ok(())
     }
 
     /// Returns whether any document matches a clause.
@@ -196,8 +210,11 @@ impl<'v, 'c> Ranking<'v, 'c> {
                 sums.cover((number, word), stats.idf, segment)?;
             }
         }
-        for sums in &mut sums {
+        for (number, sums) in sums.iter_mut().enumerate() {
             sums.finish(self.scoring.coverage, all_idfs);
+            if let Some(inside) = self.dated.as_ref().and_then(|dated| dated.inside.get(number)) {
+                sums.prefer(inside, self.scoring.date)?;
+            }
         }
         Ok(Scores { sums, words: stats, all_idfs })
     }

@@ -27,6 +27,8 @@ pub struct Scoring {
     /// The bonus for having all words of the query: a score is multiplied by 1 plus this times the
     /// share of the words that the document has, weighted by their idf.
     pub coverage: f64,
+    /// The bonus for being of the days that the query asks about.
+    pub date: f64,
     /// The bonus for having the words of the query near each other: this times the share of the words
     /// that are within one passage.
     pub nearness: f64,
@@ -58,6 +60,7 @@ impl Scoring {
         heading: 0.0,
         other: 0.7,
         coverage: 1.0,
+        date: 0.5,
         nearness: 0.5,
         title_match: 0.0,
         neighbor: 0.3,

@@ -2,7 +2,7 @@
 
 use super::clause::{Clause, Evaluator};
 use super::plan::Word;
-use crate::index::{Doc, IndexError};
+use crate::index::{Bits, Doc, IndexError};
 
 /// The scores of the documents of a segment.
 ///
@@ -90,5 +90,13 @@ impl Sums {
                 *score *= 1.0 + coverage * covered / all_idfs;
             }
         }
+    }
+
+    /// Adds the bonus for being of the days that were asked for.
+    pub(super) fn prefer(&mut self, docs: &Bits, bonus: f64) -> Result<(), IndexError> {
+        docs.iter().try_for_each(|doc| {
+            *self.score_mut(doc)? *= 1.0 + bonus;
+            Ok(())
+        })
     }
 }

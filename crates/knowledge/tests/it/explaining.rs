@@ -28,6 +28,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
     let word = parts.filter_map(|part| match &part.reason {
         ScoreReason::Word(word) => Some(word),
         ScoreReason::Coverage(_)
+        | ScoreReason::Date(_)
         | ScoreReason::Nearness(_)
         | ScoreReason::Title(_)
         | ScoreReason::Neighbors

@@ -159,7 +159,7 @@ impl From<&Passage> for PassageBody {
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `nearness`, `title`, `neighbors`, `directory`, `partial` or `name`.
+    /// `word`, `coverage`, `date`, `nearness`, `title`, `neighbors`, `directory`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
@@ -203,6 +203,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
         let (reason, word, share) = match reason {
             ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
             ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
+            ScoreReason::Date(_) => ("date", None, None),
             ScoreReason::Nearness(share) => ("nearness", None, Some(*share)),
             ScoreReason::Title(share) => ("title", None, Some(*share)),
             ScoreReason::Neighbors => ("neighbors", None, None),
