@@ -5,6 +5,7 @@
 
 mod clause;
 mod explanation;
+mod freshness;
 mod neighbors;
 mod occurrences;
 mod plan;
@@ -29,6 +30,7 @@ use crate::names::{Cards, NoteCard, store_cards};
 
 pub(crate) use clause::Clause;
 pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
+pub use freshness::{Freshness, FreshnessField, FreshnessState};
 pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
@@ -144,6 +146,8 @@ pub struct SearchHit {
     pub score: f64,
     /// What the score is made of, if the request asks for it.
     pub explanation: Option<Explanation>,
+    /// Why its note counts less, if it is over or stale.
+    pub freshness: Option<Freshness>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
     /// The author of the version that was found.
@@ -244,8 +248,8 @@ impl Knowledge {
             }
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
-            let scoring = self.scoring;
-            let search = Search { lookup, request, languages: &languages, scoring };
+            let (scoring, now) = (self.scoring, self.judged_at());
+            let search = Search { lookup, request, languages: &languages, scoring, now };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -259,7 +263,7 @@ impl Knowledge {
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
             for found in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(shown(lookup, &phrases, &mut cards, found)?);
+                hits.extend(search.shown(&phrases, &mut cards, found)?);
             }
             Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
         })
@@ -272,6 +276,8 @@ struct Search<'s> {
     request: &'s SearchRequest,
     languages: &'s [Language],
     scoring: Scoring,
+    /// The time by which notes are over or stale.
+    now: Timestamp,
 }
 
 impl<'s> Search<'s> {
@@ -290,7 +296,7 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let ranking = Ranking::new(&views, &plan.phrases)?;
+            let ranking = Ranking::new(&views, &plan.phrases)?.judged_at(self.now);
             let selection = plan.selection(&ranking)?;
             let Selection { clause, words } = &selection;
             selected.add(*target, ranking.best_in_context(clause, words, limit)?);
@@ -380,6 +386,60 @@ impl<'s> Search<'s> {
         let ranked = ranked.best(&condition, &[], usize::MAX)?;
         Ok(Some(ranked.hits.into_iter().map(|hit| hit.memory).collect()))
     }
+
+    /// Returns a hit for display; `None` if its text was redacted since the index was read.
+    fn shown(
+        &self,
+        phrases: &[&Phrase],
+        cards: &mut Cards<'_>,
+        Match { target, hit, explanation }: Match,
+    ) -> Result<Option<SearchHit>, Error> {
+        let lookup = self.lookup;
+        let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
+        let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
+            return Ok(None);
+        };
+        // The title, the path and the tags were redacted with the text.
+        let Some(content) = &version.content else { return Ok(None) };
+        let text = content.as_str();
+        let note = match target {
+            SearchTarget::Memories => Note::parse_header(text),
+            SearchTarget::Observations | SearchTarget::Relations => {
+                Note::parse(card.path.as_str(), text)
+            }
+        };
+        let part = |text: &str| snippet(text, note.language, phrases);
+        let (found, snippet) = match target {
+            SearchTarget::Memories => {
+                (Found::Memory, part(text.get(note.body.clone()).unwrap_or_default()))
+            }
+            SearchTarget::Observations => {
+                let Some(observation) = note.observations.get(hit.position) else {
+                    return Ok(None);
+                };
+                let mut texts = observation.written_times();
+                texts.push(&observation.text);
+                (Found::Observation(observation.clone()), part(&texts.join(" ")))
+            }
+            SearchTarget::Relations => {
+                let mut links = lookup.links_from(hit.store, hit.memory, usize::MAX)?.into_iter();
+                let Some(link) = links.nth(hit.position) else { return Ok(None) };
+                let shown = part(&link_text(&link));
+                (Found::Relation(link), shown)
+            }
+        };
+        Ok(Some(SearchHit {
+            note: cards.card(card)?,
+            found,
+            score: hit.score,
+            explanation,
+            freshness: Freshness::of(&note.metadata, self.now),
+            snippet,
+            actor: version.actor,
+            tags: [note.tags, note.inline_tags].concat(),
+            metadata: note.metadata,
+        }))
+    }
 }
 
 /// Appends documents with longer words to those with the word itself.
@@ -395,56 +455,6 @@ fn appended(mut selected: Matches, further: Matches) -> Matches {
     }
     selected.total.count += further.total.count;
     selected
-}
-
-/// Returns a hit for display; `None` if its text was redacted since the index was read.
-fn shown(
-    lookup: &Lookup<'_>,
-    phrases: &[&Phrase],
-    cards: &mut Cards<'_>,
-    Match { target, hit, explanation }: Match,
-) -> Result<Option<SearchHit>, Error> {
-    let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
-    let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
-        return Ok(None);
-    };
-    // The title, the path and the tags were redacted with the text.
-    let Some(content) = &version.content else { return Ok(None) };
-    let text = content.as_str();
-    let note = match target {
-        SearchTarget::Memories => Note::parse_header(text),
-        SearchTarget::Observations | SearchTarget::Relations => {
-            Note::parse(card.path.as_str(), text)
-        }
-    };
-    let part = |text: &str| snippet(text, note.language, phrases);
-    let (found, snippet) = match target {
-        SearchTarget::Memories => {
-            (Found::Memory, part(text.get(note.body.clone()).unwrap_or_default()))
-        }
-        SearchTarget::Observations => {
-            let Some(observation) = note.observations.get(hit.position) else { return Ok(None) };
-            let mut texts = observation.written_times();
-            texts.push(&observation.text);
-            (Found::Observation(observation.clone()), part(&texts.join(" ")))
-        }
-        SearchTarget::Relations => {
-            let mut links = lookup.links_from(hit.store, hit.memory, usize::MAX)?.into_iter();
-            let Some(link) = links.nth(hit.position) else { return Ok(None) };
-            let shown = part(&link_text(&link));
-            (Found::Relation(link), shown)
-        }
-    };
-    Ok(Some(SearchHit {
-        note: cards.card(card)?,
-        found,
-        score: hit.score,
-        explanation,
-        snippet,
-        actor: version.actor,
-        tags: [note.tags, note.inline_tags].concat(),
-        metadata: note.metadata,
-    }))
 }
 
 /// Formats a link as it would be written.

@@ -13,6 +13,8 @@ mod damage;
 mod erasing;
 #[path = "it/explaining.rs"]
 mod explaining;
+#[path = "it/freshness.rs"]
+mod freshness;
 #[path = "it/hits.rs"]
 mod hits;
 #[path = "it/linking.rs"]

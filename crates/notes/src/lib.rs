@@ -24,7 +24,7 @@ pub use glob::Glob;
 pub use identifier::{Identifier, Proximity, Reference, alias_key, path_candidates};
 pub use note::{
     Edge, Heading, KIND_DEFAULT, LINKS_TO, Link, LinkStyle, LinkTarget, Note, Observation,
-    Relation, Remark, TimeKind, TimeQualifier, Value,
+    Relation, Remark, TimeKind, TimeQualifier, Value, end_of,
 };
 pub use permalink::{numbered_permalink, permalink, slug};
 pub use phrase::{Phrase, TermMatch};

@@ -34,7 +34,7 @@ impl Then {
     /// Opens a store at a moment.
     pub fn new(engine: &Knowledge, store: StoreId, moment: &Moment) -> Result<Self, Error> {
         let past = engine.moment(store, moment)?;
-        Ok(Self { engine: engine.at(&past)?, past })
+        Ok(Self { engine: engine.at(&past)?.judged_by(moment), past })
     }
 
     /// Opens a store as it is. Unlike the store itself, this does not change while it is read.

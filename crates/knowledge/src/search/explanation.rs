@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::freshness::FreshnessState;
+
 /// Why a hit has its score. The scores of the parts add up to that of the hit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
@@ -27,6 +29,8 @@ pub enum ScoreReason {
     Coverage(f64),
     /// The memories beside the hit in its directory have words of the query.
     Neighbors,
+    /// The note is over or stale, as its frontmatter says.
+    Freshness(FreshnessState),
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
     Partial,
     /// The name of the hit matches a pattern; the shorter it is, the better.
@@ -96,6 +100,9 @@ impl fmt::Display for ScorePart {
                 write!(out, "bonus for {:.0} % of the words", share * 100.0)
             }
             ScoreReason::Neighbors => write!(out, "from the memories before and after it"),
+            ScoreReason::Freshness(state) => {
+                write!(out, "{}, so × {}", state.name(), state.factor())
+            }
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
         }

@@ -16,6 +16,7 @@
 //! are searched together. Stopping early at the newest matches would be faster too, but would hide
 //! the best answer whenever it is old.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -24,6 +25,7 @@ use quipu_notes::Phrase;
 
 use super::clause::{Clause, Evaluator};
 use super::explanation::{Explanation, FieldScore, ScoreReason, WordScore};
+use super::freshness::{FreshnessState, Lowered};
 use super::neighbors::{self, Directories, Document};
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
@@ -52,6 +54,10 @@ pub(crate) struct Ranking<'v, 'c> {
     scoring: Scoring,
     totals: Totals,
     segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
+    /// When notes are judged to be over or stale; `None` if they are not judged.
+    judged_at: Option<Timestamp>,
+    /// The memories of each segment that count less, as far as they were looked up.
+    lowered: Vec<OnceCell<Lowered>>,
 }
 
 /// The result of a search.
@@ -76,14 +82,27 @@ impl<'v, 'c> Ranking<'v, 'c> {
         phrases: &'v Phrases,
     ) -> Result<Self, IndexError> {
         let (space, scoring) = (phrases.space(), phrases.scoring());
-        let mut ranking = Self { space, scoring, totals: Totals::default(), segments: Vec::new() };
+        let mut ranking = Self {
+            space,
+            scoring,
+            totals: Totals::default(),
+            segments: Vec::new(),
+            judged_at: None,
+            lowered: Vec::new(),
+        };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
                 ranking.segments.push((view.store, Evaluator::new(segment, phrases)?));
+                ranking.lowered.push(OnceCell::new());
             }
         }
         Ok(ranking)
+    }
+
+    /// Returns the ranking with the scores of notes lowered that are over or stale at a time.
+    pub(crate) fn judged_at(self, now: Timestamp) -> Self {
+        Self { judged_at: Some(now), ..self }
     }
 
     /// Returns whether any document matches a clause.
@@ -172,7 +191,9 @@ impl<'v, 'c> Ranking<'v, 'c> {
                 continue;
             };
             let of_neighbors = directories.beside(document).map(score).sum::<f64>();
-            hit.from_neighbors = self.neighbor_share(document, &lengths)? * of_neighbors;
+            let share =
+                self.neighbor_share(document, &lengths)? * self.freshness_factor(document)?;
+            hit.from_neighbors = share * of_neighbors;
             hit.score += hit.from_neighbors;
         }
         sort(hits);
@@ -227,10 +248,55 @@ impl<'v, 'c> Ranking<'v, 'c> {
                 sums.cover(word, word_idf, segment)?;
             }
         }
-        for sums in &mut sums {
+        for (number, sums) in sums.iter_mut().enumerate() {
             sums.finish(self.scoring.coverage, all_idfs);
+            self.lower(number, sums)?;
         }
         Ok(sums)
+    }
+
+    /// Lowers the scores of notes that are over or stale.
+    fn lower(&self, number: usize, sums: &mut Sums) -> Result<(), IndexError> {
+        // Among many stores, most segments have none of the words, and need no lookup.
+        let is_found = |score: &f64| *score > 0.0;
+        if !sums.scores.iter().any(is_found) || self.lowered(number)?.is_none_or(Lowered::is_empty)
+        {
+            return Ok(());
+        }
+        for (doc, score) in (0..).zip(&mut sums.scores) {
+            if is_found(score) {
+                *score *= self.freshness_factor((number, doc))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the memories of a segment that count less; `None` if notes are not judged.
+    fn lowered(&self, number: usize) -> Result<Option<&Lowered>, IndexError> {
+        let Some(now) = self.judged_at else { return Ok(None) };
+        let cell = self.lowered.get(number).ok_or(IndexError::Damaged)?;
+        if let Some(known) = cell.get() {
+            return Ok(Some(known));
+        }
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        let lowered = Lowered::of(segment.segment(), now)?;
+        Ok(Some(cell.get_or_init(|| lowered)))
+    }
+
+    /// Returns the state of the note that a document is or is in, if it is over or stale.
+    pub(crate) fn freshness(
+        &self,
+        (number, doc): Document,
+    ) -> Result<Option<FreshnessState>, IndexError> {
+        let Some(lowered) = self.lowered(number)?.filter(|lowered| !lowered.is_empty()) else {
+            return Ok(None);
+        };
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        Ok(lowered.state(segment.segment().fact(self.space, doc)?.memory))
+    }
+
+    fn freshness_factor(&self, document: Document) -> Result<f64, IndexError> {
+        Ok(self.freshness(document)?.map_or(1.0, FreshnessState::factor))
     }
 
     /// Returns the idf of the most frequent spelling of a word; `None` if no document has any.
@@ -361,6 +427,10 @@ impl<'v, 'c> Ranking<'v, 'c> {
             let share = covered / all_idfs;
             let bonus = explanation.score() * self.scoring.coverage * share;
             explanation.add(ScoreReason::Coverage(share), bonus);
+        }
+        if let Some(state) = self.freshness((number, doc))? {
+            let lowered = explanation.score() * (state.factor() - 1.0);
+            explanation.add(ScoreReason::Freshness(state), lowered);
         }
         if hit.from_neighbors > 0.0 {
             explanation.add(ScoreReason::Neighbors, hit.from_neighbors);

@@ -29,6 +29,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         ScoreReason::Word(word) => Some(word),
         ScoreReason::Coverage(_)
         | ScoreReason::Neighbors
+        | ScoreReason::Freshness(_)
         | ScoreReason::Partial
         | ScoreReason::Name => None,
     });
