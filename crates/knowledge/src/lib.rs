@@ -22,6 +22,7 @@ mod lookup;
 mod names;
 mod recent;
 mod search;
+mod suggest;
 mod sync;
 mod verify;
 
@@ -44,6 +45,10 @@ pub use search::{
     Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState, ScorePart,
     ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage,
     SearchRequest, SearchTarget, Total, WordScore,
+};
+pub use suggest::{
+    BUDGET_TOKENS_DEFAULT, BUDGET_TOKENS_MAX, LIMIT_DEFAULT, LIMIT_MAX, LeftOut, SuggestRequest,
+    Suggestion, Suggestions, TEXT_SIZE_BYTES_MAX, tokens,
 };
 
 use indexer::{Attempt, Indexer};

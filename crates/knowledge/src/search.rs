@@ -10,6 +10,7 @@ mod neighbors;
 mod occurrences;
 mod plan;
 mod rank;
+mod rarity;
 mod scoring;
 
 use std::collections::HashSet;
@@ -32,6 +33,7 @@ pub(crate) use clause::Clause;
 pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
 pub use freshness::{Freshness, FreshnessField, FreshnessState};
 pub(crate) use occurrences::Phrases;
+pub(crate) use plan::Word;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 

@@ -37,5 +37,7 @@ mod recents;
 mod shelf;
 #[path = "it/stores.rs"]
 mod stores;
+#[path = "it/suggesting.rs"]
+mod suggesting;
 #[path = "it/suite.rs"]
 mod suite;

@@ -9,6 +9,7 @@
 //! own types.
 
 pub mod edit;
+mod excerpt;
 mod filter;
 mod glob;
 mod identifier;
@@ -17,8 +18,10 @@ mod permalink;
 mod phrase;
 pub mod query;
 mod snippet;
+mod subject;
 pub mod tokenizer;
 
+pub use excerpt::excerpt;
 pub use filter::{Comparison, FieldFilter, Predicate};
 pub use glob::Glob;
 pub use identifier::{Identifier, Proximity, Reference, alias_key, path_candidates};
@@ -29,3 +32,4 @@ pub use note::{
 pub use permalink::{numbered_permalink, permalink, slug};
 pub use phrase::{Phrase, TermMatch};
 pub use snippet::{Snippet, snippet};
+pub use subject::{SubjectKind, SubjectWord, subject_words};

@@ -7,12 +7,15 @@
 //!
 //! Nothing is hidden: who asks for an obsolete note finds it, below what is still true.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt;
 
 use quipu_core::model::Timestamp;
 use quipu_notes::{Value, end_of};
 
+use super::neighbors::Document;
+use super::rank::{Ranking, Sums};
 use crate::entry::flatten;
 use crate::index::{Doc, IndexError, Postings, SegmentView, field_prefix};
 
@@ -152,6 +155,14 @@ impl Freshness {
     }
 }
 
+/// Which memories count less.
+#[derive(Debug)]
+pub(super) struct Judging {
+    at: Timestamp,
+    /// Those of each segment, as far as they were looked up.
+    lowered: Vec<OnceCell<Lowered>>,
+}
+
 /// The memories of a segment that count less.
 #[derive(Debug, Default)]
 pub(super) struct Lowered(HashMap<Doc, FreshnessState>);
@@ -182,6 +193,59 @@ impl Lowered {
 
     pub(super) fn state(&self, memory: Doc) -> Option<FreshnessState> {
         self.0.get(&memory).copied()
+    }
+}
+
+impl Ranking<'_, '_> {
+    /// Returns the ranking with the scores of notes lowered that are over or stale at a time.
+    pub(crate) fn judged_at(mut self, at: Timestamp) -> Self {
+        let lowered = self.segments.iter().map(|_| OnceCell::new()).collect();
+        self.judging = Some(Judging { at, lowered });
+        self
+    }
+
+    /// Lowers the scores of notes that are over or stale.
+    pub(super) fn lower(&self, number: usize, sums: &mut Sums) -> Result<(), IndexError> {
+        // Among many stores, most segments have none of the words, and need no lookup.
+        let is_found = |score: &f64| *score > 0.0;
+        if !sums.scores.iter().any(is_found) || self.lowered(number)?.is_none_or(Lowered::is_empty)
+        {
+            return Ok(());
+        }
+        for (doc, score) in (0..).zip(&mut sums.scores) {
+            if is_found(score) {
+                *score *= self.freshness_factor((number, doc))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the memories of a segment that count less; `None` if notes are not judged.
+    fn lowered(&self, number: usize) -> Result<Option<&Lowered>, IndexError> {
+        let Some(Judging { at, lowered }) = &self.judging else { return Ok(None) };
+        let cell = lowered.get(number).ok_or(IndexError::Damaged)?;
+        if let Some(known) = cell.get() {
+            return Ok(Some(known));
+        }
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        let lowered = Lowered::of(segment.segment(), *at)?;
+        Ok(Some(cell.get_or_init(|| lowered)))
+    }
+
+    /// Returns the state of the note that a document is or is in, if it is over or stale.
+    pub(super) fn freshness(
+        &self,
+        (number, doc): Document,
+    ) -> Result<Option<FreshnessState>, IndexError> {
+        let Some(lowered) = self.lowered(number)?.filter(|lowered| !lowered.is_empty()) else {
+            return Ok(None);
+        };
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        Ok(lowered.state(segment.segment().fact(self.space, doc)?.memory))
+    }
+
+    pub(super) fn freshness_factor(&self, document: Document) -> Result<f64, IndexError> {
+        Ok(self.freshness(document)?.map_or(1.0, FreshnessState::factor))
     }
 }
 

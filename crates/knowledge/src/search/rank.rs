@@ -16,7 +16,6 @@
 //! are searched together. Stopping early at the newest matches would be faster too, but would hide
 //! the best answer whenever it is old.
 
-use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -25,7 +24,7 @@ use quipu_notes::Phrase;
 
 use super::clause::{Clause, Evaluator};
 use super::explanation::{Explanation, FieldScore, ScoreReason, WordScore};
-use super::freshness::{FreshnessState, Lowered};
+use super::freshness::Judging;
 use super::neighbors::{self, Directories, Document};
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
@@ -50,14 +49,12 @@ pub(crate) struct Hit {
 
 /// Ranks the documents of one space in some stores.
 pub(crate) struct Ranking<'v, 'c> {
-    space: Space,
+    pub(super) space: Space,
     scoring: Scoring,
-    totals: Totals,
-    segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
-    /// When notes are judged to be over or stale; `None` if they are not judged.
-    judged_at: Option<Timestamp>,
-    /// The memories of each segment that count less, as far as they were looked up.
-    lowered: Vec<OnceCell<Lowered>>,
+    pub(super) totals: Totals,
+    pub(super) segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
+    /// Which notes count less; `None` if they are not judged.
+    pub(super) judging: Option<Judging>,
 }
 
 /// The result of a search.
@@ -82,27 +79,15 @@ impl<'v, 'c> Ranking<'v, 'c> {
         phrases: &'v Phrases,
     ) -> Result<Self, IndexError> {
         let (space, scoring) = (phrases.space(), phrases.scoring());
-        let mut ranking = Self {
-            space,
-            scoring,
-            totals: Totals::default(),
-            segments: Vec::new(),
-            judged_at: None,
-            lowered: Vec::new(),
-        };
+        let mut ranking =
+            Self { space, scoring, totals: Totals::default(), segments: Vec::new(), judging: None };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
                 ranking.segments.push((view.store, Evaluator::new(segment, phrases)?));
-                ranking.lowered.push(OnceCell::new());
             }
         }
         Ok(ranking)
-    }
-
-    /// Returns the ranking with the scores of notes lowered that are over or stale at a time.
-    pub(crate) fn judged_at(self, now: Timestamp) -> Self {
-        Self { judged_at: Some(now), ..self }
     }
 
     /// Returns whether any document matches a clause.
@@ -255,50 +240,6 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok(sums)
     }
 
-    /// Lowers the scores of notes that are over or stale.
-    fn lower(&self, number: usize, sums: &mut Sums) -> Result<(), IndexError> {
-        // Among many stores, most segments have none of the words, and need no lookup.
-        let is_found = |score: &f64| *score > 0.0;
-        if !sums.scores.iter().any(is_found) || self.lowered(number)?.is_none_or(Lowered::is_empty)
-        {
-            return Ok(());
-        }
-        for (doc, score) in (0..).zip(&mut sums.scores) {
-            if is_found(score) {
-                *score *= self.freshness_factor((number, doc))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the memories of a segment that count less; `None` if notes are not judged.
-    fn lowered(&self, number: usize) -> Result<Option<&Lowered>, IndexError> {
-        let Some(now) = self.judged_at else { return Ok(None) };
-        let cell = self.lowered.get(number).ok_or(IndexError::Damaged)?;
-        if let Some(known) = cell.get() {
-            return Ok(Some(known));
-        }
-        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-        let lowered = Lowered::of(segment.segment(), now)?;
-        Ok(Some(cell.get_or_init(|| lowered)))
-    }
-
-    /// Returns the state of the note that a document is or is in, if it is over or stale.
-    pub(crate) fn freshness(
-        &self,
-        (number, doc): Document,
-    ) -> Result<Option<FreshnessState>, IndexError> {
-        let Some(lowered) = self.lowered(number)?.filter(|lowered| !lowered.is_empty()) else {
-            return Ok(None);
-        };
-        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-        Ok(lowered.state(segment.segment().fact(self.space, doc)?.memory))
-    }
-
-    fn freshness_factor(&self, document: Document) -> Result<f64, IndexError> {
-        Ok(self.freshness(document)?.map_or(1.0, FreshnessState::factor))
-    }
-
     /// Returns the idf of the most frequent spelling of a word; `None` if no document has any.
     fn word_idf(&self, word: &Word) -> Result<Option<f64>, IndexError> {
         let mut word_idf: Option<f64> = None;
@@ -310,7 +251,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
     }
 
     /// Returns how many documents have a phrase.
-    fn document_frequency(&self, phrase: PhraseId) -> Result<usize, IndexError> {
+    pub(super) fn document_frequency(&self, phrase: PhraseId) -> Result<usize, IndexError> {
         let mut count = 0;
         for (_, segment) in &self.segments {
             count += segment.occurrences(phrase)?.len();
@@ -345,7 +286,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
     /// such a word count for next to nothing. In a small store many words are that frequent, and in
     /// a query with rarer words, a title with one of them would rank no higher than a mention in
     /// passing.
-    fn idf(&self, document_frequency: usize) -> Option<f64> {
+    pub(super) fn idf(&self, document_frequency: usize) -> Option<f64> {
         if document_frequency == 0 {
             return None;
         }
@@ -492,8 +433,8 @@ impl Saturation {
 ///
 /// They are dense, because documents with any of the words match, and those are many. Looking up
 /// each candidate in each list takes twice as long.
-struct Sums {
-    scores: Vec<f64>,
+pub(super) struct Sums {
+    pub(super) scores: Vec<f64>,
     /// The sum of the idf of the words that each document has.
     covered: Vec<f64>,
 }
@@ -548,6 +489,6 @@ impl Sums {
 
 /// Converts a count for arithmetic.
 #[expect(clippy::cast_precision_loss, reason = "no store has 2^53 documents")]
-fn number(count: u64) -> f64 {
+pub(super) fn number(count: u64) -> f64 {
     count as f64
 }

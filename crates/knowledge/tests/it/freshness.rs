@@ -50,8 +50,8 @@ fn what_is_over_ranks_below_what_holds() {
     assert_eq!(said(&hits), ["/b.md status draft", "/c.md", "/a.md superseded by [[Tea plan]]"]);
     let [stale, _, over] = &hits[..] else { panic!("three hits") };
     assert!((over.score * 2.0 - stale.score).abs() < 1e-9, "{} {}", over.score, stale.score);
-    let reasons = over.explanation.iter().flat_map(|it| &it.parts).map(|part| &part.reason);
-    assert!(reasons.cloned().any(|it| it == ScoreReason::Freshness(FreshnessState::Over)));
+    let mut reasons = over.explanation.iter().flat_map(|it| &it.parts).map(|part| &part.reason);
+    assert!(reasons.any(|it| *it == ScoreReason::Freshness(FreshnessState::Over)));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_note_that_is_renewed_ranks_as_before() {
     let before = found(&library, "tea")[0].score;
     library.put("/a.md", "---\nstatus: obsolete\n---\n# Tea\n\ntea");
     assert_eq!(said(&found(&library, "tea")), ["/b.md", "/a.md status obsolete"]);
-    library.clock.advance(Duration::from_secs(60));
+    library.clock.advance(Duration::from_mins(1));
     library.put("/a.md", "# Tea\n\ntea");
     let hits = found(&library, "tea");
     assert_eq!(said(&hits), ["/a.md", "/b.md"]);
