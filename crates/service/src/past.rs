@@ -20,12 +20,19 @@ pub struct Then {
 impl Then {
     /// Opens a store at the moment that a person or a model has written.
     pub fn parse(engine: &Knowledge, store: StoreId, text: &str) -> Result<Self, Error> {
-        Self::new(engine, store, &Self::moment(engine, text)?)
+        let then = Self::new(engine, store, &Self::moment(engine, text)?)?;
+        Ok(if is_now(text) { then.judged_by(&Moment::Time(engine.now())) } else { then })
+    }
+
+    /// Returns the same, in which notes are over or stale as of the time that a moment names.
+    #[must_use]
+    pub fn judged_by(self, moment: &Moment) -> Self {
+        Self { engine: self.engine.judged_by(moment), ..self }
     }
 
     /// Reads a moment. `now` is the state after the newest change, as for [`now`](Self::now).
     pub fn moment(engine: &Knowledge, text: &str) -> Result<Moment, Error> {
-        if text.trim().eq_ignore_ascii_case("now") {
+        if is_now(text) {
             return Ok(Moment::Sequence(engine.newest_sequence()?));
         }
         Moment::parse(text, engine.now())
@@ -83,6 +90,10 @@ impl Then {
         let said = Error::not_found(format!("{}, as of `{}`", error.message(), self.past.at));
         if hints.is_empty() { said } else { said.with_hint(hints.join("; ")) }
     }
+}
+
+fn is_now(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("now")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use quipu_notes::{Comparison, FieldFilter, Observation, Predicate, Value as Note
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ActorBody, VersionBody};
+use super::{ActorBody, FreshnessBody, VersionBody};
 
 /// A page of search results.
 #[derive(Clone, Debug, Serialize)]
@@ -90,6 +90,9 @@ pub struct HitBody {
     /// What the score is made of, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Vec<ScorePartBody>>,
+    /// Why its note counts less, if it is over or stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<FreshnessBody>,
     /// An excerpt that shows the match.
     pub snippet: String,
     /// The byte ranges of the matches in the snippet.
@@ -120,6 +123,7 @@ impl From<&SearchHit> for HitBody {
             note: (&hit.note).into(),
             score: hit.score,
             explanation: hit.explanation.as_ref().map(score_parts),
+            freshness: hit.freshness.as_ref().map(FreshnessBody::from),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
             created_by: (&hit.actor).into(),
@@ -134,7 +138,7 @@ impl From<&SearchHit> for HitBody {
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `neighbors`, `partial` or `name`.
+    /// `word`, `coverage`, `freshness`, `neighbors`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
@@ -179,6 +183,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
             ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
             ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
             ScoreReason::Neighbors => ("neighbors", None, None),
+            ScoreReason::Freshness(_) => ("freshness", None, None),
             ScoreReason::Partial => ("partial", None, None),
             ScoreReason::Name => ("name", None, None),
         };
