@@ -17,6 +17,8 @@ mod explaining;
 mod freshness;
 #[path = "it/hits.rs"]
 mod hits;
+#[path = "it/languages.rs"]
+mod languages;
 #[path = "it/linking.rs"]
 mod linking;
 #[path = "it/naming.rs"]
