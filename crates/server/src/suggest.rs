@@ -16,18 +16,19 @@ const EXCLUDED_MAX: usize = 1000;
 
 /// Suggests memories for a text in the query string.
 pub(super) fn for_query(call: &Call<'_>) -> Answer {
+    // Who may not read the store is told so, whatever else is wrong.
+    call.named_store(Need::Read)?;
     let query = call.query();
+    let exclude = query.all("exclude")?.into_iter().map(str::to_owned).collect();
+    let (budget, limit) = (query.parse("budget")?, query.parse("limit")?);
     let text = query.get_or_empty("text").ok_or_else(|| {
         Failure::invalid("text: give the prompt or the task; send a long text by POST")
     })?;
-    let exclude = query.all("exclude")?.into_iter().map(str::to_owned).collect();
-    let (budget, limit) = (query.parse("budget")?, query.parse("limit")?);
     suggested(call, SuggestBody { text: text.to_owned(), budget, limit, exclude: Some(exclude) })
 }
 
 /// Suggests memories for a text in the body.
 pub(super) fn for_body(call: &Call<'_>) -> Answer {
-    // Who may not read the store is told so, whatever the body is.
     call.named_store(Need::Read)?;
     suggested(call, call.body()?)
 }

@@ -268,11 +268,6 @@ async fn suggest(witness: &mut Witness) {
     witness.call(Method::POST, SUGGEST, body).await;
     witness.refused(400, Method::GET, SUGGEST, Value::Null).await;
     witness.refused(400, Method::POST, SUGGEST, json!({"text": "x", "limit": 0})).await;
-    let store = witness.address("{store}");
-    witness.set("store", &json!("twice"));
-    witness.refused(409, Method::GET, &prompt, Value::Null).await;
-    witness.refused(409, Method::POST, SUGGEST, json!({"text": "x"})).await;
-    witness.set("store", &json!(store));
 }
 
 async fn use_past(witness: &mut Witness) {
