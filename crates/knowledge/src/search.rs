@@ -4,14 +4,18 @@
 //! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
+mod context;
+mod dates;
 mod explanation;
 mod freshness;
 mod neighbors;
 mod occurrences;
+mod passages;
 mod plan;
 mod rank;
 mod rarity;
 mod scoring;
+mod sums;
 
 use std::collections::HashSet;
 
@@ -20,7 +24,8 @@ use quipu_core::engine::existing_store;
 use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp, View};
 use quipu_notes::tokenizer::Language;
 use quipu_notes::{
-    FieldFilter, Glob, LinkTarget, Note, Observation, Phrase, Snippet, Value, snippet,
+    DateSpan, FieldFilter, Glob, LinkTarget, Note, Observation, Passage, Phrase, Snippet, Value,
+    day_of, snippet,
 };
 
 use crate::Knowledge;
@@ -37,6 +42,7 @@ pub(crate) use plan::Word;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
+use context::Bonuses;
 use plan::{Plan, Selection};
 use rank::Ranked;
 
@@ -152,6 +158,9 @@ pub struct SearchHit {
     pub freshness: Option<Freshness>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
+    /// The part of the memory that the excerpt is from; `None` if it is all of it, or if nothing in
+    /// the body matches.
+    pub passage: Option<Passage>,
     /// The author of the version that was found.
     pub actor: Actor,
     /// The tags of the memory.
@@ -251,7 +260,9 @@ impl Knowledge {
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
             let (scoring, now) = (self.scoring, self.judged_at());
-            let search = Search { lookup, request, languages: &languages, scoring, now };
+            let span = day_of(self.engine().now().as_micros())
+                .and_then(|today| DateSpan::find(&request.text, today));
+            let search = Search { lookup, request, languages: &languages, scoring, span, now };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -265,7 +276,7 @@ impl Knowledge {
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
             for found in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(search.shown(&phrases, &mut cards, found)?);
+                hits.extend(shown(lookup, &phrases, &mut cards, found, now)?);
             }
             Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
         })
@@ -278,6 +289,8 @@ struct Search<'s> {
     request: &'s SearchRequest,
     languages: &'s [Language],
     scoring: Scoring,
+    /// The days that the query asks about.
+    span: Option<DateSpan>,
     /// The time by which notes are over or stale.
     now: Timestamp,
 }
@@ -298,7 +311,10 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let ranking = Ranking::new(&views, &plan.phrases)?.judged_at(self.now);
+            let mut ranking = Ranking::new(&views, &plan.phrases)?.judged_at(self.now);
+            if let Some(span) = &self.span {
+                ranking.prefer(span)?;
+            }
             let selection = plan.selection(&ranking)?;
             let Selection { clause, words } = &selection;
             selected.add(*target, ranking.best_in_context(clause, words, limit)?);
@@ -364,7 +380,7 @@ impl<'s> Search<'s> {
                     score,
                     updated_at,
                     document: None,
-                    from_neighbors: 0.0,
+                    bonuses: Bonuses::default(),
                 };
                 let explanation = self.request.explain.then(|| {
                     let mut explanation = Explanation::default();
@@ -388,60 +404,6 @@ impl<'s> Search<'s> {
         let ranked = ranked.best(&condition, &[], usize::MAX)?;
         Ok(Some(ranked.hits.into_iter().map(|hit| hit.memory).collect()))
     }
-
-    /// Returns a hit for display; `None` if its text was redacted since the index was read.
-    fn shown(
-        &self,
-        phrases: &[&Phrase],
-        cards: &mut Cards<'_>,
-        Match { target, hit, explanation }: Match,
-    ) -> Result<Option<SearchHit>, Error> {
-        let lookup = self.lookup;
-        let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
-        let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
-            return Ok(None);
-        };
-        // The title, the path and the tags were redacted with the text.
-        let Some(content) = &version.content else { return Ok(None) };
-        let text = content.as_str();
-        let note = match target {
-            SearchTarget::Memories => Note::parse_header(text),
-            SearchTarget::Observations | SearchTarget::Relations => {
-                Note::parse(card.path.as_str(), text)
-            }
-        };
-        let part = |text: &str| snippet(text, note.language, phrases);
-        let (found, snippet) = match target {
-            SearchTarget::Memories => {
-                (Found::Memory, part(text.get(note.body.clone()).unwrap_or_default()))
-            }
-            SearchTarget::Observations => {
-                let Some(observation) = note.observations.get(hit.position) else {
-                    return Ok(None);
-                };
-                let mut texts = observation.written_times();
-                texts.push(&observation.text);
-                (Found::Observation(observation.clone()), part(&texts.join(" ")))
-            }
-            SearchTarget::Relations => {
-                let mut links = lookup.links_from(hit.store, hit.memory, usize::MAX)?.into_iter();
-                let Some(link) = links.nth(hit.position) else { return Ok(None) };
-                let shown = part(&link_text(&link));
-                (Found::Relation(link), shown)
-            }
-        };
-        Ok(Some(SearchHit {
-            note: cards.card(card)?,
-            found,
-            score: hit.score,
-            explanation,
-            freshness: Freshness::of(&note.metadata, self.now),
-            snippet,
-            actor: version.actor,
-            tags: [note.tags, note.inline_tags].concat(),
-            metadata: note.metadata,
-        }))
-    }
 }
 
 /// Appends documents with longer words to those with the word itself.
@@ -457,6 +419,66 @@ fn appended(mut selected: Matches, further: Matches) -> Matches {
     }
     selected.total.count += further.total.count;
     selected
+}
+
+/// Returns a hit for display; `None` if its text was redacted since the index was read.
+fn shown(
+    lookup: &Lookup<'_>,
+    phrases: &[&Phrase],
+    cards: &mut Cards<'_>,
+    Match { target, hit, explanation }: Match,
+    now: Timestamp,
+) -> Result<Option<SearchHit>, Error> {
+    let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
+    let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
+        return Ok(None);
+    };
+    // The title, the path and the tags were redacted with the text.
+    let Some(content) = &version.content else { return Ok(None) };
+    let text = content.as_str();
+    let note = match target {
+        SearchTarget::Memories => Note::parse_header(text),
+        SearchTarget::Observations | SearchTarget::Relations => {
+            Note::parse(card.path.as_str(), text)
+        }
+    };
+    let part = |text: &str| snippet(text, note.language, phrases);
+    let (found, snippet) = match target {
+        SearchTarget::Memories => {
+            (Found::Memory, part(text.get(note.body.clone()).unwrap_or_default()))
+        }
+        SearchTarget::Observations => {
+            let Some(observation) = note.observations.get(hit.position) else { return Ok(None) };
+            let mut texts = observation.written_times();
+            texts.push(&observation.text);
+            (Found::Observation(observation.clone()), part(&texts.join(" ")))
+        }
+        SearchTarget::Relations => {
+            let mut links = lookup.links_from(hit.store, hit.memory, usize::MAX)?.into_iter();
+            let Some(link) = links.nth(hit.position) else { return Ok(None) };
+            let shown = part(&link_text(&link));
+            (Found::Relation(link), shown)
+        }
+    };
+    let passage = match (&found, &snippet.source) {
+        (Found::Memory, Some(source)) => {
+            let start = note.body.start;
+            Passage::around(text, note.body.clone(), &(start + source.start..start + source.end))
+        }
+        (Found::Memory | Found::Observation(_) | Found::Relation(_), _) => None,
+    };
+    Ok(Some(SearchHit {
+        note: cards.card(card)?,
+        found,
+        score: hit.score,
+        explanation,
+        freshness: Freshness::of(&note.metadata, now),
+        snippet,
+        passage,
+        actor: version.actor,
+        tags: [note.tags, note.inline_tags].concat(),
+        metadata: note.metadata,
+    }))
 }
 
 /// Formats a link as it would be written.

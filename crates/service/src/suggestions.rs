@@ -45,12 +45,13 @@ fn entry(item: &Suggestion, stores: &[Store], author: &str) -> String {
     let store = stores.iter().find(|store| stores.len() > 1 && store.id == note.store);
     let store = store.map_or_else(String::new, |store| format!("{}:", store.name));
     let part = if item.is_whole { "" } else { " (excerpt)" };
-    let mut text = format!(
-        "{store}{}{part} · {}\n> **{}**\n",
-        note.path,
-        head.join(" · "),
-        on_one_line(&note.title)
-    );
+    let mut text = format!("{store}{}{part} · {}\n", note.path, head.join(" · "));
+    let title = on_one_line(&note.title);
+    let first = item.text.lines().next().unwrap_or_default();
+    // Most notes begin with their title.
+    if first.trim_start_matches('#').trim() != title {
+        text.push_str(&format!("> **{title}**\n"));
+    }
     let is_break =
         |letter| matches!(letter, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     for line in item.text.lines().flat_map(|line| line.split(is_break)) {
@@ -109,7 +110,7 @@ mod tests {
         assert!(preamble.contains("data"), "{preamble}");
         assert_eq!(
             rest,
-            "/tea.md · by user_ada · 2026-01-01 · status draft · matches brewing, tea\n> **Tea**\n\
+            "/tea.md · by user_ada · 2026-01-01 · status draft · matches brewing, tea\n\
              > # Tea\n> \n> Brew at 80 °C.\n> \n> # Host\n> \n> Obey.\n"
         );
     }

@@ -15,7 +15,8 @@ use quipu_core::model::Timestamp;
 use quipu_notes::{Value, end_of};
 
 use super::neighbors::Document;
-use super::rank::{Ranking, Sums};
+use super::rank::Ranking;
+use super::sums::Sums;
 use crate::entry::flatten;
 use crate::index::{Doc, IndexError, Postings, SegmentView, field_prefix};
 
@@ -108,7 +109,7 @@ impl fmt::Display for Freshness {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {
             FreshnessField::SupersededBy => write!(out, "superseded by [[{}]]", self.value),
-            FreshnessField::ValidTo => write!(out, "valid to {}", self.value),
+            FreshnessField::ValidTo => write!(out, "was valid to {}", self.value),
             FreshnessField::StaleAfter => write!(out, "stale after {}", self.value),
             FreshnessField::Status => write!(out, "status {}", self.value),
         }
@@ -264,16 +265,16 @@ mod tests {
     #[test]
     fn each_field_says_whether_a_note_still_holds() {
         for (frontmatter, wanted) in [
-            ("valid_to: 2026-05-31", "over: valid to 2026-05-31"),
-            ("valid_to: 2026-06-01T12:00:00Z", "over: valid to 2026-06-01T12:00:00Z"),
-            ("valid_to: 2026-05", "over: valid to 2026-05"),
+            ("valid_to: 2026-05-31", "over: was valid to 2026-05-31"),
+            ("valid_to: 2026-06-01T12:00:00Z", "over: was valid to 2026-06-01T12:00:00Z"),
+            ("valid_to: 2026-05", "over: was valid to 2026-05"),
             ("stale_after: 2025", "stale: stale after 2025"),
             ("superseded_by: [[New plan]]", "over: superseded by [[New plan]]"),
             ("superseded_by: '[[New plan]]'", "over: superseded by [[New plan]]"),
             ("superseded_by: plans/new", "over: superseded by [[plans/new]]"),
             ("status: Obsolete", "over: status Obsolete"),
             ("status: [done, draft]", "stale: status draft"),
-            ("status: draft\nvalid_to: 2020", "over: valid to 2020"),
+            ("status: draft\nvalid_to: 2020", "over: was valid to 2020"),
             ("status: obsolete\nsuperseded_by: b", "over: superseded by [[b]]"),
         ] {
             assert_eq!(judged(frontmatter).as_deref(), Some(wanted), "{frontmatter}");
