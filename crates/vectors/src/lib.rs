@@ -7,6 +7,7 @@
 //! This crate knows no store. `quipu-knowledge` keeps the vectors and searches them.
 
 mod bert;
+mod endpoint;
 #[cfg(test)]
 mod fixture;
 mod model;
@@ -15,6 +16,7 @@ mod safetensors;
 mod table;
 mod tokenizer;
 
+pub use endpoint::EndpointEncoder;
 pub use model::{
     Kind, LocalEncoder, Manifest, ModelFile, OPTIONAL_FILES, TOKENIZER, WEIGHTS, sha256,
 };
@@ -30,7 +32,8 @@ pub trait Encoder: fmt::Debug + Send + Sync {
     /// address and the name of a model. Vectors of different identities are not comparable.
     fn identity(&self) -> &str;
 
-    /// Returns the length of the vectors.
+    /// Returns the length of the vectors. An endpoint that has encoded nothing yet is asked for it, so this may
+    /// block; it is zero if the endpoint does not answer.
     fn dimensions(&self) -> usize;
 
     /// Returns a vector of length one for each text, in order. A text without anything that the encoder
