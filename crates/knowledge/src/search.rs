@@ -4,12 +4,16 @@
 //! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
+mod context;
+mod dates;
 mod explanation;
 mod neighbors;
 mod occurrences;
+mod passages;
 mod plan;
 mod rank;
 mod scoring;
+mod sums;
 
 use std::collections::HashSet;
 
@@ -18,7 +22,8 @@ use quipu_core::engine::existing_store;
 use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp, View};
 use quipu_notes::tokenizer::Language;
 use quipu_notes::{
-    FieldFilter, Glob, LinkTarget, Note, Observation, Phrase, Snippet, Value, snippet,
+    DateSpan, FieldFilter, Glob, LinkTarget, Note, Observation, Passage, Phrase, Snippet, Value,
+    day_of, snippet,
 };
 
 use crate::Knowledge;
@@ -33,6 +38,7 @@ pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
+use context::Bonuses;
 use plan::{Plan, Selection};
 use rank::Ranked;
 
@@ -146,6 +152,9 @@ pub struct SearchHit {
     pub explanation: Option<Explanation>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
+    /// The part of the memory that the excerpt is from; `None` if it is all of it, or if nothing in
+    /// the body matches.
+    pub passage: Option<Passage>,
     /// The author of the version that was found.
     pub actor: Actor,
     /// The tags of the memory.
@@ -245,7 +254,9 @@ impl Knowledge {
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
             let scoring = self.scoring;
-            let search = Search { lookup, request, languages: &languages, scoring };
+            let span = day_of(self.engine().now().as_micros())
+                .and_then(|today| DateSpan::find(&request.text, today));
+            let search = Search { lookup, request, languages: &languages, scoring, span };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -272,6 +283,8 @@ struct Search<'s> {
     request: &'s SearchRequest,
     languages: &'s [Language],
     scoring: Scoring,
+    /// The days that the query asks about.
+    span: Option<DateSpan>,
 }
 
 impl<'s> Search<'s> {
@@ -290,7 +303,10 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let ranking = Ranking::new(&views, &plan.phrases)?;
+            let mut ranking = Ranking::new(&views, &plan.phrases)?;
+            if let Some(span) = &self.span {
+                ranking.prefer(span)?;
+            }
             let selection = plan.selection(&ranking)?;
             let Selection { clause, words } = &selection;
             selected.add(*target, ranking.best_in_context(clause, words, limit)?);
@@ -356,7 +372,7 @@ impl<'s> Search<'s> {
                     score,
                     updated_at,
                     document: None,
-                    from_neighbors: 0.0,
+                    bonuses: Bonuses::default(),
                 };
                 let explanation = self.request.explain.then(|| {
                     let mut explanation = Explanation::default();
@@ -435,12 +451,20 @@ fn shown(
             (Found::Relation(link), shown)
         }
     };
+    let passage = match (&found, &snippet.source) {
+        (Found::Memory, Some(source)) => {
+            let start = note.body.start;
+            Passage::around(text, note.body.clone(), &(start + source.start..start + source.end))
+        }
+        (Found::Memory | Found::Observation(_) | Found::Relation(_), _) => None,
+    };
     Ok(Some(SearchHit {
         note: cards.card(card)?,
         found,
         score: hit.score,
         explanation,
         snippet,
+        passage,
         actor: version.actor,
         tags: [note.tags, note.inline_tags].concat(),
         metadata: note.metadata,

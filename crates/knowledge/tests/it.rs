@@ -9,6 +9,8 @@
 mod contexts;
 #[path = "it/damage.rs"]
 mod damage;
+#[path = "it/dates.rs"]
+mod dates;
 #[path = "it/erasing.rs"]
 mod erasing;
 #[path = "it/explaining.rs"]

@@ -15,6 +15,8 @@ pub struct Snippet {
     pub text: String,
     /// The byte ranges of the matches in `text`, sorted and disjoint.
     pub matches: Vec<Range<usize>>,
+    /// The byte range of the matches in the text that it was taken from; `None` without matches.
+    pub source: Option<Range<usize>>,
 }
 
 /// The length of a snippet in characters.
@@ -32,7 +34,9 @@ pub fn snippet(text: &str, language: Language, phrases: &[&Phrase]) -> Snippet {
     let start = best.map_or(0, |at| back(text, at, LEAD_CHARS));
     let end = forward(text, start, CHARS_MAX);
     let shown = found.iter().filter(|found| found.range.start >= start && found.range.end <= end);
-    on_one_line(text, start..end, &united(shown.map(|found| &found.range)))
+    let shown = united(shown.map(|found| &found.range));
+    let source = shown.first().zip(shown.last()).map(|(first, last)| first.start..last.end);
+    Snippet { source, ..on_one_line(text, start..end, &shown) }
 }
 
 /// Merges overlapping ranges; phrases with a word in common overlap.
@@ -174,5 +178,5 @@ fn on_one_line(text: &str, part: Range<usize>, ranges: &[Range<usize>]) -> Snipp
         })
     };
     let matches = ranges.iter().map(|range| place_of(range.start)..end_of(range)).collect();
-    Snippet { matches, text: line }
+    Snippet { matches, text: line, source: None }
 }

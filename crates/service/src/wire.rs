@@ -20,7 +20,8 @@ use serde::{Serialize, Serializer};
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
     ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
-    OrphansBody, RecentBody, RelatedBody, SearchBody, field_filters, score_parts, value,
+    OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, field_filters, score_parts,
+    value,
 };
 pub use object::Object;
 pub use own::{

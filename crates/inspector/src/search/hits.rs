@@ -148,12 +148,12 @@ mod tests {
     #[test]
     fn matches_are_marked_and_everything_is_escaped() {
         let text = "<b>tea</b> & tea".to_owned();
-        let snippet = Snippet { text, matches: vec![3..6, 13..16] };
+        let snippet = Snippet { text, matches: vec![3..6, 13..16], source: None };
         assert_eq!(
             marked(&snippet).into_string(),
             "&lt;b&gt;<mark>tea</mark>&lt;/b&gt; &amp; <mark>tea</mark>"
         );
-        let broken = Snippet { text: "té".to_owned(), matches: vec![0..2, 9..12] };
+        let broken = Snippet { text: "té".to_owned(), matches: vec![0..2, 9..12], source: None };
         assert_eq!(marked(&broken).into_string(), "<mark></mark><mark></mark>");
     }
 

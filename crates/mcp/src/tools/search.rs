@@ -1,13 +1,13 @@
 //! `search_notes`: ranked full text.
 
 use quipu_core::Error;
-use quipu_service::wire::{field_filters, score_parts, value};
+use quipu_service::wire::{PassageBody, field_filters, score_parts, value};
 
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::{
     Found, NoteCard, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
 };
-use quipu_notes::{Comparison, FieldFilter, Predicate};
+use quipu_notes::{Comparison, FieldFilter, Passage, Predicate};
 use serde_json::{Map, Value, json};
 
 use super::shown::{self, Actors};
@@ -170,8 +170,16 @@ fn line(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) 
         Found::Observation(observation) => observation.to_string(),
         Found::Relation(link) => format!("{} [[{}]]", link.kind, link.target.name),
     };
-    let mut line =
-        format!("{head}\n   {found}\n   {} by {}", note.updated_at, actors.name(&hit.actor));
+    let mut line = format!("{head}\n   {found}");
+    if let Some(passage) = &hit.passage {
+        // As the arguments of read_note are called, so that a model can pass them on.
+        let Passage { headings, first_line, last_line } = passage;
+        line.push_str(&format!("\n   start_line={first_line} end_line={last_line}"));
+        if !headings.is_empty() {
+            line.push_str(&format!(", below {}", headings.join(" > ")));
+        }
+    }
+    line.push_str(&format!("\n   {} by {}", note.updated_at, actors.name(&hit.actor)));
     for part in hit.explanation.iter().flat_map(|it| &it.parts) {
         line.push_str(&format!("\n   {part}"));
     }
@@ -207,6 +215,9 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     }
     if detail == Detail::Full {
         fields.insert("snippet".to_owned(), json!(hit.snippet.text));
+        if let Some(passage) = &hit.passage {
+            fields.insert("passage".to_owned(), json!(PassageBody::from(passage)));
+        }
         fields.insert("tags".to_owned(), json!(hit.tags));
         let metadata = hit.metadata.iter().map(|(key, field)| (key.clone(), value(field)));
         fields.insert("metadata".to_owned(), metadata.collect::<Map<_, _>>().into());

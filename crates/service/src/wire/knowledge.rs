@@ -4,7 +4,7 @@ use quipu_knowledge::{
     Context, ContextItem, Direction, Explanation, FieldScore, Found, LinkRow, NoteCard, NoteLink,
     Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage, WordScore,
 };
-use quipu_notes::{Comparison, FieldFilter, Observation, Predicate, Value as NoteValue};
+use quipu_notes::{Comparison, FieldFilter, Observation, Passage, Predicate, Value as NoteValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -94,6 +94,9 @@ pub struct HitBody {
     pub snippet: String,
     /// The byte ranges of the matches in the snippet.
     pub matches: Vec<[usize; 2]>,
+    /// The part of the memory that the snippet is from, unless that is all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passage: Option<PassageBody>,
     /// Who made the version that was found.
     pub created_by: ActorBody,
     /// The tags of the memory.
@@ -122,6 +125,7 @@ impl From<&SearchHit> for HitBody {
             explanation: hit.explanation.as_ref().map(score_parts),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
+            passage: hit.passage.as_ref().map(PassageBody::from),
             created_by: (&hit.actor).into(),
             tags: hit.tags.clone(),
             metadata: hit.metadata.iter().map(|(key, it)| (key.clone(), value(it))).collect(),
@@ -131,17 +135,38 @@ impl From<&SearchHit> for HitBody {
     }
 }
 
+/// A part of a memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassageBody {
+    /// The headings that it is below, from the top.
+    pub headings: Vec<String>,
+    /// Its first line in the memory, 1-based.
+    pub start_line: usize,
+    /// Its last line.
+    pub end_line: usize,
+}
+
+impl From<&Passage> for PassageBody {
+    fn from(passage: &Passage) -> Self {
+        Self {
+            headings: passage.headings.clone(),
+            start_line: passage.first_line,
+            end_line: passage.last_line,
+        }
+    }
+}
+
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `neighbors`, `partial` or `name`.
+    /// `word`, `coverage`, `date`, `nearness`, `title`, `neighbors`, `directory`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
     /// The word, if it is one.
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
     pub word: Option<WordScoreBody>,
-    /// Which share of the query's words the hit has, for `coverage`.
+    /// The share of the query's words that a bonus is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -178,7 +203,11 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
         let (reason, word, share) = match reason {
             ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
             ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
+            ScoreReason::Date(_) => ("date", None, None),
+            ScoreReason::Nearness(share) => ("nearness", None, Some(*share)),
+            ScoreReason::Title(share) => ("title", None, Some(*share)),
             ScoreReason::Neighbors => ("neighbors", None, None),
+            ScoreReason::Directory(share) => ("directory", None, Some(*share)),
             ScoreReason::Partial => ("partial", None, None),
             ScoreReason::Name => ("name", None, None),
         };
