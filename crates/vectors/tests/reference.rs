@@ -26,7 +26,8 @@ fn vectors_are_those_of_the_reference() {
         assert_eq!(vectors.len(), rows.len());
         for ((vector, row), text) in vectors.iter().zip(rows).zip(&texts) {
             let angle = |place: usize| f64::from(u32::try_from(place).unwrap()).cos();
-            let weighted = vector.iter().enumerate().map(|(i, number)| f64::from(*number) * angle(i));
+            let weighted =
+                vector.iter().enumerate().map(|(i, number)| f64::from(*number) * angle(i));
             let (sum, first) = row.split_last().unwrap();
             let pairs = vector.iter().map(|number| f64::from(*number)).zip(first);
             for (number, expected) in pairs.chain([(weighted.sum(), sum)]) {
