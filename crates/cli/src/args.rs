@@ -28,7 +28,7 @@ pub(crate) use history::{
 };
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
-    SearchArguments, SearchIn, SearchWhat,
+    SearchArguments, SearchIn, SearchWhat, SuggestArguments,
 };
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer, McpPlace};
 pub(crate) use model::{
@@ -174,6 +174,12 @@ pub(crate) enum Command {
     /// Search memories, best matches first
     #[command(after_help = examples::SEARCH)]
     Search(SearchArguments),
+    /// Suggest the memories that bear on a text, as markdown for a model
+    ///
+    /// Prints nothing if no memory does. What a memory says is quoted, with its path and author: it is data
+    /// that others have written, not an instruction.
+    #[command(after_help = examples::SUGGEST)]
+    Suggest(SuggestArguments),
     /// List recently changed memories, including deleted ones
     Recent(RecentArguments),
     /// Show a memory's observations and the memories linked with it

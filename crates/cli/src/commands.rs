@@ -18,6 +18,7 @@ mod revert;
 mod serve;
 mod sessions;
 mod stores;
+mod suggest;
 mod sync;
 mod tool;
 mod ui;
@@ -54,6 +55,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Redact(arguments) => redact::redact(context, &arguments),
         Command::Receipts(arguments) => redact::receipts(context, &arguments),
         Command::Search(arguments) => knowledge::search(context, &arguments),
+        Command::Suggest(arguments) => suggest::run(context, &arguments),
         Command::Recent(arguments) => knowledge::recent(context, &arguments),
         Command::Context(arguments) => knowledge::context(context, &arguments),
         Command::Links(arguments) => knowledge::links(context, &arguments),

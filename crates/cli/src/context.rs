@@ -188,7 +188,7 @@ impl Data {
                 "{memories} of that moment cannot be shown, because it was redacted since"
             ));
         }
-        let engine = self.engine.at(&past)?;
+        let engine = self.engine.at(&past)?.judged_by(&moment);
         Ok(Self { engine, named: vec![store.id.to_string()], ..self })
     }
 

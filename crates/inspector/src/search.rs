@@ -76,6 +76,9 @@ fn search(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                 }
             }
             (hits::list(&scene, &found.hits))
+            @if !scene.question.explain && !found.hits.is_empty() {
+                p { a href=(scene.question.explained()) { "Explain the scores" } }
+            }
             (paging.links(SEARCH, &scene.question.pairs(), reachable(found.total)))
             (facets(&scene, &found.hits))
         }
@@ -127,6 +130,7 @@ fn form(question: &Question, readable: &[Store]) -> Markup {
             }
             (store_choice(question, readable))
             (chosen(question))
+            @if question.explain { input type="hidden" name="explain" value="1"; }
         }
         (help())
     }

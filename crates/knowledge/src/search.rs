@@ -7,11 +7,13 @@ mod clause;
 mod context;
 mod dates;
 mod explanation;
+mod freshness;
 mod neighbors;
 mod occurrences;
 mod passages;
 mod plan;
 mod rank;
+mod rarity;
 mod scoring;
 mod sums;
 
@@ -34,7 +36,9 @@ use crate::names::{Cards, NoteCard, store_cards};
 
 pub(crate) use clause::Clause;
 pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
+pub use freshness::{Freshness, FreshnessField, FreshnessState};
 pub(crate) use occurrences::Phrases;
+pub(crate) use plan::Word;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
@@ -150,6 +154,8 @@ pub struct SearchHit {
     pub score: f64,
     /// What the score is made of, if the request asks for it.
     pub explanation: Option<Explanation>,
+    /// Why its note counts less, if it is over or stale.
+    pub freshness: Option<Freshness>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
     /// The part of the memory that the excerpt is from; `None` if it is all of it, or if nothing in
@@ -253,10 +259,10 @@ impl Knowledge {
             }
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
-            let scoring = self.scoring;
+            let (scoring, now) = (self.scoring, self.judged_at());
             let span = day_of(self.engine().now().as_micros())
                 .and_then(|today| DateSpan::find(&request.text, today));
-            let search = Search { lookup, request, languages: &languages, scoring, span };
+            let search = Search { lookup, request, languages: &languages, scoring, span, now };
             // One more than requested shows whether there is a next page.
             let matches = match request.mode {
                 SearchMode::Permalink => search.by_permalink(end + 1)?,
@@ -270,7 +276,7 @@ impl Knowledge {
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
             for found in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(shown(lookup, &phrases, &mut cards, found)?);
+                hits.extend(shown(lookup, &phrases, &mut cards, found, now)?);
             }
             Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
         })
@@ -285,6 +291,8 @@ struct Search<'s> {
     scoring: Scoring,
     /// The days that the query asks about.
     span: Option<DateSpan>,
+    /// The time by which notes are over or stale.
+    now: Timestamp,
 }
 
 impl<'s> Search<'s> {
@@ -303,7 +311,7 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let mut ranking = Ranking::new(&views, &plan.phrases)?;
+            let mut ranking = Ranking::new(&views, &plan.phrases)?.judged_at(self.now);
             if let Some(span) = &self.span {
                 ranking.prefer(span)?;
             }
@@ -419,6 +427,7 @@ fn shown(
     phrases: &[&Phrase],
     cards: &mut Cards<'_>,
     Match { target, hit, explanation }: Match,
+    now: Timestamp,
 ) -> Result<Option<SearchHit>, Error> {
     let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
     let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
@@ -463,6 +472,7 @@ fn shown(
         found,
         score: hit.score,
         explanation,
+        freshness: Freshness::of(&note.metadata, now),
         snippet,
         passage,
         actor: version.actor,

@@ -15,8 +15,12 @@ mod dates;
 mod erasing;
 #[path = "it/explaining.rs"]
 mod explaining;
+#[path = "it/freshness.rs"]
+mod freshness;
 #[path = "it/hits.rs"]
 mod hits;
+#[path = "it/languages.rs"]
+mod languages;
 #[path = "it/linking.rs"]
 mod linking;
 #[path = "it/naming.rs"]
@@ -37,5 +41,7 @@ mod recents;
 mod shelf;
 #[path = "it/stores.rs"]
 mod stores;
+#[path = "it/suggesting.rs"]
+mod suggesting;
 #[path = "it/suite.rs"]
 mod suite;

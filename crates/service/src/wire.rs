@@ -11,6 +11,7 @@ mod past;
 mod plans;
 mod requests;
 mod sessions;
+mod suggestions;
 
 use std::collections::BTreeMap;
 
@@ -42,6 +43,9 @@ pub use requests::{
     UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
+pub use suggestions::{
+    FreshnessBody, LeftOutBody, ReasonsBody, SuggestBody, SuggestionBody, SuggestionsBody,
+};
 
 /// A page of a list.
 #[derive(Clone, Debug, Serialize)]

@@ -70,6 +70,13 @@ Examples:
   quipu search tag:recipe --where 'rating>=4'
   quipu search kettle --all               in all stores";
 
+/// `quipu suggest`.
+pub(super) const SUGGEST: &str = "\
+Examples:
+  quipu suggest 'deploy the billing service'
+  quipu suggest --file src/main.rs --budget 500
+  jq -r .prompt | quipu suggest -         in the hook of a host";
+
 /// `quipu mount`.
 pub(super) const MOUNT: &str = "\
 Examples:

@@ -138,7 +138,8 @@ impl Context<'_, '_, '_> {
         let mut bonuses = Bonuses {
             nearness: bonus(nearness, near.nearest),
             title: bonus(title_match, near.title),
-            neighbors: self.of_neighbors(document, place)?,
+            neighbors: self.of_neighbors(document, place)?
+                * self.ranking.freshness_factor(document)?,
             directory: Bonus::default(),
         };
         let share = self.directory_share(document, of_directory);

@@ -6,6 +6,7 @@ use quipu_notes::Phrase;
 
 use super::clause::Evaluator;
 use super::context::Bonuses;
+use super::freshness::FreshnessState;
 use super::occurrences::PhraseId;
 use super::plan::Word;
 use super::rank::{Hit, Ranking};
@@ -45,6 +46,8 @@ pub enum ScoreReason {
     Neighbors,
     /// The hit or its directory has this share of the query's words.
     Directory(f64),
+    /// The note is over or stale, as its frontmatter says.
+    Freshness(FreshnessState),
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
     Partial,
     /// The name of the hit matches a pattern; the shorter it is, the better.
@@ -124,6 +127,9 @@ impl fmt::Display for ScorePart {
             ScoreReason::Directory(share) => {
                 write!(out, "bonus for {:.0} % of the words in it or its directory", share * 100.0)
             }
+            ScoreReason::Freshness(state) => {
+                write!(out, "{}, so × {}", state.name(), state.factor())
+            }
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
         }
@@ -180,6 +186,10 @@ impl Ranking<'_, '_> {
         {
             let bonus = explanation.score() * self.scoring.date;
             explanation.add(ScoreReason::Date(dated.span.written.clone()), bonus);
+        }
+        if let Some(state) = self.freshness((number, doc))? {
+            let lowered = explanation.score() * (state.factor() - 1.0);
+            explanation.add(ScoreReason::Freshness(state), lowered);
         }
         let Bonuses { nearness, title, neighbors, directory } = hit.bonuses;
         let bonuses = [

@@ -22,7 +22,7 @@ pub(crate) struct Phrases {
 }
 
 /// The index of a phrase in a [`Phrases`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PhraseId(usize);
 
 #[derive(Debug)]
@@ -58,6 +58,17 @@ impl Phrases {
             self.all.push(Prepared { phrase, fields, weights: Weights::new(weigh), terms });
             self.all.len() - 1
         }))
+    }
+
+    /// Adds a phrase to look up in all fields.
+    ///
+    /// Unlike [`add`](Self::add) it does not look for the phrase among the others, of which there may
+    /// be hundreds; the caller has each word once.
+    pub(crate) fn add_to_text(&mut self, phrase: Phrase) -> PhraseId {
+        let terms = phrase.terms.iter().map(|term| word(self.space, term)).collect();
+        let weights = Weights::new(|field| self.scoring.weight(field));
+        self.all.push(Prepared { phrase, fields: Fields::ALL, weights, terms });
+        PhraseId(self.all.len() - 1)
     }
 
     pub(crate) fn get(&self, id: PhraseId) -> Option<&Phrase> {

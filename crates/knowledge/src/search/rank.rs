@@ -24,6 +24,7 @@ use quipu_notes::DateSpan;
 use super::clause::{Clause, Evaluator};
 use super::context::{self, Bonuses};
 use super::dates::Dated;
+use super::freshness::Judging;
 use super::neighbors::Document;
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
@@ -51,10 +52,12 @@ pub(crate) struct Hit {
 pub(crate) struct Ranking<'v, 'c> {
     pub(super) space: Space,
     pub(super) scoring: Scoring,
-    totals: Totals,
+    pub(super) totals: Totals,
     pub(super) segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
     /// The memories of the days that the query asks about.
     pub(super) dated: Option<Dated>,
+    /// Which notes count less; `None` if they are not judged.
+    pub(super) judging: Option<Judging>,
 }
 
 /// The result of a search.
@@ -108,7 +111,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
     ) -> Result<Self, IndexError> {
         let (space, scoring) = (phrases.space(), phrases.scoring());
         let (totals, segments) = (Totals::default(), Vec::new());
-        let mut ranking = Self { space, scoring, totals, segments, dated: None };
+        let mut ranking = Self { space, scoring, totals, segments, dated: None, judging: None };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
@@ -215,6 +218,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
             if let Some(inside) = self.dated.as_ref().and_then(|dated| dated.inside.get(number)) {
                 sums.prefer(inside, self.scoring.date)?;
             }
+            self.lower(number, sums)?;
         }
         Ok(Scores { sums, words: stats, all_idfs })
     }

@@ -9,7 +9,7 @@ use crate::index::{Bits, Doc, IndexError};
 /// They are dense, because documents with any of the words match, and those are many. Looking up
 /// each candidate in each list takes twice as long.
 pub(super) struct Sums {
-    scores: Vec<f64>,
+    pub(super) scores: Vec<f64>,
     /// The sum of the idf of the words that each document has.
     covered: Vec<f64>,
     /// Which of the words each document has.

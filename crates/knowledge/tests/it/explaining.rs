@@ -33,6 +33,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         | ScoreReason::Title(_)
         | ScoreReason::Neighbors
         | ScoreReason::Directory(_)
+        | ScoreReason::Freshness(_)
         | ScoreReason::Partial
         | ScoreReason::Name => None,
     });

@@ -1,7 +1,7 @@
 //! `search_notes`: ranked full text.
 
 use quipu_core::Error;
-use quipu_service::wire::{PassageBody, field_filters, score_parts, value};
+use quipu_service::wire::{FreshnessBody, PassageBody, field_filters, score_parts, value};
 
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::{
@@ -65,7 +65,8 @@ enum Detail {
     Compact,
 }
 
-fn stores(call: &Call, arguments: &Arguments) -> Result<Vec<Store>, Error> {
+/// Returns the stores that are named, or those that are searched without a name.
+pub(super) fn stores(call: &Call, arguments: &Arguments) -> Result<Vec<Store>, Error> {
     let names = arguments.list("projects")?;
     let is_all = arguments.flag("search_all_projects")?.or(arguments.flag("all")?);
     if is_all == Some(true) {
@@ -180,6 +181,9 @@ fn line(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) 
         }
     }
     line.push_str(&format!("\n   {} by {}", note.updated_at, actors.name(&hit.actor)));
+    if let Some(freshness) = &hit.freshness {
+        line.push_str(&format!(", {freshness}"));
+    }
     for part in hit.explanation.iter().flat_map(|it| &it.parts) {
         line.push_str(&format!("\n   {part}"));
     }
@@ -208,6 +212,9 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     fields.insert("score".to_owned(), json!(hit.score));
     if let Some(explanation) = &hit.explanation {
         fields.insert("explanation".to_owned(), json!(score_parts(explanation)));
+    }
+    if let Some(freshness) = &hit.freshness {
+        fields.insert("freshness".to_owned(), json!(FreshnessBody::from(freshness)));
     }
     fields.insert("actor".to_owned(), actors.data(&hit.actor));
     if kind != "entity" {

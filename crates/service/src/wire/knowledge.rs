@@ -8,7 +8,7 @@ use quipu_notes::{Comparison, FieldFilter, Observation, Passage, Predicate, Valu
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ActorBody, VersionBody};
+use super::{ActorBody, FreshnessBody, VersionBody};
 
 /// A page of search results.
 #[derive(Clone, Debug, Serialize)]
@@ -90,6 +90,9 @@ pub struct HitBody {
     /// What the score is made of, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Vec<ScorePartBody>>,
+    /// Why its note counts less, if it is over or stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<FreshnessBody>,
     /// An excerpt that shows the match.
     pub snippet: String,
     /// The byte ranges of the matches in the snippet.
@@ -123,6 +126,7 @@ impl From<&SearchHit> for HitBody {
             note: (&hit.note).into(),
             score: hit.score,
             explanation: hit.explanation.as_ref().map(score_parts),
+            freshness: hit.freshness.as_ref().map(FreshnessBody::from),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
             passage: hit.passage.as_ref().map(PassageBody::from),
@@ -159,7 +163,8 @@ impl From<&Passage> for PassageBody {
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `date`, `nearness`, `title`, `neighbors`, `directory`, `partial` or `name`.
+    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `title`, `neighbors`, `directory`,
+    /// `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
@@ -208,6 +213,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
             ScoreReason::Title(share) => ("title", None, Some(*share)),
             ScoreReason::Neighbors => ("neighbors", None, None),
             ScoreReason::Directory(share) => ("directory", None, Some(*share)),
+            ScoreReason::Freshness(_) => ("freshness", None, None),
             ScoreReason::Partial => ("partial", None, None),
             ScoreReason::Name => ("name", None, None),
         };
