@@ -18,6 +18,7 @@ use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBacken
 
 use crate::args::{Global, PastArguments, WriterArguments};
 use crate::authors::Authors;
+use crate::encoder::open_encoder;
 use crate::failure::Failure;
 use crate::print::{Form, count, local, note};
 use crate::settings::{Flags, Settings};
@@ -100,6 +101,7 @@ impl Context {
         let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
         let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
         let engine = Knowledge::new(engine, &self.settings.data);
+        let _encoder = open_encoder(&self.settings);
         self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());

@@ -116,6 +116,13 @@ Examples:
   quipu mcp install cursor --project      for this project, to be committed
   quipu mcp install codex --store notes --read-only";
 
+/// `quipu model install`.
+pub(super) const MODEL_INSTALL: &str = "\
+Examples:
+  quipu model install all-MiniLM-L6-v2    a known name, with pinned digests
+  quipu model install ./potion-base-8M    a directory
+  quipu model install https://example.com/models/tiny --name tiny --sha256 53aa5117…";
+
 /// `quipu ui`.
 pub(super) const UI: &str = "\
 Examples:

@@ -3,6 +3,8 @@
 mod configuration;
 mod install;
 
+pub(super) use install::replace as replace_file;
+
 use quipu_core::Error;
 use quipu_core::engine::NewAttachment;
 use quipu_core::model::{Access, Instructions};
