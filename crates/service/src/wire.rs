@@ -3,6 +3,7 @@
 //! Field names, types and nulls are part of the contract; `openapi.json` lists them. The core
 //! knows nothing of JSON, so the conversions are here.
 
+mod filters;
 mod forgetting;
 mod knowledge;
 mod object;
@@ -18,11 +19,11 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::{Serialize, Serializer};
 
+pub use filters::field_filters;
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
     ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
-    OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, field_filters, score_parts,
-    value,
+    OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, score_parts, value,
 };
 pub use object::Object;
 pub use own::{
