@@ -139,14 +139,14 @@ const COURTESY_OF_IDEOGRAPHS: [&str; 8] = [
 
 /// The stems of words that requests are made of, sorted.
 #[rustfmt::skip]
-const REQUEST: [&str; 100] = [
+const REQUEST: [&str; 99] = [
     "add", "answer", "ask", "bad", "befor", "best", "better", "big", "bit", "bring", "build", "call",
     "case", "chang", "check", "code", "come", "comput", "correct", "creat", "current", "day", "delet",
-    "describ", "detail", "differ", "do", "document", "done", "each", "easi", "edit", "everyth",
+    "describ", "detail", "differ", "do", "document", "each", "easi", "edit", "everyth",
     "exampl", "exist", "explain", "file", "find", "first", "fix", "follow", "function", "get", "give",
     "go", "good", "great", "happen", "help", "here", "idea", "implement", "improv", "keep", "know",
     "last", "like", "line", "list", "littl", "look", "lot", "make", "mean", "more", "name", "need",
-    "new", "next", "now", "number", "old", "one", "open", "part", "problem", "project", "question",
+    "new", "next", "now", "number", "old", "on", "open", "part", "problem", "project", "question",
     "read", "realli", "right", "run", "say", "see", "set", "short", "show", "start", "tell", "text",
-    "thing", "think", "time", "today", "two", "understand", "updat", "use", "want", "write",
+    "thing", "think", "time", "today", "two", "understand", "updat", "us", "want", "write",
 ];

@@ -42,9 +42,9 @@ fn the_lists_are_sorted_and_in_the_form_that_is_compared() {
     for word in COURTESY {
         assert_eq!(folded(word), word);
     }
-    for word in REQUEST {
-        assert_eq!(stems(word, &[Language::English]), [word]);
-    }
+    let is_stem = |word: &&&str| stems(word, &[Language::English]) == [**word];
+    let wrong: Vec<_> = REQUEST.iter().filter(|word| !is_stem(word)).collect();
+    assert_eq!(wrong, [&""; 0]);
 }
 
 proptest! {
