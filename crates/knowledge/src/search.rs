@@ -5,6 +5,7 @@
 
 mod clause;
 mod explanation;
+mod fusion;
 mod neighbors;
 mod occurrences;
 mod plan;
@@ -28,11 +29,15 @@ use crate::lookup::Lookup;
 use crate::names::{Cards, NoteCard, store_cards};
 
 pub(crate) use clause::Clause;
-pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
+pub use explanation::{
+    Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore, WordScore,
+};
+pub use fusion::{Coverage, RankedBy};
 pub(crate) use occurrences::Phrases;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
+use fusion::{Asked, Fused, Fusion};
 use plan::{Plan, Selection};
 use rank::Ranked;
 
@@ -61,9 +66,15 @@ pub struct SearchRequest {
 /// What the text of a search is matched against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Titles, tags, headings and text.
+    /// As [`Hybrid`](Self::Hybrid) if there is a model, else as [`Text`](Self::Text).
     #[default]
+    Best,
+    /// The words of titles, tags, headings and text.
     Text,
+    /// The meaning of passages. Without a model, this is an error.
+    Vector,
+    /// Words and meaning.
+    Hybrid,
     /// Titles only.
     Title,
     /// Permalinks and paths, where `*` matches anything.
@@ -122,6 +133,12 @@ pub struct SearchPage {
     /// Whether acknowledged changes may be missing, because the index can neither be written nor
     /// completed in memory.
     pub is_behind: bool,
+    /// What the order is by.
+    pub ranked_by: RankedBy,
+    /// How many of the memories have vectors, if there is a model and the search could use it.
+    pub coverage: Option<Coverage>,
+    /// Why vectors were not used, although there is a model or they were asked for.
+    pub notice: Option<String>,
 }
 
 /// A total number of matches.
@@ -144,6 +161,8 @@ pub struct SearchHit {
     pub score: f64,
     /// What the score is made of, if the request asks for it.
     pub explanation: Option<Explanation>,
+    /// The passage that is most similar to the question, if the search was by meaning.
+    pub similar: Option<SimilarScore>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
     /// The author of the version that was found.
@@ -177,7 +196,7 @@ impl SearchRequest {
         Self {
             stores,
             text: text.into(),
-            mode: SearchMode::Text,
+            mode: SearchMode::Best,
             targets: Vec::new(),
             filter: SearchFilter::default(),
             offset: 0,
@@ -214,13 +233,26 @@ struct Match {
     target: SearchTarget,
     hit: Hit,
     explanation: Option<Explanation>,
+    similar: Option<SimilarScore>,
+    /// Whether it has any word of the query.
+    has_words: bool,
+}
+
+impl Match {
+    fn new(target: SearchTarget, hit: Hit) -> Self {
+        Self { target, hit, explanation: None, similar: None, has_words: true }
+    }
+
+    fn memory(hit: Hit) -> Self {
+        Self::new(SearchTarget::Memories, hit)
+    }
 }
 
 impl Matches {
     fn add(&mut self, target: SearchTarget, ranked: Ranked) {
         self.total.count += ranked.total;
         let hits = ranked.hits.into_iter();
-        self.hits.extend(hits.map(|hit| Match { target, hit, explanation: None }));
+        self.hits.extend(hits.map(|hit| Match::new(target, hit)));
     }
 
     fn sort(&mut self) {
@@ -238,6 +270,8 @@ impl Knowledge {
     /// words, and is ranked higher the more of them it has.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
         let request = &request.distinct();
+        // Before anything is read: the encoder may take its time, and a redaction waits for readers.
+        let asked = Asked::new(self, request)?;
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
@@ -247,12 +281,13 @@ impl Knowledge {
             let scoring = self.scoring;
             let search = Search { lookup, request, languages: &languages, scoring };
             // One more than requested shows whether there is a next page.
-            let matches = match request.mode {
-                SearchMode::Permalink => search.by_permalink(end + 1)?,
-                SearchMode::Text | SearchMode::Title => {
-                    search.by_words(end + 1).map_err(|error| lookup.failed(error))?
-                }
-            };
+            let Fused { matches, ranked_by, coverage, notice } =
+                if request.mode == SearchMode::Permalink {
+                    Fused::by_text(search.by_permalink(end + 1)?)
+                } else {
+                    let fusion = Fusion { search: &search, knowledge: self };
+                    fusion.matches(&asked, end + 1).map_err(|error| lookup.failed(error))?
+                };
             let has_more = end < HITS_MAX && matches.hits.len() > end;
             let plan = Plan::new(request, Space::Memories, &languages, self.scoring);
             let phrases = plan.shown();
@@ -261,7 +296,8 @@ impl Knowledge {
             for found in matches.hits.into_iter().take(end).skip(request.offset) {
                 hits.extend(shown(lookup, &phrases, &mut cards, found)?);
             }
-            Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
+            let (total, is_behind) = (matches.total, lookup.is_behind);
+            Ok(SearchPage { hits, total, has_more, is_behind, ranked_by, coverage, notice })
         })
     }
 }
@@ -322,7 +358,7 @@ impl<'s> Search<'s> {
         matches: &mut Matches,
         rankings: &[(SearchTarget, Ranking<'_, '_>, Selection)],
     ) -> Result<(), IndexError> {
-        for Match { target, hit, explanation } in &mut matches.hits {
+        for Match { target, hit, explanation, .. } in &mut matches.hits {
             let ranking = rankings.iter().find(|(of, ..)| of == target);
             if let Some((_, ranking, selection)) = ranking.filter(|_| self.request.explain) {
                 *explanation = Some(ranking.explain(&selection.words, hit)?);
@@ -363,7 +399,7 @@ impl<'s> Search<'s> {
                     explanation.add(ScoreReason::Name, score);
                     explanation
                 });
-                matches.hits.push(Match { target: SearchTarget::Memories, hit, explanation });
+                matches.hits.push(Match { explanation, ..Match::memory(hit) });
             }
         }
         matches.sort();
@@ -402,7 +438,7 @@ fn shown(
     lookup: &Lookup<'_>,
     phrases: &[&Phrase],
     cards: &mut Cards<'_>,
-    Match { target, hit, explanation }: Match,
+    Match { target, hit, explanation, similar, has_words }: Match,
 ) -> Result<Option<SearchHit>, Error> {
     let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
     let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
@@ -420,7 +456,10 @@ fn shown(
     let part = |text: &str| snippet(text, note.language, phrases);
     let (found, snippet) = match target {
         SearchTarget::Memories => {
-            (Found::Memory, part(text.get(note.body.clone()).unwrap_or_default()))
+            let body = text.get(note.body.clone()).unwrap_or_default();
+            // A memory that has no word of the query is shown by the passage that was found.
+            let passage = similar.filter(|_| !has_words).and_then(|it| fusion::passage(text, &it));
+            (Found::Memory, part(passage.unwrap_or(body)))
         }
         SearchTarget::Observations => {
             let Some(observation) = note.observations.get(hit.position) else { return Ok(None) };
@@ -440,6 +479,7 @@ fn shown(
         found,
         score: hit.score,
         explanation,
+        similar,
         snippet,
         actor: version.actor,
         tags: [note.tags, note.inline_tags].concat(),

@@ -6,6 +6,8 @@
 //!
 //! This crate knows no store. `quipu-knowledge` keeps the vectors and searches them.
 
+pub mod quantized;
+
 use std::fmt;
 
 /// Makes vectors of texts.

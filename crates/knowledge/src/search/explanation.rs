@@ -27,10 +27,25 @@ pub enum ScoreReason {
     Coverage(f64),
     /// The memories beside the hit in its directory have words of the query.
     Neighbors,
+    /// A passage of the hit is similar to the question.
+    Similar(SimilarScore),
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
     Partial,
     /// The name of the hit matches a pattern; the shorter it is, the better.
     Name,
+}
+
+/// How similar the best passage of a memory is to the question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimilarScore {
+    /// The cosine of the angle between their vectors, at most 1.
+    pub cosine: f32,
+    /// How many standard deviations it is above the mean of the memories that were searched.
+    pub deviations: f64,
+    /// The first line of the passage, 1-based.
+    pub first_line: u32,
+    /// The last line of the passage, 1-based.
+    pub last_line: u32,
 }
 
 /// How a word or phrase counts.
@@ -96,9 +111,18 @@ impl fmt::Display for ScorePart {
                 write!(out, "bonus for {:.0} % of the words", share * 100.0)
             }
             ScoreReason::Neighbors => write!(out, "from the memories before and after it"),
+            ScoreReason::Similar(similar) => write!(out, "{similar}"),
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
         }
+    }
+}
+
+impl fmt::Display for SimilarScore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cosine, deviations, first_line, last_line } = self;
+        let above = format!("{deviations:.1} deviations above the mean");
+        write!(out, "meaning: cosine {cosine:.2}, {above}; lines {first_line} to {last_line}")
     }
 }
 

@@ -16,6 +16,8 @@
 //! are searched together. Stopping early at the newest matches would be faster too, but would hide
 //! the best answer whenever it is old.
 
+mod documents;
+
 use std::cmp::Ordering;
 use std::collections::HashSet;
 

@@ -30,6 +30,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         ScoreReason::Coverage(_)
         | ScoreReason::Neighbors
         | ScoreReason::Partial
+        | ScoreReason::Similar(_)
         | ScoreReason::Name => None,
     });
     word.collect()
