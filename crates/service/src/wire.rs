@@ -19,8 +19,9 @@ use serde::{Serialize, Serializer};
 
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
-    ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
-    OrphansBody, RecentBody, RelatedBody, SearchBody, field_filters, score_parts, value,
+    ContextBody, ContextItemBody, CoverageBody, HitBody, LinkBody, NoteBody, NoteLinkBody,
+    ObservationBody, OrphansBody, RecentBody, RelatedBody, SearchBody, SimilarBody, field_filters,
+    score_parts, value,
 };
 pub use object::Object;
 pub use own::{

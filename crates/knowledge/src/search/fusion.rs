@@ -42,9 +42,10 @@ const CEILING: f64 = 4.5;
 /// What a cosine at the ceiling is worth, as a share of the best score by words.
 const WEIGHT: f64 = 1.0;
 
-/// How many memories of usual spread are assumed in addition to those that were searched. A few memories
-/// say little about the spread of cosines.
+/// How many unrelated memories are assumed in addition to those that were searched, and which cosines they
+/// have. A few memories say little about what is usual: of a single one, the cosine is the mean.
 const PRIOR_COUNT: f64 = 5.0;
+const PRIOR_MEAN: f64 = 0.1;
 const PRIOR_DEVIATION: f64 = 0.1;
 
 /// What the order of a page is by.
@@ -66,6 +67,23 @@ impl RankedBy {
             Self::Text => "text",
             Self::Vector => "vector",
             Self::Hybrid => "hybrid",
+        }
+    }
+}
+
+impl SearchMode {
+    /// The names that requests use, without the other names of one of them.
+    pub const NAMES: &str = "text, title, permalink, vector, hybrid";
+
+    /// Returns what a name means; `None` if it is unknown. `semantic` is another name of `vector`.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "text" => Some(Self::Text),
+            "title" => Some(Self::Title),
+            "permalink" => Some(Self::Permalink),
+            "vector" | "semantic" => Some(Self::Vector),
+            "hybrid" => Some(Self::Hybrid),
+            _ => None,
         }
     }
 }
@@ -437,12 +455,11 @@ impl Sums {
     }
 
     fn mean_and_deviation(&self) -> (f64, f64) {
-        let count = f64::from(u32::try_from(self.count).unwrap_or(u32::MAX));
-        let mean = self.sum / count.max(1.0);
-        let squares = (self.squares - count * mean * mean).max(0.0);
-        let variance =
-            (squares + PRIOR_COUNT * PRIOR_DEVIATION * PRIOR_DEVIATION) / (count + PRIOR_COUNT);
-        (mean, variance.sqrt())
+        let count = f64::from(u32::try_from(self.count).unwrap_or(u32::MAX)) + PRIOR_COUNT;
+        let prior_squares = PRIOR_MEAN * PRIOR_MEAN + PRIOR_DEVIATION * PRIOR_DEVIATION;
+        let mean = (self.sum + PRIOR_COUNT * PRIOR_MEAN) / count;
+        let variance = (self.squares + PRIOR_COUNT * prior_squares) / count - mean * mean;
+        (mean, variance.max(f64::EPSILON).sqrt())
     }
 }
 

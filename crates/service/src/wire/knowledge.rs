@@ -1,8 +1,9 @@
 //! The results of search, context, recent activity and links.
 
 use quipu_knowledge::{
-    Context, ContextItem, Direction, Explanation, FieldScore, Found, LinkRow, NoteCard, NoteLink,
-    Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage, WordScore,
+    Context, ContextItem, Coverage, Direction, Explanation, FieldScore, Found, LinkRow, NoteCard,
+    NoteLink, Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage,
+    SimilarScore, WordScore,
 };
 use quipu_notes::{Comparison, FieldFilter, Observation, Predicate, Value as NoteValue};
 use serde::Serialize;
@@ -23,6 +24,29 @@ pub struct SearchBody {
     pub has_more: bool,
     /// Whether recent changes may be missing.
     pub is_behind: bool,
+    /// What the order is by: `text`, `vector` or `hybrid`.
+    pub search_type: &'static str,
+    /// How many of the memories have vectors, if there is a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<CoverageBody>,
+    /// Why vectors were not used, although there is a model or they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// How many memories have vectors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CoverageBody {
+    /// How many have vectors.
+    pub embedded: usize,
+    /// How many there are in the stores that were searched.
+    pub memories: usize,
+}
+
+impl From<Coverage> for CoverageBody {
+    fn from(Coverage { embedded, memories }: Coverage) -> Self {
+        Self { embedded, memories }
+    }
 }
 
 impl From<&SearchPage> for SearchBody {
@@ -33,6 +57,9 @@ impl From<&SearchPage> for SearchBody {
             total_is_lower_bound: page.total.is_lower_bound,
             has_more: page.has_more,
             is_behind: page.is_behind,
+            search_type: page.ranked_by.name(),
+            vectors: page.coverage.map(CoverageBody::from),
+            notice: page.notice.clone(),
         }
     }
 }
@@ -90,6 +117,9 @@ pub struct HitBody {
     /// What the score is made of, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Vec<ScorePartBody>>,
+    /// The passage that is most similar to the question, if the search was by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similar: Option<SimilarBody>,
     /// An excerpt that shows the match.
     pub snippet: String,
     /// The byte ranges of the matches in the snippet.
@@ -120,6 +150,7 @@ impl From<&SearchHit> for HitBody {
             note: (&hit.note).into(),
             score: hit.score,
             explanation: hit.explanation.as_ref().map(score_parts),
+            similar: hit.similar.map(SimilarBody::from),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
             created_by: (&hit.actor).into(),
@@ -134,16 +165,39 @@ impl From<&SearchHit> for HitBody {
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `neighbors`, `partial` or `name`.
+    /// `word`, `coverage`, `neighbors`, `similar`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
     /// The word, if it is one.
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
     pub word: Option<WordScoreBody>,
+    /// How similar the best passage is, for `similar`.
+    #[serde(skip_serializing_if = "Option::is_none", flatten)]
+    pub similar: Option<SimilarBody>,
     /// Which share of the query's words the hit has, for `coverage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
+}
+
+/// How similar the best passage of a memory is to the question.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SimilarBody {
+    /// The cosine of the angle between their vectors.
+    pub cosine: f32,
+    /// How many standard deviations it is above the mean of all memories.
+    pub deviations: f64,
+    /// The first line of the passage.
+    pub first_line: u32,
+    /// The last line of the passage.
+    pub last_line: u32,
+}
+
+impl From<SimilarScore> for SimilarBody {
+    fn from(similar: SimilarScore) -> Self {
+        let SimilarScore { cosine, deviations, first_line, last_line } = similar;
+        Self { cosine, deviations, first_line, last_line }
+    }
 }
 
 /// How a word or phrase of the query counts.
@@ -175,14 +229,26 @@ pub struct FieldScoreBody {
 /// Returns the parts of a score.
 pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
     let part = |ScorePart { reason, score }: &ScorePart| {
-        let (reason, word, share) = match reason {
-            ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
-            ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
-            ScoreReason::Neighbors => ("neighbors", None, None),
-            ScoreReason::Partial => ("partial", None, None),
-            ScoreReason::Name => ("name", None, None),
+        let mut part =
+            ScorePartBody { reason: "", score: *score, word: None, similar: None, share: None };
+        part.reason = match reason {
+            ScoreReason::Word(word) => {
+                part.word = Some(word.into());
+                "word"
+            }
+            ScoreReason::Coverage(share) => {
+                part.share = Some(*share);
+                "coverage"
+            }
+            ScoreReason::Neighbors => "neighbors",
+            ScoreReason::Similar(similar) => {
+                part.similar = Some((*similar).into());
+                "similar"
+            }
+            ScoreReason::Partial => "partial",
+            ScoreReason::Name => "name",
         };
-        ScorePartBody { reason, score: *score, word, share }
+        part
     };
     explanation.parts.iter().map(part).collect()
 }
