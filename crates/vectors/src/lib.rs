@@ -6,7 +6,21 @@
 //!
 //! This crate knows no store. `quipu-knowledge` keeps the vectors and searches them.
 
+mod bert;
+mod endpoint;
+#[cfg(test)]
+mod fixture;
+mod model;
+mod panels;
 pub mod quantized;
+mod safetensors;
+mod table;
+mod tokenizer;
+
+pub use endpoint::EndpointEncoder;
+pub use model::{
+    Kind, LocalEncoder, Manifest, ModelFile, OPTIONAL_FILES, TOKENIZER, WEIGHTS, sha256,
+};
 
 use std::fmt;
 
@@ -19,7 +33,8 @@ pub trait Encoder: fmt::Debug + Send + Sync {
     /// address and the name of a model. Vectors of different identities are not comparable.
     fn identity(&self) -> &str;
 
-    /// Returns the length of the vectors.
+    /// Returns the length of the vectors. An endpoint that has encoded nothing yet is asked for it, so this may
+    /// block; it is zero if the endpoint does not answer.
     fn dimensions(&self) -> usize;
 
     /// Returns a vector of length one for each text, in order. A text without anything that the encoder
@@ -47,3 +62,20 @@ impl fmt::Display for EncodeError {
 }
 
 impl std::error::Error for EncodeError {}
+
+/// Returns a vector with the same direction and length one; the zero vector stays what it is.
+fn normalized(mut vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
+    // The sum of squares of large numbers overflows 32 bits.
+    let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
+    if !length.is_finite() {
+        return Err(EncodeError("a vector contains NaN or infinity".to_owned()));
+    }
+    if length > 0.0 {
+        for number in &mut vector {
+            #[expect(clippy::cast_possible_truncation, reason = "at most one")]
+            let scaled = (f64::from(*number) / length) as f32;
+            *number = scaled;
+        }
+    }
+    Ok(vector)
+}

@@ -1,0 +1,273 @@
+//! An encoder behind HTTP, as `OpenAI` defined it: Ollama, TEI, vLLM and others answer `POST /v1/embeddings`.
+//!
+//! A server may hang, lie or be gone. Every wait has an end, every answer is checked before it is used, and
+//! after a failure the server is left alone for a while, so that not every search waits for it anew.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use ureq::http::Uri;
+
+use crate::{EncodeError, Encoder, Purpose, normalized};
+
+/// An encoder that asks a server.
+#[derive(Debug)]
+pub struct EndpointEncoder {
+    address: String,
+    model: String,
+    key: Option<Key>,
+    identity: String,
+    agent: ureq::Agent,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+/// A credential, which no output shows.
+struct Key(String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// How long is waited.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    question_timeout: Duration,
+    memory_timeout: Duration,
+    /// The pause after the first failure. It doubles with each further one.
+    pause: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            question_timeout: Duration::from_secs(5),
+            memory_timeout: Duration::from_mins(1),
+            pause: Duration::from_secs(1),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The length of the vectors, once one was seen.
+    dimensions: Option<usize>,
+    failure: Option<Failure>,
+}
+
+/// The last failure, until a call succeeds.
+#[derive(Debug)]
+struct Failure {
+    error: EncodeError,
+    pause: Duration,
+    until: Instant,
+}
+
+#[derive(Serialize)]
+struct Request<'r> {
+    model: &'r str,
+    input: &'r [&'r str],
+    encoding_format: &'static str,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    data: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    index: Option<usize>,
+    embedding: Vec<f32>,
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
+const BATCH_TEXTS_MAX: usize = 32;
+const RESPONSE_SIZE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+const DIMENSIONS_MAX: usize = 16 * 1024;
+
+impl EndpointEncoder {
+    /// Returns an encoder for the server below an address such as `http://localhost:11434/v1`. Asks nothing
+    /// yet.
+    pub fn new(url: &str, model: &str, key: Option<String>) -> Result<Self, EncodeError> {
+        Self::with_limits(url, model, key, Limits::default())
+    }
+
+    fn with_limits(
+        url: &str,
+        model: &str,
+        key: Option<String>,
+        limits: Limits,
+    ) -> Result<Self, EncodeError> {
+        let url = url.trim_end_matches('/');
+        let parsed = url.parse::<Uri>().ok().filter(|url| {
+            let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+            is_http && url.host().is_some_and(|host| !host.is_empty())
+        });
+        let Some(parsed) = parsed else {
+            let message = "the address of the endpoint must begin with `http://` or `https://`";
+            return Err(EncodeError(message.to_owned()));
+        };
+        // The address is shown in messages and stored with the vectors, so it must be no secret.
+        if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            let message = "the address of the endpoint must not contain a password";
+            return Err(EncodeError(message.to_owned()));
+        }
+        if parsed.query().is_some() {
+            return Err(EncodeError(
+                "the address of the endpoint must not have a query".to_owned(),
+            ));
+        }
+        if model.is_empty() {
+            return Err(EncodeError("the endpoint needs the name of a model".to_owned()));
+        }
+        let agent = ureq::Agent::config_builder()
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            // A redirect could lead the texts, and the key, to another host.
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .build()
+            .into();
+        Ok(Self {
+            address: format!("{url}/embeddings"),
+            model: model.to_owned(),
+            key: key.map(Key),
+            identity: format!("endpoint:{url} {model}"),
+            agent,
+            limits,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Asks the server, unless it failed a moment ago.
+    fn ask(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        if let Some(failure) = &self.state().failure
+            && Instant::now() < failure.until
+        {
+            return Err(failure.error.clone());
+        }
+        let mut vectors = Vec::new();
+        for batch in texts.chunks(BATCH_TEXTS_MAX) {
+            match self.post(purpose, batch) {
+                Ok(batch) => vectors.extend(batch),
+                Err(why) => return Err(self.failed(&why)),
+            }
+        }
+        self.state().failure = None;
+        Ok(vectors)
+    }
+
+    fn post(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let timeout = match purpose {
+            Purpose::Question => self.limits.question_timeout,
+            Purpose::Memory => self.limits.memory_timeout,
+        };
+        let request = Request { model: &self.model, input: texts, encoding_format: "float" };
+        let body = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
+        let mut post = self.agent.post(&self.address).header("content-type", "application/json");
+        if let Some(Key(key)) = &self.key {
+            post = post.header("authorization", format!("Bearer {key}"));
+        }
+        let post = post.config().timeout_global(Some(timeout)).build();
+        let mut response = post.send(&body).map_err(|error| error.to_string())?;
+        // The body of a refusal is not shown: it may repeat the texts, or the key.
+        match response.status().as_u16() {
+            200 => {}
+            401 | 403 => return Err("it refused the key".to_owned()),
+            404 => return Err("it answered 404; check the address and the model".to_owned()),
+            status if response.status().is_redirection() => {
+                return Err(format!("it answered {status}, a redirect"));
+            }
+            status => return Err(format!("it answered {status}")),
+        }
+        let body = response.body_mut().with_config().limit(RESPONSE_SIZE_BYTES_MAX).read_to_vec();
+        let body = body.map_err(|error| error.to_string())?;
+        let response: Response = serde_json::from_slice(&body)
+            .map_err(|error| format!("its answer is no list of vectors ({})", place(&error)))?;
+        self.checked(response, texts.len())
+    }
+
+    /// Returns the vectors of an answer in the order of the texts.
+    fn checked(&self, response: Response, count: usize) -> Result<Vec<Vec<f32>>, String> {
+        let mut items = response.data;
+        if items.len() != count {
+            return Err(format!("it answered {} vectors to {count} texts", items.len()));
+        }
+        if items.iter().any(|item| item.index.is_some()) {
+            items.sort_by_key(|item| item.index);
+            let indexes = items.iter().map(|item| item.index);
+            if !indexes.eq((0..count).map(Some)) {
+                return Err("it numbered its vectors wrongly".to_owned());
+            }
+        }
+        let mut vectors = Vec::new();
+        for item in items {
+            let length = item.embedding.len();
+            if !(1..=DIMENSIONS_MAX).contains(&length) {
+                return Err(format!("it answered a vector of length {length}"));
+            }
+            let expected = *self.state().dimensions.get_or_insert(length);
+            if length != expected {
+                return Err(format!("it answered a vector of length {length} after {expected}"));
+            }
+            vectors.push(normalized(item.embedding).map_err(|error| error.to_string())?);
+        }
+        Ok(vectors)
+    }
+
+    /// Notes a failure and how long to leave the server alone.
+    fn failed(&self, why: &str) -> EncodeError {
+        let mut state = self.state();
+        let last = state.failure.as_ref().map(|failure| failure.pause.saturating_mul(2));
+        let pause = last.unwrap_or(self.limits.pause).min(PAUSE_MAX);
+        let error = EncodeError(format!("the endpoint `{}` failed: {why}", self.address));
+        let until = Instant::now() + pause;
+        state.failure = Some(Failure { error: error.clone(), pause, until });
+        error
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What is kept here is valid after any assignment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Encoder for EndpointEncoder {
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Asks the server if no vector was seen yet; zero if it does not answer.
+    fn dimensions(&self) -> usize {
+        let known = self.state().dimensions;
+        known.unwrap_or_else(|| {
+            let probe = self.ask(Purpose::Question, &["?"]).unwrap_or_default();
+            probe.first().map_or(0, Vec::len)
+        })
+    }
+
+    fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        // Servers refuse empty texts, and with them the whole batch.
+        let is_blank = |text: &str| text.trim().is_empty();
+        let asked: Vec<_> = texts.iter().copied().filter(|text| !is_blank(text)).collect();
+        let mut vectors = self.ask(purpose, &asked)?.into_iter();
+        let dimensions = if asked.len() == texts.len() { 0 } else { self.dimensions() };
+        let vector = |text: &&str| {
+            if is_blank(text) { Some(vec![0.0; dimensions]) } else { vectors.next() }
+        };
+        Ok(texts.iter().filter_map(vector).collect())
+    }
+}
+
+/// Returns where an answer went wrong. The message of the parser would quote the answer.
+fn place(error: &serde_json::Error) -> String {
+    format!("line {}, column {}", error.line(), error.column())
+}
+
+#[cfg(test)]
+mod tests;
