@@ -24,6 +24,7 @@ use super::explanation::{Explanation, ScoreReason, SimilarScore};
 use super::neighbors::Document;
 use super::plan::{Plan, Selection};
 use super::rank::Ranking;
+use super::scoring::Scoring;
 use super::{HITS_MAX, Match, Matches, Search, SearchMode, SearchRequest, SearchTarget};
 use crate::Knowledge;
 use crate::index::{IndexError, Space};
@@ -32,15 +33,6 @@ use crate::vectors::{Available, Matrix, Meaning, Similarity, no_model};
 /// How many of the best hits by words, and by meaning, are considered. One more than can be paged through
 /// shows whether there is a next page.
 const CANDIDATES_MAX: usize = HITS_MAX + 1;
-
-/// How many standard deviations above the mean a cosine must be to count at all.
-const FLOOR: f64 = 1.5;
-
-/// How many standard deviations above the mean count as much as the weight says. More count more.
-const CEILING: f64 = 4.5;
-
-/// What a cosine at the ceiling is worth, as a share of the best score by words.
-const WEIGHT: f64 = 1.0;
 
 /// How many unrelated memories are assumed in addition to those that were searched, and which cosines they
 /// have. A few memories say little about what is usual: of a single one, the cosine is the mean.
@@ -236,7 +228,7 @@ impl Fusion<'_, '_> {
         meaning: &Meaning,
         question: &Question,
     ) -> Result<Similar, IndexError> {
-        let mut similar = Similar::new(ranking);
+        let mut similar = Similar::new(ranking, self.search.scoring);
         let mut sums = Sums::default();
         for view in self.search.views() {
             let memories = view.totals.count(Space::Memories);
@@ -268,6 +260,7 @@ struct Similar {
     coverage: Coverage,
     mean: f64,
     deviation: f64,
+    scoring: Scoring,
     /// Why there are no vectors, if there are none.
     unusable: &'static str,
 }
@@ -279,7 +272,7 @@ struct Near {
 }
 
 impl Similar {
-    fn new(ranking: &Ranking<'_, '_>) -> Self {
+    fn new(ranking: &Ranking<'_, '_>, scoring: Scoring) -> Self {
         let segments = ranking.segments().iter().map(|(_, segment)| segment.segment());
         let segments = segments.map(|segment| vec![None; segment.count(Space::Memories)]);
         Self {
@@ -287,6 +280,7 @@ impl Similar {
             coverage: Coverage { embedded: 0, memories: 0 },
             mean: 0.0,
             deviation: 1.0,
+            scoring,
             unusable: "the memories have no vectors yet",
         }
     }
@@ -326,7 +320,9 @@ impl Similar {
 
     /// Returns what a cosine is worth, as a share of the best score by words.
     fn worth(&self, similarity: Similarity) -> f64 {
-        WEIGHT * ((self.deviations(similarity) - FLOOR) / (CEILING - FLOOR)).max(0.0)
+        let Scoring { similar, similar_floor, similar_ceiling, .. } = self.scoring;
+        let above = self.deviations(similarity) - similar_floor;
+        similar * (above / (similar_ceiling - similar_floor)).max(0.0)
     }
 
     fn shown(&self, similarity: Similarity) -> SimilarScore {
@@ -405,7 +401,7 @@ impl Similar {
         let Selection { words, .. } = plan.selection(ranking)?;
         let is_open = Query::parse(&request.text).expr.is_some_and(|expr| is_open(&expr));
         if is_open {
-            let least = self.mean + FLOOR * self.deviation;
+            let least = self.mean + self.scoring.similar_floor * self.deviation;
             let (nearest, _) = self.nearest(ranking, plan, least)?;
             let known: HashSet<_> = matches.hits.iter().filter_map(|it| it.hit.document).collect();
             let documents = nearest.iter().map(|near| near.document);

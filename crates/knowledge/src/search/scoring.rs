@@ -32,6 +32,13 @@ pub struct Scoring {
     pub neighbor: f64,
     /// The length in words from which on a memory takes in nothing of its neighbors. More than zero.
     pub neighbor_length: f64,
+    /// What meaning is worth: this share of the best score by words for a cosine that is
+    /// `similar_ceiling` standard deviations above the mean. More deviations are worth more.
+    pub similar: f64,
+    /// How many standard deviations above the mean a cosine must be to count at all.
+    pub similar_floor: f64,
+    /// How many standard deviations above the mean are worth `similar`. More than the floor.
+    pub similar_ceiling: f64,
 }
 
 impl Scoring {
@@ -53,6 +60,9 @@ impl Scoring {
         coverage: 1.0,
         neighbor: 0.3,
         neighbor_length: 100.0,
+        similar: 1.0,
+        similar_floor: 1.5,
+        similar_ceiling: 4.5,
     };
 
     /// Returns the weight of an occurrence in a field.
