@@ -15,7 +15,9 @@ use quipu_core::model::{
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error};
-use quipu_knowledge::{ContextRequest, Knowledge, RecentRequest, Scope, SearchRequest};
+use quipu_knowledge::{
+    ContextRequest, Knowledge, RecentRequest, Scope, SearchRequest, SuggestRequest,
+};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use tempfile::TempDir;
 
@@ -39,10 +41,21 @@ pub(crate) fn run(arguments: &Arguments) {
     let heading: [&dyn Display; 5] =
         [&"notes", &"measured", &"median ms", &"slowest of ten, ms", &"processor ms"];
     let mut rows = vec![row(&heading)];
+    let mut suggested: Vec<Vec<String>> = vec![row(&[
+        &"notes",
+        &"text",
+        &"median ms",
+        &"95th percentile, ms",
+        &"processor ms",
+        &"suggested",
+    ])];
     for &size in &arguments.sizes {
-        rows.extend(measured(size, arguments));
+        let (asked, of_texts) = measured(size, arguments);
+        rows.extend(asked);
+        suggested.extend(of_texts);
     }
     print("Questions by the number of notes", &rows);
+    print("Suggestions by the number of notes", &suggested);
     writes(arguments);
 }
 
@@ -204,7 +217,8 @@ pub(crate) fn note(number: u64) -> String {
     )
 }
 
-fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
+/// Returns the rows of questions, and those of suggestions.
+fn measured(size: u64, arguments: &Arguments) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
     let library = open();
     let written = time(|| library.fill(0..size));
     let indexed = time(|| library.index().expect("it indexes"));
@@ -261,6 +275,44 @@ fn measured(size: u64, arguments: &Arguments) -> Vec<Vec<String>> {
         .map(|file| file.len())
         .sum();
     println!("{size} notes take {} MB with texts, history and index", bytes / 1_000_000);
+    (rows, suggestions(&library, size, arguments.questions))
+}
+
+/// Measures suggestions for texts of the same words as the notes.
+fn suggestions(library: &Library, size: u64, count: usize) -> Vec<Vec<String>> {
+    // Beyond the notes, so that no text is one of them.
+    let text = |number: u64, length: u64| {
+        let seeds = (0..length).map(|place| (size + number) * 100_000 + place);
+        seeds.map(|seed| word(rank(seed))).collect::<Vec<_>>().join(" ")
+    };
+    let texts: [(&str, &dyn Fn(u64) -> String); 4] = [
+        ("a question of 8 words", &question),
+        ("a prompt of 100 words", &|it| text(it, 100)),
+        ("a file of 20 KB", &|it| text(it, 2900)),
+        ("a note that is stored", &|it| note(it * 7 % size)),
+    ];
+    let mut rows = Vec::new();
+    for (what, text) in texts {
+        let (mut times, mut found) = (Vec::new(), 0);
+        let numbers = 0..=u64::try_from(count).expect("a small number");
+        let requests: Vec<_> =
+            numbers.map(|it| SuggestRequest::new(vec![library.store], text(it))).collect();
+        let spent = processor_time(|| {
+            for request in &requests {
+                times.push(time(|| {
+                    found += library.engine.suggest(request).expect("it suggests").items.len();
+                }));
+            }
+        });
+        let mut times: Vec<_> = times.iter().skip(1).map(|it| it.as_secs_f64() * 1e3).collect();
+        times.sort_by(f64::total_cmp);
+        let slow = times.get(times.len() * 19 / 20).copied().unwrap_or(f64::NAN);
+        let all = f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX));
+        let found = f64::from(u32::try_from(found).unwrap_or(u32::MAX)) / all;
+        let (times, spent) = (median(times), spent.as_secs_f64() * 1e3 / all);
+        let cells = [times, slow, spent, found].map(number);
+        rows.push([row(&[&size, &what]), cells.to_vec()].concat());
+    }
     rows
 }
 

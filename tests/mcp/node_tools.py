@@ -60,7 +60,7 @@ def inspector():
             return answer["structuredContent"]
 
         # Strict: every host can use the schemas.
-        assert len(ask("--method", "tools/list", "--strict")["tools"]) == 14
+        assert len(ask("--method", "tools/list", "--strict")["tools"]) == 15
         text = "# Tea shop\n- [decision] Prices in cents #money\n- depends_on [[Payment]]\n"
         call("memory", command="create", path="/memories/projects/tea-shop.md", file_text=text)
         found = call("search_notes", query="prices")

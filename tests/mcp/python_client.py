@@ -24,7 +24,7 @@ async def use(client):
     """Uses everything that the server offers."""
     assert "Look first" in client.instructions
     tools = (await client.list_tools()).tools
-    assert len(tools) == 14 and all(tool.title for tool in tools)
+    assert len(tools) == 15 and all(tool.title for tool in tools)
 
     path = "/memories/projects/tea-shop.md"
     result = await call(client, "memory", command="create", path=path, file_text=NOTE)

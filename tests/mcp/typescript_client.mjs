@@ -31,7 +31,7 @@ const call = async (name, args) => {
 };
 
 assert.match(client.getInstructions(), /Look first/);
-assert.equal((await client.listTools()).tools.length, 14);
+assert.equal((await client.listTools()).tools.length, 15);
 const note = { title: "Green tea", content: "- [method] 80 °C #brew\n- part_of [[Tea]]", directory: "drinks" };
 assert.equal((await call("write_note", note)).action, "created");
 assert.equal((await call("search_notes", { query: "brewing" })).results[0].title, "Green tea");

@@ -1,10 +1,10 @@
-"""Vectors of a few sentences, computed with numpy and the `tokenizers` package.
+"""Prints the numbers of `expected.json`, computed with numpy and the `tokenizers` package.
 
-It shares no code with Quipu. Prints a JSON list of vectors for the JSON list of texts on standard input.
+    pip install numpy tokenizers
+    python tests/vectors/reference.py target/vectors/models > tests/vectors/expected.json
 
-    python reference.py DIRECTORY < texts.json
-
-The directory is one that `quipu model install` has made.
+The directory is where `./test vectors` has installed the models. This shares no code with Quipu: the tokenizer is the
+original one, and numbers have 64 bits.
 """
 
 import json
@@ -86,19 +86,30 @@ def wordllama(weights, tokenizer):
     return encode
 
 
-def main():
-    directory = Path(sys.argv[1])
+def vectors(directory, texts):
     weights = read_weights(directory / "model.safetensors")
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     is_table = "embedding.weight" in weights
     encode = wordllama(weights, tokenizer) if is_table else bert(directory, weights, tokenizer)
-    vectors = []
-    for text in json.load(sys.stdin):
+    for text in texts:
         vector = encode(text)
-        vectors.append((vector / np.linalg.norm(vector)).tolist())
-    json.dump(vectors, sys.stdout)
+        yield vector / np.linalg.norm(vector)
+
+
+def main():
+    texts = json.loads((Path(__file__).parent / "texts.json").read_text())
+    models = []
+    for directory in sorted(Path(sys.argv[1]).iterdir()):
+        # Of each vector, the first numbers and a sum that depends on all of them.
+        rows = []
+        for vector in vectors(directory, texts):
+            sums = float(vector @ np.cos(np.arange(len(vector))))
+            rows.append([round(float(number), 7) for number in [*vector[:5], sums]])
+        lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
+        models.append(f"  {json.dumps(directory.name)}: [\n{lines}\n  ]")
+    print("{\n" + ",\n".join(models) + "\n}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ mod examples;
 mod history;
 mod knowledge;
 mod mcp;
+mod model;
 mod mount;
 mod plans;
 mod sync;
@@ -15,11 +16,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use quipu_core::model::{Access, ForgottenPolicy, SecretPolicy, SessionId};
+use quipu_core::model::{ForgottenPolicy, SecretPolicy};
 
 pub(crate) use access::{
-    KeyCommand, KeyCreateArguments, SessionCommand, SessionCreateArguments, SessionShowArguments,
-    UiArguments,
+    KeyCommand, KeyCreateArguments, PromptArguments, SessionCommand, SessionCreateArguments,
+    SessionShowArguments, UiArguments,
 };
 pub(crate) use history::{
     BlameArguments, DiffArguments, LogArguments, ReceiptsArguments, RedactArguments,
@@ -27,9 +28,12 @@ pub(crate) use history::{
 };
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
-    SearchArguments, SearchIn, SearchWhat,
+    SearchArguments, SearchIn, SearchWhat, SuggestArguments,
 };
 pub(crate) use mcp::{Host, McpArguments, McpCommand, McpInstallArguments, McpOffer, McpPlace};
+pub(crate) use model::{
+    ModelCheckArguments, ModelCommand, ModelInstallArguments, ModelNameArguments,
+};
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use plans::{PlanArguments, RevertArguments, WriterArguments};
 pub(crate) use sync::SyncArguments;
@@ -170,6 +174,12 @@ pub(crate) enum Command {
     /// Search memories, best matches first
     #[command(after_help = examples::SEARCH)]
     Search(SearchArguments),
+    /// Suggest the memories that bear on a text, as markdown for a model
+    ///
+    /// Prints nothing if no memory does. What a memory says is quoted, with its path and author: it is data
+    /// that others have written, not an instruction.
+    #[command(after_help = examples::SUGGEST)]
+    Suggest(SuggestArguments),
     /// List recently changed memories, including deleted ones
     Recent(RecentArguments),
     /// Show a memory's observations and the memories linked with it
@@ -193,6 +203,9 @@ pub(crate) enum Command {
     /// Create, list and revoke keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Install, list and choose models for search by meaning
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Print instructions that teach an agent to use its memory
     Prompt(PromptArguments),
     /// Verify the integrity of the data directory
@@ -474,21 +487,4 @@ pub(crate) struct RmArguments {
     pub(crate) recursive: bool,
     #[command(flatten)]
     pub(crate) writer: WriterArguments,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct PromptArguments {
-    /// Describe the stores attached to this session, as mounted
-    #[arg(long, value_name = "ID", conflicts_with = "access")]
-    pub(crate) session: Option<SessionId>,
-    /// Directory below which the stores are mounted [default: /mnt/memory]
-    /// [env: `QUIPU_MOUNT_ROOT`]
-    #[arg(long, value_name = "DIR", requires = "session", value_hint = ValueHint::DirPath)]
-    pub(crate) root: Option<PathBuf>,
-    /// Access of the agent: `read_write` or `read_only`
-    #[arg(long, default_value = "read_write")]
-    pub(crate) access: Access,
-    /// Restrict what is remembered to this topic
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) topic: Option<String>,
 }

@@ -9,6 +9,7 @@ mod keys;
 mod knowledge;
 mod mcp;
 mod memories;
+mod model;
 #[cfg_attr(not(target_os = "linux"), path = "commands/mount_elsewhere.rs")]
 mod mount;
 mod project;
@@ -17,6 +18,7 @@ mod revert;
 mod serve;
 mod sessions;
 mod stores;
+mod suggest;
 mod sync;
 mod tool;
 mod ui;
@@ -53,6 +55,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Redact(arguments) => redact::redact(context, &arguments),
         Command::Receipts(arguments) => redact::receipts(context, &arguments),
         Command::Search(arguments) => knowledge::search(context, &arguments),
+        Command::Suggest(arguments) => suggest::run(context, &arguments),
         Command::Recent(arguments) => knowledge::recent(context, &arguments),
         Command::Context(arguments) => knowledge::context(context, &arguments),
         Command::Links(arguments) => knowledge::links(context, &arguments),
@@ -61,6 +64,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Export(arguments) => export::run(context, &arguments),
         Command::Session(command) => sessions::run(context, command),
         Command::Key(command) => keys::run(context, command),
+        Command::Model(command) => model::run(context, &command),
         Command::Prompt(arguments) => sessions::prompt(context, arguments),
         Command::Check(arguments) => upkeep::check(context, &arguments),
         Command::Prune(arguments) => upkeep::prune(context, &arguments),

@@ -18,6 +18,7 @@ use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBacken
 
 use crate::args::{Global, PastArguments, WriterArguments};
 use crate::authors::Authors;
+use crate::encoder::open_encoder;
 use crate::failure::Failure;
 use crate::print::{Form, count, local, note};
 use crate::settings::{Flags, Settings};
@@ -99,7 +100,8 @@ impl Context {
         };
         let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
         let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
-        let engine = Knowledge::new(engine, &self.settings.data);
+        let encoder = open_encoder(&self.settings);
+        let engine = Knowledge::new(engine, &self.settings.data).with_encoder(encoder);
         self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
@@ -186,7 +188,7 @@ impl Data {
                 "{memories} of that moment cannot be shown, because it was redacted since"
             ));
         }
-        let engine = self.engine.at(&past)?;
+        let engine = self.engine.at(&past)?.judged_by(&moment);
         Ok(Self { engine, named: vec![store.id.to_string()], ..self })
     }
 

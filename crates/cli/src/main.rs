@@ -4,6 +4,7 @@ mod args;
 mod authors;
 mod commands;
 mod context;
+mod encoder;
 mod failure;
 mod log;
 mod pager;

@@ -46,6 +46,14 @@ pub(crate) struct Settings {
     pub(crate) serve: ServeTable,
     /// Receivers of store events.
     pub(crate) webhooks: Vec<WebhookTable>,
+    /// What makes vectors, if anything does.
+    pub(crate) vectors: VectorsTable,
+    /// The key of the endpoint that makes vectors, if a variable holds it.
+    pub(crate) endpoint_key: Option<String>,
+    /// Whether a variable names the model.
+    pub(crate) is_model_overridden: bool,
+    /// The settings file, which may be missing.
+    pub(crate) file: PathBuf,
     /// The admin key from the environment.
     pub(crate) admin_key: Option<String>,
     /// The editor that `quipu edit` starts.
@@ -74,6 +82,17 @@ struct File {
     mcp: McpTable,
     serve: ServeTable,
     webhooks: Vec<WebhookTable>,
+    vectors: VectorsTable,
+}
+
+/// What makes vectors; see `docs/vectors.md`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct VectorsTable {
+    pub(crate) model: Option<String>,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) endpoint_model: Option<String>,
+    pub(crate) endpoint_key_file: Option<PathBuf>,
 }
 
 /// Which file names are special; see `docs/mount.md`.
@@ -158,7 +177,7 @@ struct LimitsTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 35] = [
+const KEYS: [(&str, &str); 39] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -194,6 +213,10 @@ const KEYS: [(&str, &str); 35] = [
     ("serve", "session_token_days"),
     ("serve", "metrics_open"),
     ("serve", "public_url"),
+    ("vectors", "model"),
+    ("vectors", "endpoint"),
+    ("vectors", "endpoint_model"),
+    ("vectors", "endpoint_key_file"),
 ];
 
 /// The prefix of Quipu's environment variables.
@@ -202,7 +225,7 @@ const FILE_NAME: &str = "quipu.toml";
 
 /// Variables that are not keys of the file: of this program, of clients that locate a server by them,
 /// and of `./test`.
-const OTHER_VARIABLES: [&str; 17] = [
+const OTHER_VARIABLES: [&str; 18] = [
     "QUIPU_ADMIN_KEY",
     "QUIPU_API_KEY",
     "QUIPU_BINARY",
@@ -220,6 +243,7 @@ const OTHER_VARIABLES: [&str; 17] = [
     "QUIPU_SEED",
     "QUIPU_SESSION",
     "QUIPU_URL",
+    "QUIPU_VECTORS_ENDPOINT_KEY",
 ];
 const OTHER_PREFIXES: [&str; 2] = ["QUIPU_FAULT_", "QUIPU_TEST_"];
 const LOCK_TIMEOUT_SECONDS: u64 = 10;
@@ -259,6 +283,7 @@ impl Settings {
             None => default_data(&variable)?,
         };
         let named = flags.config.or_else(|| variable("QUIPU_CONFIG").map(PathBuf::from));
+        let path = named.clone().unwrap_or_else(|| data.join(FILE_NAME));
         let file = overridden(read_file(named.as_deref(), &data)?, &variable)?;
         let user = file.user.or_else(|| {
             ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name)).cloned()
@@ -282,6 +307,10 @@ impl Settings {
             mcp: file.mcp,
             serve: file.serve,
             webhooks: file.webhooks,
+            vectors: file.vectors,
+            endpoint_key: variable("QUIPU_VECTORS_ENDPOINT_KEY").cloned(),
+            is_model_overridden: variable("QUIPU_VECTORS_MODEL").is_some(),
+            file: path,
             admin_key: variable("QUIPU_ADMIN_KEY").cloned(),
             editor: editor.unwrap_or_else(|| "vi".to_owned()),
             browser: browser(&variable),

@@ -20,6 +20,10 @@ mod knowledge;
 mod logging;
 #[path = "it/mcp.rs"]
 mod mcp;
+#[path = "it/model.rs"]
+mod model;
+#[path = "../../vectors/src/fixture.rs"]
+mod model_fixture;
 #[path = "it/packaging.rs"]
 mod packaging;
 #[path = "it/past.rs"]

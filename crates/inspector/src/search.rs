@@ -77,6 +77,9 @@ fn search(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             }
             @if let Some(notice) = &found.notice { p.message { "Note: " (notice) "." } }
             (hits::list(&scene, &found.hits))
+            @if !scene.question.explain && !found.hits.is_empty() {
+                p { a href=(scene.question.explained()) { "Explain the scores" } }
+            }
             (paging.links(SEARCH, &scene.question.pairs(), reachable(found.total)))
             (facets(&scene, &found.hits))
         }
@@ -128,6 +131,7 @@ fn form(question: &Question, readable: &[Store]) -> Markup {
             }
             (store_choice(question, readable))
             (chosen(question))
+            @if question.explain { input type="hidden" name="explain" value="1"; }
         }
         (help())
     }

@@ -303,7 +303,8 @@ fn fields(note: &Note) -> Vec<(String, String)> {
     fields
 }
 
-fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
+/// Adds a field and what it contains, each list item by item.
+pub(crate) fn flatten(key: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     if fields.len() >= FIELDS_MAX {
         return;
     }

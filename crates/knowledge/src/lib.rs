@@ -22,6 +22,7 @@ mod lookup;
 mod names;
 mod recent;
 mod search;
+mod suggest;
 mod sync;
 mod vectors;
 mod verify;
@@ -33,8 +34,8 @@ use std::time::Duration;
 
 use quipu_core::backend::Sequence;
 use quipu_core::engine::Past;
-use quipu_core::model::StoreId;
-use quipu_core::{Engine, Error};
+use quipu_core::model::{StoreId, Timestamp};
+use quipu_core::{Engine, Error, Moment};
 use quipu_vectors::Encoder;
 
 pub use card::LinkRow;
@@ -45,9 +46,13 @@ pub use indexer::{EmbedReport, EmbedStep};
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Coverage, Explanation, FieldScore, Found, RankedBy, ScorePart, ScoreReason, ScoredField,
-    Scoring, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
-    SimilarScore, Total, WordScore,
+    Coverage, Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState, RankedBy,
+    ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage,
+    SearchRequest, SearchTarget, SimilarScore, Total, WordScore,
+};
+pub use suggest::{
+    BUDGET_TOKENS_DEFAULT, BUDGET_TOKENS_MAX, LIMIT_DEFAULT, LIMIT_MAX, LeftOut, SuggestRequest,
+    Suggestion, Suggestions, TEXT_SIZE_BYTES_MAX, tokens,
 };
 
 use indexer::{Attempt, Indexer};
@@ -61,6 +66,8 @@ pub struct Knowledge {
     indexer: Arc<Indexer>,
     scoring: Scoring,
     meaning: Option<Arc<Meaning>>,
+    /// The time by which notes are over or stale; `None` for that of the clock.
+    judged_at: Option<Timestamp>,
 }
 
 impl Knowledge {
@@ -68,7 +75,7 @@ impl Knowledge {
     pub fn new(engine: Engine, directory: &Path) -> Self {
         let indexer = Arc::new(Indexer::new(engine.clone(), directory));
         let engine = engine.with_derived(Arc::clone(&indexer) as _);
-        Self { engine, indexer, scoring: Scoring::DEFAULT, meaning: None }
+        Self { engine, indexer, scoring: Scoring::DEFAULT, meaning: None, judged_at: None }
     }
 
     /// Returns the same knowledge that ranks with other parameters, to compare them.
@@ -91,10 +98,28 @@ impl Knowledge {
     /// Each search reads the whole store and indexes it in memory: an index of each moment would outlive
     /// redactions, and nobody asks about the same moment often. A store that is too large for that is
     /// searched in part, and the answer says so ([`SearchPage::is_behind`]).
+    ///
+    /// Notes are over or stale as of the store's last change by then, until
+    /// [`judged_by`](Self::judged_by) names the moment that was asked for.
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
         let engine = self.engine.at(past)?;
         let indexer = Arc::new(self.indexer.of_past(engine.clone()));
-        Ok(Self { engine, indexer, ..self.clone() })
+        Ok(Self { engine, indexer, judged_at: Some(past.at), ..self.clone() })
+    }
+
+    /// Returns the same knowledge of the past, in which notes are over or stale as of the time that a
+    /// moment names. A place in the feed and a version name none.
+    #[must_use]
+    pub fn judged_by(self, moment: &Moment) -> Self {
+        match moment {
+            Moment::Time(at) | Moment::Resolved(at) => Self { judged_at: Some(*at), ..self },
+            Moment::Sequence(_) | Moment::Version(_) => self,
+        }
+    }
+
+    /// Returns the time by which notes are over or stale.
+    fn judged_at(&self) -> Timestamp {
+        self.judged_at.unwrap_or_else(|| self.engine.now())
     }
 
     /// Returns the engine.
@@ -120,8 +145,7 @@ impl Knowledge {
     }
 
     fn with_engine(&self, engine: &Engine) -> Self {
-        let indexer = Arc::clone(&self.indexer);
-        Self { engine: engine.clone(), indexer, ..self.clone() }
+        Self { engine: engine.clone(), ..self.clone() }
     }
 
     /// Brings the indexes of all stores that changed after `seen` up to date and runs the merges

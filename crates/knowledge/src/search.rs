@@ -4,23 +4,28 @@
 //! terms. Clauses select documents, and [`rank`] orders them.
 
 mod clause;
+mod context;
+mod dates;
 mod explanation;
+mod freshness;
 mod fusion;
 mod neighbors;
 mod occurrences;
+mod passages;
 mod plan;
 mod rank;
+mod rarity;
 mod scoring;
+mod shown;
+mod sums;
 
 use std::collections::HashSet;
 
 use quipu_core::Error;
 use quipu_core::engine::existing_store;
-use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp, View};
+use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp};
 use quipu_notes::tokenizer::Language;
-use quipu_notes::{
-    FieldFilter, Glob, LinkTarget, Note, Observation, Phrase, Snippet, Value, snippet,
-};
+use quipu_notes::{DateSpan, FieldFilter, Glob, Observation, Passage, Snippet, Value, day_of};
 
 use crate::Knowledge;
 use crate::card::LinkRow;
@@ -32,11 +37,14 @@ pub(crate) use clause::Clause;
 pub use explanation::{
     Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore, WordScore,
 };
+pub use freshness::{Freshness, FreshnessField, FreshnessState};
 pub use fusion::{Coverage, RankedBy};
 pub(crate) use occurrences::Phrases;
+pub(crate) use plan::Word;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
+use context::Bonuses;
 use fusion::{Asked, Fused, Fusion};
 use plan::{Plan, Selection};
 use rank::Ranked;
@@ -163,8 +171,13 @@ pub struct SearchHit {
     pub explanation: Option<Explanation>,
     /// The passage that is most similar to the question, if the search was by meaning.
     pub similar: Option<SimilarScore>,
+    /// Why its note counts less, if it is over or stale.
+    pub freshness: Option<Freshness>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
+    /// The part of the memory that the excerpt is from; `None` if it is all of it, or if nothing in
+    /// the body matches.
+    pub passage: Option<Passage>,
     /// The author of the version that was found.
     pub actor: Actor,
     /// The tags of the memory.
@@ -278,8 +291,10 @@ impl Knowledge {
             }
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
-            let scoring = self.scoring;
-            let search = Search { lookup, request, languages: &languages, scoring };
+            let (scoring, now) = (self.scoring, self.judged_at());
+            let span = day_of(self.engine().now().as_micros())
+                .and_then(|today| DateSpan::find(&request.text, today));
+            let search = Search { lookup, request, languages: &languages, scoring, span, now };
             // One more than requested shows whether there is a next page.
             let Fused { matches, ranked_by, coverage, notice } =
                 if request.mode == SearchMode::Permalink {
@@ -294,7 +309,7 @@ impl Knowledge {
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
             for found in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(shown(lookup, &phrases, &mut cards, found)?);
+                hits.extend(shown::hit(lookup, &phrases, &mut cards, found, now)?);
             }
             let (total, is_behind) = (matches.total, lookup.is_behind);
             Ok(SearchPage { hits, total, has_more, is_behind, ranked_by, coverage, notice })
@@ -308,12 +323,28 @@ struct Search<'s> {
     request: &'s SearchRequest,
     languages: &'s [Language],
     scoring: Scoring,
+    /// The days that the query asks about.
+    span: Option<DateSpan>,
+    /// The time by which notes are over or stale.
+    now: Timestamp,
 }
 
 impl<'s> Search<'s> {
     fn views(&self) -> Vec<&'s StoreView<'s>> {
         let lookup = self.lookup;
         self.request.stores.iter().filter_map(|store| lookup.view(*store)).collect()
+    }
+
+    fn ranking<'r>(
+        &self,
+        views: &[&'r StoreView<'s>],
+        plan: &'r Plan,
+    ) -> Result<Ranking<'r, 's>, IndexError> {
+        let mut ranking = Ranking::new(views, &plan.phrases)?.judged_at(self.now);
+        if let Some(span) = &self.span {
+            ranking.prefer(span)?;
+        }
+        Ok(ranking)
     }
 
     fn by_words(&self, limit: usize) -> Result<Matches, IndexError> {
@@ -326,7 +357,7 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let ranking = Ranking::new(&views, &plan.phrases)?;
+            let ranking = self.ranking(&views, plan)?;
             let selection = plan.selection(&ranking)?;
             let Selection { clause, words } = &selection;
             selected.add(*target, ranking.best_in_context(clause, words, limit)?);
@@ -392,7 +423,7 @@ impl<'s> Search<'s> {
                     score,
                     updated_at,
                     document: None,
-                    from_neighbors: 0.0,
+                    bonuses: Bonuses::default(),
                 };
                 let explanation = self.request.explain.then(|| {
                     let mut explanation = Explanation::default();
@@ -431,65 +462,4 @@ fn appended(mut selected: Matches, further: Matches) -> Matches {
     }
     selected.total.count += further.total.count;
     selected
-}
-
-/// Returns a hit for display; `None` if its text was redacted since the index was read.
-fn shown(
-    lookup: &Lookup<'_>,
-    phrases: &[&Phrase],
-    cards: &mut Cards<'_>,
-    Match { target, hit, explanation, similar, has_words }: Match,
-) -> Result<Option<SearchHit>, Error> {
-    let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
-    let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
-        return Ok(None);
-    };
-    // The title, the path and the tags were redacted with the text.
-    let Some(content) = &version.content else { return Ok(None) };
-    let text = content.as_str();
-    let note = match target {
-        SearchTarget::Memories => Note::parse_header(text),
-        SearchTarget::Observations | SearchTarget::Relations => {
-            Note::parse(card.path.as_str(), text)
-        }
-    };
-    let part = |text: &str| snippet(text, note.language, phrases);
-    let (found, snippet) = match target {
-        SearchTarget::Memories => {
-            let body = text.get(note.body.clone()).unwrap_or_default();
-            // A memory that has no word of the query is shown by the passage that was found.
-            let passage = similar.filter(|_| !has_words).and_then(|it| fusion::passage(text, &it));
-            (Found::Memory, part(passage.unwrap_or(body)))
-        }
-        SearchTarget::Observations => {
-            let Some(observation) = note.observations.get(hit.position) else { return Ok(None) };
-            let mut texts = observation.written_times();
-            texts.push(&observation.text);
-            (Found::Observation(observation.clone()), part(&texts.join(" ")))
-        }
-        SearchTarget::Relations => {
-            let mut links = lookup.links_from(hit.store, hit.memory, usize::MAX)?.into_iter();
-            let Some(link) = links.nth(hit.position) else { return Ok(None) };
-            let shown = part(&link_text(&link));
-            (Found::Relation(link), shown)
-        }
-    };
-    Ok(Some(SearchHit {
-        note: cards.card(card)?,
-        found,
-        score: hit.score,
-        explanation,
-        similar,
-        snippet,
-        actor: version.actor,
-        tags: [note.tags, note.inline_tags].concat(),
-        metadata: note.metadata,
-    }))
-}
-
-/// Formats a link as it would be written.
-fn link_text(link: &LinkRow) -> String {
-    let LinkTarget { name, .. } = &link.target;
-    let context = link.context.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
-    format!("{} [[{name}]]{context}", link.kind)
 }

@@ -9,12 +9,18 @@
 mod contexts;
 #[path = "it/damage.rs"]
 mod damage;
+#[path = "it/dates.rs"]
+mod dates;
 #[path = "it/erasing.rs"]
 mod erasing;
 #[path = "it/explaining.rs"]
 mod explaining;
+#[path = "it/freshness.rs"]
+mod freshness;
 #[path = "it/hits.rs"]
 mod hits;
+#[path = "it/languages.rs"]
+mod languages;
 #[path = "it/linking.rs"]
 mod linking;
 #[path = "it/naming.rs"]
@@ -35,6 +41,8 @@ mod recents;
 mod shelf;
 #[path = "it/stores.rs"]
 mod stores;
+#[path = "it/suggesting.rs"]
+mod suggesting;
 #[path = "it/suite.rs"]
 mod suite;
 #[path = "it/vectors.rs"]

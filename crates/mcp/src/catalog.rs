@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_tool_has_a_title_a_description_and_hints() {
-        assert_eq!(TOOLS.len(), 15);
+        assert_eq!(TOOLS.len(), 16);
         for tool in &*TOOLS {
             assert!(tool.title.is_some() && tool.description.is_some(), "{}", tool.name);
             let hints = tool.annotations.as_ref().unwrap();

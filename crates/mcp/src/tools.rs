@@ -13,6 +13,7 @@ mod recent;
 mod search;
 mod shown;
 mod stores;
+mod suggest;
 
 use std::sync::Arc;
 
@@ -164,6 +165,7 @@ pub(super) fn answer(call: &Call, name: &str, arguments: &Arguments) -> Result<A
         "move_note" => moving::move_note(call, arguments),
         "delete_note" => moving::delete_note(call, arguments),
         "search_notes" => search::search_notes(call, arguments),
+        "suggest_notes" => suggest::suggest_notes(call, arguments),
         "build_context" => context::build_context(call, arguments),
         "recent_activity" => recent::recent_activity(call, arguments),
         "list_directory" => directory::list(call, arguments),

@@ -8,24 +8,32 @@
 //! Ids, paths and times are plain text and [`jiff::Timestamp`]s, for the caller to convert to its
 //! own types.
 
+mod dates;
 pub mod edit;
+mod excerpt;
 mod filter;
 mod glob;
 mod identifier;
 mod note;
+mod passage;
 mod permalink;
 mod phrase;
 pub mod query;
 mod snippet;
+mod subject;
 pub mod tokenizer;
 
+pub use dates::{DateSpan, day_of, written_date};
+pub use excerpt::excerpt;
 pub use filter::{Comparison, FieldFilter, Predicate};
 pub use glob::Glob;
 pub use identifier::{Identifier, Proximity, Reference, alias_key, path_candidates};
 pub use note::{
     Edge, Heading, KIND_DEFAULT, LINKS_TO, Link, LinkStyle, LinkTarget, Note, Observation,
-    Relation, Remark, TimeKind, TimeQualifier, Value,
+    Relation, Remark, TimeKind, TimeQualifier, Value, end_of,
 };
+pub use passage::Passage;
 pub use permalink::{numbered_permalink, permalink, slug};
 pub use phrase::{Phrase, TermMatch};
 pub use snippet::{Snippet, snippet};
+pub use subject::{SubjectKind, SubjectWord, subject_words};

@@ -12,6 +12,7 @@ pub(crate) mod links;
 mod qualifier;
 #[cfg(test)]
 mod tests;
+mod time;
 mod value;
 pub(crate) mod yaml;
 
@@ -20,17 +21,17 @@ use std::fmt;
 use std::ops::Range;
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 
 use crate::permalink::without_extension;
 use crate::tokenizer::Language;
 
 pub use qualifier::{TimeKind, TimeQualifier};
+pub use time::end_of;
 pub use value::Value;
 
 use frontmatter::Frontmatter;
 use lines::Lines;
+use time::moment;
 
 /// The `type` of a note that does not name one.
 pub const KIND_DEFAULT: &str = "note";
@@ -311,13 +312,4 @@ impl Note {
 /// Returns the file name of a path without its extension.
 fn stem(path: &str) -> &str {
     without_extension(path.rsplit('/').next().unwrap_or(path))
-}
-
-/// Parses RFC 3339. Without an offset it is UTC; a date alone is midnight.
-fn moment(text: &str) -> Option<Timestamp> {
-    let without_offset = || {
-        let civil = text.parse::<DateTime>().ok()?;
-        civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
-    };
-    text.parse().ok().or_else(without_offset)
 }

@@ -15,6 +15,8 @@ pub struct Snippet {
     pub text: String,
     /// The byte ranges of the matches in `text`, sorted and disjoint.
     pub matches: Vec<Range<usize>>,
+    /// The byte range of the matches in the text that it was taken from; `None` without matches.
+    pub source: Option<Range<usize>>,
 }
 
 /// The length of a snippet in characters.
@@ -24,15 +26,20 @@ const LEAD_CHARS: usize = 40;
 
 /// Returns the excerpt with the most distinct phrases, or the beginning of a text without any.
 pub fn snippet(text: &str, language: Language, phrases: &[&Phrase]) -> Snippet {
-    let mut found = matches(text, language, phrases);
-    if found.is_empty() {
-        found = variant_matches(text, language, phrases);
-    }
+    let found = occurrences(text, language, phrases);
     let best = best_start(&found);
     let start = best.map_or(0, |at| back(text, at, LEAD_CHARS));
     let end = forward(text, start, CHARS_MAX);
     let shown = found.iter().filter(|found| found.range.start >= start && found.range.end <= end);
-    on_one_line(text, start..end, &united(shown.map(|found| &found.range)))
+    let shown = united(shown.map(|found| &found.range));
+    let source = shown.first().zip(shown.last()).map(|(first, last)| first.start..last.end);
+    Snippet { source, ..on_one_line(text, start..end, &shown) }
+}
+
+/// Returns where phrases occur in a text, in order.
+pub(crate) fn occurrences(text: &str, language: Language, phrases: &[&Phrase]) -> Vec<Occurrence> {
+    let found = matches(text, language, phrases);
+    if found.is_empty() { variant_matches(text, language, phrases) } else { found }
 }
 
 /// Merges overlapping ranges; phrases with a word in common overlap.
@@ -47,9 +54,11 @@ fn united<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<Range<usize
     united
 }
 
-struct Occurrence {
-    phrase: usize,
-    range: Range<usize>,
+/// An occurrence of a phrase.
+pub(crate) struct Occurrence {
+    /// The index of the phrase.
+    pub(crate) phrase: usize,
+    pub(crate) range: Range<usize>,
 }
 
 fn matches(text: &str, language: Language, phrases: &[&Phrase]) -> Vec<Occurrence> {
@@ -174,5 +183,5 @@ fn on_one_line(text: &str, part: Range<usize>, ranges: &[Range<usize>]) -> Snipp
         })
     };
     let matches = ranges.iter().map(|range| place_of(range.start)..end_of(range)).collect();
-    Snippet { matches, text: line }
+    Snippet { matches, text: line, source: None }
 }

@@ -38,6 +38,7 @@ mod sessions;
 mod slots;
 mod stores;
 mod stream;
+mod suggest;
 mod versions;
 pub mod webhooks;
 

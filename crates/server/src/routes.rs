@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::call::{self, Call, Kind};
 use super::{
     App, compare, events, knowledge, memories, own, pages, past, plans, ready, redactions,
-    sessions, stores, versions,
+    sessions, stores, suggest, versions,
 };
 
 /// The path of the health check.
@@ -150,6 +150,8 @@ fn own() -> Vec<Route> {
         ),
         read(Method::GET, "/quipu/receipts", redactions::receipts),
         read(Method::GET, "/quipu/search", knowledge::search),
+        read(Method::GET, "/quipu/stores/{store}/suggest", suggest::for_query),
+        read(Method::POST, "/quipu/stores/{store}/suggest", suggest::for_body),
         read(Method::GET, "/quipu/stores/{store}/context", knowledge::context),
         read(Method::GET, "/quipu/stores/{store}/recent", knowledge::recent),
         read(Method::GET, "/quipu/stores/{store}/links", knowledge::links),

@@ -19,6 +19,7 @@ pub mod past;
 pub mod pattern;
 pub mod pool;
 pub mod prompt;
+pub mod suggestions;
 pub mod tool;
 pub mod wire;
 

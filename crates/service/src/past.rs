@@ -20,12 +20,19 @@ pub struct Then {
 impl Then {
     /// Opens a store at the moment that a person or a model has written.
     pub fn parse(engine: &Knowledge, store: StoreId, text: &str) -> Result<Self, Error> {
-        Self::new(engine, store, &Self::moment(engine, text)?)
+        let then = Self::new(engine, store, &Self::moment(engine, text)?)?;
+        Ok(if is_now(text) { then.judged_by(&Moment::Time(engine.now())) } else { then })
+    }
+
+    /// Returns the same, in which notes are over or stale as of the time that a moment names.
+    #[must_use]
+    pub fn judged_by(self, moment: &Moment) -> Self {
+        Self { engine: self.engine.judged_by(moment), ..self }
     }
 
     /// Reads a moment. `now` is the state after the newest change, as for [`now`](Self::now).
     pub fn moment(engine: &Knowledge, text: &str) -> Result<Moment, Error> {
-        if text.trim().eq_ignore_ascii_case("now") {
+        if is_now(text) {
             return Ok(Moment::Sequence(engine.newest_sequence()?));
         }
         Moment::parse(text, engine.now())
@@ -34,7 +41,7 @@ impl Then {
     /// Opens a store at a moment.
     pub fn new(engine: &Knowledge, store: StoreId, moment: &Moment) -> Result<Self, Error> {
         let past = engine.moment(store, moment)?;
-        Ok(Self { engine: engine.at(&past)?, past })
+        Ok(Self { engine: engine.at(&past)?.judged_by(moment), past })
     }
 
     /// Opens a store as it is. Unlike the store itself, this does not change while it is read.
@@ -83,6 +90,10 @@ impl Then {
         let said = Error::not_found(format!("{}, as of `{}`", error.message(), self.past.at));
         if hints.is_empty() { said } else { said.with_hint(hints.join("; ")) }
     }
+}
+
+fn is_now(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("now")
 }
 
 #[cfg(test)]

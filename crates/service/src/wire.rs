@@ -11,6 +11,7 @@ mod past;
 mod plans;
 mod requests;
 mod sessions;
+mod suggestions;
 
 use std::collections::BTreeMap;
 
@@ -20,8 +21,8 @@ use serde::{Serialize, Serializer};
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
     ContextBody, ContextItemBody, CoverageBody, HitBody, LinkBody, NoteBody, NoteLinkBody,
-    ObservationBody, OrphansBody, RecentBody, RelatedBody, SearchBody, SimilarBody, field_filters,
-    score_parts, value,
+    ObservationBody, OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, SimilarBody,
+    field_filters, score_parts, value,
 };
 pub use object::Object;
 pub use own::{
@@ -42,6 +43,9 @@ pub use requests::{
     UpdateStore,
 };
 pub use sessions::{SessionBody, SessionDetails};
+pub use suggestions::{
+    FreshnessBody, LeftOutBody, ReasonsBody, SuggestBody, SuggestionBody, SuggestionsBody,
+};
 
 /// A page of a list.
 #[derive(Clone, Debug, Serialize)]

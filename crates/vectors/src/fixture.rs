@@ -93,10 +93,10 @@ pub(crate) fn write_weights(directory: &Path, tensors: &[Tensor]) {
         header.insert(name.clone(), entry);
     }
     let header = Value::from(header).to_string();
-    let mut file = u64::try_from(header.len()).unwrap().to_le_bytes().to_vec();
+    let mut file = u64::try_from(header.len()).expect("a length fits").to_le_bytes().to_vec();
     file.extend(header.as_bytes());
     file.extend(data);
-    fs::write(directory.join("model.safetensors"), file).unwrap();
+    fs::write(directory.join("model.safetensors"), file).expect("the weights are written");
 }
 
 fn write_tokenizer(directory: &Path) {
@@ -113,5 +113,5 @@ fn write_tokenizer(directory: &Path) {
 }
 
 pub(crate) fn write_json(directory: &Path, name: &str, value: &Value) {
-    fs::write(directory.join(name), value.to_string()).unwrap();
+    fs::write(directory.join(name), value.to_string()).expect("the file is written");
 }

@@ -1,7 +1,9 @@
-//! The arguments of `session`, `key` and `ui`.
+//! The arguments of `session`, `prompt`, `key` and `ui`.
 
-use clap::{Args, Subcommand};
-use quipu_core::model::{Role, SessionId};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use quipu_core::model::{Access, Role, SessionId};
 
 use super::examples;
 
@@ -51,6 +53,23 @@ pub(crate) struct SessionShowArguments {
     /// Only count the changed lines
     #[arg(long)]
     pub(crate) stat: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PromptArguments {
+    /// Describe the stores attached to this session, as mounted
+    #[arg(long, value_name = "ID", conflicts_with = "access")]
+    pub(crate) session: Option<SessionId>,
+    /// Directory below which the stores are mounted [default: /mnt/memory]
+    /// [env: `QUIPU_MOUNT_ROOT`]
+    #[arg(long, value_name = "DIR", requires = "session", value_hint = ValueHint::DirPath)]
+    pub(crate) root: Option<PathBuf>,
+    /// Access of the agent: `read_write` or `read_only`
+    #[arg(long, default_value = "read_write")]
+    pub(crate) access: Access,
+    /// Restrict what is remembered to this topic
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) topic: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -70,6 +70,13 @@ Examples:
   quipu search tag:recipe --where 'rating>=4'
   quipu search kettle --all               in all stores";
 
+/// `quipu suggest`.
+pub(super) const SUGGEST: &str = "\
+Examples:
+  quipu suggest 'deploy the billing service'
+  quipu suggest --file src/main.rs --budget 500
+  jq -r .prompt | quipu suggest -         in the hook of a host";
+
 /// `quipu mount`.
 pub(super) const MOUNT: &str = "\
 Examples:
@@ -108,6 +115,13 @@ Examples:
   quipu mcp install claude-code           for all projects of this user
   quipu mcp install cursor --project      for this project, to be committed
   quipu mcp install codex --store notes --read-only";
+
+/// `quipu model install`.
+pub(super) const MODEL_INSTALL: &str = "\
+Examples:
+  quipu model install all-MiniLM-L6-v2    a known name, with pinned digests
+  quipu model install ./potion-base-8M    a directory
+  quipu model install https://example.com/models/tiny --name tiny --sha256 53aa5117…";
 
 /// `quipu ui`.
 pub(super) const UI: &str = "\

@@ -1,6 +1,10 @@
-//! The arguments of `search`, `recent`, `context`, `links` and `graph`.
+//! The arguments of `search`, `suggest`, `recent`, `context`, `links` and `graph`.
+
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use quipu_core::model::MemoryId;
+use quipu_knowledge::{BUDGET_TOKENS_DEFAULT, LIMIT_DEFAULT};
 
 use super::PastArguments;
 
@@ -45,6 +49,30 @@ pub(crate) struct SearchArguments {
     /// Show what the score of each hit is made of
     #[arg(long)]
     pub(crate) explain: bool,
+    #[command(flatten)]
+    pub(crate) past: PastArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SuggestArguments {
+    /// Prompt or task; `-` reads it from standard input
+    #[arg(value_name = "TEXT", required_unless_present = "file", conflicts_with = "file")]
+    pub(crate) words: Vec<String>,
+    /// File to suggest memories for
+    #[arg(long, short = 'f', value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Maximum number of tokens of the answer, at four bytes each
+    #[arg(long, short = 'b', value_name = "TOKENS", default_value_t = BUDGET_TOKENS_DEFAULT)]
+    pub(crate) budget: usize,
+    /// Maximum number of memories
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = LIMIT_DEFAULT)]
+    pub(crate) limit: usize,
+    /// Leave out this memory, which is known already (repeatable)
+    #[arg(long, value_name = "ID")]
+    pub(crate) exclude: Vec<MemoryId>,
+    /// Look in all stores
+    #[arg(long, conflicts_with = "stores")]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) past: PastArguments,
 }

@@ -63,21 +63,29 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
     })
 }
 
-fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Failure> {
-    let mut stores: Vec<StoreId> = Vec::new();
-    if arguments.all {
-        stores.extend(data.stores(Archived::Show)?.iter().map(|store| store.id));
-    } else if data.named.len() > 1 {
-        for name in &data.named {
-            let store = data.find_store(name)?.id;
-            // The same store may be given by name and by id.
-            if !stores.contains(&store) {
-                stores.push(store);
-            }
-        }
-    } else {
-        stores.push(data.store()?.id);
+/// Returns all stores.
+pub(super) fn all_stores(data: &Data) -> Result<Vec<StoreId>, Failure> {
+    Ok(data.stores(Archived::Show)?.iter().map(|store| store.id).collect())
+}
+
+/// Returns the stores that are named, or the selected one.
+pub(super) fn named_stores(data: &Data) -> Result<Vec<StoreId>, Failure> {
+    if data.named.len() < 2 {
+        return Ok(vec![data.store()?.id]);
     }
+    let mut stores = Vec::new();
+    for name in &data.named {
+        let store = data.find_store(name)?.id;
+        // The same store may be given by name and by id.
+        if !stores.contains(&store) {
+            stores.push(store);
+        }
+    }
+    Ok(stores)
+}
+
+fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Failure> {
+    let stores = if arguments.all { all_stores(data)? } else { named_stores(data)? };
     let conditions = arguments.conditions.iter().map(|text| field_filter(text));
     Ok(SearchRequest {
         stores,
@@ -186,6 +194,10 @@ fn write_hit(out: &mut dyn Write, hit: &SearchHit, author: &str) -> std::io::Res
         hit.score,
         local(hit.note.updated_at),
     )?;
+    if let Some(freshness) = &hit.freshness {
+        let warning = style(AnsiColor::Yellow);
+        writeln!(out, "    {warning}{freshness}{warning:#}")?;
+    }
     writeln!(out, "    {}", highlighted(&hit.snippet))?;
     for part in hit.explanation.iter().flat_map(|it| &it.parts) {
         writeln!(out, "    {dim}{part}{dim:#}")?;

@@ -5,6 +5,8 @@ mod install;
 
 use std::thread;
 
+pub(super) use install::replace as replace_file;
+
 use quipu_core::Error;
 use quipu_core::engine::NewAttachment;
 use quipu_core::model::{Access, Instructions};

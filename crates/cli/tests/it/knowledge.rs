@@ -1,4 +1,4 @@
-//! `search`, `recent`, `context`, `links`, `graph` and `check --rebuild`.
+//! `search`, `suggest`, `recent`, `context`, `links`, `graph` and `check --rebuild`.
 
 use serde_json::Value;
 
@@ -184,4 +184,57 @@ fn the_index_is_checked_and_rebuilt() {
     quipu.ok(&["check", "--rebuild"]);
     assert_eq!(paths(&quipu, &["kettle"]).len(), 2);
     quipu.ok(&["check"]);
+}
+
+#[test]
+fn search_says_what_is_over() {
+    let quipu = library();
+    quipu.put("/old.md", "---\nsuperseded_by: '[[Kettle]]'\n---\n# Old kettle\n\nboils water");
+    let text = quipu.ok(&["search", "kettle", "--explain"]);
+    assert!(text.contains("\n    superseded by [[Kettle]]\n"), "{text}");
+    assert!(text.contains("  over, so × 0.25\n"), "{text}");
+    let found = quipu.json(&["search", "kettle"]);
+    let hits = found["results"].as_array().expect("a list");
+    let last = hits.last().expect("a hit");
+    assert_eq!((&last["path"], &last["freshness"]["state"]), (&"/old.md".into(), &"over".into()));
+    assert_eq!(paths(&quipu, &["--where", "superseded_by"]), ["/old.md"]);
+}
+
+#[test]
+fn suggest_prints_markdown_for_a_model() {
+    let quipu = library();
+    let text = quipu.ok(&["suggest", "how", "do", "I", "steam", "green", "tea", "leaves?"]);
+    assert!(text.contains("\n/drinks/tea.md · by user_ada · "), "{text}");
+    assert!(text.contains("\n> Put the leaves into a kettle.\n"), "{text}");
+    let found = quipu.json(&["suggest", "green tea leaves"]);
+    let first = &found["suggestions"][0];
+    assert_eq!((&first["path"], &first["title"]), (&"/drinks/tea.md".into(), &"Green tea".into()));
+    assert_eq!(found["markdown"].as_str().map(|it| it.contains("> Put the leaves")), Some(true));
+    let id = first["memory_id"].as_str().expect("an id");
+    let rest = quipu.json(&["suggest", "green tea leaves", "--exclude", id, "--all"]);
+    assert_eq!(rest["suggestions"], serde_json::json!([]));
+}
+
+#[test]
+fn suggest_reads_files_and_standard_input() {
+    let quipu = library();
+    let none = quipu.run(&["suggest", "hello, how are you?"]);
+    assert_eq!((none.out.as_str(), none.code), ("", 0));
+    assert!(none.err.contains("no memory bears on this text"), "{}", none.err);
+    let file = quipu.home.path().join("task.bin");
+    std::fs::write(&file, b"\xff\x00 green tea leaves \xfe").expect("it is written");
+    let path = file.to_str().expect("a path");
+    assert!(quipu.ok(&["suggest", "--file", path]).contains("/drinks/tea.md"));
+    let piped = quipu.run_with(&["suggest", "-"], b"which leaves for green tea?");
+    assert!(piped.out.contains("/drinks/tea.md"), "{}", piped.out);
+    for wrong in [
+        &["suggest"][..],
+        &["suggest", "x", "--file", path],
+        &["suggest", "--file", "/nowhere"],
+        &["suggest", "x", "--budget", "0"],
+        &["suggest", "x", "--limit", "51"],
+        &["suggest", "x", "--exclude", "y"],
+    ] {
+        assert_eq!(quipu.run(wrong).code, 2, "{wrong:?}");
+    }
 }

@@ -62,12 +62,28 @@ fn entry(scene: &Scene<'_>, phrases: &[Phrase], hit: &SearchHit) -> Markup {
             " · " (text::time(note.updated_at, scene.visit.engine.now()))
             " by " (visible::short(&scene.authors.short(&hit.actor)))
         }
+        @if let Some(freshness) = &hit.freshness {
+            p { strong { (freshness.state.name()) } ": " (visible::short(&freshness.to_string())) }
+        }
         @if !hit.snippet.text.is_empty() { p { (marked(&hit.snippet)) } }
         p {
             small { (why(phrases, hit)) }
             @if scene.visit.caller.may_in(note.store, Need::Manage) {
                 @let at = [("store", note.store.to_string()), ("memory", note.memory.to_string())];
                 " " a href=(address("/ui/redact", &at)) aria-label={ "Redact " (note.path) } { "Redact…" }
+            }
+        }
+        (explained(hit))
+    }
+}
+
+/// Shows what a score is made of, if that was asked for.
+fn explained(hit: &SearchHit) -> Markup {
+    html! {
+        @if let Some(explanation) = &hit.explanation {
+            details open {
+                summary { "What the score is made of" }
+                ul { @for part in &explanation.parts { li { (visible::short(&part.to_string())) } } }
             }
         }
     }
@@ -148,12 +164,12 @@ mod tests {
     #[test]
     fn matches_are_marked_and_everything_is_escaped() {
         let text = "<b>tea</b> & tea".to_owned();
-        let snippet = Snippet { text, matches: vec![3..6, 13..16] };
+        let snippet = Snippet { text, matches: vec![3..6, 13..16], source: None };
         assert_eq!(
             marked(&snippet).into_string(),
             "&lt;b&gt;<mark>tea</mark>&lt;/b&gt; &amp; <mark>tea</mark>"
         );
-        let broken = Snippet { text: "té".to_owned(), matches: vec![0..2, 9..12] };
+        let broken = Snippet { text: "té".to_owned(), matches: vec![0..2, 9..12], source: None };
         assert_eq!(marked(&broken).into_string(), "<mark></mark><mark></mark>");
     }
 

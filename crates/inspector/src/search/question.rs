@@ -26,6 +26,8 @@ pub(super) struct Question {
     pub(super) tags: Vec<String>,
     /// The author of the newest version.
     pub(super) author: Option<Actor>,
+    /// Whether the parts of each score are shown.
+    pub(super) explain: bool,
     /// The time since when it must have changed, as written.
     pub(super) since: Option<String>,
     since_at: Option<Timestamp>,
@@ -68,6 +70,7 @@ impl Question {
             kinds: query.all("type").map(str::to_owned).collect(),
             tags: query.all("tag").map(str::to_owned).collect(),
             author,
+            explain: query.get("explain") == Some("1"),
             since_at: since_at.transpose()?,
             since,
         })
@@ -93,7 +96,8 @@ impl Question {
             changed_after: self.since_at,
             ..SearchFilter::default()
         };
-        let request = SearchRequest { filter, ..SearchRequest::new(stores, self.text.as_str()) };
+        let new = SearchRequest::new(stores, self.text.as_str());
+        let request = SearchRequest { filter, explain: self.explain, ..new };
         let Some(author) = &self.author else {
             let (offset, limit) = (paging.offset(), HITS_PER_PAGE);
             return Ok(visit.engine.search(&SearchRequest { offset, limit, ..request })?);
@@ -116,6 +120,7 @@ impl Question {
         pairs.extend(self.tags.iter().map(|tag| ("tag", tag.clone())));
         pairs.extend(self.author.iter().map(|author| ("author", author.to_string())));
         pairs.extend(self.since.iter().map(|since| ("since", since.clone())));
+        pairs.extend(self.explain.then(|| ("explain", "1".to_owned())));
         pairs.retain(|(_, value)| !value.is_empty());
         pairs
     }
@@ -123,6 +128,11 @@ impl Question {
     /// Returns the address of the first page of this search.
     pub(super) fn address(&self) -> String {
         address(SEARCH, &self.pairs())
+    }
+
+    /// Returns the address of this search with the parts of each score.
+    pub(super) fn explained(&self) -> String {
+        Self { explain: true, ..self.clone() }.address()
     }
 
     /// Returns the address of this search in one store.

@@ -6,6 +6,7 @@ use super::codec::Input;
 use super::columns::{Columns, Facts, Fixed, Memories, each_path, memory_id};
 use super::error::IndexError;
 use super::merge::{Blocks, MergeInput, merge};
+use super::places::Places;
 use super::postings::{Field, Positions, Postings, Weights};
 use super::segment::Segment;
 use super::store_rows::totals_from_bytes;
@@ -103,6 +104,7 @@ pub(crate) fn any_segments(pieces: &[&[u8]]) -> Vec<Segment> {
         lengths: Fixed::from_bytes(vec![1; 4 * count]).unwrap_or_default(),
         ids: Fixed::from_bytes(vec![2; 16 * count]).unwrap_or_default(),
         times: Fixed::from_bytes(vec![3; 8 * count]).unwrap_or_default(),
+        places: Places::of(&paths).unwrap_or_default(),
         paths,
     };
     let observations = facts(9).unwrap_or_default();

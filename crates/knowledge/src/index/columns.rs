@@ -9,6 +9,7 @@ use std::sync::Arc;
 use quipu_core::model::{Id as _, MemoryId, Timestamp};
 
 use super::codec::{Damaged, Input, put_bytes};
+use super::places::Places;
 use super::postings::Doc;
 use super::term::Space;
 
@@ -56,6 +57,8 @@ pub(crate) struct Memories {
     pub(crate) ids: Fixed<16>,
     pub(crate) times: Fixed<8>,
     pub(crate) paths: Vec<u8>,
+    /// The order of the paths, which [`finish`](Self::finish) computes.
+    pub(crate) places: Places,
 }
 
 impl Memories {
@@ -64,6 +67,12 @@ impl Memories {
         self.ids.push(row.id.bits().to_be_bytes());
         self.times.push(row.updated_at.as_micros().to_le_bytes());
         put_bytes(&mut self.paths, row.path.as_bytes());
+    }
+
+    /// Orders the memories, after the last was added or a path was changed.
+    pub(crate) fn finish(&mut self) -> Result<(), Damaged> {
+        self.places = Places::of(&self.paths)?;
+        Ok(())
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) fn merge<B: Blocks>(
         }
     }
     writer.finish()?;
+    columns.memories.finish()?;
     Ok(columns)
 }
 

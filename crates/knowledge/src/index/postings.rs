@@ -133,8 +133,13 @@ impl Place {
         }
     }
 
-    fn occurrence(self) -> Option<Occurrence> {
-        Some((self.field(), u32::try_from(self.0 & u64::from(u32::MAX)).ok()?))
+    /// Returns the position in the field.
+    pub(crate) fn position(self) -> u32 {
+        u32::try_from(self.0 & u64::from(u32::MAX)).unwrap_or(u32::MAX)
+    }
+
+    fn occurrence(self) -> Occurrence {
+        (self.field(), self.position())
     }
 }
 
@@ -311,7 +316,7 @@ impl<'a> Positions<'a> {
     pub(crate) fn read(&mut self, posting: &Posting) -> Result<Vec<Occurrence>, Damaged> {
         let mut places = Vec::new();
         self.read_into(posting, &mut places)?;
-        Ok(places.into_iter().filter_map(Place::occurrence).collect())
+        Ok(places.into_iter().map(Place::occurrence).collect())
     }
 
     /// Appends the occurrences in the next document, in ascending order.

@@ -6,6 +6,7 @@ use super::bits::Bits;
 use super::block::Block;
 use super::columns::{Columns, Facts, Fixed, Memories};
 use super::error::IndexError;
+use super::places::Places;
 use super::postings::Doc;
 use super::seal::Seal;
 use super::term::{self, Space};
@@ -195,8 +196,8 @@ pub(crate) fn put_columns(
     let Columns { memories, observations, relations } = columns;
     let sql = "INSERT OR REPLACE INTO columns (segment, memory_lengths, observation_lengths,
             observation_rows, relation_lengths, relation_rows, memory_ids, memory_times,
-            memory_paths)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            memory_paths, memory_order, memory_directories)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     let sealed = |name, column: &[u8]| column_seal(segment, name).append_to(column);
     connection.prepare_cached(sql)?.execute(params![
         segment,
@@ -208,6 +209,8 @@ pub(crate) fn put_columns(
         sealed("memory_ids", memories.ids.as_bytes()),
         sealed("memory_times", memories.times.as_bytes()),
         sealed("memory_paths", &memories.paths),
+        sealed("memory_order", memories.places.order.as_bytes()),
+        sealed("memory_directories", memories.places.directories.as_bytes()),
     ])?;
     Ok(())
 }
@@ -239,6 +242,10 @@ pub(crate) fn columns(connection: &Connection, segment: i64) -> Result<Columns, 
             ids: Fixed::from_bytes(column("memory_ids")?)?,
             times: Fixed::from_bytes(column("memory_times")?)?,
             paths: column("memory_paths")?,
+            places: Places {
+                order: Fixed::from_bytes(column("memory_order")?)?,
+                directories: Fixed::from_bytes(column("memory_directories")?)?,
+            },
         },
         observations: facts("observation_lengths", "observation_rows")?,
         relations: facts("relation_lengths", "relation_rows")?,

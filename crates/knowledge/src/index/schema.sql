@@ -41,7 +41,10 @@ CREATE TABLE columns (
     relation_rows BLOB NOT NULL,
     memory_ids BLOB NOT NULL,
     memory_times BLOB NOT NULL,
-    memory_paths BLOB NOT NULL
+    memory_paths BLOB NOT NULL,
+    -- The memories by directory and name, and where each directory begins in that order.
+    memory_order BLOB NOT NULL,
+    memory_directories BLOB NOT NULL
 ) STRICT;
 
 -- Memories of a segment that were changed or deleted since, 2,048 to a row.

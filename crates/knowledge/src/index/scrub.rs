@@ -137,6 +137,8 @@ fn scrub_segment(
         put_bytes(&mut paths, if memories.contains(doc) { b"" } else { path.as_bytes() });
     })?;
     columns.memories.paths = paths;
+    // The hash of a directory would otherwise outlive its name.
+    columns.memories.finish()?;
     rows::put_columns(connection, row.id, &columns)
 }
 

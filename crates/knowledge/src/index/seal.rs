@@ -65,6 +65,11 @@ impl Seal {
         i64::from(u32::from_le_bytes(self.bytes()))
     }
 
+    /// Returns all bits of the checksum.
+    pub(crate) fn whole(self) -> u64 {
+        self.0
+    }
+
     fn bytes(self) -> [u8; SIZE] {
         let [a, b, c, d, ..] = self.0.to_be_bytes();
         [a, b, c, d]

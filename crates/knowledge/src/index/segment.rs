@@ -143,7 +143,8 @@ impl SegmentBuilder {
         place
     }
 
-    pub(crate) fn finish(self) -> Segment {
+    pub(crate) fn finish(mut self) -> Segment {
+        self.columns.memories.finish().expect("the paths were encoded by this builder");
         // Most comparisons are decided by the first bytes, as one number.
         let first = |term: &[u8]| {
             let mut bytes = [0; 16];
@@ -208,7 +209,9 @@ impl Segment {
     /// Returns its approximate size in memory.
     pub(crate) fn size_bytes(&self) -> usize {
         let block = |block: &Block| 100 + block.postings.len() + block.positions.len();
-        self.blocks.iter().map(block).sum::<usize>() + self.columns.memories.paths.len()
+        self.blocks.iter().map(block).sum::<usize>()
+            + self.columns.memories.paths.len()
+            + self.columns.memories.places.order.as_bytes().len()
     }
 
     /// Returns the only block that can hold a term.

@@ -13,6 +13,7 @@ use super::columns::{FactRow, Fixed, Numbers, each_path, fixed, memory_id, momen
 use super::error::IndexError;
 use super::file::Snapshot;
 use super::note_rows;
+use super::places::PlacesView;
 use super::postings::{Doc, Postings};
 use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::{Segment, Totals};
@@ -247,6 +248,11 @@ impl<'c> SegmentView<'c> {
         space.pick(self.counts)
     }
 
+    /// Returns whether a memory is live.
+    pub(crate) fn is_live(&self, memory: Doc) -> bool {
+        self.live.contains(memory)
+    }
+
     /// Returns the live documents of a space.
     pub(crate) fn live(&self, space: Space) -> Result<Bits, IndexError> {
         if space == Space::Memories {
@@ -474,6 +480,23 @@ impl<'c> SegmentView<'c> {
             }
             Lists::InMemory(segment) => {
                 Ok(segment.columns.facts(space).ok_or(Damaged)?.rows.clone())
+            }
+        }
+    }
+
+    /// Returns the order of its memories by directory and name.
+    pub(crate) fn places(&self) -> Result<PlacesView, IndexError> {
+        match &self.lists {
+            Lists::Stored(snapshot, id) => Ok(PlacesView {
+                order: snapshot.column(*id, "memory_order")?,
+                directories: snapshot.column(*id, "memory_directories")?,
+            }),
+            Lists::InMemory(segment) => {
+                let places = &segment.columns.memories.places;
+                Ok(PlacesView {
+                    order: places.order.as_bytes().into(),
+                    directories: places.directories.as_bytes().into(),
+                })
             }
         }
     }

@@ -17,7 +17,7 @@ const WORDS_MAX: usize = 12;
 impl Knowledge {
     /// Returns at most `limit` memories with names similar to an unknown one, the most similar
     /// first.
-    pub fn suggest(
+    pub fn similar(
         &self,
         scope: &Scope,
         identifier: &str,
@@ -54,7 +54,7 @@ impl Knowledge {
 
     /// Returns the error for an unknown name.
     pub(crate) fn nothing_called(&self, scope: &Scope, identifier: &str) -> Result<Error, Error> {
-        let near = self.suggest(scope, identifier, NAMED_MAX)?;
+        let near = self.similar(scope, identifier, NAMED_MAX)?;
         let error = Error::not_found(format!("no memory is called `{identifier}`"));
         if near.is_empty() {
             return Ok(error.with_hint("list the store or search it to see what it holds"));

@@ -4,8 +4,10 @@
 //! compiled for one space, and evaluated on sets of documents.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
+use foldhash::fast::RandomState;
 use quipu_core::model::Timestamp;
 use quipu_notes::{Comparison, FieldFilter, Glob, Predicate};
 
@@ -63,7 +65,7 @@ pub(crate) struct Evaluator<'v, 'c> {
     space: Space,
     live: Bits,
     /// The lookups so far: selecting and ranking use the same phrases.
-    known: RefCell<Vec<(PhraseId, Occurrences)>>,
+    known: RefCell<HashMap<PhraseId, Occurrences, RandomState>>,
 }
 
 impl<'v, 'c> Evaluator<'v, 'c> {
@@ -145,12 +147,11 @@ impl<'v, 'c> Evaluator<'v, 'c> {
 
     /// Returns the documents with a phrase, in ascending order.
     pub(crate) fn occurrences(&self, phrase: PhraseId) -> Result<Occurrences, IndexError> {
-        let is_it = |(known, _): &&(PhraseId, Occurrences)| *known == phrase;
-        if let Some((_, known)) = self.known.borrow().iter().find(is_it) {
+        if let Some(known) = self.known.borrow().get(&phrase) {
             return Ok(Rc::clone(known));
         }
         let found = Rc::new(self.phrases.look_up(phrase, self.segment, &self.live)?);
-        self.known.borrow_mut().push((phrase, Rc::clone(&found)));
+        self.known.borrow_mut().insert(phrase, Rc::clone(&found));
         Ok(found)
     }
 

@@ -2,6 +2,17 @@
 
 use std::fmt;
 
+use quipu_notes::Phrase;
+
+use super::clause::Evaluator;
+use super::context::Bonuses;
+use super::freshness::FreshnessState;
+use super::occurrences::PhraseId;
+use super::plan::Word;
+use super::rank::{Hit, Ranking};
+use super::scoring::Scoring;
+use crate::index::{Doc, IndexError};
+
 /// Why a hit has its score. The scores of the parts add up to that of the hit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
@@ -25,8 +36,18 @@ pub enum ScoreReason {
     Word(WordScore),
     /// The hit has this share of the query's words, weighted by their idf.
     Coverage(f64),
+    /// The hit is of the days that these words of the query ask about.
+    Date(String),
+    /// This share of the query's words is within one passage of the hit.
+    Nearness(f64),
+    /// This share of the query's words is in the title of the hit.
+    Title(f64),
     /// The memories beside the hit in its directory have words of the query.
     Neighbors,
+    /// The hit or its directory has this share of the query's words.
+    Directory(f64),
+    /// The note is over or stale, as its frontmatter says.
+    Freshness(FreshnessState),
     /// A passage of the hit is similar to the question.
     Similar(SimilarScore),
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
@@ -110,7 +131,20 @@ impl fmt::Display for ScorePart {
             ScoreReason::Coverage(share) => {
                 write!(out, "bonus for {:.0} % of the words", share * 100.0)
             }
+            ScoreReason::Date(words) => write!(out, "bonus for its date: {words}"),
+            ScoreReason::Nearness(share) => {
+                write!(out, "bonus for {:.0} % of the words near each other", share * 100.0)
+            }
+            ScoreReason::Title(share) => {
+                write!(out, "bonus for {:.0} % of the words in the title", share * 100.0)
+            }
             ScoreReason::Neighbors => write!(out, "from the memories before and after it"),
+            ScoreReason::Directory(share) => {
+                write!(out, "bonus for {:.0} % of the words in it or its directory", share * 100.0)
+            }
+            ScoreReason::Freshness(state) => {
+                write!(out, "{}, so × {}", state.name(), state.factor())
+            }
             ScoreReason::Similar(similar) => write!(out, "{similar}"),
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
@@ -145,5 +179,77 @@ impl Explanation {
 
     pub(super) fn add(&mut self, reason: ScoreReason, score: f64) {
         self.parts.push(ScorePart { reason, score });
+    }
+}
+
+impl Ranking<'_, '_> {
+    /// Returns what the score of a document that was found by these words is made of.
+    pub(crate) fn explain(&self, words: &[Word], hit: &Hit) -> Result<Explanation, IndexError> {
+        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
+        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
+        let mut explanation = Explanation::default();
+        let (mut covered, mut all_idfs) = (0.0, 0.0);
+        for word in words {
+            let word_idf = self.word_stats(word)?.idf;
+            all_idfs += word_idf;
+            let before = explanation.parts.len();
+            for phrase in word {
+                self.explain_phrase(*phrase, (segment, doc), &mut explanation)?;
+            }
+            if explanation.parts.len() > before {
+                covered += word_idf;
+            }
+        }
+        if all_idfs > 0.0 {
+            let share = covered / all_idfs;
+            let bonus = explanation.score() * self.scoring.coverage * share;
+            explanation.add(ScoreReason::Coverage(share), bonus);
+        }
+        if let Some(dated) = &self.dated
+            && dated.inside.get(number).is_some_and(|inside| inside.contains(doc))
+        {
+            let bonus = explanation.score() * self.scoring.date;
+            explanation.add(ScoreReason::Date(dated.span.written.clone()), bonus);
+        }
+        if let Some(state) = self.freshness((number, doc))? {
+            let lowered = explanation.score() * (state.factor() - 1.0);
+            explanation.add(ScoreReason::Freshness(state), lowered);
+        }
+        let Bonuses { nearness, title, neighbors, directory } = hit.bonuses;
+        let bonuses = [
+            (ScoreReason::Nearness(nearness.share), nearness.score),
+            (ScoreReason::Title(title.share), title.score),
+            (ScoreReason::Neighbors, neighbors),
+            (ScoreReason::Directory(directory.share), directory.score),
+        ];
+        for (reason, score) in bonuses.into_iter().filter(|(_, score)| *score > 0.0) {
+            explanation.add(reason, score);
+        }
+        Ok(explanation)
+    }
+
+    fn explain_phrase(
+        &self,
+        phrase: PhraseId,
+        (segment, doc): (&Evaluator<'_, '_>, Doc),
+        explanation: &mut Explanation,
+    ) -> Result<(), IndexError> {
+        let document_frequency = self.document_frequency(phrase)?;
+        let Some(idf) = self.idf(document_frequency) else { return Ok(()) };
+        let found = segment.occurrences(phrase)?;
+        let Some((_, weight)) = found.iter().find(|(at, _)| *at == doc) else { return Ok(()) };
+        let phrases = segment.phrases();
+        let mut fields: Vec<FieldScore> = Vec::new();
+        for (field, frequency) in phrases.frequencies(phrase, segment.segment(), doc)? {
+            let weight = self.scoring.weight(field);
+            if weight > 0.0 {
+                fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
+            }
+        }
+        let length = segment.segment().lengths(self.space)?.get(doc)?;
+        let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
+        let word = WordScore { term, document_frequency, idf, fields, length };
+        explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
+        Ok(())
     }
 }

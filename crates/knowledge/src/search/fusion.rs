@@ -22,8 +22,8 @@ use quipu_vectors::quantized::Question;
 
 use super::explanation::{Explanation, ScoreReason, SimilarScore};
 use super::neighbors::Document;
-use super::plan::{Plan, Selection};
-use super::rank::Ranking;
+use super::plan::{Plan, Selection, Word};
+use super::rank::{Hit, Ranking};
 use super::scoring::Scoring;
 use super::{HITS_MAX, Match, Matches, Search, SearchMode, SearchRequest, SearchTarget};
 use crate::Knowledge;
@@ -204,7 +204,7 @@ impl Fusion<'_, '_> {
         let Search { request, languages, scoring, .. } = *self.search;
         let plan = Plan::new(request, Space::Memories, languages, scoring);
         let views = self.search.views();
-        let ranking = Ranking::new(&views, &plan.phrases)?;
+        let ranking = self.search.ranking(&views, &plan)?;
         let similar = self.compare(&ranking, meaning, question)?;
         let coverage = Some(similar.coverage);
         if similar.coverage.embedded == 0 {
@@ -273,7 +273,7 @@ struct Near {
 
 impl Similar {
     fn new(ranking: &Ranking<'_, '_>, scoring: Scoring) -> Self {
-        let segments = ranking.segments().iter().map(|(_, segment)| segment.segment());
+        let segments = ranking.segments.iter().map(|(_, segment)| segment.segment());
         let segments = segments.map(|segment| vec![None; segment.count(Space::Memories)]);
         Self {
             segments: segments.collect(),
@@ -296,7 +296,7 @@ impl Similar {
         // Held for both: another search may reload the vectors, and then they have other slots.
         let matrix = matrix.read().unwrap_or_else(PoisonError::into_inner);
         let similarities = matrix.similarities(question);
-        let segments = ranking.segments().iter().zip(&mut self.segments);
+        let segments = ranking.segments.iter().zip(&mut self.segments);
         for ((_, segment), found) in segments.filter(|((of, _), _)| *of == store) {
             let slots = matrix.slots_of(segment.segment())?;
             for doc in segment.segment().live(Space::Memories)?.iter() {
@@ -342,7 +342,7 @@ impl Similar {
         let mut nearest = Vec::new();
         let condition = plan.constraints();
         for (number, ((_, segment), found)) in
-            ranking.segments().iter().zip(&self.segments).enumerate()
+            ranking.segments.iter().zip(&self.segments).enumerate()
         {
             let selected = segment.select(&condition)?;
             for (doc, similarity) in (0..).zip(found) {
@@ -365,7 +365,7 @@ impl Similar {
         Ok((nearest, count))
     }
 
-    /// Returns the matches by meaning alone; the score is the cosine.
+    /// Returns the matches by meaning alone; the score is the cosine, less for notes that are over or stale.
     fn by_meaning(
         &self,
         ranking: &Ranking<'_, '_>,
@@ -377,7 +377,8 @@ impl Similar {
         let mut matches = Matches::default();
         matches.total.count = count;
         for (mut hit, near) in ranking.hits_of(&[], &documents)?.into_iter().zip(nearest) {
-            hit.score = f64::from(near.similarity.cosine);
+            let factor = ranking.freshness_factor(near.document)?;
+            hit.score = f64::from(near.similarity.cosine) * factor;
             let similar = self.shown(near.similarity);
             let explanation = request.explain.then(|| {
                 let mut explanation = Explanation::default();
@@ -420,10 +421,10 @@ impl Similar {
         let best = matches.hits.iter().map(|found| found.hit.score).fold(0.0, f64::max);
         let scale = if best > 0.0 { best } else { 1.0 };
         for found in &mut matches.hits {
-            let similarity = found.hit.document.and_then(|document| self.of(document));
-            let Some(similarity) = similarity else { continue };
+            let Some(document) = found.hit.document else { continue };
+            let Some(similarity) = self.of(document) else { continue };
             let similar = self.shown(similarity);
-            let added = scale * self.worth(similarity);
+            let added = scale * self.worth(similarity) * ranking.freshness_factor(document)?;
             found.hit.score += added;
             found.similar = Some(similar);
             if let Some(explanation) = &mut found.explanation {
@@ -432,6 +433,14 @@ impl Similar {
         }
         matches.sort();
         Ok(matches)
+    }
+}
+
+impl Ranking<'_, '_> {
+    /// Returns documents as hits, with the scores of their own words.
+    fn hits_of(&self, words: &[Word], documents: &[Document]) -> Result<Vec<Hit>, IndexError> {
+        let scores = self.scores(words)?;
+        documents.iter().map(|document| self.hit(*document, scores.of(*document))).collect()
     }
 }
 
@@ -457,13 +466,4 @@ impl Sums {
         let variance = (self.squares + PRIOR_COUNT * prior_squares) / count - mean * mean;
         (mean, variance.max(f64::EPSILON).sqrt())
     }
-}
-
-/// Returns the text of a passage.
-pub(super) fn passage<'t>(text: &'t str, similar: &SimilarScore) -> Option<&'t str> {
-    let index = |line: u32| usize::try_from(line).unwrap_or(usize::MAX);
-    let starts = || std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
-    let start = starts().nth(index(similar.first_line).saturating_sub(1))?;
-    let end = starts().nth(index(similar.last_line)).unwrap_or(text.len());
-    text.get(start..end)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Phrases {
 }
 
 /// The index of a phrase in a [`Phrases`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PhraseId(usize);
 
 #[derive(Debug)]
@@ -58,6 +58,17 @@ impl Phrases {
             self.all.push(Prepared { phrase, fields, weights: Weights::new(weigh), terms });
             self.all.len() - 1
         }))
+    }
+
+    /// Adds a phrase to look up in all fields.
+    ///
+    /// Unlike [`add`](Self::add) it does not look for the phrase among the others, of which there may
+    /// be hundreds; the caller has each word once.
+    pub(crate) fn add_to_text(&mut self, phrase: Phrase) -> PhraseId {
+        let terms = phrase.terms.iter().map(|term| word(self.space, term)).collect();
+        let weights = Weights::new(|field| self.scoring.weight(field));
+        self.all.push(Prepared { phrase, fields: Fields::ALL, weights, terms });
+        PhraseId(self.all.len() - 1)
     }
 
     pub(crate) fn get(&self, id: PhraseId) -> Option<&Phrase> {
@@ -96,6 +107,38 @@ impl Phrases {
         Ok(frequencies)
     }
 
+    /// Calls `visit` with each place of a phrase in some documents, which must be sorted. Of a phrase of
+    /// several words it is the place of the first.
+    pub(crate) fn each_place(
+        &self,
+        id: PhraseId,
+        (segment, docs): (&SegmentView<'_>, &[Doc]),
+        mut visit: impl FnMut(Doc, Place),
+    ) -> Result<(), IndexError> {
+        let Some(Prepared { phrase, terms, fields, .. }) = self.all.get(id.0) else {
+            return Ok(());
+        };
+        let Some(words) = lists(segment, terms, phrase.last)? else { return Ok(()) };
+        let mut walks: Vec<_> = words.iter().map(|lists| Walk::new(lists)).collect();
+        for &doc in docs {
+            let mut is_everywhere = true;
+            for walk in &mut walks {
+                is_everywhere &= walk.advance_to(doc)? == Some(doc);
+            }
+            if !is_everywhere {
+                continue;
+            }
+            walks.iter_mut().try_for_each(Walk::read_places)?;
+            let mut visit_searched = |place: Place| {
+                if fields.contains(place.field()) {
+                    visit(doc, place);
+                }
+            };
+            each_match(&mut walks, &mut visit_searched);
+        }
+        Ok(())
+    }
+
     fn look_up_weighted(
         &self,
         Prepared { phrase, terms, .. }: &Prepared,
@@ -109,20 +152,8 @@ impl Phrases {
                 with_prefix(segment, prefix, weights, (live, sums))
             }
             (terms, last) => {
-                let mut words = Vec::new();
-                for (place, term) in terms.iter().enumerate() {
-                    let is_prefix = last == TermMatch::Prefix && place + 1 == terms.len();
-                    let lists = if is_prefix {
-                        lists_with_prefix(segment, term)?
-                    } else {
-                        segment.list(term)?.into_iter().collect()
-                    };
-                    if lists.is_empty() {
-                        return Ok(Vec::new());
-                    }
-                    words.push(lists);
-                }
-                adjacent(&words, weights, live)
+                let words = lists(segment, terms, last)?;
+                words.map_or(Ok(Vec::new()), |words| adjacent(&words, weights, live))
             }
         }
     }
@@ -159,6 +190,28 @@ fn with_prefix(
     segment.each_with_prefix(prefix, |_, postings| Ok(weights.each(postings, &mut add)?))?;
     let found = (0..).zip(sums).filter(|(doc, sum)| *sum > 0.0 && live.contains(*doc));
     Ok(found.collect())
+}
+
+/// Returns the posting lists of each word of a phrase; `None` if a word has none.
+fn lists(
+    segment: &SegmentView<'_>,
+    terms: &[Vec<u8>],
+    last: TermMatch,
+) -> Result<Option<Vec<Vec<List>>>, IndexError> {
+    let mut words = Vec::new();
+    for (place, term) in terms.iter().enumerate() {
+        let is_prefix = last == TermMatch::Prefix && place + 1 == terms.len();
+        let lists = if is_prefix {
+            lists_with_prefix(segment, term)?
+        } else {
+            segment.list(term)?.into_iter().collect()
+        };
+        if lists.is_empty() {
+            return Ok(None);
+        }
+        words.push(lists);
+    }
+    Ok(Some(words))
 }
 
 fn lists_with_prefix(segment: &SegmentView<'_>, prefix: &[u8]) -> Result<Vec<List>, IndexError> {
@@ -219,15 +272,20 @@ fn adjacent(
 
 /// Returns the weighted frequency of the phrase in the current document.
 fn phrase_weight(walks: &mut [Walk<'_>], weights: &Weights) -> Weight {
-    let Some((first, rest)) = walks.split_first_mut() else { return 0.0 };
     let mut sum = 0.0;
+    each_match(walks, |place| sum += weights.of(place.field()));
+    sum
+}
+
+/// Calls `visit` with each place of the phrase in the current document.
+fn each_match(walks: &mut [Walk<'_>], mut visit: impl FnMut(Place)) {
+    let Some((first, rest)) = walks.split_first_mut() else { return };
     for &place in &first.places {
         let follows = |(walk, distance): (&mut Walk<'_>, u32)| walk.has_place(place.plus(distance));
         if rest.iter_mut().zip(1..).all(follows) {
-            sum += weights.of(place.field());
+            visit(place);
         }
     }
-    sum
 }
 
 /// Iterates over the documents of a word.

@@ -16,21 +16,21 @@
 //! are searched together. Stopping early at the newest matches would be faster too, but would hide
 //! the best answer whenever it is old.
 
-mod documents;
-
 use std::cmp::Ordering;
-use std::collections::HashSet;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
-use quipu_notes::Phrase;
+use quipu_notes::DateSpan;
 
 use super::clause::{Clause, Evaluator};
-use super::explanation::{Explanation, FieldScore, ScoreReason, WordScore};
-use super::neighbors::{self, Directories, Document};
+use super::context::{self, Bonuses};
+use super::dates::Dated;
+use super::freshness::Judging;
+use super::neighbors::Document;
 use super::occurrences::{PhraseId, Phrases, Weight};
 use super::plan::Word;
 use super::scoring::Scoring;
-use crate::index::{Bits, Doc, IndexError, Numbers, Space, StoreView, Totals};
+use super::sums::Sums;
+use crate::index::{Bits, IndexError, Space, StoreView, Totals};
 
 /// A matching document.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,16 +44,20 @@ pub(crate) struct Hit {
     pub(crate) updated_at: Timestamp,
     /// The document; `None` if it was found by its name.
     pub(crate) document: Option<Document>,
-    /// What its neighbors add to the score.
-    pub(crate) from_neighbors: f64,
+    /// What its context adds to the score.
+    pub(crate) bonuses: Bonuses,
 }
 
 /// Ranks the documents of one space in some stores.
 pub(crate) struct Ranking<'v, 'c> {
-    space: Space,
-    scoring: Scoring,
-    totals: Totals,
-    segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
+    pub(super) space: Space,
+    pub(super) scoring: Scoring,
+    pub(super) totals: Totals,
+    pub(super) segments: Vec<(StoreId, Evaluator<'v, 'c>)>,
+    /// The memories of the days that the query asks about.
+    pub(super) dated: Option<Dated>,
+    /// Which notes count less; `None` if they are not judged.
+    pub(super) judging: Option<Judging>,
 }
 
 /// The result of a search.
@@ -67,9 +71,37 @@ pub(crate) struct Ranked {
 
 /// A selected document.
 struct Candidate {
-    segment: usize,
-    doc: Doc,
+    document: Document,
     score: f64,
+}
+
+/// The scores of all documents by their own words.
+pub(super) struct Scores {
+    /// Those of the documents of each segment.
+    pub(super) sums: Vec<Sums>,
+    /// The words of the query, in order.
+    pub(super) words: Vec<WordStats>,
+    all_idfs: f64,
+}
+
+/// How much a word of the query counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WordStats {
+    /// Zero if no document has it: such a word distinguishes none.
+    pub(super) idf: f64,
+    /// Which share of the documents has its most frequent spelling.
+    pub(super) frequency: f64,
+}
+
+impl Scores {
+    pub(super) fn of(&self, (number, doc): Document) -> f64 {
+        self.sums.get(number).map_or(0.0, |sums| sums.of(doc))
+    }
+
+    /// Returns which share of all words some are, given the sum of their idf.
+    pub(super) fn share(&self, idfs: f64) -> f64 {
+        if self.all_idfs > 0.0 { idfs / self.all_idfs } else { 0.0 }
+    }
 }
 
 impl<'v, 'c> Ranking<'v, 'c> {
@@ -78,7 +110,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
         phrases: &'v Phrases,
     ) -> Result<Self, IndexError> {
         let (space, scoring) = (phrases.space(), phrases.scoring());
-        let mut ranking = Self { space, scoring, totals: Totals::default(), segments: Vec::new() };
+        let (totals, segments) = (Totals::default(), Vec::new());
+        let mut ranking = Self { space, scoring, totals, segments, dated: None, judging: None };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
@@ -86,6 +119,15 @@ impl<'v, 'c> Ranking<'v, 'c> {
             }
         }
         Ok(ranking)
+    }
+
+    /// Ranks memories of some days higher.
+    pub(crate) fn prefer(&mut self, span: &DateSpan) -> Result<(), IndexError> {
+        if self.space == Space::Memories && self.scoring.date > 0.0 {
+            let segments = self.segments.iter().map(|(_, segment)| segment);
+            self.dated = Some(Dated::new(span.clone(), segments)?);
+        }
+        Ok(())
     }
 
     /// Returns whether any document matches a clause.
@@ -106,147 +148,95 @@ impl<'v, 'c> Ranking<'v, 'c> {
         words: &[Word],
         limit: usize,
     ) -> Result<Ranked, IndexError> {
-        let sums = self.sums(words)?;
-        let (candidates, _) = self.candidates(clause, &sums)?;
+        let scores = self.scores(words)?;
+        let (candidates, _) = self.candidates(clause, &scores)?;
         let total = candidates.len();
         Ok(Ranked { hits: self.first(candidates, limit)?, total })
     }
 
     /// Returns the best documents as [`best`](Self::best) does, where the best of all and those
-    /// beside them take in a share of the scores of their neighbors.
+    /// beside them are scored in their context.
     pub(crate) fn best_in_context(
         &self,
         clause: &Clause,
         words: &[Word],
         limit: usize,
     ) -> Result<Ranked, IndexError> {
-        let sums = self.sums(words)?;
-        let (candidates, selected) = self.candidates(clause, &sums)?;
+        let scores = self.scores(words)?;
+        let (candidates, selected) = self.candidates(clause, &scores)?;
         let total = candidates.len();
         // With a single word, neighbors could only repeat it, and notes in a directory about it would
         // precede the one that it is the title of.
-        let has_context = self.space == Space::Memories
-            && self.scoring.neighbor > 0.0
-            && words.len() > 1
-            && self.totals.count(Space::Memories) <= neighbors::MEMORIES_MAX;
-        if !has_context {
+        if self.space != Space::Memories || words.len() < 2 {
             return Ok(Ranked { hits: self.first(candidates, limit)?, total });
         }
-        let mut hits = self.first(candidates, limit.max(neighbors::BEST_MAX))?;
-        self.add_neighbors(&mut hits, &sums, &selected)?;
+        let mut hits = self.first(candidates, limit.max(context::BEST_MAX))?;
+        self.add_context(&mut hits, words, &scores, &selected)?;
         hits.truncate(limit);
         Ok(Ranked { hits, total })
-    }
-
-    /// Adds a share of the scores of their neighbors to the first hits and to those beside them, and
-    /// sorts the hits again.
-    fn add_neighbors(
-        &self,
-        hits: &mut Vec<Hit>,
-        sums: &[Sums],
-        selected: &[Bits],
-    ) -> Result<(), IndexError> {
-        let lengths = self.segments.iter().map(|(_, it)| it.segment().lengths(self.space));
-        let lengths = lengths.collect::<Result<Vec<_>, _>>()?;
-        let mut best = Vec::new();
-        for document in hits.iter().take(neighbors::BEST_MAX).filter_map(|hit| hit.document) {
-            // Most notes are too long to depend on others, and then no directory is read.
-            if self.neighbor_share(document, &lengths)? > 0.0 {
-                best.push(document);
-            }
-        }
-        if best.is_empty() {
-            return Ok(());
-        }
-        let directories = Directories::of(&self.segments, &best)?;
-        let is_selected = |(number, doc): &Document| {
-            selected.get(*number).is_some_and(|selected| selected.contains(*doc))
-        };
-        let beside = best.iter().flat_map(|document| directories.beside(*document));
-        let in_context: HashSet<_> = beside.filter(is_selected).chain(best.clone()).collect();
-        let known: HashSet<_> = hits.iter().filter_map(|hit| hit.document).collect();
-        let score = |(number, doc): Document| sums.get(number).map_or(0.0, |it| it.of(doc));
-        for document @ (segment, doc) in in_context.difference(&known).copied() {
-            hits.push(self.hit(&Candidate { segment, doc, score: score(document) })?);
-        }
-        for hit in hits.iter_mut() {
-            let Some(document) = hit.document.filter(|it| in_context.contains(it)) else {
-                continue;
-            };
-            let of_neighbors = directories.beside(document).map(score).sum::<f64>();
-            hit.from_neighbors = self.neighbor_share(document, &lengths)? * of_neighbors;
-            hit.score += hit.from_neighbors;
-        }
-        sort(hits);
-        Ok(())
-    }
-
-    /// Returns which share of the scores of its neighbors a document takes in. The longer it is, the
-    /// less it depends on them: a single message is about what was said before, a whole session is
-    /// about itself.
-    fn neighbor_share(
-        &self,
-        (number, doc): Document,
-        lengths: &[Numbers],
-    ) -> Result<f64, IndexError> {
-        let length = f64::from(lengths.get(number).ok_or(IndexError::Damaged)?.get(doc)?);
-        let Scoring { neighbor, neighbor_length, .. } = self.scoring;
-        Ok(neighbor * (1.0 - length / neighbor_length).max(0.0))
     }
 
     /// Returns the documents that match a clause, in all and of each segment.
     fn candidates(
         &self,
         clause: &Clause,
-        sums: &[Sums],
+        scores: &Scores,
     ) -> Result<(Vec<Candidate>, Vec<Bits>), IndexError> {
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut all = Vec::with_capacity(self.segments.len());
         for (number, (_, segment)) in self.segments.iter().enumerate() {
-            let sums = sums.get(number).ok_or(IndexError::Damaged)?;
+            let sums = scores.sums.get(number).ok_or(IndexError::Damaged)?;
             let selected = segment.select(clause)?;
-            let candidate = |doc| Candidate { segment: number, doc, score: sums.of(doc) };
+            let candidate = |doc| Candidate { document: (number, doc), score: sums.of(doc) };
             candidates.extend(selected.iter().map(candidate));
             all.push(selected);
         }
         Ok((candidates, all))
     }
 
-    /// Returns the scores of the documents of each segment.
-    fn sums(&self, words: &[Word]) -> Result<Vec<Sums>, IndexError> {
+    /// Scores all documents by their own words.
+    pub(super) fn scores(&self, words: &[Word]) -> Result<Scores, IndexError> {
         let count = |segment: &Evaluator<'_, '_>| segment.segment().count(self.space);
         let mut sums: Vec<_> =
             self.segments.iter().map(|(_, segment)| Sums::new(count(segment))).collect();
-        let mut all_idfs = 0.0;
-        for word in words {
-            // A word that no document has distinguishes none.
-            let Some(word_idf) = self.word_idf(word)? else { continue };
-            all_idfs += word_idf;
+        let stats =
+            words.iter().map(|word| self.word_stats(word)).collect::<Result<Vec<_>, _>>()?;
+        let all_idfs = stats.iter().map(|it| it.idf).sum();
+        for ((number, word), stats) in words.iter().enumerate().zip(&stats) {
+            if stats.idf <= 0.0 {
+                continue;
+            }
             for ((_, segment), sums) in self.segments.iter().zip(&mut sums) {
                 for phrase in word {
                     self.add(*phrase, segment, sums)?;
                 }
-                sums.cover(word, word_idf, segment)?;
+                sums.cover((number, word), stats.idf, segment)?;
             }
         }
-        for sums in &mut sums {
+        for (number, sums) in sums.iter_mut().enumerate() {
             sums.finish(self.scoring.coverage, all_idfs);
+            if let Some(inside) = self.dated.as_ref().and_then(|dated| dated.inside.get(number)) {
+                sums.prefer(inside, self.scoring.date)?;
+            }
+            self.lower(number, sums)?;
         }
-        Ok(sums)
+        Ok(Scores { sums, words: stats, all_idfs })
     }
 
-    /// Returns the idf of the most frequent spelling of a word; `None` if no document has any.
-    fn word_idf(&self, word: &Word) -> Result<Option<f64>, IndexError> {
-        let mut word_idf: Option<f64> = None;
+    /// Returns how much a word counts: as much as its most frequent spelling.
+    pub(super) fn word_stats(&self, word: &Word) -> Result<WordStats, IndexError> {
+        let mut most = 0;
         for phrase in word {
-            let idf = self.idf(self.document_frequency(*phrase)?);
-            word_idf = idf.into_iter().chain(word_idf).reduce(f64::min);
+            most = most.max(self.document_frequency(*phrase)?);
         }
-        Ok(word_idf)
+        let all = number(self.totals.count(self.space)).max(1.0);
+        let most_frequent = number(u64::try_from(most).unwrap_or(u64::MAX));
+        let idf = self.idf(most).unwrap_or_default();
+        Ok(WordStats { idf, frequency: (most_frequent / all).min(1.0) })
     }
 
     /// Returns how many documents have a phrase.
-    fn document_frequency(&self, phrase: PhraseId) -> Result<usize, IndexError> {
+    pub(super) fn document_frequency(&self, phrase: PhraseId) -> Result<usize, IndexError> {
         let mut count = 0;
         for (_, segment) in &self.segments {
             count += segment.occurrences(phrase)?.len();
@@ -281,7 +271,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
     /// such a word count for next to nothing. In a small store many words are that frequent, and in
     /// a query with rarer words, a title with one of them would rank no higher than a mention in
     /// passing.
-    fn idf(&self, document_frequency: usize) -> Option<f64> {
+    pub(super) fn idf(&self, document_frequency: usize) -> Option<f64> {
         if document_frequency == 0 {
             return None;
         }
@@ -291,7 +281,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Some((1.0 + (all - document_frequency + 0.5) / (document_frequency + 0.5)).ln())
     }
 
-    fn saturation(&self) -> Saturation {
+    pub(super) fn saturation(&self) -> Saturation {
         let Scoring { k1, b, length_prior, .. } = self.scoring;
         let per_word = k1 * b / (self.average_length() + length_prior);
         Saturation { most: k1 + 1.0, base: k1 * (1.0 - b) + per_word * length_prior, per_word }
@@ -319,85 +309,33 @@ impl<'v, 'c> Ranking<'v, 'c> {
             candidates.retain(|it| it.score.total_cmp(&least) != Ordering::Less);
         }
         let mut hits = Vec::with_capacity(candidates.len());
-        for candidate in &candidates {
-            hits.push(self.hit(candidate)?);
+        for Candidate { document, score } in candidates {
+            hits.push(self.hit(document, score)?);
         }
         sort(&mut hits);
         hits.truncate(limit);
         Ok(hits)
     }
 
-    fn hit(&self, candidate: &Candidate) -> Result<Hit, IndexError> {
-        let (store, segment) = self.segments.get(candidate.segment).ok_or(IndexError::Damaged)?;
+    pub(super) fn hit(&self, document: Document, score: f64) -> Result<Hit, IndexError> {
+        let (number, doc) = document;
+        let (store, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
         let segment = segment.segment();
-        let place = segment.fact(self.space, candidate.doc)?;
+        let place = segment.fact(self.space, doc)?;
         Ok(Hit {
             store: *store,
             memory: segment.memory(place.memory)?,
             position: usize::try_from(place.position).unwrap_or(usize::MAX),
-            score: candidate.score,
+            score,
             updated_at: segment.updated_at(place.memory)?,
-            document: Some((candidate.segment, candidate.doc)),
-            from_neighbors: 0.0,
+            document: Some(document),
+            bonuses: Bonuses::default(),
         })
-    }
-
-    /// Returns what the score of a document that was found by these words is made of.
-    pub(crate) fn explain(&self, words: &[Word], hit: &Hit) -> Result<Explanation, IndexError> {
-        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
-        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-        let mut explanation = Explanation::default();
-        let (mut covered, mut all_idfs) = (0.0, 0.0);
-        for word in words {
-            let Some(word_idf) = self.word_idf(word)? else { continue };
-            all_idfs += word_idf;
-            let before = explanation.parts.len();
-            for phrase in word {
-                self.explain_phrase(*phrase, (segment, doc), &mut explanation)?;
-            }
-            if explanation.parts.len() > before {
-                covered += word_idf;
-            }
-        }
-        if all_idfs > 0.0 {
-            let share = covered / all_idfs;
-            let bonus = explanation.score() * self.scoring.coverage * share;
-            explanation.add(ScoreReason::Coverage(share), bonus);
-        }
-        if hit.from_neighbors > 0.0 {
-            explanation.add(ScoreReason::Neighbors, hit.from_neighbors);
-        }
-        Ok(explanation)
-    }
-
-    fn explain_phrase(
-        &self,
-        phrase: PhraseId,
-        (segment, doc): (&Evaluator<'_, '_>, Doc),
-        explanation: &mut Explanation,
-    ) -> Result<(), IndexError> {
-        let document_frequency = self.document_frequency(phrase)?;
-        let Some(idf) = self.idf(document_frequency) else { return Ok(()) };
-        let found = segment.occurrences(phrase)?;
-        let Some((_, weight)) = found.iter().find(|(at, _)| *at == doc) else { return Ok(()) };
-        let phrases = segment.phrases();
-        let mut fields: Vec<FieldScore> = Vec::new();
-        for (field, frequency) in phrases.frequencies(phrase, segment.segment(), doc)? {
-            let weight = self.scoring.weight(field);
-            if weight > 0.0 {
-                fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
-            }
-        }
-        let length = segment.segment().lengths(self.space)?.get(doc)?;
-        let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
-        let word = WordScore { term, document_frequency, idf, fields, length };
-        explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
-        Ok(())
     }
 }
 
 /// Sorts hits by score; ties are broken by the time of the last change.
-fn sort(hits: &mut [Hit]) {
+pub(super) fn sort(hits: &mut [Hit]) {
     hits.sort_unstable_by(|left, right| {
         let by_score = right.score.total_cmp(&left.score);
         let by_time = || right.updated_at.cmp(&left.updated_at);
@@ -407,79 +345,21 @@ fn sort(hits: &mut [Hit]) {
 }
 
 /// What a weighted frequency in a document of some length is worth.
-struct Saturation {
+pub(super) struct Saturation {
     most: f64,
     base: f64,
     per_word: f64,
 }
 
 impl Saturation {
-    fn of(&self, weight: Weight, length: u32) -> f64 {
+    pub(super) fn of(&self, weight: Weight, length: u32) -> f64 {
         let weight = f64::from(weight);
         weight * self.most / (weight + self.base + self.per_word * f64::from(length))
     }
 }
 
-/// The scores of the documents of a segment.
-///
-/// They are dense, because documents with any of the words match, and those are many. Looking up
-/// each candidate in each list takes twice as long.
-struct Sums {
-    scores: Vec<f64>,
-    /// The sum of the idf of the words that each document has.
-    covered: Vec<f64>,
-}
-
-impl Sums {
-    fn new(count: usize) -> Self {
-        Self { scores: vec![0.0; count], covered: vec![0.0; count] }
-    }
-
-    fn of(&self, doc: Doc) -> f64 {
-        let score = usize::try_from(doc).ok().and_then(|doc| self.scores.get(doc));
-        score.copied().unwrap_or_default()
-    }
-
-    fn score_mut(&mut self, doc: Doc) -> Result<&mut f64, IndexError> {
-        let doc = usize::try_from(doc).ok();
-        doc.and_then(|doc| self.scores.get_mut(doc)).ok_or(IndexError::Damaged)
-    }
-
-    /// Notes which documents have a word.
-    fn cover(
-        &mut self,
-        word: &Word,
-        idf: f64,
-        segment: &Evaluator<'_, '_>,
-    ) -> Result<(), IndexError> {
-        let mut add = |doc: Doc| -> Result<(), IndexError> {
-            let doc = usize::try_from(doc).ok();
-            let covered = doc.and_then(|doc| self.covered.get_mut(doc));
-            *covered.ok_or(IndexError::Damaged)? += idf;
-            Ok(())
-        };
-        match word.as_slice() {
-            [phrase] => segment.occurrences(*phrase)?.iter().try_for_each(|(doc, _)| add(*doc)),
-            phrases => {
-                // A document may have several spellings of a word, and has it once.
-                let any = phrases.iter().copied().map(Clause::Words).collect();
-                segment.select(&Clause::Any(any))?.iter().try_for_each(add)
-            }
-        }
-    }
-
-    /// Adds the bonus for having all words.
-    fn finish(&mut self, coverage: f64, all_idfs: f64) {
-        if all_idfs > 0.0 {
-            for (score, covered) in self.scores.iter_mut().zip(&self.covered) {
-                *score *= 1.0 + coverage * covered / all_idfs;
-            }
-        }
-    }
-}
-
 /// Converts a count for arithmetic.
 #[expect(clippy::cast_precision_loss, reason = "no store has 2^53 documents")]
-fn number(count: u64) -> f64 {
+pub(super) fn number(count: u64) -> f64 {
     count as f64
 }

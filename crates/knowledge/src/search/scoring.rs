@@ -27,11 +27,20 @@ pub struct Scoring {
     /// The bonus for having all words of the query: a score is multiplied by 1 plus this times the
     /// share of the words that the document has, weighted by their idf.
     pub coverage: f64,
-    /// Which share of the scores of the two memories beside it in its directory is added to that of an
+    /// The bonus for being of the days that the query asks about.
+    pub date: f64,
+    /// The bonus for having the words of the query near each other: this times the share of the words
+    /// that are within one passage.
+    pub nearness: f64,
+    /// The bonus for having the words of the query in the title.
+    pub title_match: f64,
+    /// Which share of the scores of the memories beside it in its directory is added to that of an
     /// empty memory. The longer a memory is, the smaller is its share.
     pub neighbor: f64,
     /// The length in words from which on a memory takes in nothing of its neighbors. More than zero.
     pub neighbor_length: f64,
+    /// The bonus for being in a directory that has the words of the query.
+    pub directory: f64,
     /// What meaning is worth: this share of the best score by words for a cosine that is
     /// `similar_ceiling` standard deviations above the mean. More deviations are worth more.
     pub similar: f64,
@@ -58,8 +67,12 @@ impl Scoring {
         heading: 0.0,
         other: 0.7,
         coverage: 1.0,
+        date: 0.5,
+        nearness: 0.5,
+        title_match: 0.0,
         neighbor: 0.3,
-        neighbor_length: 100.0,
+        neighbor_length: 200.0,
+        directory: 1.0,
         similar: 1.0,
         similar_floor: 1.5,
         similar_ceiling: 4.5,

@@ -1,8 +1,8 @@
 //! Explanations: what the score of a hit is made of.
 
 use quipu_knowledge::{
-    Explanation, ScoreReason, ScoredField, SearchHit, SearchMode, SearchRequest, SearchTarget,
-    WordScore,
+    Explanation, ScorePart, ScoreReason, ScoredField, SearchHit, SearchMode, SearchRequest,
+    SearchTarget, WordScore,
 };
 use quipu_testkit::knowledge::Library;
 
@@ -28,7 +28,12 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
     let word = parts.filter_map(|part| match &part.reason {
         ScoreReason::Word(word) => Some(word),
         ScoreReason::Coverage(_)
+        | ScoreReason::Date(_)
+        | ScoreReason::Nearness(_)
+        | ScoreReason::Title(_)
         | ScoreReason::Neighbors
+        | ScoreReason::Directory(_)
+        | ScoreReason::Freshness(_)
         | ScoreReason::Partial
         | ScoreReason::Similar(_)
         | ScoreReason::Name => None,
@@ -56,9 +61,12 @@ fn a_score_is_explained_by_words_fields_and_bonuses() {
             (ScoredField::Other, 1.0),
         ]
     );
-    let share = |hit: &SearchHit| match explanation(hit).parts.last().map(|part| &part.reason) {
-        Some(ScoreReason::Coverage(share)) => *share,
-        _ => panic!("{hit:?}"),
+    let share = |hit: &SearchHit| {
+        let parts = explanation(hit).parts.iter();
+        let share = |part: &ScorePart| {
+            if let ScoreReason::Coverage(share) = part.reason { Some(share) } else { None }
+        };
+        { parts }.find_map(share).expect("each has some of the words")
     };
     assert!(share(first) > 0.0 && share(first) < 1.0);
     let second = hits.iter().find(|hit| hit.note.path.as_str() == "/b/b.md").expect("it is found");

@@ -293,7 +293,7 @@ fn suggestions_are_similar_names_and_never_more_than_asked_for() {
         ("/coffee.md", "# Coffee"),
     ]);
     let near = |name: &str, limit| {
-        let near = library.engine.suggest(&scope(&library), name, limit).expect("suggestions");
+        let near = library.engine.similar(&scope(&library), name, limit).expect("suggestions");
         near.into_iter().map(|card| card.path.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(near("green teas", 5)[0], "/green-tea.md");

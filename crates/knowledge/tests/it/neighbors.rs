@@ -76,7 +76,7 @@ fn a_single_word_is_looked_for_without_context() {
 }
 
 #[test]
-fn directories_are_apart_and_large_ones_are_piles() {
+fn directories_are_apart_however_large_they_are() {
     let library = library();
     library.put("/a/1.md", "kettle tea");
     library.put("/a/b/2.md", "kettle");
@@ -86,9 +86,51 @@ fn directories_are_apart_and_large_ones_are_piles() {
     library.put("/a/2.md", "kettle");
     let found = hits(&library, "kettle tea", (0, 10));
     assert_eq!(found.iter().filter(|hit| has_context(hit)).count(), 2);
-    for number in 3..=1001 {
+    for number in 3..=1500 {
         library.put(&format!("/a/{number}.md"), "cup");
     }
     let found = hits(&library, "kettle tea", (0, 10));
-    assert!(found.iter().all(|hit| !has_context(hit)));
+    assert_eq!(found.iter().filter(|hit| has_context(hit)).count(), 2);
+}
+
+#[test]
+fn neighbors_count_less_the_further_away_they_are() {
+    let library = library();
+    library.put("/far/0.md", "kettle tea");
+    for distance in 1..=4 {
+        let directory = format!("d{distance}");
+        library.put(&format!("/{directory}/0.md"), "tea");
+        for number in 1..6 {
+            let text = if number == distance { "kettle" } else { "cup" };
+            library.put(&format!("/{directory}/{number}.md"), text);
+        }
+    }
+    let found = hits(&library, "kettle tea", (0, 20));
+    let gained = |path: &str| {
+        let hit = found.iter().find(|hit| hit.note.path.as_str() == path);
+        from_neighbors(hit.expect("it is found"))
+    };
+    let gains = ["/d1/0.md", "/d2/0.md", "/d3/0.md"].map(gained);
+    assert!(gains.is_sorted_by(|near, far| near > far), "{gains:?}");
+    assert!(gains[2] > 0.0 && gained("/d4/0.md") == 0.0, "{gains:?}");
+}
+
+#[test]
+fn a_session_about_the_subject_precedes_one_that_is_not() {
+    let library = library();
+    for number in 0..40 {
+        library.put(&format!("/other-{number}/1.md"), "Sam: we fly tomorrow");
+    }
+    library.put("/trip/1.md", "Nora: Porto, in spring");
+    library.put("/trip/20.md", "Sam: we fly tomorrow");
+    for number in 2..20 {
+        library.put(&format!("/trip/{number}.md"), "Nora: mhm");
+    }
+    let found = hits(&library, "when do we fly to Porto", (0, 3));
+    assert!(paths(&found).contains(&"/trip/20.md"), "{:?}", paths(&found));
+    let session = found.iter().find(|hit| hit.note.path.as_str() == "/trip/20.md");
+    let parts = &session.expect("it is found").explanation.as_ref().expect("asked for").parts;
+    let shared =
+        parts.iter().any(|part| matches!(part.reason, ScoreReason::Directory(it) if it > 0.7));
+    assert!(shared, "{parts:?}");
 }

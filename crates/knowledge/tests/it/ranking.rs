@@ -126,6 +126,18 @@ impl Query {
         }
     }
 
+    /// Returns whether a leaf begins at a place of a text.
+    fn is_at(&self, words: &[usize], at: usize) -> bool {
+        match self {
+            Self::Word(word) => words.get(at) == Some(word),
+            Self::Phrase(first, second) => words.get(at..at + 2) == Some(&[*first, *second]),
+            Self::Prefix => WORDS[words[at]].starts_with(PREFIX),
+            Self::Path(_) | Self::All(_) | Self::Any(_) | Self::Without(..) | Self::Beside(_) => {
+                false
+            }
+        }
+    }
+
     /// Returns the weighted frequency of a leaf in a note: a heading counts as a title, a heading and
     /// text, and each of its words is also in the frontmatter (once), which has no positions.
     fn weight(&self, text: &Text) -> f64 {
@@ -166,7 +178,7 @@ fn length(text: &Text) -> f64 {
 type Notes = BTreeMap<(usize, String), Text>;
 
 /// Returns the scores of the matching notes of some stores.
-fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, String), f64> {
+fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<Place, f64> {
     let notes: Vec<_> = notes.iter().filter(|((store, _), _)| stores.contains(store)).collect();
     let count = number(notes.len());
     let mean = (notes.iter().map(|(_, text)| length(text)).sum::<f64>() / count).max(1.0);
@@ -174,16 +186,19 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
         let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
         (having > 0.0).then(|| (1.0 + (count - having + 0.5) / (having + 0.5)).ln())
     };
-    let Scoring { k1, b, length_prior, coverage, neighbor, neighbor_length, .. } = Scoring::DEFAULT;
-    let mut own: BTreeMap<&(usize, String), f64> = BTreeMap::new();
+    let Scoring { k1, b, length_prior, coverage, .. } = Scoring::DEFAULT;
+    let words = query.words();
+    let idfs: Vec<f64> = words
+        .iter()
+        .map(|word| word.iter().filter_map(|leaf| idf(leaf)).reduce(f64::min).unwrap_or(0.0))
+        .collect();
+    let all: f64 = idfs.iter().sum();
+    let mut own: BTreeMap<&Place, f64> = BTreeMap::new();
     for (place, text) in &notes {
-        let (mut score, mut covered, mut all) = (0.0, 0.0, 0.0);
-        for word in query.words() {
-            let of_word = word.iter().filter_map(|leaf| idf(leaf)).reduce(f64::min);
-            let Some(of_word) = of_word else { continue };
-            all += of_word;
-            if word.iter().any(|leaf| leaf.weight(text) > 0.0) {
-                covered += of_word;
+        let (mut score, mut covered) = (0.0, 0.0);
+        for (word, idf_of_word) in words.iter().zip(&idfs) {
+            if has(word, text) {
+                covered += idf_of_word;
             }
             for leaf in word {
                 let weight = leaf.weight(text);
@@ -195,15 +210,13 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
         let bonus = if all > 0.0 { coverage * covered / all } else { 0.0 };
         own.insert(place, score * (1.0 + bonus));
     }
+    let context = Context { notes: &notes, words: &words, idfs: &idfs, own: &own };
     let mut scored = BTreeMap::new();
     for (place, text) in &notes {
         if query.matches(&place.1, text) {
-            let beside = beside(place, &notes).into_iter().flatten();
-            let of_neighbors: f64 = beside.filter_map(|place| own.get(place)).sum();
-            let has_context = query.words().len() > 1;
-            let neighbor = if has_context { neighbor } else { 0.0 };
-            let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
-            scored.insert((*place).clone(), own[place] + share * of_neighbors);
+            let has_context = words.len() > 1 && all > 0.0;
+            let score = if has_context { context.score(place, text) } else { own[place] };
+            scored.insert((*place).clone(), score);
         }
     }
     scored
@@ -212,20 +225,101 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<(usize, St
 /// A store and a path.
 type Place = (usize, String);
 
-/// Returns the notes before and after one in its directory, which has numbers as names.
-fn beside<'n>(place: &Place, notes: &[(&'n Place, &Text)]) -> [Option<&'n Place>; 2] {
+fn has(word: &[&Query], text: &Text) -> bool {
+    word.iter().any(|leaf| leaf.weight(text) > 0.0)
+}
+
+/// What the bonuses of a note depend on.
+struct Context<'n> {
+    notes: &'n [(&'n Place, &'n Text)],
+    words: &'n [Vec<&'n Query>],
+    idfs: &'n [f64],
+    own: &'n BTreeMap<&'n Place, f64>,
+}
+
+impl Context<'_> {
+    fn score(&self, place: &Place, text: &Text) -> f64 {
+        let Scoring { nearness, title_match, neighbor, neighbor_length, directory, .. } =
+            Scoring::DEFAULT;
+        let own = self.own[place];
+        let members = members(place, self.notes);
+        let at = members.iter().position(|(it, _)| *it == place).expect("it is a member");
+        let mut of_neighbors = 0.0;
+        for (other, (place, _)) in members.iter().enumerate() {
+            of_neighbors += match at.abs_diff(other) {
+                1 => self.own[*place],
+                2 => self.own[*place] * 2.0 / 3.0,
+                3 => self.own[*place] / 3.0,
+                _ => 0.0,
+            };
+        }
+        let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
+        let bonuses = nearness * self.nearest(text) + title_match * self.in_title(text);
+        let score = own * (1.0 + bonuses) + share * of_neighbors;
+        score * (1.0 + directory * self.directory_share(text, &members))
+    }
+
+    fn share(&self, is_in: impl Fn(usize) -> f64) -> f64 {
+        let shares = self.idfs.iter().enumerate().map(|(word, idf)| idf * is_in(word));
+        shares.sum::<f64>() / self.idfs.iter().sum::<f64>()
+    }
+
+    /// Returns the share of the words in the best of all passages of 20 words.
+    fn nearest(&self, text: &Text) -> f64 {
+        let body: Vec<usize> = text.heading.iter().chain(&text.body).copied().collect();
+        let begins = |word: usize, at: usize| self.words[word].iter().any(|it| it.is_at(&body, at));
+        let mut best = 0.0_f64;
+        for start in 0..body.len() {
+            let end = (start + 20).min(body.len());
+            let in_it = |word: usize| (start..end).any(|at| begins(word, at));
+            if (0..self.words.len()).filter(|word| in_it(*word)).count() > 1 {
+                best = best.max(self.share(|word| number(usize::from(in_it(word)))));
+            }
+        }
+        best
+    }
+
+    fn in_title(&self, text: &Text) -> f64 {
+        let is_in = |word: usize| {
+            let mut places = 0..text.heading.len();
+            places.any(|at| self.words[word].iter().any(|it| it.is_at(&text.heading, at)))
+        };
+        self.share(|word| number(usize::from(is_in(word))))
+    }
+
+    /// Returns the share of the words that a note has. One that only its directory has counts by the
+    /// chance that a directory of this size lacks it.
+    fn directory_share(&self, text: &Text, members: &[(&Place, &Text)]) -> f64 {
+        let size = i32::try_from(members.len()).expect("there are few");
+        self.share(|word| {
+            let leaves = &self.words[word];
+            if has(leaves, text) {
+                return 1.0;
+            }
+            if !members.iter().any(|(_, text)| has(leaves, text)) {
+                return 0.0;
+            }
+            let having = |leaf: &&Query| {
+                self.notes.iter().filter(|(_, text)| leaf.weight(text) > 0.0).count()
+            };
+            let most = leaves.iter().map(having).max().expect("a word has leaves");
+            (1.0 - number(most) / number(self.notes.len())).powi(size)
+        })
+    }
+}
+
+/// Returns the notes in the directory of one, which have numbers as names.
+fn members<'n>(place: &Place, notes: &[(&'n Place, &'n Text)]) -> Vec<(&'n Place, &'n Text)> {
     let parts = |(store, path): &Place| {
         let (directory, name) = path.rsplit_once('/').expect("a path has a slash");
         let name: u32 = name.trim_end_matches(".md").parse().expect("a number");
         ((*store, directory.to_owned()), name)
     };
-    let (directory, name) = parts(place);
-    let all = notes.iter().map(|(place, _)| (parts(place), *place));
-    let mut members: Vec<_> = all.filter(|((it, _), _)| *it == directory).collect();
-    members.sort_by_key(|((_, name), _)| *name);
-    let before = members.iter().rev().find(|((_, it), _)| *it < name);
-    let after = members.iter().find(|((_, it), _)| *it > name);
-    [before, after].map(|it| it.map(|(_, place)| *place))
+    let (directory, _) = parts(place);
+    let mut members: Vec<_> =
+        notes.iter().copied().filter(|(place, _)| parts(place).0 == directory).collect();
+    members.sort_by_key(|(place, _)| parts(place).1);
+    members
 }
 
 /// Two stores, and the notes in them.

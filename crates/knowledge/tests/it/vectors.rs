@@ -119,7 +119,9 @@ fn the_passage_that_was_found_is_shown() {
     let line = u32::try_from(line).expect("few lines");
     assert!((similar.first_line..=similar.last_line).contains(&line), "{similar:?}");
     assert!(similar.last_line - similar.first_line < 30, "{similar:?}");
-    assert!(hit.snippet.text.starts_with("## Later The physician"), "{:?}", hit.snippet);
+    assert!(hit.snippet.text.contains("## Later The physician"), "{:?}", hit.snippet);
+    let passage = hit.passage.as_ref().expect("it is a part of the memory");
+    assert!(passage.lines.contains(&usize::try_from(line).expect("few lines")), "{passage:?}");
 }
 
 #[test]

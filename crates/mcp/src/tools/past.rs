@@ -61,7 +61,8 @@ pub(super) fn search(
         let message = format!("as_of searches at most {STORES_MAX} stores, not {}", stores.len());
         return Err(Error::invalid(message).with_hint("name some as `project` or `projects`"));
     }
-    let Some(moment) = shared_moment(call, stores, moment)? else {
+    let asked = Then::moment(call.engine(), moment)?;
+    let Some(moment) = shared_moment(call, stores, &asked)? else {
         return Ok((SearchPage::default(), Vec::new()));
     };
     let end = request.offset.saturating_add(request.limit);
@@ -70,7 +71,7 @@ pub(super) fn search(
         call.require_wanted()?;
         let then = match Then::new(call.engine(), store.id, &moment) {
             Err(error) if *error.kind() == ErrorKind::NotFound => continue,
-            then => then?,
+            then => then?.judged_by(&asked),
         };
         let stores = vec![store.id];
         let page = then.engine.search(&SearchRequest {
@@ -100,10 +101,10 @@ pub(super) fn search(
 ///
 /// A version is known to its own store only, and `now` may be later by a change for the next store. So the
 /// first store that knows the moment says which time it is.
-fn shared_moment(call: &Call, stores: &[Store], moment: &str) -> Result<Option<Moment>, Error> {
-    let (moment, mut missing) = (Then::moment(call.engine(), moment)?, None);
+fn shared_moment(call: &Call, stores: &[Store], moment: &Moment) -> Result<Option<Moment>, Error> {
+    let mut missing = None;
     for store in stores {
-        match call.engine().shared_moment(store.id, &moment) {
+        match call.engine().shared_moment(store.id, moment) {
             Ok(shared) => return Ok(Some(shared)),
             Err(error) if *error.kind() == ErrorKind::NotFound => {
                 missing.get_or_insert(error);

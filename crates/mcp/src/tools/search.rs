@@ -1,13 +1,15 @@
 //! `search_notes`: ranked search by words and by meaning.
 
 use quipu_core::Error;
-use quipu_service::wire::{CoverageBody, SimilarBody, field_filters, score_parts, value};
+use quipu_service::wire::{
+    CoverageBody, FreshnessBody, PassageBody, SimilarBody, field_filters, score_parts, value,
+};
 
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::{
     Found, NoteCard, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
 };
-use quipu_notes::{Comparison, FieldFilter, Predicate};
+use quipu_notes::{Comparison, FieldFilter, Passage, Predicate};
 use serde_json::{Map, Value, json};
 
 use super::shown::{self, Actors};
@@ -62,7 +64,8 @@ enum Detail {
     Compact,
 }
 
-fn stores(call: &Call, arguments: &Arguments) -> Result<Vec<Store>, Error> {
+/// Returns the stores that are named, or those that are searched without a name.
+pub(super) fn stores(call: &Call, arguments: &Arguments) -> Result<Vec<Store>, Error> {
     let names = arguments.list("projects")?;
     let is_all = arguments.flag("search_all_projects")?.or(arguments.flag("all")?);
     if is_all == Some(true) {
@@ -171,8 +174,19 @@ fn line(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) 
         Found::Observation(observation) => observation.to_string(),
         Found::Relation(link) => format!("{} [[{}]]", link.kind, link.target.name),
     };
-    let mut line =
-        format!("{head}\n   {found}\n   {} by {}", note.updated_at, actors.name(&hit.actor));
+    let mut line = format!("{head}\n   {found}");
+    if let Some(passage) = &hit.passage {
+        // As the arguments of read_note are called, so that a model can pass them on.
+        let Passage { headings, first_line, last_line } = passage;
+        line.push_str(&format!("\n   start_line={first_line} end_line={last_line}"));
+        if !headings.is_empty() {
+            line.push_str(&format!(", below {}", headings.join(" > ")));
+        }
+    }
+    line.push_str(&format!("\n   {} by {}", note.updated_at, actors.name(&hit.actor)));
+    if let Some(freshness) = &hit.freshness {
+        line.push_str(&format!(", {freshness}"));
+    }
     for part in hit.explanation.iter().flat_map(|it| &it.parts) {
         line.push_str(&format!("\n   {part}"));
     }
@@ -205,12 +219,18 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     if let Some(similar) = hit.similar {
         fields.insert("similar".to_owned(), json!(SimilarBody::from(similar)));
     }
+    if let Some(freshness) = &hit.freshness {
+        fields.insert("freshness".to_owned(), json!(FreshnessBody::from(freshness)));
+    }
     fields.insert("actor".to_owned(), actors.data(&hit.actor));
     if kind != "entity" {
         fields.insert(kind.to_owned(), found);
     }
     if detail == Detail::Full {
         fields.insert("snippet".to_owned(), json!(hit.snippet.text));
+        if let Some(passage) = &hit.passage {
+            fields.insert("passage".to_owned(), json!(PassageBody::from(passage)));
+        }
         fields.insert("tags".to_owned(), json!(hit.tags));
         let metadata = hit.metadata.iter().map(|(key, field)| (key.clone(), value(field)));
         fields.insert("metadata".to_owned(), metadata.collect::<Map<_, _>>().into());

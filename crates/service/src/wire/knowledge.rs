@@ -5,11 +5,11 @@ use quipu_knowledge::{
     NoteLink, Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage,
     SimilarScore, WordScore,
 };
-use quipu_notes::{Comparison, FieldFilter, Observation, Predicate, Value as NoteValue};
+use quipu_notes::{Comparison, FieldFilter, Observation, Passage, Predicate, Value as NoteValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ActorBody, VersionBody};
+use super::{ActorBody, FreshnessBody, VersionBody};
 
 /// A page of search results.
 #[derive(Clone, Debug, Serialize)]
@@ -120,10 +120,16 @@ pub struct HitBody {
     /// The passage that is most similar to the question, if the search was by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similar: Option<SimilarBody>,
+    /// Why its note counts less, if it is over or stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<FreshnessBody>,
     /// An excerpt that shows the match.
     pub snippet: String,
     /// The byte ranges of the matches in the snippet.
     pub matches: Vec<[usize; 2]>,
+    /// The part of the memory that the snippet is from, unless that is all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passage: Option<PassageBody>,
     /// Who made the version that was found.
     pub created_by: ActorBody,
     /// The tags of the memory.
@@ -151,8 +157,10 @@ impl From<&SearchHit> for HitBody {
             score: hit.score,
             explanation: hit.explanation.as_ref().map(score_parts),
             similar: hit.similar.map(SimilarBody::from),
+            freshness: hit.freshness.as_ref().map(FreshnessBody::from),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
+            passage: hit.passage.as_ref().map(PassageBody::from),
             created_by: (&hit.actor).into(),
             tags: hit.tags.clone(),
             metadata: hit.metadata.iter().map(|(key, it)| (key.clone(), value(it))).collect(),
@@ -162,10 +170,32 @@ impl From<&SearchHit> for HitBody {
     }
 }
 
+/// A part of a memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassageBody {
+    /// The headings that it is below, from the top.
+    pub headings: Vec<String>,
+    /// Its first line in the memory, 1-based.
+    pub start_line: usize,
+    /// Its last line.
+    pub end_line: usize,
+}
+
+impl From<&Passage> for PassageBody {
+    fn from(passage: &Passage) -> Self {
+        Self {
+            headings: passage.headings.clone(),
+            start_line: passage.first_line,
+            end_line: passage.last_line,
+        }
+    }
+}
+
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `neighbors`, `similar`, `partial` or `name`.
+    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `title`, `neighbors`, `directory`,
+    /// `similar`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
@@ -175,7 +205,7 @@ pub struct ScorePartBody {
     /// How similar the best passage is, for `similar`.
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
     pub similar: Option<SimilarBody>,
-    /// Which share of the query's words the hit has, for `coverage`.
+    /// The share of the query's words that a bonus is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -231,20 +261,35 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
     let part = |ScorePart { reason, score }: &ScorePart| {
         let mut part =
             ScorePartBody { reason: "", score: *score, word: None, similar: None, share: None };
+        part.share = match reason {
+            ScoreReason::Coverage(share)
+            | ScoreReason::Nearness(share)
+            | ScoreReason::Title(share)
+            | ScoreReason::Directory(share) => Some(*share),
+            ScoreReason::Word(_)
+            | ScoreReason::Date(_)
+            | ScoreReason::Neighbors
+            | ScoreReason::Similar(_)
+            | ScoreReason::Freshness(_)
+            | ScoreReason::Partial
+            | ScoreReason::Name => None,
+        };
         part.reason = match reason {
             ScoreReason::Word(word) => {
                 part.word = Some(word.into());
                 "word"
             }
-            ScoreReason::Coverage(share) => {
-                part.share = Some(*share);
-                "coverage"
-            }
-            ScoreReason::Neighbors => "neighbors",
             ScoreReason::Similar(similar) => {
                 part.similar = Some((*similar).into());
                 "similar"
             }
+            ScoreReason::Coverage(_) => "coverage",
+            ScoreReason::Date(_) => "date",
+            ScoreReason::Nearness(_) => "nearness",
+            ScoreReason::Title(_) => "title",
+            ScoreReason::Neighbors => "neighbors",
+            ScoreReason::Directory(_) => "directory",
+            ScoreReason::Freshness(_) => "freshness",
             ScoreReason::Partial => "partial",
             ScoreReason::Name => "name",
         };

@@ -91,9 +91,9 @@ pub fn a_miss_suggests_near_names(fixture: &Fixture) {
     let error =
         library.engine.resolve(&library.scope(), "tea hou", View::Basic).expect_err("refused");
     assert!(error.hint().is_some_and(|hint| hint.contains("/projects/tea-house.md")), "{error:?}");
-    let near = library.engine.suggest(&library.scope(), "tea-houses.md", 5).expect("suggestions");
+    let near = library.engine.similar(&library.scope(), "tea-houses.md", 5).expect("suggestions");
     assert_eq!(near[0].path.as_str(), "/projects/tea-house.md");
-    assert_eq!(library.engine.suggest(&library.scope(), "!?", 5).expect("none"), []);
+    assert_eq!(library.engine.similar(&library.scope(), "!?", 5).expect("none"), []);
 }
 
 /// "A frontmatter permalink wins if free; a taken one gets `-1`, `-2`."

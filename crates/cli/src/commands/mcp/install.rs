@@ -193,7 +193,7 @@ fn backup(file: &Path, old: &str) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Replaces a file atomically, so that no reader sees a partial one.
-fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+pub(in crate::commands) fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut new = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
     io::Write::write_all(&mut new, text.as_bytes())?;

@@ -334,3 +334,25 @@ fn a_field_with_an_argument_of_its_own_is_written_once() {
     let text = read(&mut host, "Y")["content"].as_str().unwrap_or_default().to_owned();
     assert_eq!((text.matches("tags:").count(), text.matches("type:").count()), (1, 1), "{text}");
 }
+
+#[test]
+fn notes_are_suggested_for_a_text() {
+    let (_quipu, mut host) = with_note();
+    let old = "---\nsuperseded_by: Green Tea\n---\n# Old tea\n\nBrewing of green tea.";
+    host.ok("write_note", json!({"title": "Old tea", "content": old}));
+    let asked = json!({"text": "How do I go about brewing green tea?", "budget": 500});
+    let answer = host.ok("suggest_notes", asked);
+    assert!(answer.text.contains("\n> - [method] 80 °C #hot (two minutes)\n"), "{}", answer.text);
+    let item = &answer.data["suggestions"][0];
+    assert_eq!(item["file_path"], "/drinks/Green Tea.md");
+    assert_eq!(item["reasons"]["replaces"], json!(["/Old tea.md"]));
+    assert_eq!(answer.data["left_out"][0]["freshness"]["state"], "over");
+    let found = host.ok("search_notes", json!({"query": "green tea"}));
+    assert!(found.text.contains("superseded by [[Green Tea]]"), "{}", found.text);
+    assert_eq!(found.data["results"][1]["freshness"]["field"], "superseded_by");
+    let none = host.ok("suggest_notes", json!({"text": "hello, how are you?"}));
+    assert_eq!((none.text.as_str(), &none.data["tokens"]), ("No note bears on this.", &json!(0)));
+    assert!(host.refusal("suggest_notes", json!({})).contains("text"));
+    let refusal = host.refusal("suggest_notes", json!({"text": "tea", "exclude": ["x"]}));
+    assert!(refusal.contains("`x`"), "{refusal}");
+}

@@ -13,7 +13,7 @@ fn every_revision_with_a_handshake_is_spoken() {
         let about = host.initialize(revision);
         assert_eq!(about["protocolVersion"], revision);
         assert_eq!(about["serverInfo"]["name"], "quipu");
-        assert_eq!(host.tools().len(), 14);
+        assert_eq!(host.tools().len(), 15);
         assert_eq!(host.close(), 0);
     }
 }

@@ -122,6 +122,7 @@ const SESSIONS: &str = "/v1/sessions";
 const SESSION: &str = "/v1/sessions/{session}";
 const TOOL: &str = "/quipu/stores/{store}/tool";
 const TOOL_SESSION: &str = "/quipu/stores/{store}/tool/session";
+const SUGGEST: &str = "/quipu/stores/{store}/suggest";
 const CONTEXT: &str = "/quipu/stores/{store}/context";
 const RECENT: &str = "/quipu/stores/{store}/recent";
 const LINKS: &str = "/quipu/stores/{store}/links";
@@ -241,6 +242,7 @@ async fn use_knowledge(witness: &mut Witness) {
         witness.call(Method::GET, &format!("/quipu/search{query}"), Value::Null).await;
     }
     witness.refused(400, Method::GET, "/quipu/search?type=x", Value::Null).await;
+    suggest(witness).await;
     witness.call(Method::GET, &format!("{CONTEXT}?url=Tea&depth=2"), Value::Null).await;
     witness.refused(400, Method::GET, CONTEXT, Value::Null).await;
     witness.call(Method::GET, RECENT, Value::Null).await;
@@ -248,6 +250,24 @@ async fn use_knowledge(witness: &mut Witness) {
         witness.call(Method::GET, &format!("{LINKS}{query}"), Value::Null).await;
     }
     witness.call(Method::GET, &format!("{LINKS}?direction=none"), Value::Null).await;
+}
+
+async fn suggest(witness: &mut Witness) {
+    let old =
+        "---\nsuperseded_by: '[[Kettle]]'\nstatus: obsolete\n---\n# Old kettle\n\ncopper kettle";
+    witness.call(Method::POST, MEMORIES, json!({"path": "/old.md", "content": old})).await;
+    let draft = "---\nstatus: draft\n---\n# Kettle\n\nA copper kettle, see [[Tea]].";
+    witness.call(Method::POST, MEMORIES, json!({"path": "/kettle.md", "content": draft})).await;
+    witness.call(Method::GET, "/quipu/search?query=kettle&explain=true", Value::Null).await;
+    let prompt = format!("{SUGGEST}?text=the%20copper%20kettle");
+    let found = witness.call(Method::GET, &prompt, Value::Null).await;
+    assert_eq!(found["suggestions"][0]["reasons"]["replaces"], json!(["/old.md"]));
+    assert_eq!(found["left_out"][0]["freshness"]["field"], "superseded_by");
+    let known = &found["suggestions"][0]["memory_id"];
+    let body = json!({"text": "copper kettle", "budget": 500, "limit": 3, "exclude": [known]});
+    witness.call(Method::POST, SUGGEST, body).await;
+    witness.refused(400, Method::GET, SUGGEST, Value::Null).await;
+    witness.refused(400, Method::POST, SUGGEST, json!({"text": "x", "limit": 0})).await;
 }
 
 async fn use_past(witness: &mut Witness) {

@@ -115,3 +115,84 @@ async fn a_search_finds_only_what_the_caller_may_read() {
     let uri = "/quipu/search?q=kettle";
     server.call_as("wrong", Method::GET, uri, Value::Null).await.error(401, "authentication_error");
 }
+
+const OLD: &str = "---\nsuperseded_by: '[[New plan]]'\n---\n# Old plan\n\nThe kettle is of enamel.";
+const NEW: &str = "---\nstatus: draft\n---\n# New plan\n\nThe kettle is of copper, not enamel.";
+
+#[tokio::test]
+async fn a_hit_says_that_its_note_is_over() {
+    let server = server();
+    let (notes, _) = store(&server, "notes").await;
+    put(&server, &notes, "/old.md", OLD).await;
+    put(&server, &notes, "/new.md", NEW).await;
+    put(&server, &notes, "/tea.md", "# Tea\n\nA kettle of enamel for the tea.").await;
+    let found = server.get("/quipu/search?q=enamel%20kettle&explain=true").await.ok();
+    assert_eq!(paths(&found), ["/tea.md", "/new.md", "/old.md"]);
+    let over = json!({
+        "state": "over", "field": "superseded_by", "value": "New plan", "factor": 0.25,
+    });
+    assert_eq!(found["results"][2]["freshness"], over);
+    assert_eq!(found["results"][1]["freshness"]["state"], "stale");
+    assert_eq!(found["results"][0].get("freshness"), None);
+    let parts = found["results"][2]["explanation"].as_array().expect("a list");
+    assert!(parts.iter().any(|part| part["reason"] == "freshness"), "{parts:?}");
+}
+
+#[tokio::test]
+async fn memories_are_suggested_for_a_text() {
+    let server = server();
+    let (notes, _) = store(&server, "notes").await;
+    put(&server, &notes, "/old.md", OLD).await;
+    put(&server, &notes, "/new.md", NEW).await;
+    put(&server, &notes, "/trip.md", "# Lisbon\n\nThe flight leaves on Monday.").await;
+    let uri = format!("{notes}/suggest");
+    let found = server.get(&format!("{uri}?text=Is%20the%20kettle%20of%20enamel%3F")).await.ok();
+    let posted = json!({"text": "Is the kettle of enamel?", "budget": 1000, "exclude": null});
+    assert_eq!(server.post(&uri, posted).await.ok(), found);
+    let [item] = found["suggestions"].as_array().expect("a list").as_slice() else {
+        panic!("{found}")
+    };
+    assert_eq!((&item["path"], &item["is_whole"]), (&"/new.md".into(), &true.into()));
+    assert_eq!(item["reasons"]["replaces"], json!(["/old.md"]));
+    assert_eq!(item["reasons"]["freshness"]["value"], "draft");
+    assert_eq!(item["created_by"]["type"], "api_actor");
+    assert_eq!(found["left_out"][0]["path"], "/old.md");
+    let markdown = found["markdown"].as_str().expect("a text");
+    assert!(markdown.contains("\n> The kettle is of copper, not enamel.\n"), "{markdown}");
+    assert!(markdown.contains("· status draft · replaces /old.md ·"), "{markdown}");
+    let known = json!({"text": "Is the kettle of enamel?", "exclude": [item["memory_id"]]});
+    assert_eq!(server.post(&uri, known).await.ok()["suggestions"], json!([]));
+    let none = server.get(&format!("{uri}?text=hello%2C%20how%20are%20you")).await.ok();
+    assert_eq!((&none["suggestions"], &none["markdown"]), (&json!([]), &"".into()));
+    assert_eq!(server.get(&format!("{uri}?text=")).await.ok()["tokens"], 0);
+    for wrong in ["", "?text=a&budget=0", "?text=a&limit=51", "?text=a&limit=x", "?text=a&exclude="]
+    {
+        server.get(&format!("{uri}{wrong}")).await.invalid();
+    }
+    for wrong in [json!({}), json!({"text": 1}), json!({"text": "a", "x": 1}), json!([])] {
+        server.post(&uri, wrong).await.invalid();
+    }
+    server.get(&format!("{uri}?text=a&exclude=x")).await.error(404, "not_found_error");
+    let long = "kettle ".repeat(20_000);
+    assert_eq!(server.post(&uri, json!({"text": long})).await.ok()["is_text_cut"], true);
+}
+
+#[tokio::test]
+async fn suggestions_come_from_the_named_store_alone() {
+    let server = server();
+    let (open, open_id) = store(&server, "open").await;
+    let (closed, _) = store(&server, "closed").await;
+    put(&server, &open, "/a.md", "copper kettle").await;
+    put(&server, &closed, "/b.md", "copper kettle of the others").await;
+    let key = server.new_key(Role::ReadOnly, Some(vec![open_id]));
+    let get = async |uri: &str| server.call_as(&key, Method::GET, uri, Value::Null).await;
+    let found = get(&format!("{open}/suggest?text=copper%20kettle")).await.ok();
+    assert_eq!(found["suggestions"].as_array().expect("a list").len(), 1);
+    assert_eq!(found["suggestions"][0]["path"], "/a.md");
+    get(&format!("{closed}/suggest?text=kettle")).await.error(403, "permission_error");
+    let body = json!({"text": "kettle"});
+    let uri = format!("{closed}/suggest");
+    server.call_as(&key, Method::POST, &uri, body).await.error(403, "permission_error");
+    let malformed = json!({"txt": 1});
+    server.call_as(&key, Method::POST, &uri, malformed).await.error(403, "permission_error");
+}

@@ -159,7 +159,7 @@ const CREATE_MEMORY: &str = r#"{"path": "/new", "content": "x"}"#;
 const CREATE_SESSION: &str = r#"{"agent": "a", "environment_id": "e", "resources": [
     {"type": "memory_store", "memory_store_id": "{store}", "access": "read_write"}]}"#;
 
-const ROWS: [Row; 58] = [
+const ROWS: [Row; 60] = [
     row("GET /v1/memory_stores", "", ANYBODY),
     row("POST /v1/memory_stores", r#"{"name": "new"}"#, MANAGE_WORKSPACE),
     row("GET /v1/memory_stores/{store}", "", READ),
@@ -205,6 +205,8 @@ const ROWS: [Row; 58] = [
     row("POST /quipu/stores/{store}/revert", r#"{"actors": ["user_ada"]}"#, WRITE),
     row("POST /quipu/stores/{store}/revert", r#"{"actors": ["user_ada"], "dry_run": true}"#, WRITE),
     asked("GET /quipu/search", "?store={store}&query=x", READ),
+    asked("GET /quipu/stores/{store}/suggest", "?text=x", READ),
+    row("POST /quipu/stores/{store}/suggest", r#"{"text": "x"}"#, READ),
     asked("GET /quipu/stores/{store}/context", "?url=a", READ),
     row("GET /quipu/stores/{store}/recent", "", READ),
     asked("GET /quipu/stores/{store}/links", "?direction=none", READ),
