@@ -126,9 +126,7 @@ impl Shelf {
     /// Returns the engine with an encoder, after making the vectors of all texts.
     fn with_encoder(&self, encoder: &Arc<dyn Encoder>) -> Knowledge {
         let engine = self.engine.clone().with_encoder(Some(Arc::clone(encoder)));
-        let start = Instant::now();
         engine.embed(&|_| Ok(())).expect("it embeds");
-        eprintln!("{}: embedded in {:.1} s", self.set.name, start.elapsed().as_secs_f64());
         // The first search reads the vectors.
         search(&engine, self.store, "warm", DEPTH);
         engine
@@ -177,7 +175,7 @@ fn search(engine: &Knowledge, store: StoreId, text: &str, depth: usize) -> Vec<S
     let request = SearchRequest { limit: depth, ..SearchRequest::new(vec![store], text) };
     let page = engine.search(&request).expect("a search");
     if let Some(notice) = page.notice {
-        eprintln!("{text}: {notice}");
+        println!("{text}: {notice}");
     }
     page.hits.iter().map(|hit| hit.note.path.to_string()).collect()
 }

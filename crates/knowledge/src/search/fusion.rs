@@ -322,7 +322,7 @@ impl Similar {
     fn worth(&self, similarity: Similarity) -> f64 {
         let Scoring { similar, similar_floor, similar_ceiling, .. } = self.scoring;
         let above = self.deviations(similarity) - similar_floor;
-        similar * (above / (similar_ceiling - similar_floor)).max(0.0)
+        similar * (above / (similar_ceiling - similar_floor)).clamp(0.0, 1.0)
     }
 
     fn shown(&self, similarity: Similarity) -> SimilarScore {
