@@ -101,7 +101,8 @@ fn folds(questions: &[Question]) -> Vec<usize> {
 
 fn shown(scoring: &Scoring) -> String {
     let Scoring { k1, b, length_prior, coverage, nearness, title_match, .. } = scoring;
-    let Scoring { neighbor, neighbor_length, directory, title, tag, heading, other, .. } = scoring;
+    let Scoring { neighbor, neighbor_length, directory, .. } = scoring;
+    let Scoring { title, tag, heading, other, .. } = scoring;
     format!(
         "k1 {k1:.2}, b {b:.2}, length prior {length_prior:.0}, coverage {coverage:.2}, \
          nearness {nearness:.2}, title match {title_match:.2}, neighbor {neighbor:.2} below \

@@ -44,7 +44,9 @@ pub(crate) use file::{FORMAT, SCHEMA};
 pub(crate) use file::{IndexFile, Snapshot};
 pub(crate) use note_rows::{each_note, note};
 pub(crate) use places::{DirectoryPlaces, PlacesView, natural, split};
-pub(crate) use postings::{Doc, Field, Fields, Place, Positions, Posting, Postings, Weights};
+pub(crate) use postings::{
+    Doc, Field, Fields, Place, Positions, Posting, Postings, Weights, each_place,
+};
 pub(crate) use replacing::is_file_or_missing;
 pub(crate) use scrub::scrub;
 pub(crate) use segment::{Document, Documents, Totals};

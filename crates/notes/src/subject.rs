@@ -121,7 +121,7 @@ const COURTESY: [&str; 44] = [
     "adios", "bitte", "bonjour", "bonsoir", "buenas", "buenos", "bye", "ciao", "danke", "evening",
     "fine", "gracias", "gruss", "grusse", "hallo", "hello", "hey", "hi", "hola", "kind", "merci",
     "moin", "morning", "nice", "ok", "okay", "please", "regards", "salut", "servus", "sorry", "thank",
-    "thanks", "thx", "tschuss", "welcome", "yeah", "yes", "yo", "здравствуйте", "пожалуиста",
+    "thanks", "thx", "tschuss", "welcome", "yeah", "yes", "yo", "здравствуите", "пожалуиста",
     "пока", "привет", "спасибо",
 ];
 

@@ -3,6 +3,7 @@
 //! Field names, types and nulls are part of the contract; `openapi.json` lists them. The core
 //! knows nothing of JSON, so the conversions are here.
 
+mod filters;
 mod forgetting;
 mod knowledge;
 mod object;
@@ -10,6 +11,7 @@ mod own;
 mod past;
 mod plans;
 mod requests;
+mod scores;
 mod sessions;
 mod suggestions;
 
@@ -18,11 +20,11 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::{Serialize, Serializer};
 
+pub use filters::field_filters;
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
     ContextBody, ContextItemBody, CoverageBody, HitBody, LinkBody, NoteBody, NoteLinkBody,
-    ObservationBody, OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, SimilarBody,
-    field_filters, score_parts, value,
+    ObservationBody, OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, value,
 };
 pub use object::Object;
 pub use own::{
@@ -42,6 +44,7 @@ pub use requests::{
     RedactVersions, ResourceParam, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
     UpdateStore,
 };
+pub use scores::{FieldScoreBody, ScorePartBody, SimilarBody, WordScoreBody, score_parts};
 pub use sessions::{SessionBody, SessionDetails};
 pub use suggestions::{
     FreshnessBody, LeftOutBody, ReasonsBody, SuggestBody, SuggestionBody, SuggestionsBody,

@@ -86,6 +86,7 @@ struct Item {
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const IDLE_MAX: Duration = Duration::from_secs(3);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 const BATCH_TEXTS_MAX: usize = 32;
 const RESPONSE_SIZE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -128,6 +129,8 @@ impl EndpointEncoder {
         }
         let agent = ureq::Agent::config_builder()
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            // Servers close idle connections, uvicorn after 5 s; a request on one of them would fail.
+            .max_idle_age(IDLE_MAX)
             // A redirect could lead the texts, and the key, to another host.
             .max_redirects(0)
             .http_status_as_error(false)

@@ -26,6 +26,24 @@ fn a_hit_shows_its_words_its_place_and_why_it_is_one() {
 }
 
 #[test]
+fn scores_are_explained_on_request_and_what_is_over_says_so() {
+    let site = Site::new();
+    let store = site.store("kitchen");
+    let old = "---\nsuperseded_by: '[[<b>New</b>]]'\n---\n# Old tea\n\nBrew the tea.";
+    site.put(store, "/old.md", old);
+    let admin = site.admin();
+    let page = site.get(&admin, "/ui/search?q=tea").unwrap();
+    assert!(page.contains("superseded by [[&lt;b&gt;New&lt;/b&gt;]]"), "{page}");
+    assert!(page.contains("/ui/search?q=tea&amp;explain=1"), "{page}");
+    assert!(!page.contains("bonus for 100 % of the words"), "{page}");
+    let page = site.get(&admin, "/ui/search?q=tea&explain=1").unwrap();
+    assert!(page.contains("bonus for 100 % of the words"), "{page}");
+    assert!(page.contains("over, so × 0.25"), "{page}");
+    // It stays on while the search is changed.
+    assert!(page.contains("name=\"explain\" value=\"1\""), "{page}");
+}
+
+#[test]
 fn filters_narrow_the_hits() {
     let site = Site::new();
     let (one, other) = (site.store("one"), site.store("other"));

@@ -64,6 +64,16 @@ impl<'a> Input<'a> {
         Err(Damaged)
     }
 
+    /// Skips numbers without decoding them.
+    pub(crate) fn skip_varints(&mut self, count: usize) -> Result<(), Damaged> {
+        if count == 0 {
+            return Ok(());
+        }
+        let ends = self.0.iter().zip(1..).filter(|(byte, _)| **byte < 0x80);
+        let (_, end) = ends.into_iter().nth(count - 1).ok_or(Damaged)?;
+        self.take(end).map(drop)
+    }
+
     pub(crate) fn varint_u32(&mut self) -> Result<u32, Damaged> {
         u32::try_from(self.varint()?).ok().ok_or(Damaged)
     }

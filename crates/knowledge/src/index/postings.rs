@@ -299,6 +299,57 @@ impl Weights {
     }
 }
 
+/// Calls `visit` with each place of a term in some documents, and with the number of the document
+/// among these, which must be sorted.
+///
+/// Few documents of a list are wanted, so this does not go through [`Postings`]: the positions of the
+/// others are counted and skipped together.
+pub(crate) fn each_place(
+    (postings, positions): (&[u8], &[u8]),
+    docs: &[Doc],
+    mut visit: impl FnMut(usize, Place),
+) -> Result<(), Damaged> {
+    let (mut input, mut positions) = (Input::new(postings), Input::new(positions));
+    let (mut next_doc, mut skipped) = (0_u64, 0_usize);
+    let mut wanted = docs.iter().enumerate().peekable();
+    while wanted.peek().is_some() && !input.is_empty() {
+        let head = input.varint()?;
+        let at = next_doc.checked_add(head >> 1).ok_or(Damaged)?;
+        next_doc = at.checked_add(1).ok_or(Damaged)?;
+        let counts = if head & 1 == 1 { [0, 0, 0, 1] } else { position_counts(&mut input)? };
+        while wanted.next_if(|(_, doc)| u64::from(**doc) < at).is_some() {}
+        if let Some((number, _)) = wanted.next_if(|(_, doc)| u64::from(**doc) == at) {
+            positions.skip_varints(std::mem::take(&mut skipped))?;
+            for (field, count) in Field::WITH_POSITIONS.into_iter().zip(counts) {
+                let mut position = 0_u32;
+                for _ in 0..count {
+                    position = position.checked_add(positions.varint_u32()?).ok_or(Damaged)?;
+                    visit(number, Place::new(field, position));
+                }
+            }
+        } else {
+            let count = counts.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
+            skipped = skipped.saturating_add(usize::try_from(count).ok().ok_or(Damaged)?);
+        }
+    }
+    Ok(())
+}
+
+/// Reads how often a term occurs in each field with positions.
+fn position_counts(input: &mut Input<'_>) -> Result<[u32; 4], Damaged> {
+    let mask = input.byte()?;
+    if mask == 0 || mask & !Fields::ALL.0 != 0 {
+        return Err(Damaged);
+    }
+    let mut counts = [0; 4];
+    for (field, count) in Field::WITH_POSITIONS.into_iter().zip(&mut counts) {
+        if mask & field.bit() != 0 {
+            *count = input.varint_u32()?;
+        }
+    }
+    Ok(counts)
+}
+
 /// Reads the positions of a posting list, in step with its [`Postings`].
 #[derive(Clone, Debug)]
 pub(crate) struct Positions<'a>(Input<'a>);
@@ -397,6 +448,27 @@ mod tests {
         }
 
         #[test]
+        fn the_places_in_some_documents_are_those_of_the_whole_list(
+            documents in documents(),
+            wanted in prop::collection::btree_set(0_u32..100_000, 0..30),
+            all in prop::collection::vec(any::<bool>(), 30),
+        ) {
+            let list = written(&documents);
+            let some = documents.iter().zip(all).filter(|(_, is_wanted)| *is_wanted);
+            let mut docs: Vec<Doc> = some.map(|((doc, _), _)| *doc).chain(wanted).collect();
+            docs.sort_unstable();
+            docs.dedup();
+            let mut read: Vec<(Doc, Occurrence)> = Vec::new();
+            each_place((&list.postings, &list.positions), &docs, |number, place| {
+                read.push((docs[number], place.occurrence()));
+            }).unwrap();
+            let in_wanted = documents.iter().filter(|(doc, _)| docs.contains(doc));
+            let placed = in_wanted.flat_map(|(doc, places)| places.iter().map(|it| (*doc, *it)));
+            let placed: Vec<_> = placed.filter(|(_, (field, _))| field.has_positions()).collect();
+            prop_assert_eq!(read, placed);
+        }
+
+        #[test]
         fn a_list_can_be_copied_document_by_document(documents in documents()) {
             let list = written(&documents);
             let mut copy = PostingList::default();
@@ -423,6 +495,18 @@ mod tests {
                     drop(positions.read(&posting));
                 }
             }
+        }
+
+        #[test]
+        fn places_in_any_bytes_are_read_or_refused(
+            postings in prop::collection::vec(any::<u8>(), 0..60),
+            positions in prop::collection::vec(any::<u8>(), 0..60),
+            docs in prop::collection::btree_set(0_u32..300, 0..9),
+        ) {
+            let docs: Vec<_> = docs.into_iter().collect();
+            let mut count = 0;
+            drop(each_place((&postings, &positions), &docs, |_, _| count += 1));
+            prop_assert!(count <= positions.len());
         }
     }
 

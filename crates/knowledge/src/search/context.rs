@@ -72,20 +72,28 @@ impl Ranking<'_, '_> {
         let is_selected = |(number, doc): Document| {
             selected.get(number).is_some_and(|selected| selected.contains(doc))
         };
-        let mut places: BTreeSet<(Place, Document)> = BTreeSet::new();
-        for place in best.iter().filter_map(|document| directories.place(*document)) {
-            let around = distances().filter_map(|(distance, _)| directories.at(place, distance));
-            places.extend(around.chain(directories.at(place, 0)).filter(|it| is_selected(it.1)));
-        }
-        let documents: Vec<_> = places.iter().map(|(_, document)| *document).collect();
         let lengths = self.segments.iter().map(|(_, it)| it.segment().lengths(Space::Memories));
-        let context = Context {
+        let mut context = Context {
             ranking: self,
             scores,
             lengths: lengths.collect::<Result<_, _>>()?,
-            nearness: passages::nearness(&self.segments, words, scores, &documents)?,
+            nearness: HashMap::new(),
             directories,
         };
+        let mut places: BTreeSet<(Place, Document)> = BTreeSet::new();
+        for place in best.iter().filter_map(|document| context.directories.place(*document)) {
+            places.extend(context.directories.at(place, 0));
+            for (distance, _) in distances() {
+                let beside = context.directories.at(place, distance);
+                let Some(beside) = beside.filter(|(_, it)| is_selected(*it)) else { continue };
+                // A long one gains nothing by being beside a good one.
+                if context.neighbor_share(beside.1)? > 0.0 {
+                    places.insert(beside);
+                }
+            }
+        }
+        let documents: Vec<_> = places.iter().map(|(_, document)| *document).collect();
+        context.nearness = passages::nearness(&self.segments, words, scores, &documents)?;
         let known: HashMap<_, _> =
             hits.iter().zip(0..).filter_map(|(hit, at)| Some((hit.document?, at))).collect();
         let mut of_directories: HashMap<usize, DirectoryWords> = HashMap::new();
@@ -148,13 +156,18 @@ impl Context<'_, '_, '_> {
         Ok(bonuses)
     }
 
-    /// Returns the share of the scores of its neighbors that a document takes in. The longer it is,
-    /// the less it depends on them: a single message is about what was said before, a whole session
-    /// is about itself.
-    fn of_neighbors(&self, (number, doc): Document, place: Place) -> Result<f64, IndexError> {
+    /// Returns which share of the scores of its neighbors a document takes in. The longer it is, the
+    /// less it depends on them: a single message is about what was said before, a whole session is
+    /// about itself.
+    fn neighbor_share(&self, (number, doc): Document) -> Result<f64, IndexError> {
         let length = f64::from(self.lengths.get(number).ok_or(IndexError::Damaged)?.get(doc)?);
         let Scoring { neighbor, neighbor_length, .. } = self.ranking.scoring;
-        let share = neighbor * (1.0 - length / neighbor_length).max(0.0);
+        Ok(neighbor * (1.0 - length / neighbor_length).max(0.0))
+    }
+
+    /// Returns what a document takes in of the scores of its neighbors.
+    fn of_neighbors(&self, document: Document, place: Place) -> Result<f64, IndexError> {
+        let share = self.neighbor_share(document)?;
         if share <= 0.0 {
             return Ok(0.0);
         }

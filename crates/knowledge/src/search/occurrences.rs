@@ -7,7 +7,7 @@ use quipu_notes::{Phrase, TermMatch};
 use super::scoring::Scoring;
 use crate::index::{
     Bits, Doc, Field, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView,
-    Space, Weights, word,
+    Space, Weights, each_place, word,
 };
 
 /// The frequency of a phrase in a document, weighted by field.
@@ -107,34 +107,39 @@ impl Phrases {
         Ok(frequencies)
     }
 
-    /// Calls `visit` with each place of a phrase in some documents, which must be sorted. Of a phrase of
-    /// several words it is the place of the first.
+    /// Calls `visit` with each place of a phrase in some documents, and with the number of the document
+    /// among these, which must be sorted. Of a phrase of several words it is the place of the first.
     pub(crate) fn each_place(
         &self,
         id: PhraseId,
         (segment, docs): (&SegmentView<'_>, &[Doc]),
-        mut visit: impl FnMut(Doc, Place),
+        mut visit: impl FnMut(usize, Place),
     ) -> Result<(), IndexError> {
         let Some(Prepared { phrase, terms, fields, .. }) = self.all.get(id.0) else {
             return Ok(());
         };
         let Some(words) = lists(segment, terms, phrase.last)? else { return Ok(()) };
+        let mut visit_searched = |number: usize, place: Place| {
+            if fields.contains(place.field()) {
+                visit(number, place);
+            }
+        };
+        if let [word] = words.as_slice() {
+            for List { postings, positions } in word {
+                each_place((postings, positions), docs, &mut visit_searched)?;
+            }
+            return Ok(());
+        }
         let mut walks: Vec<_> = words.iter().map(|lists| Walk::new(lists)).collect();
-        for &doc in docs {
+        for (number, &doc) in docs.iter().enumerate() {
             let mut is_everywhere = true;
             for walk in &mut walks {
                 is_everywhere &= walk.advance_to(doc)? == Some(doc);
             }
-            if !is_everywhere {
-                continue;
+            if is_everywhere {
+                walks.iter_mut().try_for_each(Walk::read_places)?;
+                each_match(&mut walks, |place| visit_searched(number, place));
             }
-            walks.iter_mut().try_for_each(Walk::read_places)?;
-            let mut visit_searched = |place: Place| {
-                if fields.contains(place.field()) {
-                    visit(doc, place);
-                }
-            };
-            each_match(&mut walks, &mut visit_searched);
         }
         Ok(())
     }

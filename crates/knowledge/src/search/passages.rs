@@ -39,6 +39,12 @@ impl Found {
             Field::Tags | Field::Headings | Field::TitleForms | Field::Forms => {}
         }
     }
+
+    fn nearness(self, scores: &Scores) -> Nearness {
+        let in_title = scores.words.iter().enumerate().filter(|(at, _)| self.title.contains(*at));
+        let title = scores.share(in_title.map(|(_, stats)| stats.idf).sum());
+        Nearness { nearest: scores.share(nearest(self.body, scores)), title }
+    }
 }
 
 /// Returns how near the words are in each of some documents.
@@ -48,7 +54,7 @@ pub(super) fn nearness(
     scores: &Scores,
     documents: &[Document],
 ) -> Result<HashMap<Document, Nearness>, IndexError> {
-    let mut found: HashMap<Document, Found> = HashMap::new();
+    let mut nearness = HashMap::with_capacity(documents.len());
     for (number, (_, segment)) in segments.iter().enumerate() {
         let docs = documents.iter().filter(|(of, _)| *of == number).map(|(_, doc)| *doc);
         let mut docs: Vec<Doc> = docs.collect();
@@ -56,27 +62,20 @@ pub(super) fn nearness(
         if docs.is_empty() {
             continue;
         }
+        let mut found = vec![Found::default(); docs.len()];
         let numbered = words.iter().enumerate();
-        for (at, phrase) in numbered.flat_map(|(at, word)| word.iter().map(move |it| (at, *it))) {
-            let visit = |doc: Doc, place: Place| {
-                found.entry((number, doc)).or_default().add(at, place);
+        for (word, phrase) in numbered.flat_map(|(at, word)| word.iter().map(move |it| (at, *it))) {
+            let visit = |number: usize, place: Place| {
+                if let Some(found) = found.get_mut(number) {
+                    found.add(word, place);
+                }
             };
             segment.phrases().each_place(phrase, (segment.segment(), &docs), visit)?;
         }
+        let of_doc = |(doc, found): (Doc, Found)| ((number, doc), found.nearness(scores));
+        nearness.extend(docs.into_iter().zip(found).map(of_doc));
     }
-    let nearness = |found: Found| Nearness {
-        nearest: scores.share(nearest(found.body, scores)),
-        title: scores.share(
-            scores
-                .words
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| found.title.contains(*at))
-                .map(|(_, stats)| stats.idf)
-                .sum(),
-        ),
-    };
-    Ok(found.into_iter().map(|(document, found)| (document, nearness(found))).collect())
+    Ok(nearness)
 }
 
 /// Returns the largest sum of the idf of the words of a passage; zero without a passage that has two.

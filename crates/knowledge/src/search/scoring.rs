@@ -42,7 +42,7 @@ pub struct Scoring {
     /// The bonus for being in a directory that has the words of the query.
     pub directory: f64,
     /// What meaning is worth: this share of the best score by words for a cosine that is
-    /// `similar_ceiling` standard deviations above the mean. More deviations are worth more.
+    /// `similar_ceiling` standard deviations above the mean, or more.
     pub similar: f64,
     /// How many standard deviations above the mean a cosine must be to count at all.
     pub similar_floor: f64,
@@ -73,9 +73,9 @@ impl Scoring {
         neighbor: 0.3,
         neighbor_length: 200.0,
         directory: 1.0,
-        similar: 1.0,
-        similar_floor: 1.5,
-        similar_ceiling: 4.5,
+        similar: 0.5,
+        similar_floor: 0.5,
+        similar_ceiling: 3.5,
     };
 
     /// Returns the weight of an occurrence in a field.

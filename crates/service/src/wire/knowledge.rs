@@ -1,14 +1,14 @@
 //! The results of search, context, recent activity and links.
 
 use quipu_knowledge::{
-    Context, ContextItem, Coverage, Direction, Explanation, FieldScore, Found, LinkRow, NoteCard,
-    NoteLink, Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage,
-    SimilarScore, WordScore,
+    Context, ContextItem, Coverage, Direction, Found, LinkRow, NoteCard, NoteLink, Orphans,
+    RecentChange, Related, SearchHit, SearchPage,
 };
-use quipu_notes::{Comparison, FieldFilter, Observation, Passage, Predicate, Value as NoteValue};
+use quipu_notes::{Observation, Passage, Value as NoteValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::scores::{ScorePartBody, SimilarBody, score_parts};
 use super::{ActorBody, FreshnessBody, VersionBody};
 
 /// A page of search results.
@@ -187,130 +187,6 @@ impl From<&Passage> for PassageBody {
             headings: passage.headings.clone(),
             start_line: passage.first_line,
             end_line: passage.last_line,
-        }
-    }
-}
-
-/// A part of a score. The parts of a hit add up to its score.
-#[derive(Clone, Debug, Serialize)]
-pub struct ScorePartBody {
-    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `title`, `neighbors`, `directory`,
-    /// `similar`, `partial` or `name`.
-    pub reason: &'static str,
-    /// What it adds; negative if it takes something off.
-    pub score: f64,
-    /// The word, if it is one.
-    #[serde(skip_serializing_if = "Option::is_none", flatten)]
-    pub word: Option<WordScoreBody>,
-    /// How similar the best passage is, for `similar`.
-    #[serde(skip_serializing_if = "Option::is_none", flatten)]
-    pub similar: Option<SimilarBody>,
-    /// The share of the query's words that a bonus is for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-}
-
-/// How similar the best passage of a memory is to the question.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct SimilarBody {
-    /// The cosine of the angle between their vectors.
-    pub cosine: f32,
-    /// How many standard deviations it is above the mean of all memories.
-    pub deviations: f64,
-    /// The first line of the passage.
-    pub first_line: u32,
-    /// The last line of the passage.
-    pub last_line: u32,
-}
-
-impl From<SimilarScore> for SimilarBody {
-    fn from(similar: SimilarScore) -> Self {
-        let SimilarScore { cosine, deviations, first_line, last_line } = similar;
-        Self { cosine, deviations, first_line, last_line }
-    }
-}
-
-/// How a word or phrase of the query counts.
-#[derive(Clone, Debug, Serialize)]
-pub struct WordScoreBody {
-    /// The stems that were looked up.
-    pub term: String,
-    /// How many documents have it.
-    pub document_frequency: usize,
-    /// The inverse document frequency, by which it is weighted.
-    pub idf: f64,
-    /// Where it occurs.
-    pub fields: Vec<FieldScoreBody>,
-    /// The length of the hit in words.
-    pub length: u32,
-}
-
-/// The occurrences of a word in a field.
-#[derive(Clone, Debug, Serialize)]
-pub struct FieldScoreBody {
-    /// `title`, `tag`, `heading`, `body` or `other`.
-    pub field: &'static str,
-    /// How often the word occurs in it.
-    pub frequency: f32,
-    /// The weight of each occurrence.
-    pub weight: f32,
-}
-
-/// Returns the parts of a score.
-pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
-    let part = |ScorePart { reason, score }: &ScorePart| {
-        let mut part =
-            ScorePartBody { reason: "", score: *score, word: None, similar: None, share: None };
-        part.share = match reason {
-            ScoreReason::Coverage(share)
-            | ScoreReason::Nearness(share)
-            | ScoreReason::Title(share)
-            | ScoreReason::Directory(share) => Some(*share),
-            ScoreReason::Word(_)
-            | ScoreReason::Date(_)
-            | ScoreReason::Neighbors
-            | ScoreReason::Similar(_)
-            | ScoreReason::Freshness(_)
-            | ScoreReason::Partial
-            | ScoreReason::Name => None,
-        };
-        part.reason = match reason {
-            ScoreReason::Word(word) => {
-                part.word = Some(word.into());
-                "word"
-            }
-            ScoreReason::Similar(similar) => {
-                part.similar = Some((*similar).into());
-                "similar"
-            }
-            ScoreReason::Coverage(_) => "coverage",
-            ScoreReason::Date(_) => "date",
-            ScoreReason::Nearness(_) => "nearness",
-            ScoreReason::Title(_) => "title",
-            ScoreReason::Neighbors => "neighbors",
-            ScoreReason::Directory(_) => "directory",
-            ScoreReason::Freshness(_) => "freshness",
-            ScoreReason::Partial => "partial",
-            ScoreReason::Name => "name",
-        };
-        part
-    };
-    explanation.parts.iter().map(part).collect()
-}
-
-impl From<&WordScore> for WordScoreBody {
-    fn from(word: &WordScore) -> Self {
-        let field = |it: &FieldScore| FieldScoreBody {
-            field: it.field.name(),
-            frequency: it.frequency,
-            weight: it.weight,
-        };
-        Self {
-            term: word.term.clone(),
-            document_frequency: word.document_frequency,
-            idf: word.idf,
-            fields: word.fields.iter().map(field).collect(),
-            length: word.length,
         }
     }
 }
@@ -525,73 +401,6 @@ impl From<&RecentChange> for RecentBody {
     }
 }
 
-/// Parses conditions on fields: `{"status": "open", "priority": {"$gt": 1}, "tags": ["a", "b"]}`.
-///
-/// A plain value must equal the field, and each value of a list must be one of the field's values.
-/// The error describes what is allowed.
-pub fn field_filters(value: &Value) -> Result<Vec<FieldFilter>, String> {
-    let Value::Object(fields) = value else {
-        return Err("metadata filters are an object of fields and conditions".to_owned());
-    };
-    let mut filters = Vec::new();
-    for (key, wanted) in fields {
-        match wanted {
-            Value::Object(operators) => {
-                for (operator, operand) in operators {
-                    let predicate = predicate(operator, operand)
-                        .map_err(|problem| format!("metadata filter `{key}`: {problem}"))?;
-                    filters.push(FieldFilter { key: key.clone(), predicate });
-                }
-            }
-            Value::Array(items) => filters.extend(items.iter().map(|item| {
-                let predicate = Predicate::Is(Comparison::Equal, text(item));
-                FieldFilter { key: key.clone(), predicate }
-            })),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                let predicate = Predicate::Is(Comparison::Equal, text(wanted));
-                filters.push(FieldFilter { key: key.clone(), predicate });
-            }
-        }
-    }
-    Ok(filters)
-}
-
-const OPERATORS: &str = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $between, $contains, $exists";
-
-fn predicate(operator: &str, operand: &Value) -> Result<Predicate, String> {
-    let is = |comparison| Ok(Predicate::Is(comparison, text(operand)));
-    let list = || {
-        operand
-            .as_array()
-            .map_or_else(|| vec![text(operand)], |items| items.iter().map(text).collect())
-    };
-    match operator {
-        "$eq" => is(Comparison::Equal),
-        "$ne" => is(Comparison::NotEqual),
-        "$gt" => is(Comparison::Greater),
-        "$gte" => is(Comparison::GreaterOrEqual),
-        "$lt" => is(Comparison::Less),
-        "$lte" => is(Comparison::LessOrEqual),
-        "$in" => Ok(Predicate::In(list())),
-        "$contains" => Ok(Predicate::Contains(list())),
-        "$exists" => match operand.as_bool() {
-            Some(false) => Ok(Predicate::Absent),
-            Some(true) => Ok(Predicate::Exists),
-            None => Err("$exists takes true or false".to_owned()),
-        },
-        "$between" => match list().as_slice() {
-            [low, high] => Ok(Predicate::Between(low.clone(), high.clone())),
-            _ => Err("$between takes a list of two values".to_owned()),
-        },
-        other => Err(format!("`{other}` is not one of {OPERATORS}")),
-    }
-}
-
-/// Returns a JSON value as it is written in frontmatter.
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -606,38 +415,5 @@ mod tests {
             (&body["times"], &body["text"]),
             (&json!(["@due:2026-07-27"]), &json!("buy tea"))
         );
-    }
-
-    #[test]
-    fn conditions_are_parsed() {
-        let filters = field_filters(&json!({
-            "status": "open",
-            "tags": ["a", "b"],
-            "priority": {"$gte": 1, "$lt": 3},
-            "author.name": {"$in": ["Ada"]},
-            "due": {"$between": ["2026-01-01", "2026-02-01"]},
-            "done": {"$exists": false},
-        }))
-        .unwrap();
-        assert_eq!(filters.len(), 8);
-        for tag in ["a", "b"] {
-            let equal = Predicate::Is(Comparison::Equal, tag.to_owned());
-            assert!(filters.iter().any(|it| it.key == "tags" && it.predicate == equal));
-        }
-        let greater = Predicate::Is(Comparison::GreaterOrEqual, "1".to_owned());
-        assert!(filters.iter().any(|it| it.key == "priority" && it.predicate == greater));
-    }
-
-    #[test]
-    fn an_invalid_condition_names_what_is_allowed() {
-        for (wrong, part) in [
-            (json!("x"), "an object"),
-            (json!({"a": {"$near": 1}}), "$gte"),
-            (json!({"a": {"$between": [1]}}), "two values"),
-            (json!({"a": {"$exists": "yes"}}), "true or false"),
-        ] {
-            let error = field_filters(&wrong).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
     }
 }

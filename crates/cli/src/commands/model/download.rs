@@ -28,6 +28,8 @@ impl Download {
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(STALL_TIMEOUT))
             .timeout_per_read(Some(STALL_TIMEOUT))
+            // A connection that the server is about to close must not fail the next file.
+            .max_idle_connections(0)
             .max_redirects(0)
             .http_status_as_error(false)
             .build();
