@@ -4,7 +4,7 @@ mod chats;
 mod sets;
 mod tuning;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use quipu_core::model::{Actor, Content, MemoryPath, Name, PrincipalName, StoreId
 use quipu_core::settings::Limits;
 use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_sqlite::{OpenMode, SqliteBackend};
+use quipu_vectors::{Encoder, LocalEncoder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// Look for better parameters of ranking, by cross-validation over all sets
     #[arg(long)]
     tune: bool,
+    /// Also search by meaning, with the model in this directory
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
 }
 
 /// How many hits are examined for answers.
@@ -64,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) {
     }
     let mut rows = vec![row(&[
         &"set",
+        &"by",
         &"notes",
         &"questions",
         &"recall@5",
@@ -73,12 +78,18 @@ pub(crate) fn run(arguments: &Arguments) {
         &"median µs",
     ])];
     let mut documents = Vec::new();
-    for Shelf { set, engine, store, .. } in &shelves {
+    let encoder = arguments.model.as_deref().map(opened);
+    let with_vectors =
+        shelves.iter().filter_map(|shelf| Some(shelf.with_encoder(encoder.as_ref()?)));
+    let with_vectors: Vec<_> = with_vectors.collect();
+    for (Shelf { set, store, .. }, engine) in
+        shelves.iter().map(|shelf| (shelf, &shelf.engine)).chain(shelves.iter().zip(&with_vectors))
+    {
         let rank = |question| rank(engine, *store, question, DEPTH);
         let rankings: Vec<_> = set.questions.iter().map(rank).collect();
         let scores = Scores::of(&rankings);
-        rows.push(scores.row(set));
-        documents.push(scores.as_json(set));
+        rows.push(scores.row(set, engine));
+        documents.push(scores.as_json(set, engine));
         if arguments.misses {
             let all = set.questions.iter().zip(&rankings);
             let missed = all.filter(|(_, ranking)| ranking.recall(10) < 1.0);
@@ -111,6 +122,25 @@ impl Shelf {
         search(&engine, store, "warm", DEPTH);
         Self { set, engine, store, _directory: directory }
     }
+
+    /// Returns the engine with an encoder, after making the vectors of all texts.
+    fn with_encoder(&self, encoder: &Arc<dyn Encoder>) -> Knowledge {
+        let engine = self.engine.clone().with_encoder(Some(Arc::clone(encoder)));
+        engine.embed(&|_| Ok(())).expect("it embeds");
+        // The first search reads the vectors.
+        search(&engine, self.store, "warm", DEPTH);
+        engine
+    }
+}
+
+/// Opens the model in a directory.
+fn opened(directory: &Path) -> Arc<dyn Encoder> {
+    Arc::new(LocalEncoder::open(directory).expect("a model"))
+}
+
+/// Returns what searches are by.
+fn by(engine: &Knowledge) -> &'static str {
+    if engine.has_encoder() { "words and meaning" } else { "words" }
 }
 
 fn open(directory: &Path) -> (Knowledge, StoreId) {
@@ -144,6 +174,9 @@ fn fill(engine: &Knowledge, store: StoreId, set: &Set) {
 fn search(engine: &Knowledge, store: StoreId, text: &str, depth: usize) -> Vec<String> {
     let request = SearchRequest { limit: depth, ..SearchRequest::new(vec![store], text) };
     let page = engine.search(&request).expect("a search");
+    if let Some(notice) = page.notice {
+        println!("{text}: {notice}");
+    }
     page.hits.iter().map(|hit| hit.note.path.to_string()).collect()
 }
 
@@ -203,10 +236,11 @@ impl Scores {
         }
     }
 
-    fn row(&self, set: &Set) -> Vec<String> {
+    fn row(&self, set: &Set, engine: &Knowledge) -> Vec<String> {
         let share = |value: f64| format!("{value:.3}");
         row(&[
             &set.name,
+            &by(engine),
             &set.texts.len(),
             &set.questions.len(),
             &share(self.recall_5),
@@ -217,9 +251,10 @@ impl Scores {
         ])
     }
 
-    fn as_json(&self, set: &Set) -> Value {
+    fn as_json(&self, set: &Set, engine: &Knowledge) -> Value {
         json!({
             "set": set.name,
+            "by": by(engine),
             "notes": set.texts.len(),
             "questions": set.questions.len(),
             "recall_at_5": self.recall_5,

@@ -100,8 +100,8 @@ impl Context {
         };
         let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
         let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
-        let engine = Knowledge::new(engine, &self.settings.data);
-        let _encoder = open_encoder(&self.settings);
+        let encoder = open_encoder(&self.settings);
+        let engine = Knowledge::new(engine, &self.settings.data).with_encoder(encoder);
         self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());

@@ -75,6 +75,7 @@ fn search(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                      itself; if it does not, look at the server's log and at the free space on its disk."
                 }
             }
+            @if let Some(notice) = &found.notice { p.message { "Note: " (notice) "." } }
             (hits::list(&scene, &found.hits))
             @if !scene.question.explain && !found.hits.is_empty() {
                 p { a href=(scene.question.explained()) { "Explain the scores" } }

@@ -14,10 +14,15 @@ use rusqlite::types::ValueRef;
 use sha2::{Digest as _, Sha256};
 
 use crate::entry::Entry;
-use crate::index::{Applied, BatchBuilder, Cursor, FORMAT, SCHEMA, add_store};
+use quipu_vectors::quantized::Quantized;
+
+use crate::index::{
+    Applied, BatchBuilder, Cursor, FORMAT, Lines, MemoryVectors, PassageVector, PutVectors, SCHEMA,
+    add_encoder, add_store, put_vectors,
+};
 
 /// The format version, and the digest of everything that it covers.
-const GOLDEN: (i64, &str) = (4, "6a699e0b5342250db734aa8020f840bb5f0c68b19bb791b57d97ec3a56a0204f");
+const GOLDEN: (i64, &str) = (5, "5491e028f14149ffa5e856055b5792595afc9c550afc9d77d6dc082cf2d391b6");
 
 const NOTES: [(&str, &str); 6] = [
     ("/plain.md", "The Cafés were connecting parseJson2, foo-bar/baz.rs and user's 日本語."),
@@ -61,7 +66,8 @@ fn memory(number: u64, path: &str, text: &str) -> Memory {
 
 /// Adds every row of every table, by key, with the types of its values.
 fn add_rows(digest: &mut Sha256, connection: &Connection) {
-    for table in ["stores", "segments", "columns", "dead", "postings", "positions", "notes"] {
+    let of_text = ["stores", "segments", "columns", "dead", "postings", "positions", "notes"];
+    for table in of_text.into_iter().chain(["encoders", "vectors", "embeddings"]) {
         digest.update(table);
         let sql = format!("SELECT * FROM {table} ORDER BY 1, 2");
         let mut statement = connection.prepare(&sql).unwrap();
@@ -106,6 +112,18 @@ fn format_changes_require_a_new_version() {
         assert_eq!(applied.unwrap(), Applied::Done);
         from = to;
     }
+    let encoder = add_encoder(&connection, ("golden", 3), at).unwrap();
+    let made = MemoryVectors {
+        memory: memories[0].id,
+        version: memories[0].version,
+        updated_at: memories[0].updated_at,
+        passages: vec![PassageVector {
+            lines: Lines { first: 1, last: 300 },
+            vector: Quantized::new(&[0.6, -0.8, 0.0]).unwrap(),
+        }],
+    };
+    let put = put_vectors(&connection, store, (&encoder, from.sequence), &[made], |_, _| true);
+    assert_eq!(put.unwrap(), PutVectors::Put(1));
     let mut digest = Sha256::new();
     digest.update(SCHEMA);
     add_rows(&mut digest, &connection);

@@ -4,7 +4,7 @@
 //! [`postings`] are lists of documents, [`block`]s hold the posting lists of neighboring terms, and
 //! a [`segment`] is an immutable inverted index, in memory or in the rows of a [`mod@file`]. A
 //! [`view`] reads the index of one store, a [`batch`] applies changes, [`upkeep`] merges segments,
-//! and [`mod@scrub`] erases redacted text.
+//! and [`mod@scrub`] erases redacted text. Vectors have [rows](vector_rows) of their own.
 
 #[cfg(any(test, feature = "fuzzing"))]
 mod any;
@@ -28,6 +28,7 @@ mod segment;
 mod store_rows;
 mod term;
 mod upkeep;
+mod vector_rows;
 mod view;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -35,7 +36,7 @@ pub(crate) use any::{any_segments, read_any};
 pub(crate) use batch::{Applied, Batch, BatchBuilder};
 pub(crate) use bits::Bits;
 pub(crate) use codec::{Damaged, Input, put_bytes, put_varint};
-pub(crate) use columns::MemoryRow;
+pub(crate) use columns::{MemoryRow, Numbers};
 pub(crate) use error::IndexError;
 pub use file::INDEX_FILE;
 #[cfg(test)]
@@ -54,7 +55,12 @@ pub(crate) use store_rows::put_store;
 pub(crate) use store_rows::{Cursor, StoreRow, add_store, store as store_row};
 pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
-pub(crate) use view::{List, Numbers, Overlay, SegmentView, StoreView};
+pub(crate) use vector_rows::{
+    EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage, StoredVectors,
+    add_encoder, each_vectors_after, embeddings, encoder, incomplete_stores, notes_without_vectors,
+    put_vectors, remove_outdated,
+};
+pub(crate) use view::{List, Overlay, SegmentView, StoreView};
 
 #[cfg(test)]
 mod tests;

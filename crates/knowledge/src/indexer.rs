@@ -19,6 +19,8 @@
 //! searched as an overlay on top of the file. The threads of one process take [turns](turn).
 
 mod building;
+mod changes;
+mod embedding;
 mod erasing;
 mod freshness;
 mod parts;
@@ -34,7 +36,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use quipu_core::backend::{Reader, Span, VersionFilter, VersionQuery};
+use quipu_core::backend::Reader;
 use quipu_core::model::{Memory, MemoryId, StoreId, View};
 use quipu_core::{Engine, Error};
 use quipu_notes::tokenizer::Lexicon;
@@ -44,7 +46,10 @@ use crate::index::{
     Applied, Batch, BatchBuilder, Cursor, IndexError, IndexFile, Overlay, StoreRow, add_store,
     merge_small, remove_store, store_row,
 };
-use freshness::{Feed, Relation};
+use crate::vectors::Matrices;
+use changes::{Changed, changed};
+use embedding::Progress as Embedding;
+pub use embedding::{EmbedReport, EmbedStep};
 use scanning::Scans;
 use turn::{Asked, Turn, TurnGuard};
 
@@ -61,6 +66,10 @@ pub(crate) struct Indexer {
     followed: AtomicU64,
     /// The words of the last texts that were indexed.
     lexicon: Mutex<Lexicon>,
+    /// How far this process is with making vectors.
+    embedding: Mutex<Embedding>,
+    /// The vectors of the stores that were searched last.
+    pub(crate) matrices: Matrices,
     /// Whether the engine reads the past, of which nothing is stored.
     is_of_past: bool,
     scans: Scans,
@@ -157,9 +166,16 @@ impl Indexer {
             turn: Turn::default(),
             followed: AtomicU64::new(0),
             lexicon: Mutex::default(),
+            embedding: Mutex::default(),
+            matrices: Matrices::default(),
             is_of_past: false,
             scans: Scans::default(),
         }
+    }
+
+    /// Returns whether the engine reads the past.
+    pub(crate) fn is_of_past(&self) -> bool {
+        self.is_of_past
     }
 
     /// Closes the file as soon as it is no longer in use.
@@ -393,74 +409,6 @@ impl Indexer {
     ) -> Result<T, IndexError> {
         self.file.write(work)
     }
-}
-
-/// What changed in a store since a cursor.
-enum Changed {
-    /// These memories, all read in the snapshot at `to`.
-    Few { memories: Vec<Memory>, removed: Vec<MemoryId>, to: Cursor },
-    /// The ids of the memories that changed up to this cursor; too many to read at once.
-    Many(Vec<MemoryId>, Cursor),
-    /// The feed no longer reaches back to the cursor.
-    Unknown,
-    /// The store was deleted.
-    Gone,
-}
-
-fn changed(reader: &dyn Reader, store: StoreId, from: Cursor) -> Result<Changed, Error> {
-    if reader.store(store)?.is_none() {
-        return Ok(Changed::Gone);
-    }
-    let feed = Feed::read(reader)?;
-    let to = feed.newest();
-    // A change that has been pruned from the feed may have deleted a memory of which no version is
-    // kept.
-    if feed.relation(reader, from)? == Relation::Unknown {
-        return Ok(Changed::Unknown);
-    }
-    let ids = ids_between(reader, store, (from, to))?;
-    if ids.len() > FEW_MAX {
-        return Ok(Changed::Many(ids, to));
-    }
-    let (mut memories, mut removed) = (Vec::new(), Vec::new());
-    let mut size_bytes = 0;
-    for &id in &ids {
-        match reader.memory(store, id, View::Full)? {
-            Some(memory) => {
-                size_bytes += memory.size_bytes;
-                memories.push(memory);
-            }
-            None => removed.push(id),
-        }
-        if size_bytes > FEW_SIZE_BYTES_MAX {
-            return Ok(Changed::Many(ids, to));
-        }
-    }
-    Ok(Changed::Few { memories, removed, to })
-}
-
-/// Returns the memories of a store with versions after one cursor and up to another, in order.
-fn ids_between(
-    reader: &dyn Reader,
-    store: StoreId,
-    (from, to): (Cursor, Cursor),
-) -> Result<Vec<MemoryId>, Error> {
-    let created = Span { first: from.at.next(), last: to.at };
-    let filter = VersionFilter { created, ..VersionFilter::default() };
-    let mut ids = Vec::new();
-    let mut before = None;
-    loop {
-        let query = VersionQuery { filter: filter.clone(), before, limit: PAGE, view: View::Basic };
-        let versions = reader.versions(store, &query)?;
-        ids.extend(versions.iter().map(|version| version.memory));
-        match versions.last() {
-            Some(last) if versions.len() == PAGE => before = Some(last.id),
-            Some(_) | None => break,
-        }
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    Ok(ids)
 }
 
 /// Reads memories with their texts; the ids of deleted ones are returned separately.

@@ -24,27 +24,31 @@ mod recent;
 mod search;
 mod suggest;
 mod sync;
+mod vectors;
 mod verify;
 
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_core::backend::Sequence;
 use quipu_core::engine::Past;
 use quipu_core::model::{StoreId, Timestamp};
 use quipu_core::{Engine, Error, Moment};
+use quipu_vectors::Encoder;
 
 pub use card::LinkRow;
 pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
 pub use graph::{Graph, Hubs, NoteLink, Orphans};
 pub use index::INDEX_FILE;
+pub use indexer::{EmbedReport, EmbedStep};
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState, ScorePart,
-    ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage,
-    SearchRequest, SearchTarget, Total, WordScore,
+    Coverage, Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState, RankedBy,
+    ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage,
+    SearchRequest, SearchTarget, SimilarScore, Total, WordScore,
 };
 pub use suggest::{
     BUDGET_TOKENS_DEFAULT, BUDGET_TOKENS_MAX, LIMIT_DEFAULT, LIMIT_MAX, LeftOut, SuggestRequest,
@@ -53,6 +57,7 @@ pub use suggest::{
 
 use indexer::{Attempt, Indexer};
 use lookup::Lookup;
+use vectors::Meaning;
 
 /// An engine that also knows the names of memories, their links and their words.
 #[derive(Clone, Debug)]
@@ -60,6 +65,7 @@ pub struct Knowledge {
     engine: Engine,
     indexer: Arc<Indexer>,
     scoring: Scoring,
+    meaning: Option<Arc<Meaning>>,
     /// The time by which notes are over or stale; `None` for that of the clock.
     judged_at: Option<Timestamp>,
 }
@@ -69,13 +75,22 @@ impl Knowledge {
     pub fn new(engine: Engine, directory: &Path) -> Self {
         let indexer = Arc::new(Indexer::new(engine.clone(), directory));
         let engine = engine.with_derived(Arc::clone(&indexer) as _);
-        Self { engine, indexer, scoring: Scoring::DEFAULT, judged_at: None }
+        Self { engine, indexer, scoring: Scoring::DEFAULT, meaning: None, judged_at: None }
     }
 
     /// Returns the same knowledge that ranks with other parameters, to compare them.
     #[must_use]
     pub fn with_scoring(&self, scoring: Scoring) -> Self {
         Self { scoring, ..self.clone() }
+    }
+
+    /// Returns the same knowledge that also searches by meaning, with vectors of this encoder.
+    ///
+    /// Vectors are made by [`embed`](Self::embed) or [`embed_step`](Self::embed_step); a search uses those
+    /// that there are.
+    #[must_use]
+    pub fn with_encoder(self, encoder: Option<Arc<dyn Encoder>>) -> Self {
+        Self { meaning: encoder.map(|encoder| Arc::new(Meaning::new(encoder))), ..self }
     }
 
     /// Returns the knowledge of a store as it was. See [`Engine::at`].
@@ -160,6 +175,34 @@ impl Knowledge {
             self.indexer.catch_up(store, &attempt)?;
         }
         Ok(())
+    }
+
+    /// Returns whether there is an encoder.
+    pub fn has_encoder(&self) -> bool {
+        self.meaning.is_some()
+    }
+
+    /// Makes vectors of memories that have none, for about as long as `limit`, in the background of a
+    /// long-running door. Neither searches nor the indexing of text wait for it. Without an encoder, it is
+    /// always complete.
+    pub fn embed_step(&self, limit: Duration) -> Result<EmbedStep, Error> {
+        let Some(meaning) = &self.meaning else { return Ok(EmbedStep::Complete) };
+        self.engine.require_blocking()?;
+        self.indexer.catch_up_all()?;
+        self.indexer.embed_step(meaning, limit)
+    }
+
+    /// Makes the vectors of all memories, and calls `progress` from time to time with the completed
+    /// fraction; an error from it aborts the call. What was made until then is kept.
+    pub fn embed(&self, progress: &dyn Fn(f64) -> Result<(), Error>) -> Result<EmbedReport, Error> {
+        let Some(meaning) = &self.meaning else { return Err(vectors::no_model()) };
+        self.engine.require_blocking()?;
+        self.indexer.embed(meaning, progress)
+    }
+
+    /// Returns how many memories of all stores have vectors of the encoder, and how many there are.
+    pub fn embedded(&self) -> Result<(u64, u64), Error> {
+        self.indexer.embedded(self.meaning.as_ref().map_or("", |meaning| meaning.identity()))
     }
 
     /// Runs the merges that are due in the index of a store.

@@ -8,6 +8,7 @@ mod context;
 mod dates;
 mod explanation;
 mod freshness;
+mod fusion;
 mod neighbors;
 mod occurrences;
 mod passages;
@@ -15,18 +16,16 @@ mod plan;
 mod rank;
 mod rarity;
 mod scoring;
+mod shown;
 mod sums;
 
 use std::collections::HashSet;
 
 use quipu_core::Error;
 use quipu_core::engine::existing_store;
-use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp, View};
+use quipu_core::model::{Actor, Directory, MemoryId, StoreId, Timestamp};
 use quipu_notes::tokenizer::Language;
-use quipu_notes::{
-    DateSpan, FieldFilter, Glob, LinkTarget, Note, Observation, Passage, Phrase, Snippet, Value,
-    day_of, snippet,
-};
+use quipu_notes::{DateSpan, FieldFilter, Glob, Observation, Passage, Snippet, Value, day_of};
 
 use crate::Knowledge;
 use crate::card::LinkRow;
@@ -35,14 +34,18 @@ use crate::lookup::Lookup;
 use crate::names::{Cards, NoteCard, store_cards};
 
 pub(crate) use clause::Clause;
-pub use explanation::{Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, WordScore};
+pub use explanation::{
+    Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore, WordScore,
+};
 pub use freshness::{Freshness, FreshnessField, FreshnessState};
+pub use fusion::{Coverage, RankedBy};
 pub(crate) use occurrences::Phrases;
 pub(crate) use plan::Word;
 pub(crate) use rank::{Hit, Ranking};
 pub use scoring::Scoring;
 
 use context::Bonuses;
+use fusion::{Asked, Fused, Fusion};
 use plan::{Plan, Selection};
 use rank::Ranked;
 
@@ -71,9 +74,15 @@ pub struct SearchRequest {
 /// What the text of a search is matched against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Titles, tags, headings and text.
+    /// As [`Hybrid`](Self::Hybrid) if there is a model, else as [`Text`](Self::Text).
     #[default]
+    Best,
+    /// The words of titles, tags, headings and text.
     Text,
+    /// The meaning of passages. Without a model, this is an error.
+    Vector,
+    /// Words and meaning.
+    Hybrid,
     /// Titles only.
     Title,
     /// Permalinks and paths, where `*` matches anything.
@@ -132,6 +141,12 @@ pub struct SearchPage {
     /// Whether acknowledged changes may be missing, because the index can neither be written nor
     /// completed in memory.
     pub is_behind: bool,
+    /// What the order is by.
+    pub ranked_by: RankedBy,
+    /// How many of the memories have vectors, if there is a model and the search could use it.
+    pub coverage: Option<Coverage>,
+    /// Why vectors were not used, although there is a model or they were asked for.
+    pub notice: Option<String>,
 }
 
 /// A total number of matches.
@@ -154,6 +169,8 @@ pub struct SearchHit {
     pub score: f64,
     /// What the score is made of, if the request asks for it.
     pub explanation: Option<Explanation>,
+    /// The passage that is most similar to the question, if the search was by meaning.
+    pub similar: Option<SimilarScore>,
     /// Why its note counts less, if it is over or stale.
     pub freshness: Option<Freshness>,
     /// The excerpt that shows why it was found.
@@ -192,7 +209,7 @@ impl SearchRequest {
         Self {
             stores,
             text: text.into(),
-            mode: SearchMode::Text,
+            mode: SearchMode::Best,
             targets: Vec::new(),
             filter: SearchFilter::default(),
             offset: 0,
@@ -229,13 +246,26 @@ struct Match {
     target: SearchTarget,
     hit: Hit,
     explanation: Option<Explanation>,
+    similar: Option<SimilarScore>,
+    /// Whether it has any word of the query.
+    has_words: bool,
+}
+
+impl Match {
+    fn new(target: SearchTarget, hit: Hit) -> Self {
+        Self { target, hit, explanation: None, similar: None, has_words: true }
+    }
+
+    fn memory(hit: Hit) -> Self {
+        Self::new(SearchTarget::Memories, hit)
+    }
 }
 
 impl Matches {
     fn add(&mut self, target: SearchTarget, ranked: Ranked) {
         self.total.count += ranked.total;
         let hits = ranked.hits.into_iter();
-        self.hits.extend(hits.map(|hit| Match { target, hit, explanation: None }));
+        self.hits.extend(hits.map(|hit| Match::new(target, hit)));
     }
 
     fn sort(&mut self) {
@@ -253,6 +283,8 @@ impl Knowledge {
     /// words, and is ranked higher the more of them it has.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
         let request = &request.distinct();
+        // Before anything is read: the encoder may take its time, and a redaction waits for readers.
+        let asked = Asked::new(self, request)?;
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
@@ -264,21 +296,23 @@ impl Knowledge {
                 .and_then(|today| DateSpan::find(&request.text, today));
             let search = Search { lookup, request, languages: &languages, scoring, span, now };
             // One more than requested shows whether there is a next page.
-            let matches = match request.mode {
-                SearchMode::Permalink => search.by_permalink(end + 1)?,
-                SearchMode::Text | SearchMode::Title => {
-                    search.by_words(end + 1).map_err(|error| lookup.failed(error))?
-                }
-            };
+            let Fused { matches, ranked_by, coverage, notice } =
+                if request.mode == SearchMode::Permalink {
+                    Fused::by_text(search.by_permalink(end + 1)?)
+                } else {
+                    let fusion = Fusion { search: &search, knowledge: self };
+                    fusion.matches(&asked, end + 1).map_err(|error| lookup.failed(error))?
+                };
             let has_more = end < HITS_MAX && matches.hits.len() > end;
             let plan = Plan::new(request, Space::Memories, &languages, self.scoring);
             let phrases = plan.shown();
             let mut hits = Vec::new();
             let mut cards = Cards::new(lookup);
             for found in matches.hits.into_iter().take(end).skip(request.offset) {
-                hits.extend(shown(lookup, &phrases, &mut cards, found, now)?);
+                hits.extend(shown::hit(lookup, &phrases, &mut cards, found, now)?);
             }
-            Ok(SearchPage { hits, total: matches.total, has_more, is_behind: lookup.is_behind })
+            let (total, is_behind) = (matches.total, lookup.is_behind);
+            Ok(SearchPage { hits, total, has_more, is_behind, ranked_by, coverage, notice })
         })
     }
 }
@@ -301,6 +335,18 @@ impl<'s> Search<'s> {
         self.request.stores.iter().filter_map(|store| lookup.view(*store)).collect()
     }
 
+    fn ranking<'r>(
+        &self,
+        views: &[&'r StoreView<'s>],
+        plan: &'r Plan,
+    ) -> Result<Ranking<'r, 's>, IndexError> {
+        let mut ranking = Ranking::new(views, &plan.phrases)?.judged_at(self.now);
+        if let Some(span) = &self.span {
+            ranking.prefer(span)?;
+        }
+        Ok(ranking)
+    }
+
     fn by_words(&self, limit: usize) -> Result<Matches, IndexError> {
         let targets = self.request.targets().iter();
         let plan = |target: &SearchTarget| {
@@ -311,10 +357,7 @@ impl<'s> Search<'s> {
         let mut selected = Matches::default();
         let views = self.views();
         for (target, plan) in &plans {
-            let mut ranking = Ranking::new(&views, &plan.phrases)?.judged_at(self.now);
-            if let Some(span) = &self.span {
-                ranking.prefer(span)?;
-            }
+            let ranking = self.ranking(&views, plan)?;
             let selection = plan.selection(&ranking)?;
             let Selection { clause, words } = &selection;
             selected.add(*target, ranking.best_in_context(clause, words, limit)?);
@@ -346,7 +389,7 @@ impl<'s> Search<'s> {
         matches: &mut Matches,
         rankings: &[(SearchTarget, Ranking<'_, '_>, Selection)],
     ) -> Result<(), IndexError> {
-        for Match { target, hit, explanation } in &mut matches.hits {
+        for Match { target, hit, explanation, .. } in &mut matches.hits {
             let ranking = rankings.iter().find(|(of, ..)| of == target);
             if let Some((_, ranking, selection)) = ranking.filter(|_| self.request.explain) {
                 *explanation = Some(ranking.explain(&selection.words, hit)?);
@@ -387,7 +430,7 @@ impl<'s> Search<'s> {
                     explanation.add(ScoreReason::Name, score);
                     explanation
                 });
-                matches.hits.push(Match { target: SearchTarget::Memories, hit, explanation });
+                matches.hits.push(Match { explanation, ..Match::memory(hit) });
             }
         }
         matches.sort();
@@ -419,71 +462,4 @@ fn appended(mut selected: Matches, further: Matches) -> Matches {
     }
     selected.total.count += further.total.count;
     selected
-}
-
-/// Returns a hit for display; `None` if its text was redacted since the index was read.
-fn shown(
-    lookup: &Lookup<'_>,
-    phrases: &[&Phrase],
-    cards: &mut Cards<'_>,
-    Match { target, hit, explanation }: Match,
-    now: Timestamp,
-) -> Result<Option<SearchHit>, Error> {
-    let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
-    let Some(version) = lookup.reader.version(hit.store, card.version, View::Full)? else {
-        return Ok(None);
-    };
-    // The title, the path and the tags were redacted with the text.
-    let Some(content) = &version.content else { return Ok(None) };
-    let text = content.as_str();
-    let note = match target {
-        SearchTarget::Memories => Note::parse_header(text),
-        SearchTarget::Observations | SearchTarget::Relations => {
-            Note::parse(card.path.as_str(), text)
-        }
-    };
-    let part = |text: &str| snippet(text, note.language, phrases);
-    let (found, snippet) = match target {
-        SearchTarget::Memories => {
-            (Found::Memory, part(text.get(note.body.clone()).unwrap_or_default()))
-        }
-        SearchTarget::Observations => {
-            let Some(observation) = note.observations.get(hit.position) else { return Ok(None) };
-            let mut texts = observation.written_times();
-            texts.push(&observation.text);
-            (Found::Observation(observation.clone()), part(&texts.join(" ")))
-        }
-        SearchTarget::Relations => {
-            let mut links = lookup.links_from(hit.store, hit.memory, usize::MAX)?.into_iter();
-            let Some(link) = links.nth(hit.position) else { return Ok(None) };
-            let shown = part(&link_text(&link));
-            (Found::Relation(link), shown)
-        }
-    };
-    let passage = match (&found, &snippet.source) {
-        (Found::Memory, Some(source)) => {
-            let start = note.body.start;
-            Passage::around(text, note.body.clone(), &(start + source.start..start + source.end))
-        }
-        (Found::Memory | Found::Observation(_) | Found::Relation(_), _) => None,
-    };
-    Ok(Some(SearchHit {
-        note: cards.card(card)?,
-        found,
-        score: hit.score,
-        explanation,
-        freshness: Freshness::of(&note.metadata, now),
-        snippet,
-        passage,
-        actor: version.actor,
-        tags: [note.tags, note.inline_tags].concat(),
-        metadata: note.metadata,
-    }))
-}
-
-/// Formats a link as it would be written.
-fn link_text(link: &LinkRow) -> String {
-    let LinkTarget { name, .. } = &link.target;
-    let context = link.context.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
-    format!("{} [[{name}]]{context}", link.kind)
 }

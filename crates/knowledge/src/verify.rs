@@ -15,10 +15,11 @@ use quipu_core::model::{Directory, Memory, MemoryId, StoreId, View};
 use quipu_notes::tokenizer::Lexicon;
 
 use crate::Knowledge;
+use crate::card::Card;
 use crate::entry::Entry;
 use crate::index::{
     Document, Documents, Field, IndexError, Positions, Posting, Postings, SegmentView, Space,
-    StoreView, Totals, memory_term,
+    StoreView, Totals, each_vectors_after, embeddings, encoder, memory_term, note,
 };
 use crate::lookup::Lookup;
 
@@ -91,6 +92,7 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
             }
         }
     }
+    problems.extend(wrong_vectors(lookup, store)?);
     if is_changing {
         return Ok(problems);
     }
@@ -104,6 +106,45 @@ fn differences(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error
             "the index counts {known:?} documents in the store `{store}`, of which it has {counted:?}"
         ));
     }
+    Ok(problems)
+}
+
+/// Returns a sentence for each memory whose vectors are not of the version in the index.
+///
+/// That vectors are missing is no problem: they are made later. Which values they should have is known to
+/// the encoder alone.
+fn wrong_vectors(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Error> {
+    let stored = lookup.view(store).and_then(StoreView::stored);
+    let Some((connection, num)) = stored else { return Ok(Vec::new()) };
+    let mut problems = Vec::new();
+    let (mut memories, mut passages) = (0, 0);
+    let mut read = || -> Result<(), IndexError> {
+        let Some(current) = encoder(connection)? else { return Ok(()) };
+        each_vectors_after(connection, (num, &current), 0, |mut vectors| {
+            let note = note(connection, num, vectors.memory)?;
+            let card = note.map(|note| Card::read_row(store, vectors.memory, &note.card));
+            let card = card.transpose()?;
+            let is_right = card.is_some_and(|card| {
+                (card.version, card.updated_at) == (vectors.version, vectors.updated_at)
+            });
+            if !is_right {
+                let memory = vectors.memory;
+                problems.push(format!("the index has vectors of another text for `{memory}`"));
+            }
+            memories += 1;
+            while vectors.passages.next()?.is_some() {
+                passages += 1;
+            }
+            Ok(())
+        })?;
+        let known = embeddings(connection, num)?.filter(|known| known.encoder == current.num);
+        let counted = known.map_or((0, 0), |known| (known.memories, known.passages));
+        if counted != (memories, passages) {
+            problems.push(format!("the index counts vectors of the store `{store}` wrongly"));
+        }
+        Ok(())
+    };
+    read().map_err(|error| lookup.failed(error))?;
     Ok(problems)
 }
 

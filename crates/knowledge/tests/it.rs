@@ -45,3 +45,9 @@ mod stores;
 mod suggesting;
 #[path = "it/suite.rs"]
 mod suite;
+#[path = "it/vectors.rs"]
+mod vectors;
+#[path = "it/vectors_erasing.rs"]
+mod vectors_erasing;
+#[path = "it/vectors_failing.rs"]
+mod vectors_failing;

@@ -43,12 +43,10 @@ pub(super) fn search_request(
         _ => Err(Failure::invalid("type: must be one of: memory, observation, relation")),
     });
     let mode = match query.get("search_type")? {
-        None | Some("text") => SearchMode::Text,
-        Some("title") => SearchMode::Title,
-        Some("permalink") => SearchMode::Permalink,
-        Some(_) => {
-            return Err(Failure::invalid("search_type: must be one of: text, title, permalink"));
-        }
+        None => SearchMode::default(),
+        Some(name) => SearchMode::parse(name).ok_or_else(|| {
+            Failure::invalid(format!("search_type: must be one of: {}", SearchMode::NAMES))
+        })?,
     };
     let directory = query.get("path_prefix")?.map(directory).transpose()?;
     let fields = match query.get("metadata_filters")? {

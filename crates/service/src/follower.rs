@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::Sequence;
-use quipu_knowledge::Knowledge;
+use quipu_knowledge::{EmbedStep, Knowledge};
 
 /// How long one wait for changes lasts; `stop` is polled in between.
 const WAIT: Duration = Duration::from_secs(10);
@@ -44,6 +44,89 @@ pub fn follow_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
                 thread::sleep(WAIT);
             }
         }
+    }
+}
+
+/// How long one step of embedding takes.
+const EMBED: Duration = Duration::from_millis(500);
+
+/// How long to wait after a failure of the encoder; twice as long after each further one.
+const BACKOFF_MIN: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_mins(5);
+
+/// How long to wait while another process embeds.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// How often `stop` is polled during a wait.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Makes the vectors of memories that have none, now and whenever something has changed, until `stop` returns
+/// `true`. Blocks the calling thread; returns at once if there is no encoder.
+///
+/// It is a thread of its own, so that an encoder that hangs does not keep text from being indexed.
+pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
+    if !knowledge.has_encoder() {
+        return;
+    }
+    let mut failures = 0;
+    while !stop() {
+        let reached = knowledge.newest_sequence();
+        let begun = Instant::now();
+        let step = reached.and_then(|reached| Ok((reached, knowledge.embed_step(EMBED)?)));
+        let span = match step {
+            Ok((reached, EmbedStep::Complete)) => {
+                failures = 0;
+                if let Err(error) = wait_for_changes(knowledge, reached, &stop) {
+                    tracing::debug!(%error, "the feed cannot be read");
+                    pause(BACKOFF_MIN, &stop);
+                }
+                continue;
+            }
+            Ok((_, EmbedStep::Embedded(_))) => {
+                failures = 0;
+                // Half of a core at most: whoever writes and searches goes first.
+                begun.elapsed()
+            }
+            Ok((_, EmbedStep::Busy)) => BUSY,
+            Ok((_, EmbedStep::Superseded)) => {
+                tracing::warn!("another process makes vectors with another model; this one stops");
+                return;
+            }
+            Ok((_, EmbedStep::Failed(reason))) => {
+                if failures == 0 {
+                    tracing::warn!(reason, "the model fails; searches go on without new vectors");
+                }
+                failures += 1;
+                BACKOFF_MIN.saturating_mul(1 << u32::min(failures, 16)).min(BACKOFF_MAX)
+            }
+            Err(_) if stop() => return,
+            Err(error) => {
+                tracing::error!(%error, "vectors could not be made");
+                WAIT
+            }
+        };
+        pause(span, &stop);
+    }
+}
+
+/// Waits until something has changed and the feed is quiet again.
+fn wait_for_changes(
+    knowledge: &Knowledge,
+    reached: Sequence,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), Error> {
+    let mut changed = reached;
+    while changed == reached && !stop() {
+        changed = knowledge.wait(reached, WAIT)?;
+    }
+    settle(knowledge, changed, (PATIENCE_MIN, stop))
+}
+
+/// Waits, unless `stop` returns `true`.
+fn pause(span: Duration, stop: &dyn Fn() -> bool) {
+    let end = Instant::now() + span;
+    while Instant::now() < end && !stop() {
+        thread::sleep(POLL.min(end.saturating_duration_since(Instant::now())));
     }
 }
 

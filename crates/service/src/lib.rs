@@ -27,7 +27,7 @@ use quipu_knowledge::Knowledge;
 use tokio_util::sync::CancellationToken;
 
 pub use author::{Author, DraftedSession};
-pub use follower::follow_index;
+pub use follower::{embed_index, follow_index};
 
 use feed::Feed;
 use pool::{Pool, PoolSettings};

@@ -11,6 +11,7 @@ mod own;
 mod past;
 mod plans;
 mod requests;
+mod scores;
 mod sessions;
 mod suggestions;
 
@@ -22,8 +23,8 @@ use serde::{Serialize, Serializer};
 pub use filters::field_filters;
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
-    ContextBody, ContextItemBody, HitBody, LinkBody, NoteBody, NoteLinkBody, ObservationBody,
-    OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, score_parts, value,
+    ContextBody, ContextItemBody, CoverageBody, HitBody, LinkBody, NoteBody, NoteLinkBody,
+    ObservationBody, OrphansBody, PassageBody, RecentBody, RelatedBody, SearchBody, value,
 };
 pub use object::Object;
 pub use own::{
@@ -43,6 +44,7 @@ pub use requests::{
     RedactVersions, ResourceParam, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
     UpdateStore,
 };
+pub use scores::{FieldScoreBody, ScorePartBody, SimilarBody, WordScoreBody, score_parts};
 pub use sessions::{SessionBody, SessionDetails};
 pub use suggestions::{
     FreshnessBody, LeftOutBody, ReasonsBody, SuggestBody, SuggestionBody, SuggestionsBody,

@@ -5,6 +5,7 @@
 //! - [`FaultyBackend`]: a backend that fails at a chosen step.
 //! - [`model`]: a naive reference, and random operations on it and on a real engine.
 //! - [`knowledge`]: what the engine promises about search and links, run over each backend.
+//! - [`encoders`]: an encoder that knows a few concepts, and misbehaves on request.
 //! - [`past`]: what a store was at random moments of a random history.
 //! - [`ManualClock`]: a clock that moves only by hand.
 
@@ -17,6 +18,7 @@
 
 mod clock;
 pub mod conformance;
+pub mod encoders;
 mod faulty;
 mod forwarding;
 mod in_memory;

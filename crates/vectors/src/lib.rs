@@ -12,6 +12,7 @@ mod endpoint;
 mod fixture;
 mod model;
 mod panels;
+pub mod quantized;
 mod safetensors;
 mod table;
 mod tokenizer;

@@ -13,9 +13,9 @@ pub(crate) struct SearchArguments {
     /// Query: words, "phrases", prefix*, AND, OR, NOT, tag:x, type:x, path:x
     #[arg(value_name = "QUERY")]
     pub(crate) words: Vec<String>,
-    /// Part of the memories that the query is matched against
-    #[arg(long, value_enum, default_value_t = SearchIn::Text, value_name = "PART")]
-    pub(crate) by: SearchIn,
+    /// What the query is compared with (default: words, and meaning where there is a model)
+    #[arg(long, value_enum, value_name = "PART")]
+    pub(crate) by: Option<SearchIn>,
     /// Kind of results (repeatable)
     #[arg(long = "what", value_enum, value_name = "WHAT")]
     pub(crate) what: Vec<SearchWhat>,
@@ -79,12 +79,16 @@ pub(crate) struct SuggestArguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SearchIn {
-    /// Titles, tags, headings and text
+    /// The words of titles, tags, headings and text
     Text,
     /// Titles only
     Title,
     /// Permalinks and paths
     Permalink,
+    /// The meaning of passages
+    Vector,
+    /// Words and meaning
+    Hybrid,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -18,6 +18,10 @@ pub(crate) enum ModelCommand {
     Use(ModelNameArguments),
     /// Remove an installed model
     Remove(ModelNameArguments),
+    /// Make the vectors of all memories that have none
+    ///
+    /// A server does so by itself in the background; this is for data that no server runs on.
+    Embed,
     /// Verify the files of a model and encode sentences: length, time, similarity
     Check(ModelCheckArguments),
 }

@@ -41,6 +41,9 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
             context.settings.data.display()
         ));
     }
+    if let Some(notice) = &page.notice {
+        note(notice);
+    }
     answer(context.form, &SearchBody::from(&page), |out| {
         for hit in &page.hits {
             if let Some(store) = stores.iter().find(|store| store.id == hit.note.store) {
@@ -88,9 +91,12 @@ fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Fa
         stores,
         text: arguments.words.join(" "),
         mode: match arguments.by {
-            SearchIn::Text => SearchMode::Text,
-            SearchIn::Title => SearchMode::Title,
-            SearchIn::Permalink => SearchMode::Permalink,
+            None => SearchMode::default(),
+            Some(SearchIn::Text) => SearchMode::Text,
+            Some(SearchIn::Title) => SearchMode::Title,
+            Some(SearchIn::Permalink) => SearchMode::Permalink,
+            Some(SearchIn::Vector) => SearchMode::Vector,
+            Some(SearchIn::Hybrid) => SearchMode::Hybrid,
         },
         targets: arguments
             .what

@@ -3,6 +3,8 @@
 mod configuration;
 mod install;
 
+use std::thread;
+
 pub(super) use install::replace as replace_file;
 
 use quipu_core::Error;
@@ -45,6 +47,9 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
     };
     uses::flush_in_background(&data.engine);
+    let engine = data.engine.clone();
+    // It ends with the process, which is safe at any moment.
+    thread::spawn(move || quipu_service::embed_index(&engine, || false));
     let served = quipu_mcp::serve(&data.engine, settings, reach);
     served.map_err(|error| Failure::other(error.to_string()))
 }

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use quipu_core::Error;
+use quipu_knowledge::EmbedReport;
 use quipu_vectors::{EncodeError, Encoder, Manifest, Purpose};
 use serde::Serialize;
 use serde_json::json;
@@ -28,8 +30,34 @@ pub(super) fn run(context: &Context, command: &ModelCommand) -> Result<(), Failu
         ModelCommand::List => list(context),
         ModelCommand::Use(arguments) => select(context, arguments),
         ModelCommand::Remove(arguments) => remove(context, arguments),
+        ModelCommand::Embed => embed(context),
         ModelCommand::Check(arguments) => check(context, arguments),
     }
+}
+
+/// Makes the vectors of all memories that have none.
+fn embed(context: &Context) -> Result<(), Failure> {
+    const PARTS: u64 = 1_000;
+    let data = context.open()?;
+    let style = ProgressStyle::with_template("{bar:40} {percent} %, {eta} left")
+        .expect("the template is valid");
+    // Nothing is drawn unless standard error is a terminal.
+    let bar = ProgressBar::new(PARTS).with_style(style);
+    let report = data.engine.embed(&|share| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share is between 0 and 1"
+        )]
+        bar.set_position((share * 1_000.0) as u64);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    let EmbedReport { embedded, memories } = report?;
+    let body = json!({"embedded": embedded, "memories": memories});
+    answer(context.form, &body, |out| {
+        writeln!(out, "made the vectors of {embedded} of {memories} memories")
+    })
 }
 
 /// An installed model, as it is listed.

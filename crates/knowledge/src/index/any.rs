@@ -3,7 +3,7 @@
 use super::bits::Bits;
 use super::block::{Block, BlockPositions, BlockReader, find_in_block};
 use super::codec::Input;
-use super::columns::{Columns, Facts, Fixed, Memories, each_path};
+use super::columns::{Columns, Facts, Fixed, Memories, each_path, memory_id};
 use super::error::IndexError;
 use super::merge::{Blocks, MergeInput, merge};
 use super::places::Places;
@@ -11,6 +11,7 @@ use super::postings::{Field, Positions, Postings, Weights};
 use super::segment::Segment;
 use super::store_rows::totals_from_bytes;
 use super::term::{self, Space};
+use super::vector_rows;
 
 /// Reads bytes as every kind of blob; returns the largest number of items.
 pub(crate) fn read_any(bytes: &[u8]) -> usize {
@@ -53,6 +54,13 @@ pub(crate) fn read_any(bytes: &[u8]) -> usize {
     let mut bits = Bits::none(512);
     bits.insert_bytes(0, bytes).unwrap_or_default();
     totals_from_bytes(bytes).map(drop).unwrap_or_default();
+    if let Ok(mut vectors) = vector_rows::from_bytes(bytes, memory_id([0; 16]), 3) {
+        let mut count = 0;
+        while let Ok(Some(_)) = vectors.passages.next() {
+            count += 1;
+        }
+        most = most.max(count);
+    }
     most.max(count).max(bits.count().saturating_sub(8 * bytes.len()))
 }
 

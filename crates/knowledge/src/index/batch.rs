@@ -15,6 +15,7 @@ use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::{Documents, Segment, SegmentBuilder, Totals};
 use super::store_rows::{self, Cursor, StoreRow};
 use super::term::{self, Space};
+use super::vector_rows;
 use super::view::{Overlay, SegmentView};
 
 /// The indexed form of some memories of a store, all read in one snapshot.
@@ -113,11 +114,13 @@ impl Batch {
         Ok(Applied::Done)
     }
 
-    /// Marks the indexed documents of the batch's memories as dead.
+    /// Marks the indexed documents of the batch's memories as dead, and removes their vectors.
     fn replace_old(&self, connection: &Connection, row: &mut StoreRow) -> Result<(), IndexError> {
         let notes = self.notes.iter().map(|note| note.memory);
+        let memories = notes.chain(self.removed.iter().copied());
+        vector_rows::remove_vectors(connection, row.num, memories.clone())?;
         let mut segments = None;
-        for memory in notes.chain(self.removed.iter().copied()) {
+        for memory in memories {
             let Some(old) = note_rows::note(connection, row.num, memory)? else { continue };
             row.totals.subtract(&old.totals);
             let segments = match &mut segments {

@@ -4,6 +4,8 @@
 //! patterns. So each column is a blob of its own, with values of fixed width that are used as they
 //! are on the disk, without decoding the whole column.
 
+use std::sync::Arc;
+
 use quipu_core::model::{Id as _, MemoryId, Timestamp};
 
 use super::codec::{Damaged, Input, put_bytes};
@@ -168,4 +170,19 @@ pub(crate) fn each_path(paths: &[u8], mut work: impl FnMut(Doc, &str)) -> Result
         doc += 1;
     }
     Ok(())
+}
+
+/// A column of numbers.
+pub(crate) struct Numbers(pub(super) Arc<[u8]>);
+
+impl Numbers {
+    pub(crate) fn get(&self, doc: Doc) -> Result<u32, Damaged> {
+        fixed(&self.0, doc).map(u32::from_le_bytes)
+    }
+}
+
+/// Returns one value of a column of fixed width.
+pub(super) fn fixed<const N: usize>(column: &[u8], doc: Doc) -> Result<[u8; N], Damaged> {
+    let doc = usize::try_from(doc).ok().ok_or(Damaged)?;
+    column.as_chunks::<N>().0.get(doc).copied().ok_or(Damaged)
 }

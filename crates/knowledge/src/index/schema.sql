@@ -81,6 +81,37 @@ CREATE TABLE notes (
     PRIMARY KEY (store, memory)
 ) STRICT, WITHOUT ROWID;
 
+-- What the vectors were made with. The one with the highest number is in use; vectors of others are
+-- being removed. A number is a moment, so that it is used once even if the file is replaced.
+CREATE TABLE encoders (
+    num INTEGER PRIMARY KEY,
+    dimensions INTEGER NOT NULL,
+    identity BLOB NOT NULL
+) STRICT;
+
+-- The vectors of the passages of a memory, in the order in which they were made, so that a process that
+-- has read them up to a stamp reads only what is new.
+CREATE TABLE vectors (
+    store INTEGER NOT NULL,
+    stamp INTEGER NOT NULL,
+    memory BLOB NOT NULL,
+    encoder INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (store, stamp),
+    UNIQUE (store, memory)
+) STRICT, WITHOUT ROWID;
+
+-- How many memories of a store have vectors of an encoder, and how many passages these have. A store
+-- without vectors has no row.
+CREATE TABLE embeddings (
+    store INTEGER PRIMARY KEY,
+    encoder INTEGER NOT NULL,
+    stamp INTEGER NOT NULL,
+    memories INTEGER NOT NULL,
+    passages INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT;
+
 -- The highest numbers that a store and a segment have had, so that none is used twice.
 CREATE TABLE numbers (
     id INTEGER PRIMARY KEY CHECK (id = 1),

@@ -97,6 +97,17 @@ pub(crate) fn store(connection: &Connection, id: StoreId) -> Result<Option<Store
     Ok(Some(StoreRow { id, num, cursor, purged, totals }))
 }
 
+/// Returns the ids of all stores that have a row, in the order in which they were added.
+pub(crate) fn ids(connection: &Connection) -> Result<Vec<StoreId>, IndexError> {
+    let mut statement = connection.prepare_cached("SELECT id FROM stores ORDER BY num")?;
+    let mut rows = statement.query([])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(StoreId::from_bits(u128::from_be_bytes(row.get(0)?)));
+    }
+    Ok(ids)
+}
+
 /// Adds a store with an empty index, to which nothing may be added that was read before the change
 /// `purged`.
 pub(crate) fn add_store(

@@ -31,6 +31,7 @@ use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::Segment;
 use super::store_rows::{self, StoreRow};
 use super::term::{self, Space};
+use super::vector_rows;
 use super::view::SegmentView;
 
 /// How many segments of one tier are merged into one of the next.
@@ -179,6 +180,7 @@ pub(crate) fn remove_store(file: &IndexFile, store: StoreId) -> Result<(), Index
         remove(file, num, segment.id)?;
     }
     while file.write(|connection| note_rows::remove_notes(connection, num, BLOCKS_MAX))? {}
+    while file.write(|connection| vector_rows::remove_vectors_of(connection, num, BLOCKS_MAX))? {}
     file.write(|connection| store_rows::remove_store(connection, num))
 }
 

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
+use rusqlite::Connection;
 
 use super::bits::Bits;
 use super::block::{Block, BlockPositions, BlockReader, find_in_block};
 use super::codec::Damaged;
-use super::columns::{FactRow, Fixed, each_path, memory_id, moment};
+use super::columns::{FactRow, Fixed, Numbers, each_path, fixed, memory_id, moment};
 use super::error::IndexError;
 use super::file::Snapshot;
 use super::note_rows;
@@ -128,6 +129,11 @@ impl<'c> StoreView<'c> {
         self.newer.clone_from(&overlay.cards);
         self.reached = overlay.reached;
         Ok(())
+    }
+
+    /// Returns the snapshot and the number of the store in it; `None` if it has no row.
+    pub(crate) fn stored(&self) -> Option<(&'c Connection, i64)> {
+        self.num.map(|num| (self.snapshot.connection, num))
     }
 
     /// Calls `work` with the card of a memory, if there is one.
@@ -420,6 +426,36 @@ impl<'c> SegmentView<'c> {
         Ok(moment(at))
     }
 
+    /// Returns the id of a segment that is read from the file; small ones are held in memory.
+    pub(crate) fn id(&self) -> Option<i64> {
+        match &self.lists {
+            Lists::Stored(_, id) => Some(*id),
+            Lists::InMemory(_) => None,
+        }
+    }
+
+    /// Calls `work` with each memory and the time of its last change, dead ones included.
+    pub(crate) fn each_memory(
+        &self,
+        mut work: impl FnMut(MemoryId, Timestamp),
+    ) -> Result<(), IndexError> {
+        let mut zipped = |ids: &[u8], times: &[u8]| {
+            let rows = ids.as_chunks::<16>().0.iter().zip(times.as_chunks::<8>().0);
+            rows.for_each(|(id, at)| work(memory_id(*id), moment(*at)));
+        };
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                let ids = snapshot.column(*id, "memory_ids")?;
+                zipped(&ids, &snapshot.column(*id, "memory_times")?);
+            }
+            Lists::InMemory(segment) => {
+                let memories = &segment.columns.memories;
+                zipped(memories.ids.as_bytes(), memories.times.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the memory of a document, and its index among those of the memory.
     pub(crate) fn fact(&self, space: Space, doc: Doc) -> Result<FactRow, IndexError> {
         if space == Space::Memories {
@@ -474,19 +510,4 @@ impl<'c> SegmentView<'c> {
             Lists::InMemory(segment) => Ok(each_path(&segment.columns.memories.paths, work)?),
         }
     }
-}
-
-/// A column of numbers.
-pub(crate) struct Numbers(Arc<[u8]>);
-
-impl Numbers {
-    pub(crate) fn get(&self, doc: Doc) -> Result<u32, Damaged> {
-        fixed(&self.0, doc).map(u32::from_le_bytes)
-    }
-}
-
-/// Returns one value of a column of fixed width.
-fn fixed<const N: usize>(column: &[u8], doc: Doc) -> Result<[u8; N], Damaged> {
-    let doc = usize::try_from(doc).ok().ok_or(Damaged)?;
-    column.as_chunks::<N>().0.get(doc).copied().ok_or(Damaged)
 }

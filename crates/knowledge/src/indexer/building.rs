@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Bound;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -93,20 +94,7 @@ impl Indexer {
 
     /// Acquires the lock for long-running work, unless another process holds it.
     pub(super) fn try_lock(&self) -> Lock {
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        // If the lock file cannot be created, neither can an index, so there is nothing to protect. A
-        // named pipe in its place would block until somebody opens its other end.
-        if !is_file_or_missing(&self.lock) {
-            return Lock::Acquired(None);
-        }
-        let Ok(file) = options.open(&self.lock) else { return Lock::Acquired(None) };
-        match file.try_lock() {
-            Ok(()) => Lock::Acquired(Some(file)),
-            Err(_) => Lock::Contended,
-        }
+        try_lock(&self.lock)
     }
 
     fn build_alone(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<CaughtUp, Error> {
@@ -248,6 +236,24 @@ impl Indexer {
     }
 }
 
+/// Locks a file, unless another process holds the lock.
+pub(super) fn try_lock(path: &Path) -> Lock {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // If the lock file cannot be created, neither can an index, so there is nothing to protect. A
+    // named pipe in its place would block until somebody opens its other end.
+    if !is_file_or_missing(path) {
+        return Lock::Acquired(None);
+    }
+    let Ok(file) = options.open(path) else { return Lock::Acquired(None) };
+    match file.try_lock() {
+        Ok(()) => Lock::Acquired(Some(file)),
+        Err(_) => Lock::Contended,
+    }
+}
+
 /// Lists every memory of a store.
 fn heads(reader: &dyn Reader, store: StoreId) -> Result<Vec<Head>, Error> {
     let mut heads = Vec::new();
@@ -267,7 +273,7 @@ fn heads(reader: &dyn Reader, store: StoreId) -> Result<Vec<Head>, Error> {
 }
 
 /// Returns the completed fraction of the work.
-fn share(done: usize, all: usize) -> f64 {
+pub(super) fn share(done: usize, all: usize) -> f64 {
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     number(done) / number(all).max(1.0)
 }

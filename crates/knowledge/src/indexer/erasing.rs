@@ -49,6 +49,7 @@ impl Indexer {
         }
         for (store, memories) in stores {
             self.scrub(store, &memories)?;
+            self.matrices.forget(store);
         }
         self.clear_unused()?;
         let size_bytes = self.file.size_bytes();

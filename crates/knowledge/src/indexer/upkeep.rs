@@ -119,7 +119,7 @@ impl Indexer {
     }
 
     /// Checkpoints the write-ahead log as far as readers permit.
-    fn checkpoint(&self) -> Result<(), Error> {
+    pub(super) fn checkpoint(&self) -> Result<(), Error> {
         let moved = self.file.with_writable(|connection| {
             connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             Ok(())

@@ -48,10 +48,25 @@ pub enum ScoreReason {
     Directory(f64),
     /// The note is over or stale, as its frontmatter says.
     Freshness(FreshnessState),
+    /// A passage of the hit is similar to the question.
+    Similar(SimilarScore),
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
     Partial,
     /// The name of the hit matches a pattern; the shorter it is, the better.
     Name,
+}
+
+/// How similar the best passage of a memory is to the question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimilarScore {
+    /// The cosine of the angle between their vectors, at most 1.
+    pub cosine: f32,
+    /// How many standard deviations it is above the mean of the memories that were searched.
+    pub deviations: f64,
+    /// The first line of the passage, 1-based.
+    pub first_line: u32,
+    /// The last line of the passage, 1-based.
+    pub last_line: u32,
 }
 
 /// How a word or phrase counts.
@@ -130,9 +145,18 @@ impl fmt::Display for ScorePart {
             ScoreReason::Freshness(state) => {
                 write!(out, "{}, so × {}", state.name(), state.factor())
             }
+            ScoreReason::Similar(similar) => write!(out, "{similar}"),
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
         }
+    }
+}
+
+impl fmt::Display for SimilarScore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cosine, deviations, first_line, last_line } = self;
+        let above = format!("{deviations:.1} deviations above the mean");
+        write!(out, "meaning: cosine {cosine:.2}, {above}; lines {first_line} to {last_line}")
     }
 }
 

@@ -66,12 +66,20 @@ impl Plan {
         scoring: Scoring,
     ) -> Self {
         let fields = match request.mode {
-            SearchMode::Text | SearchMode::Permalink => Fields::ALL,
             SearchMode::Title => Fields::TITLE,
+            SearchMode::Best
+            | SearchMode::Text
+            | SearchMode::Vector
+            | SearchMode::Hybrid
+            | SearchMode::Permalink => Fields::ALL,
         };
         let expr = match request.mode {
-            SearchMode::Text | SearchMode::Title => Query::parse(&request.text).expr,
             SearchMode::Permalink => None,
+            SearchMode::Best
+            | SearchMode::Text
+            | SearchMode::Vector
+            | SearchMode::Hybrid
+            | SearchMode::Title => Query::parse(&request.text).expr,
         };
         let phrases = RefCell::new(Phrases::new(space, scoring));
         let compiler = Compiler { space, fields, languages, phrases: &phrases };
@@ -84,6 +92,11 @@ impl Plan {
     /// Returns the conditions of the request's filter, if there are any.
     pub(super) fn condition(&self) -> Option<Clause> {
         (!self.conditions.is_empty()).then(|| Clause::All(self.conditions.clone()))
+    }
+
+    /// Returns the conditions of the request and of the query, which whatever is found must meet.
+    pub(super) fn constraints(&self) -> Clause {
+        Clause::All(self.wanted.constraints.clone())
     }
 
     /// Returns what to find, given what the searched stores contain.

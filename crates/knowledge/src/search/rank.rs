@@ -195,7 +195,7 @@ impl<'v, 'c> Ranking<'v, 'c> {
     }
 
     /// Scores all documents by their own words.
-    fn scores(&self, words: &[Word]) -> Result<Scores, IndexError> {
+    pub(super) fn scores(&self, words: &[Word]) -> Result<Scores, IndexError> {
         let count = |segment: &Evaluator<'_, '_>| segment.segment().count(self.space);
         let mut sums: Vec<_> =
             self.segments.iter().map(|(_, segment)| Sums::new(count(segment))).collect();

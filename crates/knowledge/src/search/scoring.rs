@@ -41,6 +41,13 @@ pub struct Scoring {
     pub neighbor_length: f64,
     /// The bonus for being in a directory that has the words of the query.
     pub directory: f64,
+    /// What meaning is worth: this share of the best score by words for a cosine that is
+    /// `similar_ceiling` standard deviations above the mean, or more.
+    pub similar: f64,
+    /// How many standard deviations above the mean a cosine must be to count at all.
+    pub similar_floor: f64,
+    /// How many standard deviations above the mean are worth `similar`. More than the floor.
+    pub similar_ceiling: f64,
 }
 
 impl Scoring {
@@ -66,6 +73,9 @@ impl Scoring {
         neighbor: 0.3,
         neighbor_length: 200.0,
         directory: 1.0,
+        similar: 0.5,
+        similar_floor: 0.5,
+        similar_ceiling: 3.5,
     };
 
     /// Returns the weight of an occurrence in a field.

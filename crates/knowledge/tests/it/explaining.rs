@@ -35,6 +35,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         | ScoreReason::Directory(_)
         | ScoreReason::Freshness(_)
         | ScoreReason::Partial
+        | ScoreReason::Similar(_)
         | ScoreReason::Name => None,
     });
     word.collect()

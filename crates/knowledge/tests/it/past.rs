@@ -25,7 +25,7 @@ fn knowledge_with_store() -> (Knowledge, StoreId) {
 }
 
 /// Returns the knowledge of the present moment, which later writes do not change.
-fn pinned(knowledge: &Knowledge, store: StoreId) -> Knowledge {
+pub(crate) fn pinned(knowledge: &Knowledge, store: StoreId) -> Knowledge {
     let now = Moment::Sequence(knowledge.newest_sequence().expect("a sequence"));
     let past = knowledge.moment(store, &now).expect("the present is a moment");
     knowledge.at(&past).expect("it can be read")

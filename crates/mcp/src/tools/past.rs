@@ -85,6 +85,7 @@ pub(super) fn search(
         all.total.is_lower_bound |= page.total.is_lower_bound;
         all.has_more |= page.has_more;
         all.is_behind |= page.is_behind;
+        all.notice = all.notice.or(page.notice);
         thens.push(then);
     }
     all.hits.sort_by(|left, right| {

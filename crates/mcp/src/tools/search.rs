@@ -1,7 +1,9 @@
-//! `search_notes`: ranked full text.
+//! `search_notes`: ranked search by words and by meaning.
 
 use quipu_core::Error;
-use quipu_service::wire::{FreshnessBody, PassageBody, field_filters, score_parts, value};
+use quipu_service::wire::{
+    CoverageBody, FreshnessBody, PassageBody, SimilarBody, field_filters, score_parts, value,
+};
 
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::{
@@ -18,15 +20,12 @@ use crate::arguments::{Arguments, Paging};
 pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     let paging = arguments.paging(10, 100)?;
     let stores = stores(call, arguments)?;
-    let mode = match arguments.choice("search_type", &["text", "title", "permalink"])? {
-        Some("title") => SearchMode::Title,
-        Some("permalink") => SearchMode::Permalink,
-        Some(_) | None => SearchMode::Text,
-    };
+    let types = ["text", "title", "permalink", "vector", "semantic", "hybrid"];
+    let mode = arguments.choice("search_type", &types)?.and_then(SearchMode::parse);
     let request = SearchRequest {
         stores: stores.iter().map(|store| store.id).collect(),
         text: arguments.text("query")?.unwrap_or_default(),
-        mode,
+        mode: mode.unwrap_or_default(),
         targets: what(&arguments.list("entity_types")?)?,
         filter: filter(call, arguments)?,
         offset: paging.offset(),
@@ -148,6 +147,7 @@ fn answer(
     if page.has_more {
         lines.push(format!("more with page={}", paging.page + 1));
     }
+    lines.extend(page.notice.as_ref().map(|notice| format!("note: {notice}")));
     let data = json!({
         "results": results,
         "page": paging.page,
@@ -156,6 +156,9 @@ fn answer(
         "total_is_lower_bound": page.total.is_lower_bound,
         "has_more": page.has_more,
         "is_behind": page.is_behind,
+        "search_type": page.ranked_by.name(),
+        "vectors": page.coverage.map(CoverageBody::from),
+        "notice": page.notice,
     });
     Answer::new(lines.join("\n"), data)
 }
@@ -212,6 +215,9 @@ fn result(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail
     fields.insert("score".to_owned(), json!(hit.score));
     if let Some(explanation) = &hit.explanation {
         fields.insert("explanation".to_owned(), json!(score_parts(explanation)));
+    }
+    if let Some(similar) = hit.similar {
+        fields.insert("similar".to_owned(), json!(SimilarBody::from(similar)));
     }
     if let Some(freshness) = &hit.freshness {
         fields.insert("freshness".to_owned(), json!(FreshnessBody::from(freshness)));

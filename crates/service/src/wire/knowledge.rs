@@ -1,13 +1,14 @@
 //! The results of search, context, recent activity and links.
 
 use quipu_knowledge::{
-    Context, ContextItem, Direction, Explanation, FieldScore, Found, LinkRow, NoteCard, NoteLink,
-    Orphans, RecentChange, Related, ScorePart, ScoreReason, SearchHit, SearchPage, WordScore,
+    Context, ContextItem, Coverage, Direction, Found, LinkRow, NoteCard, NoteLink, Orphans,
+    RecentChange, Related, SearchHit, SearchPage,
 };
 use quipu_notes::{Observation, Passage, Value as NoteValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::scores::{ScorePartBody, SimilarBody, score_parts};
 use super::{ActorBody, FreshnessBody, VersionBody};
 
 /// A page of search results.
@@ -23,6 +24,29 @@ pub struct SearchBody {
     pub has_more: bool,
     /// Whether recent changes may be missing.
     pub is_behind: bool,
+    /// What the order is by: `text`, `vector` or `hybrid`.
+    pub search_type: &'static str,
+    /// How many of the memories have vectors, if there is a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<CoverageBody>,
+    /// Why vectors were not used, although there is a model or they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// How many memories have vectors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CoverageBody {
+    /// How many have vectors.
+    pub embedded: usize,
+    /// How many there are in the stores that were searched.
+    pub memories: usize,
+}
+
+impl From<Coverage> for CoverageBody {
+    fn from(Coverage { embedded, memories }: Coverage) -> Self {
+        Self { embedded, memories }
+    }
 }
 
 impl From<&SearchPage> for SearchBody {
@@ -33,6 +57,9 @@ impl From<&SearchPage> for SearchBody {
             total_is_lower_bound: page.total.is_lower_bound,
             has_more: page.has_more,
             is_behind: page.is_behind,
+            search_type: page.ranked_by.name(),
+            vectors: page.coverage.map(CoverageBody::from),
+            notice: page.notice.clone(),
         }
     }
 }
@@ -90,6 +117,9 @@ pub struct HitBody {
     /// What the score is made of, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Vec<ScorePartBody>>,
+    /// The passage that is most similar to the question, if the search was by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similar: Option<SimilarBody>,
     /// Why its note counts less, if it is over or stale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freshness: Option<FreshnessBody>,
@@ -126,6 +156,7 @@ impl From<&SearchHit> for HitBody {
             note: (&hit.note).into(),
             score: hit.score,
             explanation: hit.explanation.as_ref().map(score_parts),
+            similar: hit.similar.map(SimilarBody::from),
             freshness: hit.freshness.as_ref().map(FreshnessBody::from),
             snippet: hit.snippet.text.clone(),
             matches: hit.snippet.matches.iter().map(|range| [range.start, range.end]).collect(),
@@ -156,85 +187,6 @@ impl From<&Passage> for PassageBody {
             headings: passage.headings.clone(),
             start_line: passage.first_line,
             end_line: passage.last_line,
-        }
-    }
-}
-
-/// A part of a score. The parts of a hit add up to its score.
-#[derive(Clone, Debug, Serialize)]
-pub struct ScorePartBody {
-    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `title`, `neighbors`, `directory`,
-    /// `partial` or `name`.
-    pub reason: &'static str,
-    /// What it adds; negative if it takes something off.
-    pub score: f64,
-    /// The word, if it is one.
-    #[serde(skip_serializing_if = "Option::is_none", flatten)]
-    pub word: Option<WordScoreBody>,
-    /// The share of the query's words that a bonus is for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-}
-
-/// How a word or phrase of the query counts.
-#[derive(Clone, Debug, Serialize)]
-pub struct WordScoreBody {
-    /// The stems that were looked up.
-    pub term: String,
-    /// How many documents have it.
-    pub document_frequency: usize,
-    /// The inverse document frequency, by which it is weighted.
-    pub idf: f64,
-    /// Where it occurs.
-    pub fields: Vec<FieldScoreBody>,
-    /// The length of the hit in words.
-    pub length: u32,
-}
-
-/// The occurrences of a word in a field.
-#[derive(Clone, Debug, Serialize)]
-pub struct FieldScoreBody {
-    /// `title`, `tag`, `heading`, `body` or `other`.
-    pub field: &'static str,
-    /// How often the word occurs in it.
-    pub frequency: f32,
-    /// The weight of each occurrence.
-    pub weight: f32,
-}
-
-/// Returns the parts of a score.
-pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
-    let part = |ScorePart { reason, score }: &ScorePart| {
-        let (reason, word, share) = match reason {
-            ScoreReason::Word(word) => ("word", Some(WordScoreBody::from(word)), None),
-            ScoreReason::Coverage(share) => ("coverage", None, Some(*share)),
-            ScoreReason::Date(_) => ("date", None, None),
-            ScoreReason::Nearness(share) => ("nearness", None, Some(*share)),
-            ScoreReason::Title(share) => ("title", None, Some(*share)),
-            ScoreReason::Neighbors => ("neighbors", None, None),
-            ScoreReason::Directory(share) => ("directory", None, Some(*share)),
-            ScoreReason::Freshness(_) => ("freshness", None, None),
-            ScoreReason::Partial => ("partial", None, None),
-            ScoreReason::Name => ("name", None, None),
-        };
-        ScorePartBody { reason, score: *score, word, share }
-    };
-    explanation.parts.iter().map(part).collect()
-}
-
-impl From<&WordScore> for WordScoreBody {
-    fn from(word: &WordScore) -> Self {
-        let field = |it: &FieldScore| FieldScoreBody {
-            field: it.field.name(),
-            frequency: it.frequency,
-            weight: it.weight,
-        };
-        Self {
-            term: word.term.clone(),
-            document_frequency: word.document_frequency,
-            idf: word.idf,
-            fields: word.fields.iter().map(field).collect(),
-            length: word.length,
         }
     }
 }

@@ -45,6 +45,8 @@ impl Companions {
         let engine = data.engine.clone();
         companions.spawn(move |stop| quipu_service::follow_index(&engine, || stop.is_set()));
         let engine = data.engine.clone();
+        companions.spawn(move |stop| quipu_service::embed_index(&engine, || stop.is_set()));
+        let engine = data.engine.clone();
         companions.spawn(move |stop| uses::flush_until(&engine, stop));
         let every = settings.serve.prune_every_minutes;
         let every = every.map_or(PRUNE_EVERY, |minutes| Duration::from_secs(minutes * 60));

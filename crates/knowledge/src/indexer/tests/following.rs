@@ -7,7 +7,8 @@ use quipu_core::model::{MemoryPath, StoreId};
 use quipu_core::{Error, ErrorKind};
 use rusqlite::Connection;
 
-use super::super::{Attempt, CaughtUp, FEW_MAX, ids_between, newest};
+use super::super::changes::ids_between;
+use super::super::{Attempt, CaughtUp, FEW_MAX, newest};
 use crate::fixture::{Fixture, actor, find, new_store, put};
 use crate::index::{Cursor, INDEX_FILE, IndexError};
 use crate::{Knowledge, SearchRequest};

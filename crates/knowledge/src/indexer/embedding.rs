@@ -1,0 +1,402 @@
+//! Embedding: making the vectors of memories, in the background.
+//!
+//! An encoder takes milliseconds for a passage, or waits for a server. So vectors are made after the text
+//! was indexed and never while a lock is held that a search or a writer of the index waits for: memories
+//! are read in a snapshot, encoded, and stored in a short transaction that checks what has changed
+//! meanwhile. If the process dies in between, nothing was stored, and the next one finds the same
+//! memories without vectors.
+//!
+//! One process at a time makes vectors; a lock file says which. Processes with different encoders would
+//! replace each other's vectors forever, so a process replaces those of another encoder only when it
+//! begins: the one that was started last wins.
+
+use std::path::PathBuf;
+use std::sync::TryLockError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quipu_core::backend::Sequence;
+use quipu_core::model::{Memory, MemoryId, StoreId};
+use quipu_core::{Error, ErrorKind};
+
+use super::building::{Lock, share, try_lock};
+use super::{Attempt, CaughtUp, Indexer, Progress as Report, read_memories};
+use crate::card::Card;
+use crate::index::{
+    EncoderRow, IndexError, MemoryVectors, PassageVector, PutVectors, Space, add_encoder,
+    embeddings, encoder, incomplete_stores, notes_without_vectors, put_vectors, remove_outdated,
+    store_row,
+};
+use crate::vectors::{Meaning, Passage, passages};
+
+/// How many memories are read at once.
+const MEMORIES_MAX: usize = 32;
+
+/// How many passages are encoded in one call. More would be hardly faster, and an encoder holds what it
+/// computes of all of them in memory.
+const PASSAGES_MAX: usize = 32;
+
+/// How many rows of an old encoder are removed in one transaction.
+const OUTDATED_MAX: usize = 256;
+
+/// How long one step of [`embed`](Indexer::embed) takes, between two reports of its progress.
+const STEP: Duration = Duration::from_millis(500);
+
+/// How often and how long `embed` tries again if nothing can be done.
+const PAUSE: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often in a row the encoder may fail before `embed` gives up.
+const FAILURES_MAX: usize = 3;
+
+/// What a step of embedding has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmbedStep {
+    /// Every memory in the index has vectors.
+    Complete,
+    /// So many memories have got vectors, and there may be more to do.
+    Embedded(usize),
+    /// Nothing could be done now: another process is embedding, the index cannot be written, or the memories
+    /// are just being changed.
+    Busy,
+    /// A process that was started later uses another encoder. This one makes no more vectors.
+    Superseded,
+    /// The encoder has failed, for this reason.
+    Failed(String),
+}
+
+/// What a call of `embed` has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EmbedReport {
+    /// How many memories have got vectors.
+    pub embedded: usize,
+    /// How many memories there are.
+    pub memories: u64,
+}
+
+/// How far this process is with making vectors.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Whether this process has had its encoder in use.
+    has_claimed: bool,
+    /// The memory that was tried last. A memory on which the encoder fails must not keep those after it
+    /// from getting vectors.
+    last: Option<(StoreId, MemoryId)>,
+    /// How many memories are tried one by one, after a failure, to find the one that it was for.
+    singly: usize,
+}
+
+/// Why a step ends early.
+enum End {
+    Superseded,
+    Failed(String),
+    Error(IndexError),
+}
+
+impl From<IndexError> for End {
+    fn from(error: IndexError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Indexer {
+    /// Makes vectors of memories that are in the index and have none, for about as long as `limit`.
+    pub(crate) fn embed_step(
+        &self,
+        meaning: &Meaning,
+        limit: Duration,
+    ) -> Result<EmbedStep, Error> {
+        let mut progress = match self.embedding.try_lock() {
+            Ok(progress) => progress,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(EmbedStep::Busy),
+        };
+        let Lock::Acquired(_lock) = try_lock(&self.embed_lock()) else {
+            return Ok(EmbedStep::Busy);
+        };
+        match self.embed_until(meaning, Instant::now() + limit, &mut progress) {
+            Ok(step) => Ok(step),
+            Err(End::Superseded) => Ok(EmbedStep::Superseded),
+            Err(End::Failed(reason)) => Ok(EmbedStep::Failed(reason)),
+            // The file was replaced, or cannot be written for now.
+            Err(End::Error(
+                IndexError::Damaged | IndexError::NotWritable(_) | IndexError::Outdated,
+            )) => Ok(EmbedStep::Busy),
+            Err(End::Error(error @ IndexError::Failed(_))) => Err(error.into_error()),
+        }
+    }
+
+    /// Indexes all stores and makes vectors until every memory has some.
+    pub(crate) fn embed(
+        &self,
+        meaning: &Meaning,
+        progress: Report<'_>,
+    ) -> Result<EmbedReport, Error> {
+        let indexing = |_| progress(0.0);
+        let attempt = Attempt::new(&indexing);
+        for store in self.all_stores()? {
+            self.catch_up(store, &attempt)?;
+        }
+        let (mut failures, mut idle_since) = (0, Instant::now());
+        let mut report = EmbedReport::default();
+        loop {
+            let step = self.embed_step(meaning, STEP)?;
+            let (made, all) = self.embedded(meaning.identity())?;
+            report.memories = all;
+            progress(share(count(made), count(all)))?;
+            match step {
+                EmbedStep::Complete => {
+                    self.checkpoint()?;
+                    return Ok(report);
+                }
+                EmbedStep::Embedded(embedded) => {
+                    report.embedded += embedded;
+                    (failures, idle_since) = (0, Instant::now());
+                }
+                EmbedStep::Busy if idle_since.elapsed() < PATIENCE => thread::sleep(PAUSE),
+                EmbedStep::Busy => {
+                    let message = "another process makes vectors or holds the search index";
+                    return Err(Error::new(ErrorKind::StorageBusy, message)
+                        .with_hint("try again in a while"));
+                }
+                EmbedStep::Superseded => {
+                    let message = "another process makes vectors with another encoder";
+                    return Err(Error::new(ErrorKind::StorageBusy, message)
+                        .with_hint("stop the processes that have other settings"));
+                }
+                EmbedStep::Failed(_) if failures < FAILURES_MAX => failures += 1,
+                EmbedStep::Failed(reason) => {
+                    let message = format!("the encoder fails: {reason}");
+                    return Err(Error::new(ErrorKind::StorageUnavailable, message));
+                }
+            }
+        }
+    }
+
+    /// Returns how many memories of all stores have vectors of an encoder, and how many there are.
+    pub(crate) fn embedded(&self, identity: &str) -> Result<(u64, u64), Error> {
+        let stores = self.all_stores()?;
+        self.read_file(|connection| {
+            let current = encoder(connection)?.filter(|row| row.identity == identity);
+            let current = current.map(|row| row.num);
+            let (mut made, mut all) = (0, 0);
+            for store in &stores {
+                let Some(row) = store_row(connection, *store)? else { continue };
+                let of_store = embeddings(connection, row.num)?;
+                let of_store = of_store.filter(|it| Some(it.encoder) == current);
+                made += of_store.map_or(0, |it| it.memories);
+                all += row.totals.count(Space::Memories);
+            }
+            Ok((made, all))
+        })
+    }
+
+    /// Brings the index of every store up to date that has changed.
+    pub(crate) fn catch_up_all(&self) -> Result<(), Error> {
+        let attempt = Attempt::new(&|_| Ok(()));
+        for store in self.all_stores()? {
+            if !self.is_reached(store)? {
+                let _: CaughtUp = self.catch_up(store, &attempt)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn embed_lock(&self) -> PathBuf {
+        self.lock.with_file_name("embed.lock")
+    }
+
+    fn embed_until(
+        &self,
+        meaning: &Meaning,
+        deadline: Instant,
+        progress: &mut Progress,
+    ) -> Result<EmbedStep, End> {
+        let encoder = self.claim(meaning, progress)?;
+        let mut stores =
+            self.file.read(|snapshot| incomplete_stores(snapshot.connection, &encoder))?;
+        let is_complete = stores.is_empty();
+        if let Some((last, _)) = progress.last
+            && let Some(place) = stores.iter().position(|store| *store == last)
+        {
+            stores.rotate_left(place);
+        } else {
+            progress.last = None;
+        }
+        let mut embedded = 0;
+        for store in stores {
+            // One pass over each store: memories that cannot get vectors now are tried in the next step.
+            while let Some(batch) = self.batch_without_vectors(store, &encoder, progress)? {
+                embedded += self.embed_batch(meaning, &encoder, &batch, progress)?;
+                if Instant::now() >= deadline {
+                    return Ok(EmbedStep::Embedded(embedded));
+                }
+            }
+            progress.last = None;
+        }
+        while self.file.write(|connection| remove_outdated(connection, OUTDATED_MAX))? {
+            if Instant::now() >= deadline {
+                return Ok(EmbedStep::Embedded(embedded));
+            }
+        }
+        Ok(match embedded {
+            0 if is_complete => EmbedStep::Complete,
+            0 => EmbedStep::Busy,
+            embedded => EmbedStep::Embedded(embedded),
+        })
+    }
+
+    /// Returns the row of the encoder, after putting it into use.
+    fn claim(&self, meaning: &Meaning, progress: &mut Progress) -> Result<EncoderRow, End> {
+        let dimensions = meaning.dimensions().map_err(End::Failed)?;
+        let is_ours =
+            |row: &EncoderRow| row.identity == meaning.identity() && row.dimensions == dimensions;
+        let known = self.file.read(|snapshot| encoder(snapshot.connection))?;
+        let row = match known {
+            Some(row) if is_ours(&row) => row,
+            Some(_) if progress.has_claimed => return Err(End::Superseded),
+            Some(_) | None => {
+                let now = self.engine.now();
+                self.file.write(|connection| {
+                    match encoder(connection)?.filter(|row| is_ours(row)) {
+                        Some(row) => Ok(row),
+                        None => add_encoder(connection, (meaning.identity(), dimensions), now),
+                    }
+                })?
+            }
+        };
+        progress.has_claimed = true;
+        Ok(row)
+    }
+
+    /// Returns the next memories of a store without vectors; `None` after the last.
+    fn batch_without_vectors(
+        &self,
+        store: StoreId,
+        encoder: &EncoderRow,
+        progress: &Progress,
+    ) -> Result<Option<Unembedded>, IndexError> {
+        let after = progress.last.filter(|(of, _)| *of == store).map(|(_, memory)| memory);
+        let limit = if progress.singly > 0 { 1 } else { MEMORIES_MAX };
+        let notes = self.file.read(|snapshot| {
+            let Some(row) = store_row(snapshot.connection, store)? else { return Ok(Vec::new()) };
+            let of = (row.num, encoder);
+            notes_without_vectors(snapshot.connection, of, after, limit)
+        })?;
+        if notes.is_empty() {
+            return Ok(None);
+        }
+        let mut cards = Vec::with_capacity(notes.len());
+        for (memory, card) in &notes {
+            cards.push(Card::read_row(store, *memory, card)?);
+        }
+        let ids: Vec<_> = cards.iter().map(|card| card.memory).collect();
+        let (read_at, (memories, _)) = self
+            .engine
+            .read(|reader| Ok((reader.newest_change()?.0, read_memories(reader, store, &ids)?)))?;
+        Ok(Some(Unembedded { store, cards, memories, read_at }))
+    }
+
+    /// Makes and stores the vectors of some memories; returns how many have got some.
+    fn embed_batch(
+        &self,
+        meaning: &Meaning,
+        encoder: &EncoderRow,
+        batch: &Unembedded,
+        progress: &mut Progress,
+    ) -> Result<usize, End> {
+        let last = batch.cards.last().map(|card| (batch.store, card.memory));
+        let mut embedded = 0;
+        for group in batch.groups() {
+            let made = match encoded(meaning, &group) {
+                Ok(made) => made,
+                Err(reason) => {
+                    if batch.cards.len() == 1 {
+                        progress.last = last;
+                    }
+                    progress.singly = MEMORIES_MAX;
+                    return Err(End::Failed(reason));
+                }
+            };
+            let is_current = |made: &MemoryVectors, card: &[u8]| {
+                let card = Card::read_row(batch.store, made.memory, card);
+                card.is_ok_and(|card| card.version == made.version)
+            };
+            let put = self.file.write(|connection| {
+                put_vectors(connection, batch.store, (encoder, batch.read_at), &made, is_current)
+            })?;
+            match put {
+                PutVectors::Put(count) => embedded += count,
+                // What was read before a redaction may hold what was redacted.
+                PutVectors::Outdated => break,
+                PutVectors::Superseded => return Err(End::Superseded),
+            }
+        }
+        progress.last = last;
+        progress.singly = progress.singly.saturating_sub(batch.cards.len());
+        Ok(embedded)
+    }
+}
+
+/// Memories without vectors.
+struct Unembedded {
+    store: StoreId,
+    cards: Vec<Card>,
+    /// The memories that still exist, in the order of the cards.
+    memories: Vec<Memory>,
+    read_at: Sequence,
+}
+
+/// A memory and its passages.
+type Parts<'b> = (&'b Memory, Vec<Passage>);
+
+impl Unembedded {
+    /// Returns the memories that are as they were indexed with their passages, in groups for one call of
+    /// the encoder each.
+    fn groups(&self) -> Vec<Vec<Parts<'_>>> {
+        let mut groups: Vec<Vec<Parts<'_>>> = Vec::new();
+        let mut count = PASSAGES_MAX;
+        for memory in &self.memories {
+            let card = self.cards.iter().find(|card| card.memory == memory.id);
+            // One that has changed is indexed again first.
+            let Some(card) = card.filter(|card| card.version == memory.version) else { continue };
+            let text = memory.content.as_ref().map_or("", |content| content.as_str());
+            let passages = passages(&card.title, text);
+            if count >= PASSAGES_MAX {
+                groups.push(Vec::new());
+                count = 0;
+            }
+            count += passages.len();
+            if let Some(group) = groups.last_mut() {
+                group.push((memory, passages));
+            }
+        }
+        groups
+    }
+}
+
+fn encoded(meaning: &Meaning, group: &[Parts<'_>]) -> Result<Vec<MemoryVectors>, String> {
+    let texts =
+        group.iter().flat_map(|(_, passages)| passages).map(|passage| passage.text.as_str());
+    let texts: Vec<_> = texts.collect();
+    let mut vectors = Vec::with_capacity(texts.len());
+    for texts in texts.chunks(PASSAGES_MAX) {
+        vectors.extend(meaning.embed(texts)?);
+    }
+    let mut vectors = vectors.into_iter();
+    let of_memory = |(memory, passages): &Parts<'_>| MemoryVectors {
+        memory: memory.id,
+        version: memory.version,
+        updated_at: memory.updated_at,
+        passages: passages
+            .iter()
+            .zip(&mut vectors)
+            .map(|(passage, vector)| PassageVector { lines: passage.lines, vector })
+            .collect(),
+    };
+    Ok(group.iter().map(of_memory).collect())
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

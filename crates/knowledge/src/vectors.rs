@@ -1,0 +1,87 @@
+//! Vectors: memories by what they mean.
+//!
+//! An [`Encoder`] turns texts into vectors. [`passages`] are what it is given, the indexer stores
+//! the vectors in the background, a [`matrix`] holds those of a store in memory to be scanned, and
+//! [`questions`] bounds the wait for the vector of a question. All of it is optional: a search never
+//! fails for lack of a vector.
+
+mod matrix;
+mod passages;
+mod questions;
+
+use std::sync::Arc;
+
+use quipu_core::Error;
+use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
+use quipu_vectors::{Encoder, Purpose};
+
+pub(crate) use matrix::{Available, Matrices, Matrix, Similarity};
+pub(crate) use passages::{Passage, passages};
+
+use questions::Questions;
+
+/// An encoder, and what this process knows of it.
+#[derive(Debug)]
+pub(crate) struct Meaning {
+    encoder: Arc<dyn Encoder>,
+    questions: Questions,
+}
+
+impl Meaning {
+    pub(crate) fn new(encoder: Arc<dyn Encoder>) -> Self {
+        let questions = Questions::new(Arc::clone(&encoder));
+        Self { encoder, questions }
+    }
+
+    /// Returns what the vectors depend on.
+    pub(crate) fn identity(&self) -> &str {
+        self.encoder.identity()
+    }
+
+    /// Returns the length of the vectors, or says why they cannot be stored.
+    pub(crate) fn dimensions(&self) -> Result<usize, String> {
+        match self.encoder.dimensions() {
+            dimensions @ 1..=DIMENSIONS_MAX => Ok(dimensions),
+            dimensions => Err(format!("its vectors have the length {dimensions}")),
+        }
+    }
+
+    /// Returns the vectors of passages, or says why there are none. Takes as long as the encoder.
+    pub(crate) fn embed(&self, texts: &[&str]) -> Result<Vec<Quantized>, String> {
+        encode(&*self.encoder, Purpose::Memory, texts, Quantized::new)
+    }
+
+    /// Returns the vector of a question, or says why there is none. Waits a bounded time.
+    pub(crate) fn question(&self, text: &str) -> Result<Arc<Question>, String> {
+        self.questions.ask(text)
+    }
+}
+
+/// Returns the error for a search that needs a model where there is none.
+pub(crate) fn no_model() -> Error {
+    Error::invalid("there is no model, so nothing can be found by meaning")
+        .with_hint("install one with `quipu model install`, or name an endpoint in the settings")
+}
+
+/// Calls an encoder and checks what it returns: the number of vectors, their length, and that each has
+/// a direction or is zero. `convert` returns `None` for a vector with a value that is not finite.
+fn encode<T>(
+    encoder: &dyn Encoder,
+    purpose: Purpose,
+    texts: &[&str],
+    convert: impl Fn(&[f32]) -> Option<T>,
+) -> Result<Vec<T>, String> {
+    let vectors = encoder.encode(purpose, texts).map_err(|error| error.to_string())?;
+    if vectors.len() != texts.len() {
+        return Err(format!("it made {} vectors of {} texts", vectors.len(), texts.len()));
+    }
+    let dimensions = encoder.dimensions();
+    let convert = |vector: Vec<f32>| {
+        if vector.len() != dimensions {
+            return Err(format!("it made a vector of length {}, not {dimensions}", vector.len()));
+        }
+        convert(&vector)
+            .ok_or_else(|| "it made a vector with values that are no numbers".to_owned())
+    };
+    vectors.into_iter().map(convert).collect()
+}
