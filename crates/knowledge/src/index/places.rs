@@ -12,8 +12,10 @@ use std::cmp::Ordering;
 
 use super::codec::Damaged;
 use super::columns::{Fixed, each_path};
+use super::error::IndexError;
 use super::postings::Doc;
 use super::seal::Seal;
+use super::view::{Lists, SegmentView};
 
 /// The order of the memories of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,6 +155,35 @@ pub(crate) fn natural(left: &str, right: &str) -> Ordering {
 fn number(text: &str) -> &str {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
+}
+
+impl SegmentView<'_> {
+    /// Returns the order of its memories by directory and name.
+    pub(crate) fn places(&self) -> Result<PlacesView, IndexError> {
+        match &self.lists {
+            Lists::Stored(snapshot, id) => Ok(PlacesView {
+                order: snapshot.column(*id, "memory_order")?,
+                directories: snapshot.column(*id, "memory_directories")?,
+            }),
+            Lists::InMemory(segment) => {
+                let places = &segment.columns.memories.places;
+                Ok(PlacesView {
+                    order: places.order.as_bytes().into(),
+                    directories: places.directories.as_bytes().into(),
+                })
+            }
+        }
+    }
+
+    /// Calls `work` with the path of each memory, dead ones included.
+    pub(crate) fn each_path(&self, work: impl FnMut(Doc, &str)) -> Result<(), IndexError> {
+        match &self.lists {
+            Lists::Stored(snapshot, id) => {
+                Ok(each_path(&snapshot.column(*id, "memory_paths")?, work)?)
+            }
+            Lists::InMemory(segment) => Ok(each_path(&segment.columns.memories.paths, work)?),
+        }
+    }
 }
 
 #[cfg(test)]

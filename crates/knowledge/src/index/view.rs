@@ -9,11 +9,10 @@ use rusqlite::Connection;
 use super::bits::Bits;
 use super::block::{Block, BlockPositions, BlockReader, find_in_block};
 use super::codec::Damaged;
-use super::columns::{FactRow, Fixed, Numbers, each_path, fixed, memory_id, moment};
+use super::columns::{FactRow, Fixed, Numbers, fixed, memory_id, moment};
 use super::error::IndexError;
 use super::file::Snapshot;
 use super::note_rows;
-use super::places::PlacesView;
 use super::postings::{Doc, Postings};
 use super::rows::{self, SegmentRow, SegmentState};
 use super::segment::{Segment, Totals};
@@ -49,13 +48,14 @@ pub(crate) struct Overlay {
 
 /// A segment with its live memories.
 pub(crate) struct SegmentView<'c> {
-    lists: Lists<'c>,
+    pub(super) lists: Lists<'c>,
     counts: [usize; 3],
     is_foreign: bool,
     live: Bits,
 }
 
-enum Lists<'c> {
+/// Where the lists of a segment are.
+pub(super) enum Lists<'c> {
     Stored(Snapshot<'c>, i64),
     InMemory(Arc<Segment>),
 }
@@ -481,33 +481,6 @@ impl<'c> SegmentView<'c> {
             Lists::InMemory(segment) => {
                 Ok(segment.columns.facts(space).ok_or(Damaged)?.rows.clone())
             }
-        }
-    }
-
-    /// Returns the order of its memories by directory and name.
-    pub(crate) fn places(&self) -> Result<PlacesView, IndexError> {
-        match &self.lists {
-            Lists::Stored(snapshot, id) => Ok(PlacesView {
-                order: snapshot.column(*id, "memory_order")?,
-                directories: snapshot.column(*id, "memory_directories")?,
-            }),
-            Lists::InMemory(segment) => {
-                let places = &segment.columns.memories.places;
-                Ok(PlacesView {
-                    order: places.order.as_bytes().into(),
-                    directories: places.directories.as_bytes().into(),
-                })
-            }
-        }
-    }
-
-    /// Calls `work` with the path of each memory, dead ones included.
-    pub(crate) fn each_path(&self, work: impl FnMut(Doc, &str)) -> Result<(), IndexError> {
-        match &self.lists {
-            Lists::Stored(snapshot, id) => {
-                Ok(each_path(&snapshot.column(*id, "memory_paths")?, work)?)
-            }
-            Lists::InMemory(segment) => Ok(each_path(&segment.columns.memories.paths, work)?),
         }
     }
 }
