@@ -292,8 +292,8 @@ impl Knowledge {
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
             let (scoring, now) = (self.scoring, self.judged_at());
-            let span = day_of(self.engine().now().as_micros())
-                .and_then(|today| DateSpan::find(&request.text, today));
+            let span =
+                day_of(now.as_micros()).and_then(|today| DateSpan::find(&request.text, today));
             let search = Search { lookup, request, languages: &languages, scoring, span, now };
             // One more than requested shows whether there is a next page.
             let Fused { matches, ranked_by, coverage, notice } =

@@ -1,6 +1,6 @@
 //! Excerpts: the passage of a text to be read instead of the whole.
 //!
-//! A [`snippet`](crate::snippet) is one line for people who choose among hits. An excerpt is read in
+//! A [`snippet`](crate::snippet()) is one line for people who choose among hits. An excerpt is read in
 //! place of the text, so it keeps its lines and begins with the heading that it is under.
 
 #[cfg(test)]
