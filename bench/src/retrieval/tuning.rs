@@ -26,13 +26,12 @@ const DEPTH: usize = 10;
 /// A parameter and the values to try. The order is that in which they are changed.
 type Parameter = (fn(&mut Scoring, f32), &'static [f32]);
 
-const PARAMETERS: [Parameter; 13] = [
+const PARAMETERS: [Parameter; 12] = [
     (|it, value| it.length_prior = f64::from(value), &[0.0, 5.0, 10.0, 20.0, 40.0]),
     (|it, value| it.b = f64::from(value), &[0.4, 0.6, 0.75, 0.85, 0.9, 0.95, 1.0]),
     (|it, value| it.k1 = f64::from(value), &[0.9, 1.2, 1.6, 2.0, 2.5, 3.0]),
     (|it, value| it.coverage = f64::from(value), &[0.0, 0.25, 0.5, 1.0, 2.0, 4.0]),
     (|it, value| it.nearness = f64::from(value), &[0.0, 0.25, 0.5, 1.0]),
-    (|it, value| it.title_match = f64::from(value), &[0.0, 0.25, 0.5, 1.0]),
     (|it, value| it.neighbor = f64::from(value), &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
     (|it, value| it.neighbor_length = f64::from(value), &[100.0, 200.0, 300.0, 500.0]),
     (|it, value| it.directory = f64::from(value), &[0.0, 0.5, 1.0, 2.0]),
@@ -100,12 +99,12 @@ fn folds(questions: &[Question]) -> Vec<usize> {
 }
 
 fn shown(scoring: &Scoring) -> String {
-    let Scoring { k1, b, length_prior, coverage, nearness, title_match, .. } = scoring;
+    let Scoring { k1, b, length_prior, coverage, nearness, .. } = scoring;
     let Scoring { neighbor, neighbor_length, directory, .. } = scoring;
     let Scoring { title, tag, heading, other, .. } = scoring;
     format!(
         "k1 {k1:.2}, b {b:.2}, length prior {length_prior:.0}, coverage {coverage:.2}, \
-         nearness {nearness:.2}, title match {title_match:.2}, neighbor {neighbor:.2} below \
+         nearness {nearness:.2}, neighbor {neighbor:.2} below \
          {neighbor_length:.0}, directory {directory:.2}, title {title}, tag {tag}, \
          heading {heading}, other {other}"
     )

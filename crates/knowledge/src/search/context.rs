@@ -13,7 +13,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::neighbors::{Directories, Document, Place};
-use super::passages::{self, Nearness};
+use super::passages;
 use super::plan::Word;
 use super::rank::{Hit, Ranking, Scores, WordStats, number, sort};
 use super::scoring::Scoring;
@@ -28,8 +28,6 @@ pub(super) const BEST_MAX: usize = 100;
 pub(crate) struct Bonuses {
     /// For words that are near each other.
     pub(super) nearness: Bonus,
-    /// For words in the title.
-    pub(super) title: Bonus,
     /// From the memories beside it.
     pub(super) neighbors: f64,
     /// For words that are in its directory.
@@ -45,7 +43,7 @@ pub(super) struct Bonus {
 
 impl Bonuses {
     fn score(&self) -> f64 {
-        self.nearness.score + self.title.score + self.neighbors + self.directory.score
+        self.nearness.score + self.neighbors + self.directory.score
     }
 }
 
@@ -55,7 +53,8 @@ struct Context<'r, 'v, 'c> {
     scores: &'r Scores,
     directories: Directories,
     lengths: Vec<Numbers>,
-    nearness: HashMap<Document, Nearness>,
+    /// The share of the words within one passage.
+    nearness: HashMap<Document, f64>,
 }
 
 impl Ranking<'_, '_> {
@@ -139,13 +138,11 @@ impl Context<'_, '_, '_> {
         place: Place,
         of_directory: &DirectoryWords,
     ) -> Result<Bonuses, IndexError> {
-        let Scoring { nearness, title_match, directory, .. } = self.ranking.scoring;
+        let Scoring { nearness, directory, .. } = self.ranking.scoring;
         let own = self.scores.of(document);
         let near = self.nearness.get(&document).copied().unwrap_or_default();
-        let bonus = |weight: f64, share: f64| Bonus { share, score: own * weight * share };
         let mut bonuses = Bonuses {
-            nearness: bonus(nearness, near.nearest),
-            title: bonus(title_match, near.title),
+            nearness: Bonus { share: near, score: own * nearness * near },
             neighbors: self.of_neighbors(document, place)?
                 * self.ranking.freshness_factor(document)?,
             directory: Bonus::default(),

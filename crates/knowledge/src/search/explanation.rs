@@ -40,8 +40,6 @@ pub enum ScoreReason {
     Date(String),
     /// This share of the query's words is within one passage of the hit.
     Nearness(f64),
-    /// This share of the query's words is in the title of the hit.
-    Title(f64),
     /// The memories beside the hit in its directory have words of the query.
     Neighbors,
     /// The hit or its directory has this share of the query's words.
@@ -135,9 +133,6 @@ impl fmt::Display for ScorePart {
             ScoreReason::Nearness(share) => {
                 write!(out, "bonus for {:.0} % of the words near each other", share * 100.0)
             }
-            ScoreReason::Title(share) => {
-                write!(out, "bonus for {:.0} % of the words in the title", share * 100.0)
-            }
             ScoreReason::Neighbors => write!(out, "from the memories before and after it"),
             ScoreReason::Directory(share) => {
                 write!(out, "bonus for {:.0} % of the words in it or its directory", share * 100.0)
@@ -215,10 +210,9 @@ impl Ranking<'_, '_> {
             let lowered = explanation.score() * (state.factor() - 1.0);
             explanation.add(ScoreReason::Freshness(state), lowered);
         }
-        let Bonuses { nearness, title, neighbors, directory } = hit.bonuses;
+        let Bonuses { nearness, neighbors, directory } = hit.bonuses;
         let bonuses = [
             (ScoreReason::Nearness(nearness.share), nearness.score),
-            (ScoreReason::Title(title.share), title.score),
             (ScoreReason::Neighbors, neighbors),
             (ScoreReason::Directory(directory.share), directory.score),
         ];

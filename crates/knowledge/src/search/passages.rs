@@ -8,52 +8,19 @@ use super::clause::Evaluator;
 use super::neighbors::Document;
 use super::plan::Word;
 use super::rank::Scores;
-use super::sums::WordSet;
 use crate::index::{Doc, Field, IndexError, Place};
 
 /// The length of a passage in words: about a sentence or two.
-pub(super) const PASSAGE_WORDS: u32 = 20;
+const PASSAGE_WORDS: u32 = 20;
 
-/// Which shares of the words of a query are where in a document, weighted by their idf.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Nearness {
-    /// The largest share in any passage of the body. One word alone is near nothing.
-    pub(super) nearest: f64,
-    /// The share in the title.
-    pub(super) title: f64,
-}
-
-/// The words in one document.
-#[derive(Clone, Debug, Default)]
-struct Found {
-    /// The positions in the body, with the numbers of the words.
-    body: Vec<(u32, usize)>,
-    title: WordSet,
-}
-
-impl Found {
-    fn add(&mut self, word: usize, place: Place) {
-        match place.field() {
-            Field::Title => self.title.insert(word),
-            Field::Body => self.body.push((place.position(), word)),
-            Field::Tags | Field::Headings | Field::TitleForms | Field::Forms => {}
-        }
-    }
-
-    fn nearness(self, scores: &Scores) -> Nearness {
-        let in_title = scores.words.iter().enumerate().filter(|(at, _)| self.title.contains(*at));
-        let title = scores.share(in_title.map(|(_, stats)| stats.idf).sum());
-        Nearness { nearest: scores.share(nearest(self.body, scores)), title }
-    }
-}
-
-/// Returns how near the words are in each of some documents.
+/// Returns, for each of some documents, the largest share of the words of the query within one passage
+/// of its body, weighted by their idf. One word alone is near nothing.
 pub(super) fn nearness(
     segments: &[(StoreId, Evaluator<'_, '_>)],
     words: &[Word],
     scores: &Scores,
     documents: &[Document],
-) -> Result<HashMap<Document, Nearness>, IndexError> {
+) -> Result<HashMap<Document, f64>, IndexError> {
     let mut nearness = HashMap::with_capacity(documents.len());
     for (number, (_, segment)) in segments.iter().enumerate() {
         let docs = documents.iter().filter(|(of, _)| *of == number).map(|(_, doc)| *doc);
@@ -62,18 +29,22 @@ pub(super) fn nearness(
         if docs.is_empty() {
             continue;
         }
-        let mut found = vec![Found::default(); docs.len()];
+        // The positions in each document, with the numbers of the words.
+        let mut found = vec![Vec::new(); docs.len()];
         let numbered = words.iter().enumerate();
         for (word, phrase) in numbered.flat_map(|(at, word)| word.iter().map(move |it| (at, *it))) {
             let visit = |number: usize, place: Place| {
-                if let Some(found) = found.get_mut(number) {
-                    found.add(word, place);
+                if place.field() == Field::Body
+                    && let Some(found) = found.get_mut(number)
+                {
+                    found.push((place.position(), word));
                 }
             };
             segment.phrases().each_place(phrase, (segment.segment(), &docs), visit)?;
         }
-        let of_doc = |(doc, found): (Doc, Found)| ((number, doc), found.nearness(scores));
-        nearness.extend(docs.into_iter().zip(found).map(of_doc));
+        for (doc, found) in docs.into_iter().zip(found) {
+            nearness.insert((number, doc), scores.share(nearest(found, scores)));
+        }
     }
     Ok(nearness)
 }

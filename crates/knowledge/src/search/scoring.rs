@@ -32,8 +32,6 @@ pub struct Scoring {
     /// The bonus for having the words of the query near each other: this times the share of the words
     /// that are within one passage.
     pub nearness: f64,
-    /// The bonus for having the words of the query in the title.
-    pub title_match: f64,
     /// Which share of the scores of the memories beside it in its directory is added to that of an
     /// empty memory. The longer a memory is, the smaller is its share.
     pub neighbor: f64,
@@ -69,7 +67,6 @@ impl Scoring {
         coverage: 1.0,
         date: 0.5,
         nearness: 0.5,
-        title_match: 0.0,
         neighbor: 0.3,
         neighbor_length: 200.0,
         directory: 1.0,

@@ -30,7 +30,6 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         ScoreReason::Coverage(_)
         | ScoreReason::Date(_)
         | ScoreReason::Nearness(_)
-        | ScoreReason::Title(_)
         | ScoreReason::Neighbors
         | ScoreReason::Directory(_)
         | ScoreReason::Freshness(_)

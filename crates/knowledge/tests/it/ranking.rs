@@ -239,8 +239,7 @@ struct Context<'n> {
 
 impl Context<'_> {
     fn score(&self, place: &Place, text: &Text) -> f64 {
-        let Scoring { nearness, title_match, neighbor, neighbor_length, directory, .. } =
-            Scoring::DEFAULT;
+        let Scoring { nearness, neighbor, neighbor_length, directory, .. } = Scoring::DEFAULT;
         let own = self.own[place];
         let members = members(place, self.notes);
         let at = members.iter().position(|(it, _)| *it == place).expect("it is a member");
@@ -254,8 +253,7 @@ impl Context<'_> {
             };
         }
         let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
-        let bonuses = nearness * self.nearest(text) + title_match * self.in_title(text);
-        let score = own * (1.0 + bonuses) + share * of_neighbors;
+        let score = own * (1.0 + nearness * self.nearest(text)) + share * of_neighbors;
         score * (1.0 + directory * self.directory_share(text, &members))
     }
 
@@ -277,14 +275,6 @@ impl Context<'_> {
             }
         }
         best
-    }
-
-    fn in_title(&self, text: &Text) -> f64 {
-        let is_in = |word: usize| {
-            let mut places = 0..text.heading.len();
-            places.any(|at| self.words[word].iter().any(|it| it.is_at(&text.heading, at)))
-        };
-        self.share(|word| number(usize::from(is_in(word))))
     }
 
     /// Returns the share of the words that a note has. One that only its directory has counts by the

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `title`, `neighbors`, `directory`,
+    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `neighbors`, `directory`,
     /// `similar`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
@@ -76,7 +76,6 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
         part.share = match reason {
             ScoreReason::Coverage(share)
             | ScoreReason::Nearness(share)
-            | ScoreReason::Title(share)
             | ScoreReason::Directory(share) => Some(*share),
             ScoreReason::Word(_)
             | ScoreReason::Date(_)
@@ -98,7 +97,6 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
             ScoreReason::Coverage(_) => "coverage",
             ScoreReason::Date(_) => "date",
             ScoreReason::Nearness(_) => "nearness",
-            ScoreReason::Title(_) => "title",
             ScoreReason::Neighbors => "neighbors",
             ScoreReason::Directory(_) => "directory",
             ScoreReason::Freshness(_) => "freshness",
