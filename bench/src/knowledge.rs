@@ -280,6 +280,8 @@ fn measured(size: u64, arguments: &Arguments) -> (Vec<Vec<String>>, Vec<Vec<Stri
 
 /// Measures suggestions for texts of the same words as the notes.
 fn suggestions(library: &Library, size: u64, count: usize) -> Vec<Vec<String>> {
+    // As a server does: the notes that were written above are merged into larger segments.
+    library.index().expect("it indexes");
     // Beyond the notes, so that no text is one of them.
     let text = |number: u64, length: u64| {
         let seeds = (0..length).map(|place| (size + number) * 100_000 + place);

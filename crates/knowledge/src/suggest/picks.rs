@@ -22,6 +22,10 @@ pub(super) struct Pick {
 
 /// How many of the best matches are considered, and a successor is looked for among.
 const MATCHES_MAX: usize = 100;
+/// The number of words up to which memories are ranked in their context. A question is short, and its answer
+/// may be in the memory beside the one that has its words. A long text has words enough, and reading the
+/// positions of all of them takes longer than everything else.
+const CONTEXT_WORDS_MAX: usize = 12;
 /// How many of them are compared by their titles. One that is named by its title has a good score too.
 const NAMED_MAX: usize = 30;
 /// How many of those that were picked may not fit into the budget, before no more are picked.
@@ -41,9 +45,13 @@ impl Suggesting<'_> {
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<Pick>, Error> {
         let failed = |error| self.lookup.failed(error);
-        let ranked = ranking
-            .best_in_context(&subject.clause(), &subject.words(), MATCHES_MAX)
-            .map_err(failed)?;
+        let (clause, words) = (subject.clause(), subject.words());
+        let ranked = if words.len() > CONTEXT_WORDS_MAX {
+            ranking.best(&clause, &words, MATCHES_MAX)
+        } else {
+            ranking.best_in_context(&clause, &words, MATCHES_MAX)
+        };
+        let ranked = ranked.map_err(failed)?;
         let mut picks: Vec<Pick> = Vec::new();
         let mut best = 0.0_f64;
         for (place, hit) in ranked.hits.iter().enumerate() {
