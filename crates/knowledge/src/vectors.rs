@@ -59,8 +59,10 @@ impl Meaning {
 
 /// Returns the error for a search that needs a model where there is none.
 pub(crate) fn no_model() -> Error {
-    Error::invalid("there is no model, so nothing can be found by meaning")
-        .with_hint("install one with `quipu model install`, or name an endpoint in the settings")
+    Error::invalid("there is no model, so nothing can be found by meaning").with_hint(
+        "`quipu model use NAME` chooses an installed one, `quipu model install` installs one; the \
+             settings can name an endpoint instead",
+    )
 }
 
 /// Calls an encoder and checks what it returns: the number of vectors, their length, and that each has

@@ -51,8 +51,8 @@ pub struct Scoring {
 impl Scoring {
     /// The parameters that searches use.
     ///
-    /// They are the best compromise of a sweep over notes, generated conversations and public
-    /// collections of abstracts. Conversations need a length normalization that is
+    /// They were chosen by hand as a compromise between notes, dialogues and public collections of
+    /// abstracts. Conversations need a length normalization that is
     /// nearly full: with the usual `b` of 0.75, long answers crowd out the short message that holds the
     /// fact. Without a length prior, that made a bare title of three words win over an abstract. A
     /// weight for headings lifted long answers, whose headings repeat the words of the question.
