@@ -194,8 +194,10 @@ impl IndexFile {
     }
 
     fn opened(&self) -> Result<Opened, IndexError> {
-        let current = Identity::of(&self.path);
         let mut idle = self.idle();
+        // Looked up under the lock: an idle connection keeps its log, so one that is missing was unlinked.
+        // Before the lock, another thread might just be creating the log, and the index would be removed.
+        let current = Identity::of(&self.path);
         let is_torn = |opened: &Opened| opened.identity.is_some_and(|it| it.is_torn_from(current));
         if idle.iter().any(is_torn) {
             // Something has unlinked the log of a database that is in use. A process that opens the

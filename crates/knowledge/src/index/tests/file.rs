@@ -89,6 +89,25 @@ fn reads_can_nest_and_run_side_by_side() {
     });
 }
 
+/// A thread that opens the first connection creates the log. Another one that looked at the files before
+/// must not conclude that somebody has unlinked a log, and throw the index away.
+#[test]
+fn threads_that_open_the_file_at_once_lose_nothing() {
+    let fixture = Fixture::new();
+    for round in 0..500 {
+        fixture.file.close();
+        let begin = std::sync::Barrier::new(24);
+        thread::scope(|scope| {
+            for _ in 0..24 {
+                scope.spawn(|| {
+                    begin.wait();
+                    assert!(has_store(&fixture.file, &fixture).unwrap(), "round {round}");
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn another_format_is_not_trusted() {
     for sql in [
