@@ -1,9 +1,15 @@
 //! Dates in questions: `last week`, `in May 2025`, `before 2025-03-04`.
 //!
-//! Only English is understood, and only expressions that are hardly anything else: `May` alone may be
-//! a name and `2024` a number, so they need a word before them or a further part of a date. A date
-//! without a year is the last one that has begun.
+//! Only expressions are understood that are hardly anything else: `May` alone may be a name and `2024` a
+//! number, so they need a word before them or a further part of a date. A date without a year is the last
+//! one that has begun.
+//!
+//! The grammar is that of English. German, French, Spanish and Russian differ from it in words and in the
+//! place of a few of them, so a question in one of these is put into English word by word; Chinese and
+//! Japanese have no words to split, and are read by their characters.
 
+mod characters;
+mod words;
 mod written;
 
 #[cfg(test)]
@@ -31,18 +37,9 @@ impl DateSpan {
     /// Returns the first span that a text asks about, as seen from a day.
     pub fn find(text: &str, today: Date) -> Option<Self> {
         let lower = text.to_lowercase();
-        let is_part = |letter: char| letter.is_alphanumeric() || letter == '-';
-        let words: Vec<&str> =
-            lower.split(|letter| !is_part(letter)).filter(|word| !word.is_empty()).collect();
-        for start in 0..words.len() {
-            let rest = words.get(start..).unwrap_or_default();
-            if let Some((days, count)) = span(rest, today) {
-                let written = rest.get(..count).unwrap_or_default().join(" ");
-                let Days { first, last } = days;
-                return (first <= last).then_some(Self { first, last, written });
-            }
-        }
-        None
+        let (Days { first, last }, written) =
+            characters::find(&lower, today).or_else(|| words::find(&lower, today))?;
+        (first <= last).then_some(Self { first, last, written })
     }
 
     /// Returns whether a day is in the span.
@@ -89,23 +86,45 @@ pub(crate) type Read = Option<(Days, usize)>;
 /// Reads an expression at the beginning of some words.
 fn span(words: &[&str], today: Date) -> Read {
     let (word, rest) = words.split_first()?;
-    let is_determined = matches!(*word, "in" | "during" | "on" | "of" | "from");
-    let bounded: Option<fn(Days) -> Days> = match *word {
-        "before" => Some(|days| Days { first: Date::MIN, last: earlier(days.first, 1.day()) }),
-        "until" | "till" | "by" => Some(|days| Days { first: Date::MIN, last: days.last }),
-        "after" => Some(|days| Days { first: later(days.last, 1.day()), last: Date::MAX }),
-        "since" => Some(|days| Days { first: days.first, last: Date::MAX }),
-        _ => None,
-    };
-    if let Some(bound) = bounded {
+    if let Some(bound) = Bound::of(word) {
         let (days, count) = determined(rest, today).or_else(|| plain(rest, today))?;
-        return Some((bound(days), count + 1));
+        return Some((bound.apply(days), count + 1));
     }
-    if is_determined {
+    if matches!(*word, "in" | "during" | "on" | "of" | "from") {
         let (days, count) = determined(rest, today).or_else(|| plain(rest, today))?;
         return Some((days, count + 1));
     }
     plain(words, today)
+}
+
+/// On which side of some days a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Before,
+    Until,
+    After,
+    Since,
+}
+
+impl Bound {
+    fn of(word: &str) -> Option<Self> {
+        match word {
+            "before" => Some(Self::Before),
+            "until" | "till" | "by" => Some(Self::Until),
+            "after" => Some(Self::After),
+            "since" => Some(Self::Since),
+            _ => None,
+        }
+    }
+
+    fn apply(self, days: Days) -> Days {
+        match self {
+            Self::Before => Days { first: Date::MIN, last: earlier(days.first, 1.day()) },
+            Self::Until => Days { first: Date::MIN, last: days.last },
+            Self::After => Days { first: later(days.last, 1.day()), last: Date::MAX },
+            Self::Since => Days { first: days.first, last: Date::MAX },
+        }
+    }
 }
 
 /// Reads what is a date only after a word such as `in`.

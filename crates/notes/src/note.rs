@@ -232,6 +232,22 @@ impl Note {
         Self::read_header(text).0
     }
 
+    /// Returns one field of the frontmatter and the offset of the body; fails if the block is not valid.
+    ///
+    /// Cheaper than [`parse_header`](Self::parse_header), which also detects the language of the body.
+    pub fn field(text: &str, key: &str) -> Result<(Option<Value>, usize), Remark> {
+        let frontmatter = Frontmatter::parse(text);
+        let is_broken = frontmatter.yaml.is_none();
+        match frontmatter.remarks.into_iter().next().filter(|_| is_broken) {
+            Some(remark) => Err(remark),
+            None => {
+                let mut fields = frontmatter.fields.into_iter();
+                let field = fields.find(|field| field.key == key).map(|field| field.value);
+                Ok((field, frontmatter.body_start))
+            }
+        }
+    }
+
     /// Parses the frontmatter, and returns the end of its block even if the block is invalid.
     fn read_header(text: &str) -> (Self, usize) {
         let frontmatter = Frontmatter::parse(text);

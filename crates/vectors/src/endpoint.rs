@@ -67,6 +67,20 @@ struct Failure {
     until: Instant,
 }
 
+/// Why a call has failed.
+enum Why {
+    /// The server fails, for this reason.
+    Server(String),
+    /// The server has refused these texts, with this status.
+    Texts(u16),
+}
+
+impl From<String> for Why {
+    fn from(why: String) -> Self {
+        Self::Server(why)
+    }
+}
+
 #[derive(Serialize)]
 struct Request<'r> {
     model: &'r str,
@@ -158,14 +172,19 @@ impl EndpointEncoder {
         for batch in texts.chunks(BATCH_TEXTS_MAX) {
             match self.post(purpose, batch) {
                 Ok(batch) => vectors.extend(batch),
-                Err(why) => return Err(self.failed(&why)),
+                Err(Why::Texts(status)) => {
+                    // The server works, so the next text may be one that it takes.
+                    let why = format!("it answered {status}, so it does not take this text");
+                    return Err(failure(&why));
+                }
+                Err(Why::Server(why)) => return Err(self.failed(&why)),
             }
         }
         self.state().failure = None;
         Ok(vectors)
     }
 
-    fn post(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    fn post(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, Why> {
         let timeout = match purpose {
             Purpose::Question => self.limits.question_timeout,
             Purpose::Memory => self.limits.memory_timeout,
@@ -181,18 +200,22 @@ impl EndpointEncoder {
         // The body of a refusal is not shown: it may repeat the texts, or the key.
         match response.status().as_u16() {
             200 => {}
-            401 | 403 => return Err("it refused the key".to_owned()),
-            404 => return Err("it answered 404; check the address and the model".to_owned()),
-            status if response.status().is_redirection() => {
-                return Err(format!("it answered {status}, a redirect"));
+            status @ (400 | 413 | 422) => return Err(Why::Texts(status)),
+            401 | 403 => return Err("it refused the key".to_owned().into()),
+            404 => {
+                return Err("it answered 404; check the address and the model".to_owned().into());
             }
-            status => return Err(format!("it answered {status}")),
+            429 => return Err("it answered 429, too many requests".to_owned().into()),
+            status if response.status().is_redirection() => {
+                return Err(format!("it answered {status}, a redirect").into());
+            }
+            status => return Err(format!("it answered {status}").into()),
         }
         let body = response.body_mut().with_config().limit(RESPONSE_SIZE_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| error.to_string())?;
         let response: Response = serde_json::from_slice(&body)
             .map_err(|error| format!("its answer is no list of vectors ({})", place(&error)))?;
-        self.checked(response, texts.len())
+        Ok(self.checked(response, texts.len())?)
     }
 
     /// Returns the vectors of an answer in the order of the texts.
@@ -208,18 +231,21 @@ impl EndpointEncoder {
                 return Err("it numbered its vectors wrongly".to_owned());
             }
         }
+        let mut known = self.state().dimensions;
         let mut vectors = Vec::new();
         for item in items {
             let length = item.embedding.len();
             if !(1..=DIMENSIONS_MAX).contains(&length) {
                 return Err(format!("it answered a vector of length {length}"));
             }
-            let expected = *self.state().dimensions.get_or_insert(length);
+            let expected = *known.get_or_insert(length);
             if length != expected {
                 return Err(format!("it answered a vector of length {length} after {expected}"));
             }
             vectors.push(normalized(item.embedding).map_err(|error| error.to_string())?);
         }
+        // An answer that is wrong says nothing about the length of right ones.
+        self.state().dimensions = known;
         Ok(vectors)
     }
 
@@ -228,7 +254,7 @@ impl EndpointEncoder {
         let mut state = self.state();
         let last = state.failure.as_ref().map(|failure| failure.pause.saturating_mul(2));
         let pause = last.unwrap_or(self.limits.pause).min(PAUSE_MAX);
-        let error = EncodeError(format!("the endpoint `{}` failed: {why}", self.address));
+        let error = failure(why);
         let until = Instant::now() + pause;
         state.failure = Some(Failure { error: error.clone(), pause, until });
         error
@@ -265,6 +291,11 @@ impl Encoder for EndpointEncoder {
         };
         Ok(texts.iter().filter_map(vector).collect())
     }
+}
+
+/// Returns an error that every caller of a search may read, and so without the address of the server.
+fn failure(why: &str) -> EncodeError {
+    EncodeError(format!("the endpoint failed: {why}"))
 }
 
 /// Returns where an answer went wrong. The message of the parser would quote the answer.

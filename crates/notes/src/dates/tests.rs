@@ -83,7 +83,91 @@ fn other_words_are_no_dates() {
         "last 99999999999999999999 days",
         "0 days ago",
         "1-2",
+        "hier parken",
+        "il y a",
+        "vor der Tür",
+        "назад",
     ] {
+        assert_eq!(found(text), None, "{text}");
+    }
+}
+
+#[test]
+fn questions_may_be_in_german() {
+    check("Was haben wir letzte Woche beschlossen?", "2026-11-09", "2026-11-15", "letzte woche");
+    check("Was war am Freitag?", "2026-11-13", "2026-11-13", "am freitag");
+    check("die Kosten im Mai 2025", "2025-05-01", "2025-05-31", "im mai 2025");
+    check("Treffen vor zwei Wochen", "2026-11-02", "2026-11-08", "vor zwei wochen");
+    check("Was galt vor März 2024?", &Date::MIN.to_string(), "2024-02-29", "vor märz 2024");
+    check("Was war in der letzten Woche?", "2026-11-09", "2026-11-15", "in der letzten woche");
+    assert_eq!(found("Wo ist das hier?"), None);
+}
+
+#[test]
+fn questions_may_be_in_french() {
+    check("Qui a appelé hier ?", "2026-11-17", "2026-11-17", "hier");
+    check("les notes d'aujourd'hui", "2026-11-18", "2026-11-18", "aujourd");
+    let last = "semaine dernière";
+    check("la réunion de la semaine dernière", "2026-11-09", "2026-11-15", last);
+    check("les dépenses en mai 2025", "2025-05-01", "2025-05-31", "en mai 2025");
+    check("le voyage il y a deux mois", "2026-09-01", "2026-09-30", "il y a deux mois");
+    check("le 4 mars 2025", "2025-03-04", "2025-03-04", "le 4 mars 2025");
+    let max = Date::MAX.to_string();
+    check("ce qui a changé depuis mars 2024", "2024-03-01", &max, "depuis mars 2024");
+}
+
+#[test]
+fn questions_may_be_in_spanish() {
+    check("¿Qué decidimos ayer?", "2026-11-17", "2026-11-17", "ayer");
+    check("la reunión de la semana pasada", "2026-11-09", "2026-11-15", "semana pasada");
+    check("¿Qué pasó el viernes pasado?", "2026-11-13", "2026-11-13", "el viernes pasado");
+    check("los gastos en mayo de 2025", "2025-05-01", "2025-05-31", "en mayo de 2025");
+    check("hace dos semanas que lo dije", "2026-11-02", "2026-11-08", "hace dos semanas");
+    check("el 4 de marzo de 2025", "2025-03-04", "2025-03-04", "el 4 de marzo de 2025");
+    let min = Date::MIN.to_string();
+    check("los planes antes de marzo de 2024", &min, "2024-02-29", "antes de marzo de 2024");
+}
+
+#[test]
+fn questions_may_be_in_russian() {
+    check("что мы решили вчера", "2026-11-17", "2026-11-17", "вчера");
+    check("встреча на прошлой неделе", "2026-11-09", "2026-11-15", "на прошлой неделе");
+    check("расходы в мае 2025 года", "2025-05-01", "2025-05-31", "в мае 2025");
+    check("звонок две недели назад", "2026-11-02", "2026-11-08", "две недели назад");
+    check("неделю назад", "2026-11-09", "2026-11-15", "неделю назад");
+    check("4 марта 2025", "2025-03-04", "2025-03-04", "4 марта 2025");
+    check("в пятницу", "2026-11-13", "2026-11-13", "в пятницу");
+}
+
+#[test]
+fn questions_may_be_in_chinese() {
+    check("我们昨天决定了什么", "2026-11-17", "2026-11-17", "昨天");
+    check("上周的会议", "2026-11-09", "2026-11-15", "上周");
+    check("上个月的费用", "2026-10-01", "2026-10-31", "上个月");
+    check("2025年5月的费用", "2025-05-01", "2025-05-31", "2025年5月");
+    check("2025年3月4日谁来了", "2025-03-04", "2025-03-04", "2025年3月4日");
+    check("三天前的电话", "2026-11-15", "2026-11-15", "三天前");
+    check("两周前", "2026-11-02", "2026-11-08", "两周前");
+    check("十二月", "2025-12-01", "2025-12-31", "十二月");
+    check("2024年3月之前的计划", &Date::MIN.to_string(), "2024-02-29", "2024年3月之前");
+}
+
+#[test]
+fn questions_may_be_in_japanese() {
+    check("昨日は何を決めましたか", "2026-11-17", "2026-11-17", "昨日");
+    check("先週の会議", "2026-11-09", "2026-11-15", "先週");
+    check("2025年5月の費用", "2025-05-01", "2025-05-31", "2025年5月");
+    check("3日前の電話", "2026-11-15", "2026-11-15", "3日前");
+    check("2週間前", "2026-11-02", "2026-11-08", "2週間前");
+    check("金曜日の予定", "2026-11-13", "2026-11-13", "金曜日");
+    check("2024年3月以降の変更", "2024-03-01", &Date::MAX.to_string(), "2024年3月以降");
+}
+
+#[test]
+fn other_characters_are_no_dates() {
+    for text in
+        ["お茶", "第三章", "13月", "2025年13月", "前", "三", "日前", "0日前", "99999999999年"]
+    {
         assert_eq!(found(text), None, "{text}");
     }
 }
@@ -110,7 +194,7 @@ fn titles_and_paths_have_dates() {
 
 proptest! {
     #[test]
-    fn every_text_is_read(text in "(last|past|in|before|ago|may|20[0-9]{2}|[0-9]{1,4}|days|week|-|é| ){0,12}") {
+    fn every_text_is_read(text in "(last|past|in|before|ago|may|20[0-9]{2}|[0-9]{1,4}|days|week|-|é|vor|il y a|semaine|passé|назад|неделю|三|月|年|前|上周| ){0,12}") {
         if let Some(span) = DateSpan::find(&text, TODAY) {
             prop_assert!(span.first <= span.last);
         }

@@ -100,7 +100,7 @@ fn check_failure(reply: Reply, expected: &str) {
     let encoder = encoder(&server.url);
     let error = encoder.encode(Purpose::Question, &["tea"]).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
-    assert!(error.contains(&server.url), "{error}");
+    assert!(!error.contains("127.0.0.1"), "{error}");
     assert!(!format!("{error} {encoder:?}").contains("sk-secret"), "{error}");
     assert_eq!(server.requests().len(), 1);
 }
@@ -174,8 +174,21 @@ fn servers_that_are_gone_fail() {
 #[test]
 fn refusals_fail_without_their_text() {
     check_failure(Reply::Json(500, json!("sk-secret")), "answered 500");
+    check_failure(Reply::Json(429, json!({})), "too many requests");
     check_failure(Reply::Json(401, json!("sk-secret")), "refused the key");
     check_failure(Reply::Json(404, json!({})), "check the address and the model");
+}
+
+#[test]
+fn a_server_that_refuses_a_text_is_asked_for_the_next_one() {
+    for status in [400, 413, 422] {
+        let server = Server::start(vec![Reply::Json(status, json!({})), vectors(&[&[1.0]])]);
+        let limits = Limits { pause: Duration::from_hours(1), ..Limits::default() };
+        let encoder = EndpointEncoder::with_limits(&server.url, "tiny", None, limits).unwrap();
+        let error = encoder.encode(Purpose::Memory, &["too long"]).unwrap_err().to_string();
+        assert!(error.contains("does not take this text"), "{error}");
+        encoder.encode(Purpose::Question, &["tea"]).unwrap();
+    }
 }
 
 #[test]
@@ -217,6 +230,15 @@ fn the_length_of_vectors_stays_the_same() {
     encoder.encode(Purpose::Memory, &["tea"]).unwrap();
     let error = encoder.encode(Purpose::Memory, &["tea"]).unwrap_err().to_string();
     assert!(error.contains("length 1 after 2"), "{error}");
+}
+
+#[test]
+fn an_answer_that_lies_does_not_say_how_long_vectors_are() {
+    let lie = json!({"data": [{"index": 0, "embedding": [1e39, 1.0]}]});
+    let server = Server::start(vec![Reply::Json(200, lie), vectors(&[&[1.0, 0.0, 0.0]])]);
+    let encoder = encoder(&server.url);
+    encoder.encode(Purpose::Memory, &["tea"]).unwrap_err();
+    assert_eq!(encoder.dimensions(), 3);
 }
 
 #[test]
