@@ -12,6 +12,7 @@
 //!
 //! Every sentence of these docs is a test in `quipu-testkit`'s conformance suite.
 
+mod agents;
 mod change;
 mod condition;
 mod erasure;
@@ -29,15 +30,16 @@ use crate::model::{
 };
 
 pub use crate::model::ScannedFile;
+pub use agents::{AgentReader, AgentWriter, DefinitionQuery, SessionEventQuery};
 pub use change::{Change, Commit, Event, Sequence, Stamp};
 pub use condition::{Condition, LockHeld};
-pub use erasure::{Erasure, PendingErasure};
+pub use erasure::{Erasure, PendingErasure, Remains};
 pub use query::{
     Archived, KeyPruneRule, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage,
     VersionFilter, VersionQuery,
 };
 
-/// Keeps stores, memories, versions, sessions and keys.
+/// Keeps stores, memories, versions, sessions with their events, definitions and keys.
 pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs `work` on one snapshot.
     ///
@@ -53,7 +55,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// blocks, so it may be called on an async worker.
     fn read_now(&self, work: &mut ReadWork<'_>) -> Option<Result<(), Error>>;
 
-    /// Runs `work` in a transaction that no other write of any process overlaps.
+    /// Runs `work` in a transaction. From its first call on, no other write of any process overlaps it,
+    /// except those that cannot get in its way: a write that begins by announcing a store
+    /// ([`Writer::read_ahead`]) excludes only the writes that touch this store, and all those that want a
+    /// stamp while it has one.
     ///
     /// The wait for other writers is bounded; its end is [`StorageBusy`](crate::ErrorKind::StorageBusy)
     /// with a message that says who was waited for.
@@ -90,6 +95,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Looks for what was erased, as far as this can see beyond its own rows, and says what it cannot see.
+    fn remains(&self) -> Result<Remains, Error> {
+        Ok(Remains { seen: Vec::new(), unseen: self.unreachable()? })
+    }
+
     /// Records that erasures are complete, here and in everything derived from the text. What was removed
     /// since stays pending.
     fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error>;
@@ -101,7 +111,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;
 
-    /// Recomputes the [`Usage`] of every store.
+    /// Recomputes the [`Usage`] of every store, and the usage of every session and workspace by events.
     fn rebuild(&self) -> Result<(), Error>;
 
     /// Writes a consistent copy of everything to a new file while others keep writing.
@@ -137,7 +147,7 @@ pub type WatchWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
 /// Reads a snapshot.
 ///
 /// A store that does not exist has no memories and no versions, and its usage is zero.
-pub trait Reader {
+pub trait Reader: AgentReader {
     /// Returns all workspaces, the oldest first.
     fn workspaces(&self) -> Result<Vec<Workspace>, Error>;
 
@@ -299,7 +309,7 @@ pub trait Reader {
 }
 
 /// Changes what a [`Reader`] reads, inside one transaction. It reads its own changes.
-pub trait Writer: Reader {
+pub trait Writer: Reader + AgentWriter {
     /// Announces what the transaction is about to read and change, so that a backend over a network can
     /// lock the store and read all of it in one round trip.
     ///
@@ -365,7 +375,8 @@ pub trait Writer: Reader {
     /// Removes every refusal that equals this one.
     fn remove_refusal(&mut self, refusal: &Refusal) -> Result<(), Error>;
 
-    /// Makes an erasure pending for a store of which a row other than a version has lost text.
+    /// Makes an erasure pending for a store of which a row other than a version has lost text; for the store
+    /// with the id 0, which does not exist, if the text belonged to no store.
     fn require_erasure(&mut self, store: StoreId) -> Result<(), Error>;
 
     /// Adds a tombstone to a store, unless it has an equal one. It is removed with the store.
@@ -383,7 +394,7 @@ pub trait Writer: Reader {
     /// Adds or replaces a session.
     fn put_session(&mut self, session: &Session) -> Result<(), Error>;
 
-    /// Removes a session. Versions keep it as their actor.
+    /// Removes a session with its events. Versions keep it as their actor.
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error>;
 
     /// Removes at most `limit` sessions that ended before a moment, and returns how many it removed. A

@@ -8,6 +8,7 @@ mod changed;
 mod check;
 mod compare;
 mod copy;
+mod definitions;
 mod derived_keys;
 mod erasing;
 mod feed;
@@ -22,12 +23,14 @@ mod plan;
 mod restoration;
 mod retention;
 mod revert;
+mod session_events;
 mod sessions;
 mod stores;
 mod transaction;
 mod uses;
 mod versions;
 mod waiting;
+mod writers;
 
 use std::sync::Arc;
 
@@ -44,11 +47,12 @@ pub use changed::{Changed, Known};
 pub use check::{CheckReport, Problem, Remedy};
 pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;
+pub use definitions::DefinitionContent;
 pub use derived_keys::{DERIVED_KEYS_MAX, Derivation, Exchange, NewDerivedKey};
 pub use feed::{Changes, FeedEntry, Position, changes_after};
 pub use forget::{
-    Carrier, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion, RedactionPlan,
-    Scope, Selection, SessionHit, StorePlan, Terms,
+    Carrier, DefinitionHit, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion,
+    RedactionPlan, Scope, Selection, SessionHit, StorePlan, Terms,
 };
 pub use keys::{NewKey, Principal};
 pub use listing::{ListQuery, PathContents};
@@ -59,6 +63,7 @@ pub use plan::{Action, Approval, CarriedOut, Goal, Plan, State, Step};
 pub use restoration::{Completeness, Restoration};
 pub use retention::Pruned;
 pub use revert::ChangeSelection;
+pub use session_events::{EVENTS_PER_CALL_MAX, NewSessionEvent, SessionState};
 pub use sessions::{
     NewAttachment, NewSession, SESSION_DETAILS_SIZE_BYTES_MAX, SESSION_TITLE_CHARS_MAX,
     SessionToken, SessionUpdate,
@@ -69,6 +74,7 @@ use past::Trees;
 use transaction::{Ledger, Transaction};
 use uses::Uses;
 use waiting::Restriction;
+use writers::require_writer;
 
 /// The only way to read and change stored data.
 #[derive(Clone, Debug)]
@@ -231,6 +237,7 @@ impl Engine {
         self.write_for(purpose, |ledger| {
             ledger.writer.read_ahead(store, subject)?;
             let store = existing_store(ledger.reader(), store)?;
+            require_writer(ledger.reader(), &store, actor)?;
             work(&mut Transaction {
                 ledger,
                 limits: &self.limits,

@@ -17,6 +17,7 @@ pub mod model;
 pub mod moment;
 pub mod settings;
 pub mod timeframe;
+pub mod transfer;
 
 pub use backend::Backend;
 pub use clock::Clock;

@@ -19,6 +19,22 @@ pub struct Limits {
     pub sessions_per_workspace_max: u64,
     /// How long a session is kept after it has ended, if no version names it.
     pub sessions_kept_for: Duration,
+    /// How many agents a workspace may hold, including archived ones, and how many environments.
+    pub definitions_per_workspace_max: u64,
+    /// How many versions an agent may have.
+    pub versions_per_agent_max: u64,
+    /// The largest agent or environment.
+    pub definition_size_bytes_max: u64,
+    /// The largest event of a session.
+    pub event_size_bytes_max: u64,
+    /// How many events are kept of a session.
+    pub events_per_session_max: u64,
+    /// The largest sum of the events that are kept of a session.
+    pub session_events_size_bytes_max: u64,
+    /// The largest sum of the events that are kept of all sessions of a workspace.
+    pub workspace_events_size_bytes_max: u64,
+    /// How long an event of a session is kept.
+    pub events_kept_for: Duration,
     /// How long the token of a session is valid.
     pub session_token_valid_for: Duration,
     /// How long every version is kept.
@@ -44,6 +60,14 @@ impl Default for Limits {
             stores_per_session_max: 8,
             sessions_per_workspace_max: 100_000,
             sessions_kept_for: 90 * DAY,
+            definitions_per_workspace_max: 1_000,
+            versions_per_agent_max: 1_000,
+            definition_size_bytes_max: 256 * 1024,
+            event_size_bytes_max: 256 * 1024,
+            events_per_session_max: 100_000,
+            session_events_size_bytes_max: 64 * 1024 * 1024,
+            workspace_events_size_bytes_max: 4 * 1024 * 1024 * 1024,
+            events_kept_for: 30 * DAY,
             session_token_valid_for: 30 * DAY,
             versions_kept_for: 30 * DAY,
             deleted_stores_kept_for: 7 * DAY,

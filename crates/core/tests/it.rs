@@ -48,6 +48,10 @@ mod places;
 mod properties;
 #[path = "it/quirks.rs"]
 mod quirks;
+#[path = "it/recording.rs"]
+mod recording;
+#[path = "it/reserved.rs"]
+mod reserved;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/reverting.rs"]

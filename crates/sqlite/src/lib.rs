@@ -22,6 +22,7 @@ mod rows;
 mod seqlock;
 mod sync;
 mod timed_call;
+mod transfer;
 mod writer;
 
 use std::fmt;
@@ -48,7 +49,7 @@ use rows::{Rows, Totals};
 use writer::WriteConnection;
 
 pub use backup::{Restored, restore_backup};
-pub use open::{DATABASE_FILE, OpenMode, OpenSettings};
+pub use open::{DATABASE_FILE, OpenMode, OpenSettings, private_directory, schema_version};
 
 /// How long closing waits for the writes of this process that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);

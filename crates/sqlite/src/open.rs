@@ -28,7 +28,7 @@ const ENABLE_WAL_PAUSE: Duration = Duration::from_millis(2);
 const APPLICATION_ID: i64 = 0x5169_7075;
 
 /// The steps from an empty file to today's schema, the first being step 1.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -37,6 +37,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0006.sql"),
     include_str!("../migrations/0007.sql"),
     include_str!("../migrations/0008.sql"),
+    include_str!("../migrations/0009.sql"),
 ];
 
 /// How long SQLite itself waits for other connections. Writers queue at the gate, so this covers
@@ -254,7 +255,7 @@ pub(crate) fn create_directory(directory: &Path) -> Result<(), Error> {
 }
 
 /// Makes a directory that only its owner can read, unless it exists.
-pub(crate) fn private_directory(directory: &Path) -> io::Result<()> {
+pub fn private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -296,6 +297,11 @@ pub(crate) fn configure(connection: &Connection) -> rusqlite::Result<()> {
 fn uri_path(path: &Path) -> Result<String, Error> {
     let text = path.to_str().ok_or_else(error::not_utf8)?;
     Ok(text.replace('%', "%25").replace('?', "%3f").replace('#', "%23"))
+}
+
+/// Returns the version of the schema that every open database has.
+pub fn schema_version() -> i64 {
+    schema_known()
 }
 
 fn schema_known() -> i64 {

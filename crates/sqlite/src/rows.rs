@@ -3,8 +3,11 @@
 //! One type serves both, since a connection inside a transaction can do either. Each noun has its
 //! own file with its SQL.
 
+mod agents;
 mod changes;
 mod columns;
+mod definitions;
+mod events;
 mod forgetting;
 mod keys;
 mod memories;

@@ -12,6 +12,8 @@ mod grouping;
 mod migrating;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/moving.rs"]
+mod moving;
 #[path = "it/opening.rs"]
 mod opening;
 #[path = "it/recalling.rs"]

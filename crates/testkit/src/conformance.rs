@@ -3,6 +3,7 @@
 //! A backend's crate writes a function `open` that returns a [`Fixture`] with an empty backend,
 //! and `quipu_testkit::conformance_tests!(open);`.
 
+pub mod agents;
 mod fixture;
 pub mod forgetting;
 pub mod keys;
@@ -113,6 +114,17 @@ macro_rules! conformance_tests {
             ended_derived_keys_are_pruned,
             a_one_time_key_is_redeemed_once,
         );
+        $crate::conformance_tests!(@module $open, agents:
+            a_definition_is_read_back_in_all_of_its_versions,
+            definitions_come_newest_first_and_are_selected,
+            a_removed_definition_is_gone_in_all_of_its_versions,
+            events_are_read_back_and_selected_in_both_orders,
+            an_absent_session_has_no_events,
+            a_redacted_event_keeps_its_number_and_loses_its_body,
+            old_events_are_pruned_and_their_numbers_are_not_reused,
+            events_are_removed_with_their_session,
+            rebuilding_keeps_the_usage_of_sessions_right,
+        );
         $crate::conformance_tests!(@module $open, upkeep:
             a_sound_backend_has_nothing_to_report,
             rebuilding_keeps_the_usage_right,
@@ -140,6 +152,7 @@ mod tests {
     fn every_function_of_the_suite_is_in_the_macro() {
         let list = include_str!("conformance.rs");
         let sources = [
+            include_str!("conformance/agents.rs"),
             include_str!("conformance/transactions.rs"),
             include_str!("conformance/forgetting.rs"),
             include_str!("conformance/keys.rs"),

@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_core::backend::{
-    Backend, Change, Commit, Condition, Erasure, KeyPruneRule, MemoryQuery, PendingErasure,
-    PruneRule, Purpose, ReadWork, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject,
-    Usage, VersionQuery, WatchWork, WriteWork, Writer,
+    AgentReader, AgentWriter, Backend, Change, Commit, Condition, DefinitionQuery, Erasure,
+    KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Purpose, ReadWork, Reader, Sequence,
+    SessionEventQuery, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, WatchWork,
+    WriteWork, Writer,
 };
 use quipu_core::model::{
-    CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
-    Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
-    Version, VersionId, View, Workspace, WorkspaceId,
+    CopyMade, Definition, DefinitionId, DefinitionKind, DeletedStore, EventUsage, Key, KeyId,
+    Memory, MemoryId, MemoryPath, Receipt, ReceiptId, Redaction, Refusal, SecretHash, Session,
+    SessionEvent, SessionId, Store, StoreId, Timestamp, Tombstone, Version, VersionId, View,
+    Workspace, WorkspaceId,
 };
 use quipu_core::{Error, ErrorKind};
 
@@ -254,6 +256,21 @@ macro_rules! stepping_reader {
                 fn copies_made(read, workspace: WorkspaceId, since: Timestamp) -> Vec<CopyMade>;
             }
         }
+
+        impl AgentReader for $type<'_> {
+            stepping! {
+                fn definition(read, id: DefinitionId) -> Option<Definition>;
+                fn definitions(read, query: &DefinitionQuery) -> Vec<Definition>;
+                fn definition_versions(
+                    read, id: DefinitionId, before: Option<u64>, limit: usize
+                ) -> Vec<Definition>;
+                fn definitions_count(read, workspace: WorkspaceId, kind: DefinitionKind) -> u64;
+                fn session_events(read, session: SessionId, query: &SessionEventQuery)
+                    -> Vec<SessionEvent>;
+                fn event_usage(read, session: SessionId) -> EventUsage;
+                fn events_size_bytes(read, workspace: WorkspaceId) -> u64;
+            }
+        }
     };
 }
 
@@ -287,5 +304,18 @@ impl Writer for FaultyWriter<'_> {
         fn prune_keys(write, rule: &KeyPruneRule, limit: usize) -> usize;
         fn put_cursor(write, name: &str, sequence: Sequence) -> ();
         fn record(write, change: &Change) -> ();
+    }
+}
+
+impl AgentWriter for FaultyWriter<'_> {
+    stepping! {
+        fn put_definition(write, definition: &Definition) -> ();
+        fn remove_definition(write, id: DefinitionId) -> ();
+        fn read_session_ahead(write, session: SessionId) -> ();
+        fn add_session_event(write, event: &SessionEvent) -> ();
+        fn redact_session_event(
+            write, session: SessionId, number: u64, redaction: &Redaction
+        ) -> ();
+        fn prune_session_events(write, before: Timestamp, limit: usize) -> usize;
     }
 }

@@ -1,5 +1,6 @@
 //! The simplest backend: everything in maps, cloned for every write.
 
+mod agents;
 mod backend;
 mod deleted;
 mod forgetting;
@@ -19,9 +20,10 @@ use quipu_core::backend::{
     Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
-    Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
-    Version, VersionId, View, Workspace, WorkspaceId,
+    CopyMade, Definition, DefinitionId, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId,
+    MemoryPath, Receipt, ReceiptId, Redaction, Refusal, SecretHash, Session, SessionEvent,
+    SessionId, Store, StoreId, Timestamp, Tombstone, Version, VersionId, View, Workspace,
+    WorkspaceId,
 };
 
 use quipu_core::{Error, ErrorKind};
@@ -55,6 +57,9 @@ struct State {
     horizons: BTreeMap<StoreId, Timestamp>,
     sessions: BTreeMap<SessionId, Session>,
     session_keys: BTreeSet<(KeyId, SessionId)>,
+    definitions: BTreeMap<(DefinitionId, u64), Definition>,
+    events: BTreeMap<(SessionId, u64), SessionEvent>,
+    newest_events: BTreeMap<SessionId, (u64, Timestamp)>,
     keys: BTreeMap<KeyId, Key>,
     changes: BTreeMap<Sequence, Change>,
     cursors: BTreeMap<String, Sequence>,
@@ -466,7 +471,7 @@ impl Writer for State {
     }
 
     fn remove_session(&mut self, id: SessionId) -> Result<(), Error> {
-        self.sessions.remove(&id);
+        sessions::remove(self, id);
         Ok(())
     }
 

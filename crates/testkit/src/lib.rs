@@ -6,6 +6,7 @@
 //! - [`model`]: a naive reference, and random operations on it and on a real engine.
 //! - [`knowledge`]: what the engine promises about search and links, run over each backend.
 //! - [`encoders`]: an encoder that knows a few concepts, and misbehaves on request.
+//! - [`moving`]: what a move from one backend to another promises.
 //! - [`past`]: what a store was at random moments of a random history.
 //! - [`ManualClock`]: a clock that moves only by hand.
 
@@ -24,6 +25,7 @@ mod forwarding;
 mod in_memory;
 pub mod knowledge;
 pub mod model;
+pub mod moving;
 pub mod past;
 
 use std::path::Path;

@@ -31,3 +31,12 @@ impl Erasure {
         self.unreachable.extend(other.unreachable);
     }
 }
+
+/// Where text that was erased may still be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// What was looked at and may still hold some: for each, a sentence that says how to finish.
+    pub seen: Vec<String>,
+    /// What cannot be looked at from here, with what to do about it.
+    pub unseen: Vec<String>,
+}

@@ -8,11 +8,12 @@ use std::ops::Bound;
 
 use crate::Error;
 use crate::backend::{
-    Archived, Change, Event, MemoryQuery, Reader, Sequence, Usage, VersionFilter, VersionQuery,
+    Archived, Change, Event, MemoryQuery, Order, Reader, Sequence, SessionEventQuery, SessionQuery,
+    Span, Usage, VersionFilter, VersionQuery,
 };
 use crate::model::{
-    Directory, Memory, MemoryId, MemoryPath, Operation, Store, Timestamp, Version, VersionId, View,
-    WorkspaceId,
+    Content, Directory, EventUsage, Memory, MemoryId, MemoryPath, Operation, SessionId, Store,
+    Timestamp, Version, VersionId, View, WorkspaceId,
 };
 
 use super::Engine;
@@ -73,6 +74,7 @@ impl Engine {
                     check_store(reader, &store, &feed, &mut report)?;
                 }
                 check_keys(reader, workspace.id, &mut report)?;
+                check_sessions(reader, workspace.id, &mut report)?;
             }
             Ok(report)
         })?;
@@ -116,6 +118,84 @@ fn check_keys(
         }
     }
     Ok(())
+}
+
+/// Checks the events of every session, and what is noted about their sizes.
+fn check_sessions(
+    reader: &dyn Reader,
+    workspace: WorkspaceId,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    let mut after = None;
+    let mut size_bytes = 0;
+    loop {
+        let sessions = reader.sessions(&SessionQuery {
+            workspace,
+            store: None,
+            archived: Archived::Show,
+            created: Span::default(),
+            viewer: None,
+            order: Order::OldestFirst,
+            after,
+            limit: PAGE,
+        })?;
+        let Some(last) = sessions.last() else { break };
+        after = Some(last.id);
+        for session in &sessions {
+            size_bytes += check_events(reader, session.id, report)?;
+        }
+    }
+    let noted = reader.events_size_bytes(workspace)?;
+    if noted != size_bytes {
+        let message = format!(
+            "the events of `{workspace}` have {size_bytes} bytes, but {noted} are noted for them"
+        );
+        report.add(message, Remedy::Rebuild);
+    }
+    Ok(())
+}
+
+/// Checks the events of a session and returns their size.
+fn check_events(
+    reader: &dyn Reader,
+    session: SessionId,
+    report: &mut CheckReport,
+) -> Result<u64, Error> {
+    let noted = reader.event_usage(session)?;
+    let mut usage = EventUsage { events_count: 0, size_bytes: 0, ..noted };
+    let mut last: Option<(u64, Timestamp)> = None;
+    loop {
+        let after = last.map_or(0, |(number, _)| number);
+        let events = reader.session_events(session, &SessionEventQuery::after(after, PAGE))?;
+        if events.is_empty() {
+            break;
+        }
+        for event in events {
+            let at = format!("event {} of `{session}`", event.number);
+            let size_bytes = event.body.as_ref().map(Content::size_bytes);
+            let fits = size_bytes.unwrap_or_default() == event.size_bytes
+                && size_bytes.is_none() == event.redaction.is_some();
+            if !fits {
+                report.add(format!("the body of {at} does not fit its row"), Remedy::None);
+            }
+            let is_next = |(number, moment)| event.number == number + 1 && event.at > moment;
+            if !last.is_none_or(is_next) {
+                report.add(format!("{at} does not follow the one before"), Remedy::None);
+            }
+            usage.events_count += 1;
+            usage.size_bytes += event.size_bytes;
+            last = Some((event.number, event.at));
+        }
+    }
+    if last.is_some_and(|(number, _)| number != noted.newest) {
+        let message = format!("the newest event of `{session}` is not {}", noted.newest);
+        report.add(message, Remedy::None);
+    }
+    if noted != usage {
+        let message = format!("the events of `{session}` are {usage:?}, not {noted:?}");
+        report.add(message, Remedy::Rebuild);
+    }
+    Ok(usage.size_bytes)
 }
 
 fn check_store(

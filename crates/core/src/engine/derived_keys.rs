@@ -12,7 +12,7 @@
 use crate::Error;
 use crate::backend::Reader;
 use crate::model::{
-    Id as _, KEY_PAYLOAD_SIZE_BYTES_MAX, Key, KeyId, KeyKind, KeySecret, Name,
+    Forwarding, Id as _, KEY_PAYLOAD_SIZE_BYTES_MAX, Key, KeyId, KeyKind, KeySecret, Name,
     PERSON_NAME_SIZE_BYTES_MAX, PrincipalName, Role, SecretHash, StoreId, Timestamp, WorkspaceId,
 };
 
@@ -285,6 +285,7 @@ impl Grantor {
             revoked_at: None,
             used_at: None,
             payload: new.payload.clone(),
+            forwarding: Forwarding::Denied,
         };
         ledger.writer.put_key(&key)?;
         Ok((key, secret))

@@ -7,6 +7,7 @@ use crate::backend::{Change, Event, Reader, Sequence};
 use crate::model::{MemoryPath, Operation, Version, View, WorkspaceId};
 
 use super::Engine;
+use super::session_events::events_recorded;
 use super::transaction::Ledger;
 use super::versions::previous;
 
@@ -35,14 +36,18 @@ pub struct Changes {
     /// The changes, in order.
     pub items: Vec<Change>,
     /// Whether changes before them have left the feed, because they are older than the versions'
-    /// retention. The follower was away for too long and must start over.
+    /// retention, or the follower has seen changes that an older copy of the data does not have. It must
+    /// start over.
     pub has_gap: bool,
 }
 
 /// Returns at most `limit` changes after a sequence, in order, in a snapshot.
 pub fn changes_after(reader: &dyn Reader, after: Sequence, limit: usize) -> Result<Changes, Error> {
     let oldest = reader.oldest_change()?;
-    let has_gap = oldest.is_some_and(|(oldest, _)| oldest.0 > after.0 + 1);
+    let has_missed = oldest.is_some_and(|(oldest, _)| oldest.0 > after.0.saturating_add(1));
+    // It has seen changes that are not there: the data was replaced by an older copy.
+    let is_ahead = after > reader.newest_change()?.0;
+    let has_gap = has_missed || is_ahead;
     Ok(Changes { items: reader.changes(after, limit)?, has_gap })
 }
 
@@ -54,6 +59,8 @@ pub struct Position {
     /// How many credentials have been revoked. When this changes, a stream must check the credential that
     /// opened it again.
     pub credentials_lost: Sequence,
+    /// How many times events of sessions were recorded or removed.
+    pub events_recorded: Sequence,
 }
 
 impl Engine {
@@ -115,6 +122,7 @@ fn position_of(reader: &dyn Reader) -> Result<Position, Error> {
     Ok(Position {
         newest: reader.newest_change()?.0,
         credentials_lost: reader.cursor(CREDENTIALS_CURSOR)?.unwrap_or_default(),
+        events_recorded: events_recorded(reader)?,
     })
 }
 

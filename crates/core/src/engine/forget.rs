@@ -6,15 +6,17 @@
 //!
 //! What was found is searched for once more when everything is erased. The receipt has that count.
 
+mod agents;
 mod apply;
 mod cut;
 mod plan;
 mod selection;
+mod written;
 
 use crate::backend::Sequence;
 use crate::model::{
-    Actor, CopyMade, HeadChange, Key, MemoryId, MemoryPath, Name, Proof, Reason, Receipt,
-    ReceiptId, Refusal, SessionId, Store, StoreId, Timestamp, VersionId, WorkspaceId,
+    Actor, CopyMade, DefinitionId, HeadChange, Key, MemoryId, MemoryPath, Name, Proof, Reason,
+    Receipt, ReceiptId, Refusal, SessionId, Store, StoreId, Timestamp, VersionId, WorkspaceId,
 };
 use crate::{Error, ErrorKind};
 
@@ -86,8 +88,12 @@ pub struct RedactionPlan {
     pub heads: Heads,
     /// What was found in each store, also if that is nothing.
     pub stores: Vec<StorePlan>,
-    /// Sessions of which a field will be changed.
+    /// Sessions of which a field will be changed, or an event will be redacted.
     pub sessions: Vec<SessionHit>,
+    /// Versions of agents and environments that will be changed.
+    pub definitions: Vec<DefinitionHit>,
+    /// How far the events of each session were searched.
+    scanned: agents::ScannedSessions,
     /// Earlier receipts of which a sentence will be changed.
     pub receipts: Vec<ReceiptId>,
     /// Records of copies of which the place will be changed.
@@ -163,6 +169,17 @@ pub struct SessionHit {
     pub session: SessionId,
     /// The fields that hold it.
     pub fields: Vec<&'static str>,
+    /// The numbers of the events that will be redacted.
+    pub events: Vec<u64>,
+}
+
+/// A version of an agent or an environment that holds the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DefinitionHit {
+    /// The agent or the environment.
+    pub definition: DefinitionId,
+    /// The number of the version.
+    pub version: u64,
 }
 
 /// A store out of scope that a redaction should not forget.
@@ -195,8 +212,15 @@ impl RedactionPlan {
             store.versions.len() + store.refusals.len() + usize::from(!store.fields.is_empty())
         };
         let in_stores: usize = self.stores.iter().map(of_store).sum();
-        let records = self.receipts.len() + self.copies.len();
-        in_stores + self.sessions.len() + records + self.names.len()
+        let of_session = |hit: &SessionHit| usize::from(!hit.fields.is_empty()) + hit.events.len();
+        let in_sessions: usize = self.sessions.iter().map(of_session).sum();
+        let records = self.receipts.len() + self.copies.len() + self.definitions.len();
+        in_stores + in_sessions + records + self.names.len()
+    }
+
+    /// Returns how many events of sessions will be redacted.
+    pub fn events_count(&self) -> usize {
+        self.sessions.iter().map(|hit| hit.events.len()).sum()
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::backend::Reader;
 use crate::model::{
-    Actor, Id as _, Key, KeyId, KeyKind, KeySecret, Name, Role, SecretHash, Session, Store,
-    StoreId, Timestamp, WorkspaceId,
+    Actor, Forwarding, Id as _, Key, KeyId, KeyKind, KeySecret, Name, Role, SecretHash, Session,
+    Store, StoreId, Timestamp, WorkspaceId,
 };
 
 use super::derived_keys::{is_live, revoke_all, revoke_family};
@@ -24,6 +24,8 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
     /// A secret that was chosen by its owner; `None` generates a random one.
     pub secret: Option<KeySecret>,
+    /// Whether its holder may have requests forwarded to the upstream.
+    pub forwarding: Forwarding,
 }
 
 impl Principal {
@@ -179,6 +181,7 @@ fn added_key(
         revoked_at: None,
         used_at: None,
         payload: None,
+        forwarding: new.forwarding,
     };
     ledger.writer.put_key(&key)?;
     Ok((key, secret))

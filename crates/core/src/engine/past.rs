@@ -7,6 +7,7 @@
 //! The state at a moment never changes, except that redactions take texts out and retention gives up
 //! versions. That is why a tree that was read once is kept, but only until either happens.
 
+mod agents;
 mod backend;
 
 use std::sync::Arc;

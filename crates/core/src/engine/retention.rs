@@ -1,4 +1,5 @@
-//! Retention: pruning old versions, unused memories, deleted stores, ended sessions and derived keys.
+//! Retention: pruning old versions, unused memories, deleted stores, old events, ended sessions and derived
+//! keys.
 
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub struct Pruned {
     pub memories_count: usize,
     /// How many deleted stores were erased.
     pub stores_count: usize,
+    /// How many old events of sessions were removed.
+    pub events_count: usize,
     /// How many ended sessions were removed.
     pub sessions_count: usize,
     /// How many ended derived keys were removed.
@@ -63,6 +66,7 @@ impl Engine {
             }
         }
         pruned.stores_count = self.remove_deleted_stores()?;
+        pruned.events_count = self.prune_events()?;
         pruned.sessions_count = self.prune_sessions()?;
         pruned.keys_count = self.prune_keys()?;
         self.erase()?;
@@ -90,6 +94,20 @@ impl Engine {
             }
             Ok(due.len())
         })
+    }
+
+    /// Removes old events, also those of sessions that have not ended.
+    fn prune_events(&self) -> Result<usize, Error> {
+        let before = self.clock.now().minus(self.limits.events_kept_for);
+        let mut pruned_count = 0;
+        loop {
+            let removed_count =
+                self.remove(|ledger| ledger.writer.prune_session_events(before, BATCH))?;
+            pruned_count += removed_count;
+            if removed_count < BATCH {
+                return Ok(pruned_count);
+            }
+        }
     }
 
     /// Removes ended sessions. Those that a version names stay as long as the version does, so that its

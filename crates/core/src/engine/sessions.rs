@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
-use super::{Engine, Page, no_store};
+use super::{Engine, NewSessionEvent, Page, no_store};
 
 /// How long the title of a session may be.
 pub const SESSION_TITLE_CHARS_MAX: usize = 500;
@@ -107,7 +107,20 @@ impl Engine {
         workspace: WorkspaceId,
         new: &NewSession,
     ) -> Result<(Session, Option<KeySecret>), Error> {
+        // Without events nobody has recorded any.
+        let nobody = Actor::expiry();
+        self.create_session_with_events(workspace, new, (&nobody, &[]))
+    }
+
+    /// Starts a session with events that were sent to it beforehand.
+    pub fn create_session_with_events(
+        &self,
+        workspace: WorkspaceId,
+        new: &NewSession,
+        (actor, events): (&Actor, &[NewSessionEvent]),
+    ) -> Result<(Session, Option<KeySecret>), Error> {
         self.require_valid(new)?;
+        self.require_event_sizes(events)?;
         self.write(|ledger| {
             self.require_room(ledger.reader(), workspace)?;
             let attachments = attached(ledger.reader(), workspace, &new.attachments)?;
@@ -124,6 +137,7 @@ impl Engine {
                     Some(self.token_expiry(ledger.reader(), new.key, created_at)?);
             }
             ledger.writer.put_session(&session)?;
+            self.record_in(ledger, actor, &session, events)?;
             Ok((session, token))
         })
     }
@@ -180,12 +194,7 @@ impl Engine {
 
     fn require_valid(&self, new: &NewSession) -> Result<(), Error> {
         require_short_title(&new.title)?;
-        let details_max = SESSION_DETAILS_SIZE_BYTES_MAX;
-        if new.details.len() > details_max {
-            return Err(Error::invalid(format!(
-                "the details of a session must have at most {details_max} bytes"
-            )));
-        }
+        require_short_details(&new.details)?;
         let stores_max = self.limits.stores_per_session_max;
         if new.attachments.len() > stores_max {
             return Err(Error::invalid(format!(
@@ -241,6 +250,18 @@ impl Engine {
         })
     }
 
+    /// Changes the [details](NewSession::details) of a session.
+    pub fn change_session_details(
+        &self,
+        id: SessionId,
+        change: impl Fn(&Session) -> Result<String, Error>,
+    ) -> Result<Session, Error> {
+        self.change_session(id, |session| {
+            session.details = change(session)?;
+            require_short_details(&session.details)
+        })
+    }
+
     /// Archives a session: its token stops working. This is idempotent.
     pub fn archive_session(&self, id: SessionId) -> Result<Session, Error> {
         let now = self.clock.now();
@@ -277,10 +298,17 @@ impl Engine {
         })
     }
 
-    /// Deletes a session. The versions that it made stay and keep naming it.
+    /// Deletes a session with its events. The versions that it made stay and keep naming it.
+    ///
+    /// What is left of the events in free parts of files leaves with the next redaction or pruning.
     pub fn delete_session(&self, id: SessionId) -> Result<(), Error> {
-        self.write(|ledger| {
+        self.remove(|ledger| {
             ledger.reader().session(id)?.ok_or_else(|| no_session(id))?;
+            // Whoever follows the session learns that it has ended, also if nothing was recorded in it.
+            ledger.count_events()?;
+            if ledger.reader().event_usage(id)?.newest > 0 {
+                ledger.writer.require_erasure(StoreId::from_bits(0))?;
+            }
             ledger.writer.remove_session(id)?;
             ledger.count_revocation()
         })
@@ -301,6 +329,7 @@ impl Engine {
             }
             if after.archived_at != before.archived_at {
                 ledger.count_revocation()?;
+                ledger.count_events()?;
             }
             Ok(after)
         })
@@ -347,6 +376,14 @@ fn free_slug(slug: &str, taken: &[Attachment]) -> String {
         .expect("there are more numbers than attachments")
 }
 
+fn require_short_details(details: &str) -> Result<(), Error> {
+    let details_max = SESSION_DETAILS_SIZE_BYTES_MAX;
+    if details.len() <= details_max {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the details of a session must have at most {details_max} bytes")))
+}
+
 fn require_short_title(title: &str) -> Result<(), Error> {
     if title.chars().nth(SESSION_TITLE_CHARS_MAX).is_none() {
         return Ok(());
@@ -356,6 +393,6 @@ fn require_short_title(title: &str) -> Result<(), Error> {
     )))
 }
 
-fn no_session(id: SessionId) -> Error {
+pub(super) fn no_session(id: SessionId) -> Error {
     Error::not_found(format!("no session has the id `{id}`"))
 }

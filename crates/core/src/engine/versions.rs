@@ -11,6 +11,7 @@ use crate::{Error, ErrorKind};
 use super::forget::{Scope, new_receipt, redact_version};
 use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target, Transaction};
+use super::writers::require_writer;
 use super::{Engine, Page, Precondition, Written, existing_store};
 
 /// How many refusals of a store are kept.
@@ -124,6 +125,7 @@ impl Engine {
     ) -> Result<Vec<Version>, Error> {
         let versions = self.remove(|ledger| {
             let found = existing_store(ledger.reader(), store)?;
+            require_writer(ledger.reader(), &found, actor)?;
             refuse_heads(ledger.reader(), store, ids)?;
             let (mut versions, mut redacted) = (Vec::new(), Vec::new());
             for &id in ids {

@@ -52,6 +52,13 @@ impl Content {
     }
 }
 
+impl Default for Content {
+    /// Returns the empty text.
+    fn default() -> Self {
+        Self(Arc::new(Text { text: Box::default(), hash: OnceLock::new() }))
+    }
+}
+
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.0.text == other.0.text

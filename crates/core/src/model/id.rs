@@ -122,6 +122,12 @@ id_types! {
     KeyId = "apikey";
     /// The id of a receipt.
     ReceiptId = "rcpt";
+    /// The id of an agent.
+    AgentId = "agent";
+    /// The id of an environment.
+    EnvironmentId = "env";
+    /// The id of an event of a session.
+    EventId = "sevt";
 }
 
 /// How many base58 digits fit into a machine word, and the weight of the next one.

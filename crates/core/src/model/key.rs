@@ -56,6 +56,8 @@ pub struct Key {
     pub used_at: Option<Timestamp>,
     /// Data of the door that made it, which the engine does not read.
     pub payload: Option<String>,
+    /// Whether its holder may have requests forwarded to the upstream.
+    pub forwarding: Forwarding,
 }
 
 /// How long the [payload](Key::payload) of a key may be.
@@ -188,6 +190,19 @@ impl Role {
     }
 }
 
+/// Whether the holder of a key may have requests forwarded to the upstream, which costs its owner money.
+/// No role includes it, and no derived key has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// It may not.
+    #[default]
+    Denied,
+    /// It may.
+    Allowed,
+}
+
+words!(Forwarding { Denied = "denied", Allowed = "allowed" });
+
 words!(Role { ReadOnly = "read_only", ReadWrite = "read_write", Admin = "admin" });
 
 /// The secret of a key or a session, shown once and never stored.
@@ -314,6 +329,7 @@ mod tests {
             revoked_at: None,
             used_at: None,
             payload: None,
+            forwarding: Forwarding::Denied,
         }
     }
 

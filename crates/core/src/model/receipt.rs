@@ -26,8 +26,12 @@ pub struct Receipt {
     pub versions: Vec<VersionId>,
     /// The live memories that were changed or deleted first.
     pub heads: Vec<ReceiptHead>,
-    /// The sessions of which the title or another field was changed.
+    /// The sessions of which the title or another field was changed, or an event was redacted.
     pub sessions: Vec<SessionId>,
+    /// How many events of sessions were redacted.
+    pub events_count: u64,
+    /// How many versions of agents and environments were changed.
+    pub definitions_count: u64,
     /// The stores of which the description or the metadata was changed.
     pub described_stores: Vec<StoreId>,
     /// How many refusals were removed.

@@ -92,6 +92,8 @@ pub struct StorePolicy {
     pub expire_after_days: Option<u32>,
     /// What happens to a write that brings back text that was redacted by its content.
     pub forgotten: ForgottenPolicy,
+    /// Who may change its memories, of those who may write at all.
+    pub writers: Writers,
 }
 
 impl StorePolicy {
@@ -124,6 +126,18 @@ pub enum ForgottenPolicy {
     /// The write is refused.
     Refuse,
 }
+
+/// Who may change the memories of a store, of those who may write at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writers {
+    /// Everyone.
+    #[default]
+    Everyone,
+    /// People and what they administer with: never a session, and of keys only those of administrators.
+    People,
+}
+
+words!(Writers { Everyone = "everyone", People = "people" });
 
 words!(ForgottenPolicy { Warn = "warn", Refuse = "refuse" });
 

@@ -8,7 +8,7 @@ use quipu_core::engine::{
     SessionToken,
 };
 use quipu_core::model::{
-    Actor, Id as _, KEY_PAYLOAD_SIZE_BYTES_MAX, Key, KeyId, KeyKind, KeySecret,
+    Actor, Forwarding, Id as _, KEY_PAYLOAD_SIZE_BYTES_MAX, Key, KeyId, KeyKind, KeySecret,
     PERSON_NAME_SIZE_BYTES_MAX, Role, StoreId, StorePolicy,
 };
 use quipu_core::{Clock as _, Error, ErrorKind};
@@ -21,7 +21,14 @@ const DAY: Duration = Duration::from_hours(24);
 
 impl Fixture {
     fn root(&self, role: Role, stores: Option<Vec<StoreId>>) -> (Key, KeySecret) {
-        let new = NewKey { name: name("ci"), role, stores, expires_at: None, secret: None };
+        let new = NewKey {
+            name: name("ci"),
+            role,
+            stores,
+            expires_at: None,
+            secret: None,
+            forwarding: Forwarding::Denied,
+        };
         self.engine.create_key(self.workspace, &new).expect("a key")
     }
 
@@ -119,8 +126,14 @@ fn untitled() -> NewSession {
 fn a_derived_key_expires_with_its_parent() {
     let fixture = fixture();
     let expires_at = Some(fixture.clock.now().plus(MINUTE));
-    let new =
-        NewKey { name: name("ci"), role: Role::Admin, stores: None, expires_at, secret: None };
+    let new = NewKey {
+        name: name("ci"),
+        role: Role::Admin,
+        stores: None,
+        expires_at,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (root, _) = fixture.engine.create_key(fixture.workspace, &new).unwrap();
     let (browser, cookie) = fixture.derived(&root, KeyKind::Browser);
     assert_eq!(browser.expires_at, expires_at);
@@ -340,6 +353,7 @@ fn tokens_of_the_owner_have_no_parent_and_are_derived() {
         stores: None,
         expires_at: None,
         secret: None,
+        forwarding: Forwarding::Denied,
     };
     assert!(fixture.engine.create_first_key(fixture.workspace, &first).unwrap().is_some());
 }

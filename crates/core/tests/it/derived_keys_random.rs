@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quipu_core::Clock as _;
 use quipu_core::engine::{DERIVED_KEYS_MAX, Derivation, NewDerivedKey, NewKey};
-use quipu_core::model::{Key, KeyKind, Role, Timestamp};
+use quipu_core::model::{Forwarding, Key, KeyKind, Role, Timestamp};
 
 use crate::support::{Fixture, fixture, name};
 
@@ -85,8 +85,14 @@ impl Reference {
 
     fn create(&mut self, seconds: Option<u16>) {
         let expires_at = seconds.map(|seconds| self.later(seconds));
-        let new =
-            NewKey { name: name("k"), role: Role::Admin, stores: None, expires_at, secret: None };
+        let new = NewKey {
+            name: name("k"),
+            role: Role::Admin,
+            stores: None,
+            expires_at,
+            secret: None,
+            forwarding: Forwarding::Denied,
+        };
         let (row, secret) =
             self.fixture.engine.create_key(self.fixture.workspace, &new).expect("a key");
         let (root, kind) = (self.known.len(), KeyKind::Key);

@@ -3,13 +3,17 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use quipu_core::backend::{Archived, Order, SessionQuery, Span};
+use quipu_core::backend::{
+    Archived, DefinitionQuery, Order, SessionEventQuery, SessionQuery, Span,
+};
 use quipu_core::engine::{
-    Approval, ChangeSelection, Completeness, Derivation, Goal, NewAttachment, NewDerivedKey,
-    NewSession, NewStore, Precondition, Restoration, SessionToken, StoreUpdate, Survivor,
+    Approval, ChangeSelection, Completeness, DefinitionContent, Derivation, Goal, NewAttachment,
+    NewDerivedKey, NewSession, NewSessionEvent, NewStore, Pattern, Precondition, Restoration,
+    Scope, Selection, SessionToken, StoreUpdate, Survivor, Terms,
 };
 use quipu_core::model::{
-    Access, Actor, Instructions, KeyKind, Memory, PrincipalName, Reason, Role, StorePolicy, View,
+    Access, Actor, Definition, DefinitionKind, EventType, Forwarding, Instructions, KeyKind,
+    Memory, Metadata, PrincipalName, Reason, Role, SessionId, StorePolicy, View,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
@@ -65,7 +69,16 @@ fn fingerprint(fixture: &Fixture) -> String {
     let keys = fixture.engine.keys(fixture.workspace).expect("they are read");
     let sessions = fixture.engine.sessions(&all_sessions(fixture)).expect("they are read").items;
     let history = stores.is_ok().then(|| fixture.history());
-    format!("{changes:?} {stores:?} {texts:?} {keys:?} {sessions:?} {history:?}")
+    let events = sessions.iter().map(|session| {
+        let query = SessionEventQuery::after(0, 100);
+        fixture.engine.session_events(session.id, &query).expect("they are read").items
+    });
+    let events: Vec<_> = events.collect();
+    let definitions = definitions(fixture).expect("they are read");
+    format!(
+        "{changes:?} {stores:?} {texts:?} {keys:?} {sessions:?} {history:?} {events:?} \
+         {definitions:?}"
+    )
 }
 
 pub(crate) fn all_sessions(fixture: &Fixture) -> SessionQuery {
@@ -162,6 +175,7 @@ fn making_a_key() {
             stores: Some(vec![fixture.store]),
             expires_at: None,
             secret: None,
+            forwarding: Forwarding::Denied,
         };
         fixture.engine.create_key(fixture.workspace, &new)
     });
@@ -278,6 +292,87 @@ fn reverting_changes() {
             Goal::Revert(ChangeSelection { actors: vec![actor()], ..ChangeSelection::default() });
         fixture.engine.carry_out(&actor(), fixture.store, &goal, &approval())
     });
+}
+
+/// Looking something up is a part of the operation, so the fault may be there.
+fn any_session(fixture: &Fixture) -> Result<SessionId, Error> {
+    let sessions = fixture.engine.sessions(&all_sessions(fixture))?.items;
+    Ok(sessions.first().expect("there is one").id)
+}
+
+fn with_events(fixture: &Fixture) {
+    let new = NewSession::titled("run", Vec::new(), SessionToken::None);
+    let actor = actor();
+    let events = [said("hunter2"), said("harmless")];
+    let events = (&actor, &events[..]);
+    fixture.engine.create_session_with_events(fixture.workspace, &new, events).unwrap();
+}
+
+fn said(text: &str) -> NewSessionEvent {
+    NewSessionEvent { kind: EventType::new("user.message").unwrap(), body: content(text) }
+}
+
+#[test]
+fn starting_a_session_with_events() {
+    sweep(|fixture, _| {
+        let new = NewSession::titled("run", Vec::new(), SessionToken::None);
+        let events = [said("one"), said("two")];
+        fixture.engine.create_session_with_events(fixture.workspace, &new, (&actor(), &events))
+    });
+}
+
+#[test]
+fn recording_events() {
+    sweep_after(with_events, |fixture, _| {
+        let events = [said("one"), said("two")];
+        fixture.engine.record_events(&actor(), any_session(fixture)?, &events)
+    });
+}
+
+#[test]
+fn redacting_events() {
+    sweep_after(with_events, |fixture, _| {
+        let pattern = Pattern::text("hunter2").unwrap();
+        let selection = Selection { pattern: Some(pattern), ..Selection::default() };
+        let scope = Scope::all(fixture.workspace);
+        fixture.engine.redact_selected(&actor(), &scope, &selection, &Terms::default())
+    });
+}
+
+#[test]
+fn deleting_a_session_with_events() {
+    sweep_after(with_events, |fixture, _| fixture.engine.delete_session(any_session(fixture)?));
+}
+
+#[test]
+fn changing_an_agent() {
+    let define = |fixture: &Fixture| {
+        let first = DefinitionContent {
+            name: name("agent"),
+            metadata: Metadata::default(),
+            body: content("{}"),
+        };
+        let kind = DefinitionKind::Agent;
+        fixture.engine.create_definition(fixture.workspace, kind, &first).unwrap();
+    };
+    sweep_after(define, |fixture, _| {
+        let id = definitions(fixture)?[0].id;
+        fixture.engine.change_definition(id, |before| {
+            Ok(DefinitionContent { name: name("other"), ..DefinitionContent::of(before) })
+        })
+    });
+}
+
+fn definitions(fixture: &Fixture) -> Result<Vec<Definition>, Error> {
+    let query = DefinitionQuery {
+        workspace: fixture.workspace,
+        kind: DefinitionKind::Agent,
+        archived: Archived::Show,
+        created: Span::default(),
+        before: None,
+        limit: 10,
+    };
+    Ok(fixture.engine.definitions(&query)?.items)
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn a_revocation_ends_a_wait_and_is_not_a_change() {
         stores: None,
         expires_at: None,
         secret: None,
+        forwarding: quipu_core::model::Forwarding::Denied,
     };
     let (key, _) = engine.create_key(fixture.workspace, &new).unwrap();
     let new = NewSession::titled("agent", Vec::new(), SessionToken::Issue);

@@ -9,8 +9,8 @@ use quipu_core::engine::{
     Precondition, StoreUpdate,
 };
 use quipu_core::model::{
-    Actor, Digest, ExpectedDigest, Key, KeyKind, KeySecret, Memory, Name, PrincipalName, Reason,
-    Role, StorePolicy, View,
+    Actor, Digest, ExpectedDigest, Forwarding, Key, KeyKind, KeySecret, Memory, Name,
+    PrincipalName, Reason, Role, StorePolicy, View,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Backend, Clock as _, Engine, Error, ErrorKind};
@@ -302,6 +302,7 @@ fn two_programs_with_one_chosen_secret_share_a_key() {
         stores: None,
         expires_at: None,
         secret: KeySecret::chosen("a secret from the settings"),
+        forwarding: Forwarding::Denied,
     };
     world.meanwhile(move |other| other.ensure_key(workspace, &new()));
     fixture.engine.ensure_key(workspace, &new()).unwrap();
@@ -313,7 +314,14 @@ fn two_programs_with_one_chosen_secret_share_a_key() {
 fn root_key(engine: &Engine) -> Key {
     let workspace = engine.default_workspace().expect("a workspace").id;
     let (role, expires_at, secret) = (Role::Admin, None, None);
-    let new = NewKey { name: name("ci"), role, stores: None, expires_at, secret };
+    let new = NewKey {
+        name: name("ci"),
+        role,
+        stores: None,
+        expires_at,
+        secret,
+        forwarding: Forwarding::Denied,
+    };
     engine.create_key(workspace, &new).expect("a key").0
 }
 

@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
-use quipu_core::engine::{NewKey, Principal};
-use quipu_core::model::{Id as _, Key, KeyId, KeySecret, Role, StoreId};
+use quipu_core::engine::{Derivation, NewDerivedKey, NewKey, Principal};
+use quipu_core::model::{Forwarding, Id as _, Key, KeyId, KeyKind, KeySecret, Role, StoreId};
 use quipu_core::{Clock as _, Error, ErrorKind};
 
 use crate::support::{Fixture, fixture, kind, name};
 
 fn new() -> NewKey {
-    NewKey { name: name("ci"), role: Role::ReadWrite, stores: None, expires_at: None, secret: None }
+    NewKey {
+        name: name("ci"),
+        role: Role::ReadWrite,
+        stores: None,
+        expires_at: None,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    }
 }
 
 fn holder(fixture: &Fixture, secret: &KeySecret) -> Option<KeyId> {
@@ -148,4 +155,27 @@ fn a_clock_far_ahead_creates_no_keys_either() {
     fixture.put("/a", "text");
     fixture.clock.advance(Duration::from_hours(24 * 3650));
     assert_eq!(kind(create(&fixture, &new())), ErrorKind::StorageUnavailable);
+}
+
+#[test]
+fn a_key_forwards_only_if_it_was_made_for_it_and_nothing_derived_from_it_does() {
+    let fixture = fixture();
+    let (plain, _) = create(&fixture, &new()).unwrap();
+    assert_eq!(plain.forwarding, Forwarding::Denied);
+    let (key, secret) =
+        create(&fixture, &NewKey { forwarding: Forwarding::Allowed, ..new() }).unwrap();
+    let principal = fixture.engine.principal(secret.reveal()).unwrap();
+    assert!(
+        matches!(principal, Some(Principal::Key(found)) if found.forwarding == Forwarding::Allowed)
+    );
+    let browser = NewDerivedKey {
+        kind: KeyKind::Browser,
+        name: name("ada"),
+        role: key.role,
+        stores: None,
+        expires_at: fixture.engine.now().plus(Duration::from_hours(1)),
+        payload: None,
+    };
+    let (derived, _) = fixture.engine.derive_key(Derivation::Key(key.id), &browser).unwrap();
+    assert_eq!(derived.forwarding, Forwarding::Denied);
 }

@@ -6,8 +6,8 @@ use quipu_core::engine::{
     SessionUpdate,
 };
 use quipu_core::model::{
-    Access, Actor, Content, Id as _, Instructions, Key, KeySecret, MemoryPath, Role, Session,
-    SessionId, StoreId, StorePolicy, Timestamp,
+    Access, Actor, Content, Forwarding, Id as _, Instructions, Key, KeySecret, MemoryPath, Role,
+    Session, SessionId, StoreId, StorePolicy, Timestamp,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Error, ErrorKind};
@@ -145,6 +145,7 @@ fn key(fixture: &Fixture, expires_at: Option<Timestamp>) -> Key {
         stores: None,
         expires_at,
         secret: None,
+        forwarding: Forwarding::Denied,
     };
     fixture.engine.create_key(fixture.workspace, &new).unwrap().0
 }

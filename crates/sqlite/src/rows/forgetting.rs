@@ -166,6 +166,8 @@ fn body(receipt: &Receipt) -> Value {
         "heads": receipt.heads.iter().map(head).collect::<Value>(),
         "sessions": texts(&receipt.sessions),
         "described_stores": texts(&receipt.described_stores),
+        "events_count": receipt.events_count,
+        "definitions_count": receipt.definitions_count,
         "refusals_count": receipt.refusals_count,
         "tombstones_count": receipt.tombstones_count,
         "remarks": receipt.remarks,
@@ -202,6 +204,9 @@ fn read_body(body: &Value, id: ReceiptId, workspace: WorkspaceId) -> Option<Rece
         })?,
         sessions: list(body, "sessions", word)?,
         described_stores: list(body, "described_stores", word)?,
+        // Receipts of earlier programs have neither.
+        events_count: body.get("events_count").map_or(Some(0), Value::as_u64)?,
+        definitions_count: body.get("definitions_count").map_or(Some(0), Value::as_u64)?,
         refusals_count: body.get("refusals_count")?.as_u64()?,
         tombstones_count: body.get("tombstones_count")?.as_u64()?,
         remarks: list(body, "remarks", sentence)?,

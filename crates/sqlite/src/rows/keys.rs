@@ -12,7 +12,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, workspace, name, role, secret, opens_all, created_at, expires_at, revoked_at,
-                 kind, parent, family, used_at, payload
+                 kind, parent, family, used_at, payload, forwarding
              FROM keys ",
             $rest
         )
@@ -76,6 +76,7 @@ fn from_row(row: &Row<'_>) -> Result<Key> {
         family: row.optional_id(11)?,
         used_at: row.optional_moment(12)?,
         payload: row.get(13)?,
+        forwarding: row.word(14)?,
     })
 }
 
@@ -94,12 +95,12 @@ fn with_stores(connection: &Connection, key: Key) -> Result<Key> {
 pub(super) fn put_key(connection: &Connection, key: &Key) -> Result<()> {
     let sql = "INSERT INTO keys
             (id, workspace, name, role, secret, opens_all, created_at, expires_at, revoked_at,
-             kind, parent, family, used_at, payload)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             kind, parent, family, used_at, payload, forwarding)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, role = excluded.role,
             opens_all = excluded.opens_all, expires_at = excluded.expires_at,
             revoked_at = excluded.revoked_at, used_at = excluded.used_at,
-            payload = excluded.payload";
+            payload = excluded.payload, forwarding = excluded.forwarding";
     connection.prepare_cached(sql)?.execute(params![
         blob(key.id),
         blob(key.workspace),
@@ -115,6 +116,7 @@ pub(super) fn put_key(connection: &Connection, key: &Key) -> Result<()> {
         key.family.map(blob),
         key.used_at.map(Timestamp::as_micros),
         key.payload,
+        key.forwarding.as_str(),
     ])?;
     connection.prepare_cached("DELETE FROM key_stores WHERE key = ?1")?.execute([blob(key.id)])?;
     let sql = "INSERT OR IGNORE INTO key_stores (key, store) VALUES (?1, ?2)";

@@ -9,6 +9,7 @@ use quipu_core::model::{
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::columns::{Columns as _, blob, json, limit};
+use super::events;
 
 const COLUMNS: &str = "id, workspace, title, metadata, details, token, created_at, \
     updated_at, archived_at, token_expires_at, key";
@@ -213,6 +214,7 @@ pub(super) fn prune(connection: &Connection, before: Timestamp, at_most: usize) 
 }
 
 pub(super) fn remove_session(connection: &Connection, id: SessionId) -> Result<()> {
+    events::remove_all(connection, id)?;
     detach_all(connection, id)?;
     connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([blob(id)]).map(drop)
 }

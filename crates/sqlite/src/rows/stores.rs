@@ -42,7 +42,7 @@ pub(super) fn put_workspace(connection: &Connection, workspace: &Workspace) -> R
 macro_rules! columns {
     () => {
         "id, workspace, name, description, metadata, secrets, expire_after_days, created_at,
-            updated_at, archived_at, forgotten"
+            updated_at, archived_at, forgotten, writers"
     };
 }
 
@@ -92,6 +92,7 @@ fn from_row(row: &Row<'_>) -> Result<Store> {
             secrets: row.word(5)?,
             expire_after_days: row.get(6)?,
             forgotten: row.word(10)?,
+            writers: row.word(11)?,
         },
         created_at: row.moment(7)?,
         updated_at: row.moment(8)?,
@@ -109,12 +110,13 @@ pub(super) fn usage(connection: &Connection, id: StoreId) -> Result<Usage> {
 
 pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
     let sql = "INSERT INTO stores (id, workspace, name, description, metadata, secrets,
-            expire_after_days, created_at, updated_at, archived_at, forgotten)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+            expire_after_days, created_at, updated_at, archived_at, forgotten, writers)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
             metadata = excluded.metadata, secrets = excluded.secrets,
             expire_after_days = excluded.expire_after_days, updated_at = excluded.updated_at,
-            archived_at = excluded.archived_at, forgotten = excluded.forgotten";
+            archived_at = excluded.archived_at, forgotten = excluded.forgotten,
+            writers = excluded.writers";
     connection
         .prepare_cached(sql)?
         .execute(params![
@@ -129,6 +131,7 @@ pub(super) fn put_store(connection: &Connection, store: &Store) -> Result<()> {
             store.updated_at.as_micros(),
             store.archived_at.map(Timestamp::as_micros),
             store.policy.forgotten.as_str(),
+            store.policy.writers.as_str(),
         ])
         .map(drop)
 }
@@ -146,8 +149,8 @@ pub(super) fn deleted_stores(
     let deleted = |row: &Row<'_>| {
         Ok(DeletedStore {
             store: from_row(row)?,
-            memories_count: row.count(11)?,
-            deleted_at: row.moment(12)?,
+            memories_count: row.count(12)?,
+            deleted_at: row.moment(13)?,
         })
     };
     connection.prepare_cached(sql)?.query_map([blob(workspace)], deleted)?.collect()

@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, Result, Row};
 
+use super::events;
+
 /// How many problems SQLite reports before it stops.
 const DAMAGES_MAX: u32 = 20;
 
@@ -56,12 +58,13 @@ fn has_orphans(connection: &Connection, table: &str) -> Result<bool> {
     connection.query_row(&sql, [], |row| row.get(0))
 }
 
-/// Recomputes the usage of every store from its memories.
+/// Recomputes the usage of every store from its memories, and that of every session from its events.
 pub(crate) fn rebuild(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "UPDATE stores SET
             memories_count = (SELECT count(*) FROM memories m WHERE m.store = stores.num),
             size_bytes = (SELECT ifnull(sum(m.size_bytes), 0) FROM memories m
                 WHERE m.store = stores.num)",
-    )
+    )?;
+    events::rebuild(connection)
 }

@@ -7,11 +7,12 @@ use std::thread;
 use quipu_core::ErrorKind;
 use quipu_core::clock::{Clock as _, SystemClock};
 use quipu_core::engine::{
-    Heads, NewAttachment, NewSession, Pattern, Precondition, Scope, Selection, SessionToken,
-    StoreUpdate, Terms,
+    DefinitionContent, Heads, NewAttachment, NewSession, NewSessionEvent, Pattern, Precondition,
+    Scope, Selection, SessionToken, StoreUpdate, Terms,
 };
 use quipu_core::model::{
-    Access, Description, Instructions, Metadata, Receipt, Refusal, StoreId, View,
+    Access, DefinitionKind, Description, EventType, Instructions, Metadata, Name, Receipt, Refusal,
+    StoreId, View,
 };
 use quipu_knowledge::{Knowledge, SearchRequest};
 
@@ -96,7 +97,21 @@ fn describe(fixture: &Fixture, token: &str) {
         ..NewSession::titled(&title, vec![attachment], SessionToken::None)
     };
     let workspace = scope(&fixture.engine).workspace;
-    fixture.engine.create_session(workspace, &new).expect("a session");
+    let events = [said(token), said("harmless")];
+    let events = (&actor(), &events[..]);
+    fixture.engine.create_session_with_events(workspace, &new, events).expect("a session");
+    let agent = DefinitionContent {
+        name: Name::new(format!("agent {token}")).expect("it is short"),
+        metadata: Metadata::new([("team".to_owned(), token.to_owned())].into()).expect("a pair"),
+        body: content(&format!("{{\"system\": \"say {token}\"}}")),
+    };
+    let kind = DefinitionKind::Agent;
+    fixture.engine.create_definition(workspace, kind, &agent).expect("an agent");
+}
+
+fn said(text: &str) -> NewSessionEvent {
+    let kind = EventType::new("user.message").expect("a valid type");
+    NewSessionEvent { kind, body: content(&format!("{{\"text\": \"{text}\"}}")) }
 }
 
 fn forget(fixture: &Fixture, token: &str) -> Receipt {

@@ -6,9 +6,11 @@
 use std::fs;
 use std::time::Duration;
 
-use quipu_core::backend::{Sequence, VersionFilter, VersionQuery};
+use quipu_core::backend::{
+    Archived, Order, Sequence, SessionQuery, Span, VersionFilter, VersionQuery,
+};
 use quipu_core::engine::{Derivation, NewDerivedKey, NewStore, Principal};
-use quipu_core::model::{KeyKind, MemoryPath, Name, Operation, Role, View};
+use quipu_core::model::{EventUsage, Forwarding, KeyKind, MemoryPath, Name, Operation, Role, View};
 use quipu_knowledge::{Knowledge, SearchRequest};
 use quipu_sqlite::DATABASE_FILE;
 use rusqlite::Connection;
@@ -19,6 +21,8 @@ use crate::support::{Files, engine, path};
 const SCHEMA_5: &[u8] = include_bytes!("../fixtures/schema-5.db");
 const SCHEMA_6: &[u8] = include_bytes!("../fixtures/schema-6.db");
 const SCHEMA_7: &[u8] = include_bytes!("../fixtures/schema-7.db");
+const SCHEMA_8: &[u8] = include_bytes!("../fixtures/schema-8.db");
+const SCHEMA_8_KEYS: &[u8] = include_bytes!("../fixtures/schema-8-keys.db");
 
 fn opened(database: &[u8]) -> (TempDir, Knowledge) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -109,6 +113,51 @@ fn schema_7_opens_with_its_keys() {
     let (_, secret) = engine.derive_key(Derivation::Key(keys[0].id), &browser).unwrap();
     assert!(engine.principal(secret.reveal()).unwrap().is_some());
     assert_eq!(engine.prune().unwrap().keys_count, 0, "no key of its own is ever pruned");
+    assert_eq!(engine.check().unwrap().problems, []);
+}
+
+/// Sessions had no events, and agents were names that nobody kept.
+#[test]
+fn schema_8_opens_with_its_sessions() {
+    let (_directory, engine) = opened(SCHEMA_8);
+    let workspace = engine.default_workspace().unwrap().id;
+    let query = SessionQuery {
+        workspace,
+        store: None,
+        archived: Archived::Show,
+        created: Span::default(),
+        viewer: None,
+        order: Order::OldestFirst,
+        after: None,
+        limit: 9,
+    };
+    let sessions = engine.sessions(&query).unwrap().items;
+    let titles: Vec<_> = sessions.iter().map(|session| session.title.as_str()).collect();
+    assert_eq!(titles, ["brewing", "old"]);
+    assert!(sessions[0].details.contains("agent_elsewhere") && sessions[1].archived_at.is_some());
+    let (usage, size_bytes) = engine
+        .read(|reader| {
+            Ok((reader.event_usage(sessions[0].id)?, reader.events_size_bytes(workspace)?))
+        })
+        .unwrap();
+    assert_eq!((usage, size_bytes), (EventUsage::default(), 0));
+    assert_eq!(engine.check().unwrap().problems, []);
+}
+
+/// Nobody could forward requests, so no key of then may.
+#[test]
+fn schema_8_opens_with_keys_that_forward_nothing() {
+    let (_directory, engine) = opened(SCHEMA_8_KEYS);
+    let workspace = engine.default_workspace().unwrap().id;
+    let keys = engine.keys(workspace).unwrap();
+    let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(names, ["app", "reporting", "ada"]);
+    assert!(keys.iter().all(|key| key.forwarding == Forwarding::Denied), "{keys:?}");
+    let principal = engine.principal("correct horse battery").unwrap();
+    assert!(matches!(principal, Some(Principal::Key(key)) if key.id == keys[0].id));
+    let notes = engine.find_store(workspace, "notes").unwrap().id;
+    let tea = engine.memory_at(notes, &path("/tea.md"), View::Full).unwrap();
+    assert_eq!(tea.content.unwrap().as_str(), "green tea, 75 degrees");
     assert_eq!(engine.check().unwrap().problems, []);
 }
 

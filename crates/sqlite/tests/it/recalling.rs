@@ -9,7 +9,7 @@ use quipu_core::Engine;
 use quipu_core::engine::{
     Derivation, NewDerivedKey, NewKey, NewSession, Precondition, SessionToken,
 };
-use quipu_core::model::{KeyKind, Name, Role, StoreId, View};
+use quipu_core::model::{Forwarding, KeyKind, Name, Role, StoreId, View};
 
 use crate::support::{actor, content, engine, fixture, new_store, path};
 
@@ -59,7 +59,14 @@ fn keys_sessions_and_stores_end_at_once() {
     let other = engine(fixture.directory.path());
     let workspace = fixture.engine.default_workspace().expect("a workspace").id;
     let name = Name::new("test").expect("a name");
-    let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::Admin,
+        stores: None,
+        expires_at: None,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (key, secret) = fixture.engine.create_key(workspace, &new).expect("a key");
     let new = NewSession::titled("a run", Vec::new(), SessionToken::Issue);
     let (session, token) = fixture.engine.create_session(workspace, &new).expect("a session");
@@ -85,7 +92,14 @@ fn derived_keys_end_at_once_with_their_parent() {
     let workspace = fixture.engine.default_workspace().expect("a workspace").id;
     let name = Name::new("test").expect("a name");
     let (role, expires_at) = (Role::Admin, None);
-    let new = NewKey { name: name.clone(), role, stores: None, expires_at, secret: None };
+    let new = NewKey {
+        name: name.clone(),
+        role,
+        stores: None,
+        expires_at,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (root, _) = fixture.engine.create_key(workspace, &new).expect("a key");
     let browser = NewDerivedKey {
         kind: KeyKind::Browser,
@@ -177,7 +191,14 @@ fn credentials_that_are_wrong_are_not_kept_and_those_of_sessions_are() {
     let fixture = fixture();
     let workspace = fixture.engine.default_workspace().expect("a workspace").id;
     let name = Name::new("test").expect("a name");
-    let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::Admin,
+        stores: None,
+        expires_at: None,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (_, secret) = fixture.engine.create_key(workspace, &new).expect("a key");
     let new = NewSession::titled("test", Vec::new(), SessionToken::Issue);
     let (_, token) = fixture.engine.create_session(workspace, &new).expect("a session");

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use quipu_core::engine::{NewKey, Precondition};
-use quipu_core::model::{Name, Role, View};
+use quipu_core::model::{Forwarding, Name, Role, View};
 use quipu_core::{Error, ErrorKind};
 
 use crate::support::{Fixture, actor, content, engine, fixture, path};
@@ -79,7 +79,14 @@ fn a_revoked_key_does_not_outlive_the_lock_file() {
     let fixture = fixture();
     let workspace = fixture.engine.default_workspace().unwrap().id;
     let (name, role) = (Name::new("test").unwrap(), Role::Admin);
-    let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
+    let new = NewKey {
+        name,
+        role,
+        stores: None,
+        expires_at: None,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (key, secret) = fixture.engine.create_key(workspace, &new).unwrap();
     for _ in 0..2 {
         assert!(fixture.engine.principal(secret.reveal()).unwrap().is_some());

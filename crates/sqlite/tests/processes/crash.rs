@@ -9,9 +9,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use quipu_core::backend::SessionEventQuery;
 use quipu_core::clock::{Clock as _, SystemClock};
-use quipu_core::engine::{ListQuery, Precondition};
-use quipu_core::model::{Directory, Listing, StoreId, VersionId, View};
+use quipu_core::engine::{ListQuery, NewSession, NewSessionEvent, Precondition, SessionToken};
+use quipu_core::model::{Directory, EventType, Listing, SessionId, StoreId, VersionId, View};
 
 use quipu_knowledge::{Knowledge, SearchRequest};
 
@@ -30,9 +31,10 @@ fn kills() -> usize {
 pub(crate) fn every_acknowledged_write_survives_kills() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let store = new_store(&engine(directory.path()), "crash");
-    let (mut writes_count, mut redactions_count) = (0, 0);
+    let session = new_session(&engine(directory.path()));
+    let (mut writes_count, mut redactions_count, mut events_count) = (0, 0, 0);
     for _ in 0..kills() {
-        let printed = one_round(directory.path(), store);
+        let printed = one_round(directory.path(), &[store.to_string(), session.to_string()]);
         let engine = engine(directory.path());
         // Half of the rounds find their erasing unfinished; this is what `serve` and `prune` do.
         engine.prune().expect("it prunes");
@@ -44,6 +46,13 @@ pub(crate) fn every_acknowledged_write_survives_kills() {
                     let version = engine.version(store, id, View::Full).expect("it survived");
                     assert_eq!(version.content, Some(content(text)));
                     writes_count += 1;
+                }
+                ["recorded", number, text] => {
+                    let number: u64 = number.parse().expect("a number");
+                    let query = SessionEventQuery::after(number - 1, 1);
+                    let events = engine.session_events(session, &query).expect("it lists").items;
+                    assert_eq!((events[0].number, &events[0].body), (number, &Some(content(text))));
+                    events_count += 1;
                 }
                 ["redacted", token] => {
                     assert_eq!(files.with(token), Vec::<&str>::new());
@@ -58,11 +67,17 @@ pub(crate) fn every_acknowledged_write_survives_kills() {
         assert_found(&engine, store);
     }
     println!(
-        "{} kills: {writes_count} acknowledged writes are there, {redactions_count} acknowledged \
-         redactions are in no file",
+        "{} kills: {writes_count} acknowledged writes and {events_count} acknowledged events are \
+         there, {redactions_count} acknowledged redactions are in no file",
         kills()
     );
-    assert!(writes_count > kills());
+    assert!(writes_count > kills() && events_count > 0);
+}
+
+fn new_session(engine: &Knowledge) -> SessionId {
+    let workspace = engine.default_workspace().expect("a workspace").id;
+    let new = NewSession::titled("run", Vec::new(), SessionToken::None);
+    engine.create_session(workspace, &new).expect("a session").0.id
 }
 
 /// Every memory is found by its text, and nothing else is.
@@ -84,8 +99,8 @@ fn assert_found(engine: &Knowledge, store: StoreId) {
 }
 
 /// Starts a writer, kills it at a random moment, and returns what it had acknowledged.
-fn one_round(directory: &Path, store: StoreId) -> Vec<String> {
-    let mut child = start("writer", directory, &[&store.to_string()]);
+fn one_round(directory: &Path, ids: &[String; 2]) -> Vec<String> {
+    let mut child = start("writer", directory, &[&ids[0], &ids[1]]);
     let (sender, receiver) = mpsc::channel();
     let printed = lines(&mut child);
     let reader = thread::spawn(move || printed.for_each(|line| drop(sender.send(line))));
@@ -102,6 +117,7 @@ fn one_round(directory: &Path, store: StoreId) -> Vec<String> {
 /// Writes with several threads until it is killed, and redacts now and then.
 pub(crate) fn writer(directory: &Path, rest: &[String]) {
     let store: StoreId = rest[0].parse().expect("a store's id");
+    let session: SessionId = rest[1].parse().expect("a session's id");
     let engine = engine(directory);
     let acknowledge = |line: String| {
         let mut out = std::io::stdout().lock();
@@ -123,6 +139,17 @@ pub(crate) fn writer(directory: &Path, rest: &[String]) {
                 }
             });
         }
+        scope.spawn(|| {
+            loop {
+                let text = format!("{:032x}", SystemClock.random());
+                let kind = EventType::new("user.message").expect("a valid type");
+                let event = NewSessionEvent { kind, body: content(&text) };
+                let recorded = engine.record_events(&actor(), session, &[event]);
+                let number = recorded.expect("it records")[0].number;
+                acknowledge(format!("recorded {number} {text}"));
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
         scope.spawn(|| {
             loop {
                 engine.follow(None).expect("it indexes");

@@ -10,8 +10,8 @@ use quipu_core::backend::{
     StoreQuery, VersionFilter, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    Access, Actor, Attachment, Content, Description, Id as _, Instructions, Key, KeyId, KeyKind,
-    Memory, MemoryId, MemoryPath, Metadata, Name, Operation, PrincipalName, Reason, Role,
+    Access, Actor, Attachment, Content, Description, Forwarding, Id as _, Instructions, Key, KeyId,
+    KeyKind, Memory, MemoryId, MemoryPath, Metadata, Name, Operation, PrincipalName, Reason, Role,
     SecretHash, Session, SessionId, Store, StoreId, StorePolicy, Timestamp, Version, VersionId,
     View, Workspace, WorkspaceId,
 };
@@ -216,6 +216,7 @@ impl Rows {
             revoked_at: None,
             used_at: None,
             payload: None,
+            forwarding: Forwarding::Denied,
         }
     }
 

@@ -53,6 +53,8 @@ fn receipt(number: i64) -> Receipt {
         }],
         sessions: vec![Rows::session(1, &[]).id],
         described_stores: vec![store.id],
+        events_count: 5,
+        definitions_count: 6,
         refusals_count: 3,
         tombstones_count: 4,
         remarks: vec!["a name holds the text".to_owned()],
@@ -171,7 +173,8 @@ pub fn a_refusal_can_be_removed(fixture: &Fixture) {
     assert_eq!(fixture.read(|reader| reader.refusals(store.id, 10)), [refusal("/b")]);
 }
 
-/// "Makes an erasure pending for a store of which a row other than a version has lost text."
+/// "Makes an erasure pending for a store of which a row other than a version has lost text; for the store
+/// with the id 0, which does not exist, if the text belonged to no store."
 pub fn an_erasure_can_be_required(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);
@@ -180,6 +183,15 @@ pub fn an_erasure_can_be_required(fixture: &Fixture) {
     let required = pending();
     assert_eq!(required.len(), 1);
     assert!(required.iter().all(|it| it.store == store.id && it.memory.is_some()));
+    fixture.backend.erase().expect("it erases");
+    fixture.backend.note_erased(&required).expect("it notes");
+    assert_eq!(pending(), []);
+
+    // Agents and session events have text and belong to no store.
+    let none = StoreId::from_bits(0);
+    fixture.write(|writer| writer.require_erasure(none));
+    let required = pending();
+    assert_eq!(required.iter().map(|it| it.store).collect::<Vec<_>>(), [none]);
     fixture.backend.erase().expect("it erases");
     fixture.backend.note_erased(&required).expect("it notes");
     assert_eq!(pending(), []);

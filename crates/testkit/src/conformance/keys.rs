@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quipu_core::backend::{Backend, KeyPruneRule};
 use quipu_core::engine::{Derivation, NewDerivedKey};
-use quipu_core::model::{Actor, Key, KeyId, KeyKind, Name, Redaction, Role, Session};
+use quipu_core::model::{Actor, Forwarding, Key, KeyId, KeyKind, Name, Redaction, Role, Session};
 use quipu_core::settings::Limits;
 use quipu_core::{Clock as _, Engine};
 
@@ -25,7 +25,7 @@ fn derived(number: i64, kind: KeyKind, parent: Option<KeyId>) -> Key {
 pub fn derived_keys_are_read_back_as_they_were_put(fixture: &Fixture) {
     let store = Rows::store(1);
     fixture.with_stores(&[&store]);
-    let root = Rows::key(1, None);
+    let root = Key { forwarding: Forwarding::Allowed, ..Rows::key(1, None) };
     let mut keys = vec![root.clone()];
     for (number, kind) in (2..).zip(KeyKind::ALL) {
         keys.push(Key {

@@ -9,7 +9,7 @@ use quipu_core::backend::{
 };
 use quipu_core::model::{
     Description, Directory, ForgottenPolicy, Key, Memory, Metadata, Operation, SecretHash,
-    SecretPolicy, Session, Store, StorePolicy, Timestamp, VersionId, View, Workspace,
+    SecretPolicy, Session, Store, StorePolicy, Timestamp, VersionId, View, Workspace, Writers,
 };
 
 use super::{Fixture, Rows};
@@ -33,6 +33,7 @@ pub fn a_store_is_read_back_as_it_was_put(fixture: &Fixture) {
             secrets: SecretPolicy::Redact,
             expire_after_days: Some(90),
             forgotten: ForgottenPolicy::Refuse,
+            writers: Writers::People,
         },
         updated_at: Rows::at(5),
         archived_at: Some(Rows::at(5)),

@@ -124,17 +124,28 @@ pub fn a_write_reads_its_own_changes(fixture: &Fixture) {
     });
 }
 
-/// "Runs `work` in a transaction that no other write of any process overlaps."
+/// "From its first call on, no other write of any process overlaps it": without an announcement, and with
+/// that of one store.
 pub fn writes_do_not_overlap(fixture: &Fixture) {
+    let store = Rows::store(1);
+    fixture.with_stores(&[&store]);
     let running_count = AtomicUsize::new(0);
-    let alone = |_: &mut dyn Writer| {
+    let run_alone = |writer: &mut dyn Writer| {
+        writer.usage(store.id)?;
         assert_eq!(running_count.fetch_add(1, Ordering::SeqCst), 0);
         thread::yield_now();
         running_count.fetch_sub(1, Ordering::SeqCst);
         Ok(())
     };
     let handles = [Arc::clone(&fixture.backend), fixture.again()];
-    write_from_many_threads(&handles, 8, alone);
+    write_from_many_threads(&handles, 8, |writer| {
+        writer.workspaces()?;
+        run_alone(writer)
+    });
+    write_from_many_threads(&handles, 8, |writer| {
+        writer.read_ahead(store.id, Subject::Store)?;
+        run_alone(writer)
+    });
 }
 
 /// "Seen by every later read", also through another handle.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quipu_core::backend::{Event, PruneRule, Sequence, Usage};
 use quipu_core::model::{
     DeletedStore, ForgottenPolicy, Memory, Metadata, Name, Redaction, Refusal, SecretPolicy,
-    Session, Store, StorePolicy, View, Workspace,
+    Session, Store, StorePolicy, View, Workspace, Writers,
 };
 
 use super::{Fixture, Rows};
@@ -21,6 +21,7 @@ pub fn putting_again_replaces(fixture: &Fixture) {
             secrets: SecretPolicy::Reject,
             expire_after_days: Some(7),
             forgotten: ForgottenPolicy::Refuse,
+            writers: Writers::People,
         },
         archived_at: Some(Rows::at(9)),
         name: name(),

@@ -66,6 +66,15 @@ pub(super) fn count(state: &State, workspace: WorkspaceId) -> u64 {
 /// Removes sessions that have ended, and returns how many.
 pub(super) fn prune(state: &mut State, before: Timestamp, limit: usize) -> usize {
     let over = over(state, before, limit);
-    state.sessions.retain(|id, _| !over.contains(id));
+    for id in &over {
+        remove(state, *id);
+    }
     over.len()
+}
+
+/// Removes a session with its events.
+pub(super) fn remove(state: &mut State, id: SessionId) {
+    state.sessions.remove(&id);
+    state.newest_events.remove(&id);
+    state.events.retain(|(session, _), _| *session != id);
 }

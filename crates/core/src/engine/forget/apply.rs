@@ -16,8 +16,10 @@ use super::super::existing_store;
 use super::super::intact::Intact as _;
 use super::super::transaction::{Ledger, Transaction};
 use super::super::versions::existing_version;
+use super::super::writers::require_writer;
 use super::{
-    COPIES_MADE_KEPT, Pattern, PlannedHead, RedactionPlan, Scope, Selection, StorePlan, Terms, cut,
+    COPIES_MADE_KEPT, Pattern, PlannedHead, RedactionPlan, Scope, Selection, SessionHit, StorePlan,
+    Terms, agents, cut,
 };
 
 /// How many tombstones a store has at most.
@@ -97,15 +99,9 @@ impl Run<'_> {
             self.apply_to_store(ledger, store, &mut receipt)?;
         }
         for hit in &plan.sessions {
-            if let (Some(session), Some(pattern)) =
-                (ledger.reader().session(hit.session)?, &self.selection.pattern)
-            {
-                let (after, _) = cut::session(pattern, &session);
-                let updated_at = receipt.at.max(session.updated_at);
-                ledger.writer.put_session(&Session { updated_at, ..after })?;
-                receipt.sessions.push(hit.session);
-            }
+            self.apply_to_session(ledger, hit, &mut receipt)?;
         }
+        self.apply_to_definitions(ledger, plan, &mut receipt)?;
         for id in &plan.receipts {
             if let (Some(earlier), Some(pattern)) =
                 (ledger.reader().receipt(*id)?, &self.selection.pattern)
@@ -128,6 +124,47 @@ impl Run<'_> {
         ledger.writer.put_receipt(&receipt)?;
         self.selection.require_complete()?;
         Ok(receipt.id)
+    }
+
+    fn apply_to_session(
+        &self,
+        ledger: &mut Ledger<'_>,
+        hit: &SessionHit,
+        receipt: &mut Receipt,
+    ) -> Result<(), Error> {
+        let Some(session) = ledger.reader().session(hit.session)? else { return Ok(()) };
+        if let (Some(pattern), false) = (&self.selection.pattern, hit.fields.is_empty()) {
+            let (after, _) = cut::session(pattern, &session);
+            let updated_at = receipt.at.max(session.updated_at);
+            ledger.writer.put_session(&Session { updated_at, ..after })?;
+        }
+        let redaction = Redaction { at: receipt.at, by: self.actor.clone() };
+        for number in &hit.events {
+            ledger.writer.redact_session_event(session.id, *number, &redaction)?;
+            receipt.events_count += 1;
+        }
+        receipt.sessions.push(hit.session);
+        Ok(())
+    }
+
+    /// Takes the match out of versions of agents and environments. No version is made: each of them is
+    /// what a session may have run with.
+    fn apply_to_definitions(
+        &self,
+        ledger: &mut Ledger<'_>,
+        plan: &RedactionPlan,
+        receipt: &mut Receipt,
+    ) -> Result<(), Error> {
+        let Some(pattern) = &self.selection.pattern else { return Ok(()) };
+        for hit in &plan.definitions {
+            let later = hit.version.saturating_add(1);
+            let found = ledger.reader().definition_versions(hit.definition, Some(later), 1)?;
+            if let Some(before) = found.iter().find(|it| it.version == hit.version) {
+                ledger.writer.put_definition(&agents::without(pattern, before))?;
+                receipt.definitions_count += 1;
+            }
+        }
+        Ok(())
     }
 
     fn apply_to_store(
@@ -178,6 +215,7 @@ impl Run<'_> {
             undone_to: None,
             reason: self.terms.reason.clone(),
         };
+        require_writer(transaction.reader(), store, self.actor)?;
         let found = transaction.reader().memory(store.id, head.memory, View::Full)?;
         let memory = found.ok_or_else(|| Error::not_found("a memory is gone"))?.intact()?;
         let (Some(pattern), Some(content)) = (&self.selection.pattern, memory.content.clone())
@@ -301,6 +339,8 @@ pub(in super::super) fn new_receipt(
         heads: Vec::new(),
         sessions: Vec::new(),
         described_stores: Vec::new(),
+        events_count: 0,
+        definitions_count: 0,
         refusals_count: 0,
         tombstones_count: 0,
         remarks: Vec::new(),

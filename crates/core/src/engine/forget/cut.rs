@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::settings::Limits;
 
-use super::{Pattern, Selection};
+use super::{Pattern, Selection, written};
 
 /// What stands in place of a match; the next one is tried if the result would match again, as when the
 /// word `redacted` is redacted.
@@ -101,6 +101,16 @@ pub(super) fn short(pattern: &Pattern<'_>, text: &str, chars_max: usize) -> Stri
     MARKS.iter().map(shortened).find(|cut| !pattern.matches(cut)).unwrap_or_default()
 }
 
+/// Returns an opaque body without matches, also if they are written with escapes; empty if nothing else
+/// helps.
+pub(super) fn body(pattern: &Pattern<'_>, text: &str) -> String {
+    if !written::matches(pattern, text) {
+        return text.to_owned();
+    }
+    let cut = short(pattern, text, usize::MAX);
+    if written::matches(pattern, &cut) { String::new() } else { cut }
+}
+
 /// Replaces each match. Its characters in `kept` stay: lines of a text, segments of a path.
 fn replaced(pattern: &Pattern<'_>, text: &str, kept: &[char], mark: &str) -> String {
     let mut result = String::with_capacity(text.len());
@@ -123,7 +133,7 @@ pub(super) fn session(pattern: &Pattern<'_>, before: &Session) -> (Session, Vec<
     let mut after = before.clone();
     after.title = short(pattern, &before.title, TITLE_CHARS_MAX);
     after.metadata = metadata(pattern, &before.metadata);
-    after.details = short(pattern, &before.details, usize::MAX);
+    after.details = body(pattern, &before.details);
     for (position, attachment) in after.attachments.iter_mut().enumerate() {
         cut_attachment(pattern, attachment, position);
     }
@@ -135,7 +145,7 @@ pub(super) fn session(pattern: &Pattern<'_>, before: &Session) -> (Session, Vec<
     let fields = [
         ("title", pattern.matches(&before.title)),
         ("metadata", has_match(pattern, &before.metadata)),
-        ("details", pattern.matches(&before.details)),
+        ("details", written::matches(pattern, &before.details)),
         ("stores", before.attachments.iter().any(holds_match)),
     ];
     (after, fields.into_iter().filter(|(_, matches)| *matches).map(|(field, _)| field).collect())
@@ -189,7 +199,7 @@ fn has_match(pattern: &Pattern<'_>, metadata: &Metadata) -> bool {
 }
 
 /// Returns labels without matches. A label whose key cannot be kept is left out.
-fn metadata(pattern: &Pattern<'_>, before: &Metadata) -> Metadata {
+pub(super) fn metadata(pattern: &Pattern<'_>, before: &Metadata) -> Metadata {
     let mut pairs = BTreeMap::new();
     for (key, value) in before.pairs() {
         let key = short(pattern, key, KEY_CHARS_MAX);

@@ -15,11 +15,11 @@ use crate::settings::Limits;
 use super::super::existing_store;
 use super::super::stores::all_stores;
 use super::super::versions::{REFUSALS_KEPT, existing_version};
+use super::agents::ScannedSessions;
 use super::apply::Matched;
-use super::cut;
 use super::{
-    Heads, OtherStore, PlannedHead, PlannedVersion, RedactionPlan, Scope, Selection, SessionHit,
-    StorePlan,
+    DefinitionHit, Heads, OtherStore, PlannedHead, PlannedVersion, RedactionPlan, Scope, Selection,
+    SessionHit, StorePlan, agents, cut,
 };
 
 /// How many versions are read at a time. Each may be as long as a memory can be.
@@ -40,7 +40,7 @@ pub(super) fn plan(
     for store in stores_in(reader, scope)? {
         stores.push(plan_store(reader, &store, selection, limits)?);
     }
-    complete(reader, scope, selection, (heads, stores))
+    complete(reader, scope, selection, (heads, stores, ScannedSessions::new()))
 }
 
 /// Makes the plan inside the transaction. What an earlier plan found in versions and stores still holds
@@ -64,19 +64,21 @@ pub(super) fn plan_again(
         }
         store.refusals = refusals(reader, store.store, selection)?;
     }
-    complete(reader, scope, selection, (heads, stores))
+    complete(reader, scope, selection, (heads, stores, earlier.scanned.clone()))
 }
 
 fn complete(
     reader: &dyn Reader,
     scope: &Scope,
     selection: &Selection<'_>,
-    (heads, stores): (Heads, Vec<StorePlan>),
+    (heads, stores, mut scanned): (Heads, Vec<StorePlan>, ScannedSessions),
 ) -> Result<RedactionPlan, Error> {
     let mut plan = RedactionPlan {
         selection: selection.description(),
         heads,
-        sessions: sessions(reader, scope, selection)?,
+        sessions: sessions(reader, scope, selection, &mut scanned)?,
+        definitions: agents::definitions(reader, scope, selection)?,
+        scanned,
         receipts: receipts(reader, scope, selection)?,
         copies: copies(reader, scope, selection)?,
         names: names(reader, scope, selection, &stores)?,
@@ -223,24 +225,37 @@ fn refusals(
     Ok(refusals)
 }
 
-/// Returns the sessions whose fields the pattern matches. They have no path and no memory.
+/// Returns the sessions whose fields the pattern matches, and those with events that are selected. They
+/// have no path and no memory.
+///
+/// Events never change, so of those that an earlier plan has searched only the later ones are read again.
 fn sessions(
     reader: &dyn Reader,
     scope: &Scope,
     selection: &Selection<'_>,
+    scanned: &mut ScannedSessions,
 ) -> Result<Vec<SessionHit>, Error> {
     let mut hits = Vec::new();
-    let is_possible =
-        selection.path.is_none() && selection.memory.is_none() && selection.versions.is_empty();
-    let (true, Some(pattern)) = (is_possible, &selection.pattern) else { return Ok(hits) };
+    if !agents::may_have_events(selection) {
+        return Ok(hits);
+    }
     for_each_session(reader, scope, &mut |session| {
         let actor = crate::model::Actor::Session(session.id);
-        if selection.has_actor(&actor) && selection.created.contains(session.created_at) {
-            let (_, fields) = cut::session(pattern, &session);
-            if !fields.is_empty() {
-                hits.push(SessionHit { session: session.id, fields });
-            }
+        let is_selected =
+            selection.has_actor(&actor) && selection.created.contains(session.created_at);
+        let fields = match &selection.pattern {
+            Some(pattern) if is_selected => cut::session(pattern, &session).1,
+            Some(_) | None => Vec::new(),
+        };
+        let known = scanned.entry(session.id).or_default();
+        let (later, newest) = agents::events(reader, &session, selection, known.newest)?;
+        known.newest = newest;
+        known.selected.extend(later);
+        let events = known.selected.clone();
+        if !fields.is_empty() || !events.is_empty() {
+            hits.push(SessionHit { session: session.id, fields, events });
         }
+        Ok(())
     })?;
     Ok(hits)
 }
@@ -248,7 +263,7 @@ fn sessions(
 fn for_each_session(
     reader: &dyn Reader,
     scope: &Scope,
-    visit: &mut dyn FnMut(Session),
+    visit: &mut dyn FnMut(Session) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut after = None;
     loop {
@@ -268,7 +283,7 @@ fn for_each_session(
             None => true,
             Some(ids) => ids.iter().any(|id| session.attachment(*id).is_some()),
         };
-        sessions.into_iter().filter(is_in_scope).for_each(&mut *visit);
+        sessions.into_iter().filter(is_in_scope).try_for_each(&mut *visit)?;
     }
 }
 
@@ -427,8 +442,11 @@ fn digest(plan: &RedactionPlan) -> String {
         lines.extend(store.refusals.iter().map(refusal));
         lines.push(format!("fields {}", store.fields.join(" ")));
     }
-    let session = |it: &SessionHit| format!("session {} {}", it.session, it.fields.join(" "));
+    let session =
+        |it: &SessionHit| format!("session {} {} {:?}", it.session, it.fields.join(" "), it.events);
     lines.extend(plan.sessions.iter().map(session));
+    let definition = |it: &DefinitionHit| format!("{} {}", it.definition, it.version);
+    lines.extend(plan.definitions.iter().map(definition));
     lines.extend(plan.copies.iter().map(|copy| format!("copy {} {}", copy.kind, copy.at)));
     lines.extend(plan.receipts.iter().map(|id| format!("receipt {id}")));
     let bytes = Sha256::digest(lines.join("\n").as_bytes());

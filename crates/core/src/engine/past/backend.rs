@@ -205,9 +205,9 @@ impl Backend for PastBackend {
 }
 
 /// A snapshot of the present, read as of a moment.
-struct PastReader<'a> {
+pub(super) struct PastReader<'a> {
     past: &'a PastBackend,
-    reader: &'a dyn Reader,
+    pub(super) reader: &'a dyn Reader,
 }
 
 impl PastReader<'_> {

@@ -1,0 +1,472 @@
+//! Quipu's backend for many servers: one PostgreSQL that they share.
+//!
+//! Rules live in `quipu-core`; this crate only stores rows. [`transaction`] says what a write locks and in
+//! which order changes are counted, [`feed`] wakes followers of the change feed, [`erase`] takes removed text
+//! out of the tables, and [`migrate()`] keeps the schema. The driver is asynchronous and runs on a small runtime
+//! of its own; callers block on their own threads, as they do on a file.
+
+mod ahead;
+mod buffer;
+mod client;
+mod erase;
+mod error;
+mod feed;
+mod generation;
+mod group;
+mod migrate;
+mod overlay;
+mod pool;
+mod remains;
+mod retry;
+mod rows;
+mod settings;
+mod tls;
+mod transaction;
+mod transfer;
+mod values;
+mod write;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quipu_core::backend::{
+    Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Remains, Sequence, WatchWork,
+    WriteWork,
+};
+use quipu_core::{Error, ErrorKind};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use error::{Consequence, Failure};
+use feed::{Feed, Listener};
+use generation::Seen;
+use group::{Company, Database, Groups, Refused};
+use pool::{Connector, Pool};
+use retry::Backoff;
+use rows::Rows;
+use rows::upkeep::{self, Totals};
+use transaction::{Scope, Terms, Transaction};
+use values::{Bits, Param, params};
+use write::{Ended, Pause, Route, Write};
+
+pub use migrate::Migrated;
+pub use settings::{
+    DEFAULT_SCHEMA, Listening, PostgresSettings, PreparedStatements, without_password,
+};
+
+/// How many threads drive connections. They only move bytes.
+const RUNTIME_THREADS: usize = 2;
+
+/// How old the cached counts of stores, memories and versions may be.
+const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// The longest pause before a transaction is repeated.
+const REPEAT_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A database that is open.
+pub struct PostgresBackend {
+    settings: PostgresSettings,
+    terms: Arc<Terms>,
+    pool: Arc<Pool>,
+    groups: Groups,
+    seen: Arc<Seen>,
+    feed: Feed,
+    totals: Mutex<Option<(Instant, Totals)>>,
+    /// Last, so that the connections are dropped while it still runs.
+    runtime: Background,
+}
+
+/// The runtime that drives the connections.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn new() -> Result<Self, Error> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(RUNTIME_THREADS)
+            .thread_name("quipu-postgres")
+            .enable_all()
+            .build();
+        let failed = "the threads for the database could not be started";
+        let runtime = runtime.map_err(|error| {
+            Error::new(ErrorKind::StorageUnavailable, failed).with_source(error)
+        })?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn handle(&self) -> &Handle {
+        self.0.as_ref().expect("the runtime is there until this is dropped").handle()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Waiting for it to end would block, which is forbidden where this may be dropped.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Brings the schema of a database up to date.
+pub fn migrate(settings: &PostgresSettings) -> Result<Migrated, Error> {
+    with_connection(settings, |client| migrate::migrate(client, settings))
+}
+
+/// Returns the version of the schema in a database; 0 if there is none.
+pub fn schema_version(settings: &PostgresSettings) -> Result<i64, Error> {
+    with_connection(settings, |client| migrate::version(client, settings))
+}
+
+/// Returns the version of the schema that this program makes.
+pub fn schema_known() -> i64 {
+    migrate::known()
+}
+
+fn with_connection<T>(
+    settings: &PostgresSettings,
+    work: impl FnOnce(&client::Client) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let runtime = Background::new()?;
+    let handle = runtime.handle().clone();
+    let connector = Connector::new(settings.endpoint()?, handle, settings.connect_timeout)?;
+    let pool = Pool::new(connector, settings);
+    work(&pool.separate()?.0)
+}
+
+impl PostgresBackend {
+    /// Opens a database; makes the schema if it is missing or empty.
+    pub fn open(settings: &PostgresSettings) -> Result<Self, Error> {
+        let schema = settings.quoted_schema()?;
+        let runtime = Background::new()?;
+        let connect =
+            |endpoint| Connector::new(endpoint, runtime.handle().clone(), settings.connect_timeout);
+        let pool = Arc::new(Pool::new(connect(settings.endpoint()?)?, settings));
+        let listener = match settings.listening {
+            Listening::On => Some(Listener {
+                connector: connect(settings.listen_endpoint()?)?,
+                runtime: runtime.handle().clone(),
+                listen: format!("LISTEN {schema}"),
+            }),
+            Listening::Off => None,
+        };
+        let terms = Terms::new(&schema, (settings.statement_timeout, settings.lock_timeout));
+        migrate::require_current(&*pool.get().map_err(Failure::into_error)?, settings)?;
+        Ok(Self {
+            settings: settings.clone(),
+            terms: Arc::new(terms),
+            pool,
+            feed: Feed::new(listener),
+            totals: Mutex::default(),
+            groups: Groups::default(),
+            seen: Arc::default(),
+            runtime,
+        })
+    }
+
+    /// Returns how often this process has waited for an answer of the database.
+    pub fn round_trips_count(&self) -> u64 {
+        self.pool.round_trips_count()
+    }
+
+    /// Runs `work` in a transaction that only reads.
+    fn reading<T>(
+        &self,
+        work: &mut dyn FnMut(&Transaction) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let deadline = self.deadline();
+        let mut backoff = Backoff::new(REPEAT_PAUSE_MAX);
+        loop {
+            let (worked, consequence) = match self.pool.get() {
+                Ok(client) => {
+                    let transaction =
+                        Transaction::read(client, Arc::clone(&self.terms), Arc::clone(&self.seen));
+                    let worked = work(&transaction);
+                    if transaction.failure().is_none() {
+                        transaction.end();
+                    }
+                    (worked, transaction.failure())
+                }
+                Err(failure) => (Err(failure.into_error()), None),
+            };
+            match consequence {
+                Some(Consequence::Repeat | Consequence::Reconnect) if Instant::now() < deadline => {
+                    self.prepare_to_repeat(consequence);
+                    thread::sleep(backoff.pause());
+                }
+                // The work may have swallowed the failure.
+                Some(_) if worked.is_ok() => return Err(error::connection_lost()),
+                Some(_) | None => return worked,
+            }
+        }
+    }
+
+    /// Runs `work` in a transaction of its own that may change rows, with the scope or a larger one.
+    fn writing(
+        &self,
+        scope: Scope,
+        work: &mut dyn FnMut(&Transaction) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.run_write(Route::Own(scope), &mut |write| work(write.transaction()?))
+    }
+
+    /// Runs `work` until it is committed, or refused for good.
+    fn run_write(
+        &self,
+        mut route: Route,
+        work: &mut dyn FnMut(&Write<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.require_open()?;
+        let deadline = self.deadline();
+        let mut backoff = Backoff::new(REPEAT_PAUSE_MAX);
+        loop {
+            let write = Write::new(self, route, deadline);
+            let worked = work(&write);
+            match write.end(worked) {
+                Ended::Done(answer) => return answer,
+                Ended::Again(_, Pause::Backoff, error) if Instant::now() >= deadline => {
+                    return Err(error);
+                }
+                Ended::Again(next, pause, _) => {
+                    route = next;
+                    if pause == Pause::Backoff {
+                        thread::sleep(backoff.pause());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns a transaction that has not begun.
+    fn begin(&self, scope: Scope) -> Result<Transaction, (Error, Option<Consequence>)> {
+        match self.pool.get() {
+            Ok(client) => {
+                let (terms, seen) = (Arc::clone(&self.terms), Arc::clone(&self.seen));
+                Ok(Transaction::write(client, (terms, seen), scope))
+            }
+            Err(failure) => {
+                let consequence = failure.consequence();
+                Err((failure.into_error(), Some(consequence)))
+            }
+        }
+    }
+
+    fn prepare_to_repeat(&self, consequence: Option<Consequence>) {
+        if consequence == Some(Consequence::Reconnect) {
+            self.pool.drop_idle();
+        }
+    }
+
+    /// Finds out whether a transaction was committed whose answer was lost.
+    ///
+    /// Looking for its marker is not enough: the server may still be committing it. Writing the same marker
+    /// waits for that transaction to end. If it succeeds, the transaction has not been committed and never
+    /// will be, because its marker is taken.
+    fn look_up(&self, marker: Bits, failure: Failure) -> Result<Result<(), Refused>, Error> {
+        tracing::warn!(%failure, "the connection was lost during a commit; looking up its outcome");
+        let deadline = self.deadline() + self.settings.statement_timeout;
+        let mut backoff = Backoff::new(REPEAT_PAUSE_MAX);
+        self.pool.drop_idle();
+        while Instant::now() < deadline {
+            if let Some(is_committed) = self.try_look_up(marker) {
+                return Ok(if is_committed { Ok(()) } else { Err(Refused::of(failure)) });
+            }
+            thread::sleep(backoff.pause());
+        }
+        Err(error::outcome_unknown())
+    }
+
+    fn try_look_up(&self, marker: Bits) -> Option<bool> {
+        let client = self.pool.get().ok()?;
+        let sql = "INSERT INTO outcomes (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING 1";
+        let values: &[Param<'_>] = params![marker];
+        let deadline = Instant::now() + self.settings.statement_timeout;
+        let inserted = client.query(deadline, Some(&self.terms.begin_write), sql, values);
+        let committed = inserted.and_then(|rows| {
+            client.batch(deadline, "COMMIT")?;
+            Ok(rows.is_empty())
+        });
+        if committed.is_err() {
+            client.discard();
+            self.pool.drop_idle();
+        }
+        committed.ok()
+    }
+
+    /// Until when a transaction is repeated.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.settings.lock_timeout
+    }
+
+    fn require_open(&self) -> Result<(), Error> {
+        if self.pool.is_closed() { Err(error::closed()) } else { Ok(()) }
+    }
+
+    /// Counts rows. Counting takes a while, so the result is cached.
+    fn totals(&self) -> Result<Totals, Error> {
+        let mut cached = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, totals)) = &*cached
+            && at.elapsed() < TOTALS_AGE_MAX
+        {
+            return Ok(*totals);
+        }
+        let totals = self.reading(&mut upkeep::totals)?;
+        *cached = Some((Instant::now(), totals));
+        Ok(totals)
+    }
+}
+
+impl Database for PostgresBackend {
+    fn transaction(&self) -> Result<Transaction, (Error, Option<Consequence>)> {
+        self.begin(Scope::Store)
+    }
+
+    fn commit(&self, transaction: Transaction) -> Result<Result<(), Refused>, Error> {
+        let (has_changed, counter) = (transaction.has_changed(), transaction.counter());
+        let marker = Bits(retry::random_bits());
+        let committed = transaction.commit(marker);
+        // The connection is free again, or closed, before anything else happens.
+        drop(transaction);
+        let committed = match committed {
+            Ok(()) => Ok(Ok(())),
+            Err(failure) if failure.is_certain() => Ok(Err(Refused::of(failure))),
+            Err(failure) => self.look_up(marker, failure),
+        };
+        match &committed {
+            Ok(Ok(())) if has_changed => {
+                if let Some(counter) = counter {
+                    self.seen.note(counter);
+                }
+                self.feed.notify();
+            }
+            Ok(Err(refused)) => self.prepare_to_repeat(Some(refused.consequence)),
+            Ok(Ok(())) | Err(_) => {}
+        }
+        committed
+    }
+}
+
+impl Refused {
+    fn of(failure: Failure) -> Self {
+        Self { consequence: failure.consequence(), error: failure.into_error() }
+    }
+}
+
+impl Backend for PostgresBackend {
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
+        let mut lacks_changes = false;
+        let mut run = |transaction: &Transaction| {
+            let worked = work(&Rows::new(transaction));
+            lacks_changes = transaction.lacks_changes();
+            worked
+        };
+        let worked = self.reading(&mut run);
+        if !lacks_changes {
+            return worked;
+        }
+        tracing::warn!(
+            "changes that were delivered are lost; all followers of the feed start over"
+        );
+        // Taking the counter begins the new generation.
+        self.writing(Scope::Administration, &mut |transaction| {
+            transaction.take_counter().map(drop)
+        })?;
+        self.reading(&mut |transaction| work(&Rows::new(transaction)))
+    }
+
+    /// Never answers: whether a row is still the row is known only to the database.
+    fn read_now(&self, _: &mut ReadWork<'_>) -> Option<Result<(), Error>> {
+        None
+    }
+
+    fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
+        self.run_write(Route::Grouped(Company::Any), &mut |write| work(&mut Rows::of_write(write)))
+    }
+
+    fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
+        let mut newest = seen;
+        self.watch(timeout, &mut || {
+            self.read(&mut |reader| {
+                newest = reader.newest_change()?.0;
+                Ok(())
+            })?;
+            Ok(newest > seen)
+        })?;
+        Ok(newest)
+    }
+
+    fn watch(&self, timeout: Duration, is_done: &mut WatchWork<'_>) -> Result<(), Error> {
+        self.feed.watch(timeout, &mut || {
+            self.require_open()?;
+            is_done()
+        })
+    }
+
+    fn erase(&self) -> Result<Erasure, Error> {
+        self.erase_all()
+    }
+
+    fn unreachable(&self) -> Result<Vec<String>, Error> {
+        self.reading(&mut erase::unreachable)
+    }
+
+    fn remains(&self) -> Result<Remains, Error> {
+        self.all_remains()
+    }
+
+    fn note_erased(&self, erased: &[PendingErasure]) -> Result<(), Error> {
+        self.note_all_erased(erased)
+    }
+
+    fn condition(&self) -> Result<Condition, Error> {
+        self.require_open()?;
+        // Asked each time, unlike the counts: whoever asks decides by it where to send requests.
+        if !self.reading(&mut upkeep::is_writable)? {
+            return Err(error::read_only());
+        }
+        let totals = self.totals()?;
+        let (groups_count, writes_count, waiting_count) = self.groups.counts();
+        Ok(Condition {
+            stores_count: totals.stores,
+            memories_count: totals.memories,
+            versions_count: totals.versions,
+            database_size_bytes: totals.size_bytes,
+            writers_waiting_count: waiting_count,
+            groups_count,
+            writes_count,
+            ..Condition::default()
+        })
+    }
+
+    fn verify(&self) -> Result<Vec<String>, Error> {
+        self.reading(&mut upkeep::verify)
+    }
+
+    fn rebuild(&self) -> Result<(), Error> {
+        self.writing(Scope::Exclusive, &mut upkeep::rebuild)
+    }
+
+    fn backup(&self, _: &Path) -> Result<(), Error> {
+        Err(error::no_backup())
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.compact_all()
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        self.pool.close();
+        self.feed.close();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresBackend")
+            .field("settings", &self.settings)
+            .field("runtime", &self.runtime.0.is_some())
+            .finish_non_exhaustive()
+    }
+}

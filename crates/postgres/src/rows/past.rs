@@ -1,0 +1,67 @@
+//! What a store held at a moment, and how far back that is known.
+
+use quipu_core::Error;
+use quipu_core::model::{StoreId, Timestamp, Version, View};
+
+use super::versions::{from_row, select};
+use crate::transaction::Transaction;
+use crate::values::{Columns as _, List, params};
+
+/// Returns what a store held at a moment.
+///
+/// Grouping all versions by memory would read every one of them. Whatever existed then exists now or was
+/// deleted since, so it is enough to look up one version for each of those.
+pub(super) fn versions_at(
+    transaction: &Transaction,
+    store: StoreId,
+    at: Timestamp,
+    view: View,
+) -> Result<Vec<Version>, Error> {
+    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
+    let newest =
+        "SELECT max(n.at) FROM versions n WHERE n.store = $1 AND n.at <= $2 AND n.memory =";
+    let sql = format!(
+        "{} WHERE v.store = $1 AND v.operation <> 'deleted' AND v.at IN (
+            SELECT CASE WHEN m.updated_at <= $2 THEN m.updated_at ELSE ({newest} m.id) END
+              FROM memories m WHERE m.store = $1
+            UNION ALL
+            SELECT ({newest} d.memory) FROM versions d
+              WHERE d.store = $1 AND d.operation = 'deleted' AND d.at > $2)",
+        select(view)
+    );
+    let rows = transaction.query(&sql, params![num, at.as_micros()])?;
+    let mut versions =
+        rows.iter().map(|row| from_row(row, store)).collect::<Result<Vec<_>, _>>()?;
+    versions.sort_by(|left, right| left.path.cmp(&right.path).then(left.id.cmp(&right.id)));
+    Ok(versions)
+}
+
+pub(super) fn horizon(
+    transaction: &Transaction,
+    store: StoreId,
+) -> Result<Option<Timestamp>, Error> {
+    let Some(num) = transaction.number(store)? else { return Ok(None) };
+    let row = transaction.query_one("SELECT at FROM horizons WHERE store = $1", params![num])?;
+    row.map(|row| row.moment(0)).transpose()
+}
+
+/// Raises the horizons of the stores whose versions are about to be pruned.
+///
+/// Until the next version of its memory, the state of the store cannot be told without it. If it has no
+/// next one, it is a deletion, and from then on the memory is rightly missing.
+pub(super) fn raise_horizons(
+    transaction: &Transaction,
+    stores: &[i64],
+    moments: &[i64],
+) -> Result<(), Error> {
+    let sql = "INSERT INTO horizons
+        SELECT p.store, max(coalesce(
+            (SELECT min(n.at) FROM versions n
+                WHERE n.store = p.store AND n.memory = v.memory AND n.at > p.at), p.at))
+          FROM unnest($1::bigint[], $2::bigint[]) p (store, at)
+          JOIN versions v ON v.store = p.store AND v.at = p.at
+          GROUP BY p.store
+        ON CONFLICT (store) DO UPDATE SET at = greatest(horizons.at, excluded.at)";
+    let values = params![List(stores.to_vec()), List(moments.to_vec())];
+    transaction.execute(sql, values).map(drop)
+}

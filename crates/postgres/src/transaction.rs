@@ -1,0 +1,471 @@
+//! Transactions: when they begin, what they lock, and how they end.
+//!
+//! A read runs on one snapshot. A write runs at `READ COMMITTED` and locks before it reads, so that each of
+//! its statements sees what the holders of the lock before it have committed:
+//!
+//! - A write that begins by announcing a store ([`Scope::Store`]) locks the row of that store. Writes to
+//!   different stores overlap until they take the counter.
+//! - Every other write ([`Scope::Administration`]) locks the one row of `administration`, and the row of
+//!   each store that it touches.
+//! - A write that looks at the rows of all stores, or that needs a store that somebody holds after it has
+//!   taken the counter ([`Scope::Exclusive`]), locks the table of stores, so nobody can hold one.
+//!
+//! A transaction that finds out that its scope is too small is rolled back and run again with a larger one.
+//! The tempting alternative, locking more as it goes, deadlocks: two transactions would take the same locks
+//! in a different order.
+//!
+//! The lock must be a statement of its own. A query that locks a row and reads others reads those others as
+//! they were before it waited for the lock.
+
+mod locks;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quipu_core::Error;
+use quipu_core::backend::{Change, Commit, Sequence};
+use quipu_core::model::{SessionId, StoreId, Timestamp};
+use tokio_postgres::Row;
+
+use crate::buffer::{self, Buffer, Mark};
+use crate::error::{Consequence, Failure};
+use crate::generation::{Seen, lacks};
+use crate::overlay::Overlay;
+use crate::pool::Pooled;
+use crate::values::{Bits, Columns as _, Param, number};
+
+/// How much longer than the server the client waits for an answer.
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a read may pause. What it reads may be written to something slow, but it keeps the server from
+/// cleaning up.
+const READ_IDLE_MAX: Duration = Duration::from_mins(10);
+
+/// What a write locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// One store, if it is announced first; else [`Administration`](Self::Administration).
+    Store,
+    /// What is not about one store, and each store that is touched.
+    Administration,
+    /// Everything.
+    Exclusive,
+}
+
+/// The statements that begin transactions, and how long to wait for answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) begin_read: String,
+    pub(crate) begin_write: String,
+    pub(crate) notify: String,
+    pub(crate) answer_timeout: Duration,
+}
+
+impl Terms {
+    pub(crate) fn new(
+        schema: &str,
+        (statement_timeout, lock_timeout): (Duration, Duration),
+    ) -> Self {
+        let statement_ms = statement_timeout.as_millis().max(1);
+        let lock_ms = lock_timeout.as_millis().max(1);
+        // The server does not notice when the way to a client breaks. The locks of such a transaction are
+        // released before those who wait for them give up.
+        let write_idle_ms = (lock_ms / 2).max(1);
+        // Compiling a plan takes hundreds of milliseconds, and the server overestimates statements over
+        // partitions so much that it would. Planning them again for each run takes 2 ms, ten times what they
+        // run; the statements of writes are point lookups, for which one plan is as good as another.
+        //
+        // `LOCAL`, because a pooler may give the connection to somebody else after the transaction.
+        let settings = format!(
+            "SET LOCAL search_path = {schema}; SET LOCAL jit = off; \
+             SET LOCAL statement_timeout = {statement_ms}; \
+             SET LOCAL lock_timeout = {lock_ms}; \
+             SET LOCAL idle_in_transaction_session_timeout ="
+        );
+        Self {
+            begin_read: format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings} {}",
+                READ_IDLE_MAX.as_millis()
+            ),
+            begin_write: format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan; \
+                 {settings} {write_idle_ms}"
+            ),
+            notify: format!("NOTIFY {schema}; COMMIT"),
+            answer_timeout: statement_timeout + ANSWER_MARGIN,
+        }
+    }
+}
+
+/// A transaction that begins with its first statement.
+pub(crate) struct Transaction {
+    client: Pooled,
+    terms: Arc<Terms>,
+    seen: Arc<Seen>,
+    /// What had been seen when the transaction began. Others go on while it lasts.
+    seen_before: Option<Counter>,
+    lacks_changes: Cell<bool>,
+    /// Whether the beginning has been sent.
+    has_begun: Cell<bool>,
+    /// `None` for a read.
+    writing: Option<Writing>,
+    buffer: RefCell<Buffer>,
+    overlay: RefCell<Overlay>,
+    /// The numbers of stores that were looked up; `None` for one that does not exist.
+    numbers: RefCell<HashMap<StoreId, Option<i64>>>,
+    failure: Cell<Option<Consequence>>,
+    is_over: Cell<bool>,
+}
+
+/// What only a write has.
+struct Writing {
+    scope: Scope,
+    /// The store that was announced, in [`Scope::Store`].
+    announced: Cell<Option<StoreId>>,
+    /// The session that was announced, in [`Scope::Store`].
+    session: Cell<Option<SessionId>>,
+    has_locked_administration: Cell<bool>,
+    locked: RefCell<HashSet<StoreId>>,
+    counter: Cell<Option<Counter>>,
+    has_changed: Cell<bool>,
+    /// Where the member of a group that runs now has begun; `None` if nobody else is in the transaction.
+    member: Cell<Option<Member>>,
+    larger_scope: Cell<Option<Scope>>,
+}
+
+/// What is restored when a member of a group fails.
+#[derive(Clone, Copy)]
+struct Member {
+    mark: Mark,
+    counter: Option<Counter>,
+    has_savepoint: bool,
+}
+
+/// The row that orders all changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    pub(crate) sequence: Sequence,
+    pub(crate) at: Timestamp,
+    pub(crate) generation: u64,
+    /// The first sequence of the generation.
+    pub(crate) first: Sequence,
+}
+
+impl Counter {
+    pub(crate) fn of(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            sequence: Sequence(row.count(0)?),
+            at: row.moment(1)?,
+            generation: row.count(2)?,
+            first: Sequence(row.count(3)?),
+        })
+    }
+}
+
+impl Transaction {
+    pub(crate) fn read(client: Pooled, terms: Arc<Terms>, seen: Arc<Seen>) -> Self {
+        Self {
+            client,
+            terms,
+            seen_before: seen.highest(),
+            seen,
+            lacks_changes: Cell::new(false),
+            has_begun: Cell::new(false),
+            writing: None,
+            buffer: RefCell::default(),
+            overlay: RefCell::default(),
+            numbers: RefCell::default(),
+            failure: Cell::new(None),
+            is_over: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn write(
+        client: Pooled,
+        (terms, seen): (Arc<Terms>, Arc<Seen>),
+        scope: Scope,
+    ) -> Self {
+        let writing = Writing {
+            scope,
+            announced: Cell::new(None),
+            session: Cell::new(None),
+            has_locked_administration: Cell::new(false),
+            locked: RefCell::default(),
+            counter: Cell::new(None),
+            has_changed: Cell::new(false),
+            member: Cell::new(None),
+            larger_scope: Cell::new(None),
+        };
+        let mut this = Self::read(client, terms, seen);
+        this.writing = Some(writing);
+        this
+    }
+
+    /// Returns why the transaction cannot be committed, if a statement has failed.
+    pub(crate) fn failure(&self) -> Option<Consequence> {
+        self.failure.get()
+    }
+
+    /// Returns the scope to repeat the transaction with, if its own is too small.
+    pub(crate) fn larger_scope(&self) -> Option<Scope> {
+        self.writing.as_ref()?.larger_scope.get()
+    }
+
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        self.writing.as_ref().is_some_and(|writing| writing.has_changed.get())
+    }
+
+    /// Remembers the counter of a snapshot.
+    pub(crate) fn note_counter(&self, counter: Counter) {
+        if self.is_writing() {
+            return;
+        }
+        if self.seen_before.is_some_and(|seen| lacks(counter, seen)) {
+            self.lacks_changes.set(true);
+        } else {
+            self.seen.note(counter);
+        }
+    }
+
+    /// Returns whether the snapshot lacks changes that this process has seen before.
+    pub(crate) fn lacks_changes(&self) -> bool {
+        self.lacks_changes.get()
+    }
+
+    /// Returns the counter if this transaction holds it.
+    pub(crate) fn counter(&self) -> Option<Counter> {
+        self.writing.as_ref()?.counter.get()
+    }
+
+    /// Runs a statement and returns its rows.
+    pub(crate) fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        self.enter()?;
+        self.send_earlier()?;
+        self.run(sql, params)
+    }
+
+    /// Runs a statement that changes rows.
+    pub(crate) fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        if let Some(writing) = &self.writing {
+            writing.has_changed.set(true);
+        }
+        self.enter()?;
+        self.send_earlier()?;
+        self.set_savepoint()?;
+        // What else it changes is not known here.
+        self.overlay.borrow_mut().forget_all();
+        self.run(sql, params)
+    }
+
+    /// Returns the first row.
+    pub(crate) fn query_one(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, Error> {
+        Ok(self.query(sql, params)?.into_iter().next())
+    }
+
+    fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        let begin = (!self.has_begun.replace(true)).then_some(self.begin());
+        self.client.query(self.deadline(), begin, sql, params).map_err(|f| self.failed(f))
+    }
+
+    fn begin(&self) -> &str {
+        if self.is_writing() { &self.terms.begin_write } else { &self.terms.begin_read }
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.terms.answer_timeout
+    }
+
+    /// Sends the changes that were made and not sent yet, because the next statement must see them.
+    fn send_earlier(&self) -> Result<(), Error> {
+        let Some(writing) = &self.writing else { return Ok(()) };
+        if self.buffer.borrow().is_empty() {
+            return Ok(());
+        }
+        // Those of earlier members stay, whatever becomes of this one.
+        if let Some(member) = writing.member.get() {
+            let earlier = self.buffer.borrow_mut().take_until(member.mark);
+            self.send_all(&earlier)?;
+            writing.member.set(Some(Member { mark: Mark::default(), ..member }));
+            if self.buffer.borrow().is_empty() {
+                return Ok(());
+            }
+            self.set_savepoint()?;
+        }
+        let own = self.buffer.take();
+        self.send_all(&own)
+    }
+
+    /// Makes it possible to take back what a member of a group has sent.
+    fn set_savepoint(&self) -> Result<(), Error> {
+        let Some(writing) = &self.writing else { return Ok(()) };
+        match writing.member.get() {
+            Some(member) if !member.has_savepoint => {
+                writing.member.set(Some(Member { has_savepoint: true, ..member }));
+                let set = self.client.batch(self.deadline(), "SAVEPOINT member");
+                set.map_err(|failure| self.failed(failure))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn send_all(&self, buffer: &Buffer) -> Result<(), Error> {
+        let statements = buffer.statements();
+        let statements: Vec<_> =
+            statements.iter().map(|(sql, values)| (*sql, buffer::params(values))).collect();
+        let sent = self.client.pipeline(self.deadline(), None, &statements, None);
+        let sent = sent.map(drop);
+        sent.map_err(|failure| self.failed(failure))
+    }
+
+    /// Begins a transaction for a group: runs statements that lock its stores and read ahead, in one round
+    /// trip.
+    pub(crate) fn begin_group(
+        &self,
+        stores: &[StoreId],
+        statements: &[(&str, Vec<Param<'_>>)],
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        if let Some(writing) = &self.writing {
+            writing.announced.set(stores.first().copied());
+            writing.locked.borrow_mut().extend(stores);
+        }
+        let begin = (!self.has_begun.replace(true)).then_some(self.begin());
+        let read = self.client.pipeline(self.deadline(), begin, statements, None);
+        read.map_err(|failure| self.failed(failure))
+    }
+
+    /// Enters what was read ahead.
+    pub(crate) fn learn(&self, enter: impl FnOnce(&mut Overlay)) {
+        enter(&mut self.overlay.borrow_mut());
+    }
+
+    /// Begins the work of the next member of a group.
+    pub(crate) fn begin_member(&self) {
+        if let Some(writing) = &self.writing {
+            let mark = self.buffer.borrow().mark();
+            let counter = writing.counter.get();
+            writing.member.set(Some(Member { mark, counter, has_savepoint: false }));
+            writing.larger_scope.set(None);
+        }
+    }
+
+    /// Takes back what the member has changed.
+    pub(crate) fn take_back_member(&self) -> Result<(), Error> {
+        let Some(writing) = &self.writing else { return Ok(()) };
+        let Some(member) = writing.member.take() else { return Ok(()) };
+        let has_changed = self.buffer.borrow().mark() != member.mark;
+        self.buffer.borrow_mut().truncate(member.mark);
+        if has_changed || member.has_savepoint {
+            self.overlay.borrow_mut().forget_all();
+        }
+        if member.has_savepoint {
+            let taken = self.client.batch(self.deadline(), "ROLLBACK TO SAVEPOINT member");
+            taken.map_err(|failure| self.failed(failure))?;
+        }
+        // A counter that was taken after the savepoint is free again, and one that was taken before it has
+        // the value of then.
+        writing.counter.set(member.counter);
+        Ok(())
+    }
+
+    /// Returns whether earlier members of the group have changed something.
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        self.has_changed() || !self.buffer.borrow().is_empty()
+    }
+
+    /// Adds the change of a memory.
+    pub(crate) fn add_commit(&self, store: i64, commit: &Commit) -> Result<(), Error> {
+        self.take_counter()?;
+        self.overlay.borrow_mut().commit(commit);
+        self.buffer.borrow_mut().add_commit(store, commit);
+        self.added(commit.sequence, commit.version.created_at)
+    }
+
+    /// Adds a change to the feed.
+    pub(crate) fn add_change(&self, change: &Change) -> Result<(), Error> {
+        self.take_counter()?;
+        self.buffer.borrow_mut().add_change(change);
+        self.added(change.sequence, change.at)
+    }
+
+    fn added(&self, sequence: Sequence, at: Timestamp) -> Result<(), Error> {
+        if let Some(writing) = &self.writing {
+            writing.has_changed.set(true);
+            let counter = writing.counter.get();
+            writing.counter.set(counter.map(|counter| Counter { sequence, at, ..counter }));
+        }
+        let is_full = self.buffer.borrow().is_full();
+        if is_full { self.send_earlier() } else { Ok(()) }
+    }
+
+    /// Looks something up in what the transaction knows already.
+    pub(crate) fn known<T>(&self, look: impl FnOnce(&Overlay) -> Option<T>) -> Option<T> {
+        look(&self.overlay.borrow())
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        let consequence = failure.consequence();
+        if consequence == Consequence::Reconnect {
+            self.client.discard();
+        }
+        self.failure.set(Some(consequence));
+        failure.into_error()
+    }
+
+    /// Commits under a marker by which the outcome can be found out if the connection breaks.
+    pub(crate) fn commit(&self, marker: Bits) -> Result<(), Failure> {
+        if !self.has_changed() {
+            self.end();
+            return Ok(());
+        }
+        let buffer = self.buffer.take();
+        let mut statements = buffer.statements();
+        statements.push(("INSERT INTO outcomes (id) VALUES ($1)", vec![Box::new(marker)]));
+        if let Some(counter) = self.counter() {
+            let sql = "UPDATE counter SET sequence = $1, at = $2, generation = $3, first = $4";
+            statements.push((
+                sql,
+                vec![
+                    Box::new(number(counter.sequence.0)),
+                    Box::new(counter.at.as_micros()),
+                    Box::new(number(counter.generation)),
+                    Box::new(number(counter.first.0)),
+                ],
+            ));
+        }
+        let statements: Vec<_> =
+            statements.iter().map(|(sql, values)| (*sql, buffer::params(values))).collect();
+        let committed =
+            self.client.pipeline(self.deadline(), None, &statements, Some(&self.terms.notify));
+        if committed.is_err() {
+            // What the connection still holds open is rolled back by closing it.
+            self.client.discard();
+        }
+        self.is_over.set(true);
+        committed.map(drop)
+    }
+
+    /// Ends a transaction that has changed nothing, without waiting for the answer.
+    pub(crate) fn end(&self) {
+        self.finish("COMMIT");
+    }
+
+    fn finish(&self, sql: &str) {
+        // If nothing was sent yet, there is nothing to end.
+        if !self.is_over.replace(true) && self.has_begun.get() {
+            self.client.send(sql);
+        }
+    }
+}
+
+/// Rolls back what was neither committed nor ended, also when the work has panicked.
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.finish("ROLLBACK");
+    }
+}

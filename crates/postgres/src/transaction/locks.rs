@@ -1,0 +1,172 @@
+//! What a transaction locks, and when it has to begin again with a larger scope.
+
+use quipu_core::backend::Stamp;
+use quipu_core::model::{SessionId, StoreId, Timestamp};
+use quipu_core::{Error, ErrorKind};
+
+use super::{Counter, Scope, Transaction};
+use crate::error::{Consequence, damaged};
+use crate::values::{Columns as _, bits, params};
+
+impl Transaction {
+    /// Locks what a write that has not announced a store needs at least.
+    pub(super) fn enter(&self) -> Result<(), Error> {
+        let Some(writing) = &self.writing else { return Ok(()) };
+        let has_announced = writing.announced.get().is_some() || writing.session.get().is_some();
+        if has_announced || writing.has_locked_administration.get() {
+            return Ok(());
+        }
+        writing.has_locked_administration.set(true);
+        self.run("SELECT id FROM administration FOR UPDATE", &[])?;
+        if writing.scope == Scope::Exclusive {
+            self.run("LOCK TABLE stores IN EXCLUSIVE MODE", &[])?;
+        }
+        Ok(())
+    }
+
+    /// Locks the store that the transaction is about.
+    pub(crate) fn announce(&self, store: StoreId) -> Result<(), Error> {
+        let Some(writing) = &self.writing else { return Ok(()) };
+        if writing.scope == Scope::Store && !writing.has_locked_administration.get() {
+            writing.announced.set(writing.announced.get().or(Some(store)));
+        }
+        self.number(store).map(drop)
+    }
+
+    /// Returns the number of a store for its rows; a write locks the store first.
+    pub(crate) fn number(&self, store: StoreId) -> Result<Option<i64>, Error> {
+        let Some(writing) = &self.writing else { return self.number_unlocked(store) };
+        if writing.locked.borrow().contains(&store) {
+            return self.number_unlocked(store);
+        }
+        let has_announced_another =
+            writing.announced.get().is_some_and(|announced| announced != store);
+        if has_announced_another || writing.session.get().is_some() {
+            return Err(self.enlarge(Scope::Administration));
+        }
+        self.enter()?;
+        let sql = match (writing.scope, writing.counter.get()) {
+            (Scope::Exclusive, _) => "SELECT num FROM stores WHERE id = $1",
+            // Whoever holds the store may be waiting for the counter.
+            (_, Some(_)) => "SELECT num FROM stores WHERE id = $1 FOR UPDATE NOWAIT",
+            (_, None) => "SELECT num FROM stores WHERE id = $1 FOR UPDATE",
+        };
+        let locked = self.run(sql, params![bits(store)]);
+        let rows = match locked {
+            Err(_)
+                if self.failure.get() == Some(Consequence::Locked)
+                    && writing.counter.get().is_some() =>
+            {
+                return Err(self.enlarge(Scope::Exclusive));
+            }
+            locked => locked?,
+        };
+        let number = rows.first().map(|row| row.value(0)).transpose()?;
+        writing.locked.borrow_mut().insert(store);
+        self.numbers.borrow_mut().insert(store, number);
+        Ok(number)
+    }
+
+    fn number_unlocked(&self, store: StoreId) -> Result<Option<i64>, Error> {
+        if let Some(known) = self.numbers.borrow().get(&store) {
+            return Ok(*known);
+        }
+        let row = self.query_one("SELECT num FROM stores WHERE id = $1", params![bits(store)])?;
+        let number = row.map(|row| row.value(0)).transpose()?;
+        self.numbers.borrow_mut().insert(store, number);
+        Ok(number)
+    }
+
+    /// Remembers the number of a store that was read along with it.
+    pub(crate) fn note_number(&self, store: StoreId, number: Option<i64>) {
+        self.numbers.borrow_mut().insert(store, number);
+    }
+
+    /// Forgets the number of a store whose row comes or goes.
+    pub(crate) fn forget_number(&self, store: StoreId) {
+        self.numbers.borrow_mut().remove(&store);
+    }
+
+    /// Fails unless the transaction may change what is not about one store.
+    pub(crate) fn require_administration(&self) -> Result<(), Error> {
+        match &self.writing {
+            Some(writing)
+                if writing.announced.get().is_some() || writing.session.get().is_some() =>
+            {
+                Err(self.enlarge(Scope::Administration))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Locks the session that the transaction is about, if it has not locked anything else.
+    pub(crate) fn announce_session(&self, session: SessionId) -> Result<(), Error> {
+        let Some(writing) = &self.writing else { return Ok(()) };
+        let has_begun = writing.announced.get().is_some()
+            || writing.session.get().is_some()
+            || writing.has_locked_administration.get();
+        if has_begun || writing.scope != Scope::Store {
+            return Ok(());
+        }
+        writing.session.set(Some(session));
+        let sql = "SELECT id FROM sessions WHERE id = $1 FOR UPDATE";
+        self.run(sql, params![bits(session)]).map(drop)
+    }
+
+    /// Fails unless the transaction may change the events of a session.
+    pub(crate) fn require_session(&self, session: SessionId) -> Result<(), Error> {
+        match &self.writing {
+            Some(writing) if writing.session.get() == Some(session) => Ok(()),
+            Some(_) | None => {
+                self.require_administration()?;
+                let sql = "SELECT id FROM sessions WHERE id = $1 FOR UPDATE";
+                self.query(sql, params![bits(session)]).map(drop)
+            }
+        }
+    }
+
+    /// Fails unless the transaction may look at the rows of all stores.
+    pub(crate) fn require_exclusive(&self) -> Result<(), Error> {
+        match &self.writing {
+            Some(writing) if writing.scope != Scope::Exclusive => {
+                Err(self.enlarge(Scope::Exclusive))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Fails the run, which is then repeated with a larger scope. That is recorded apart from the error,
+    /// because the work may swallow the error and go on.
+    fn enlarge(&self, scope: Scope) -> Error {
+        if let Some(writing) = &self.writing {
+            writing.larger_scope.set(writing.larger_scope.get().max(Some(scope)));
+        }
+        Error::new(ErrorKind::StorageBusy, "the transaction has to be repeated")
+    }
+
+    /// Takes the counter until the end of the transaction.
+    pub(crate) fn take_counter(&self) -> Result<Counter, Error> {
+        let Some(writing) = &self.writing else { return Err(damaged()) };
+        if let Some(counter) = writing.counter.get() {
+            return Ok(counter);
+        }
+        let sql = "SELECT sequence, at, generation, first FROM counter FOR UPDATE";
+        self.enter()?;
+        let rows = self.run(sql, &[])?;
+        let counter = Counter::of(rows.first().ok_or_else(damaged)?)?;
+        let counter = match self.seen.next_generation(counter) {
+            Some(next) => {
+                writing.has_changed.set(true);
+                next
+            }
+            None => counter,
+        };
+        writing.counter.set(Some(counter));
+        Ok(counter)
+    }
+
+    pub(crate) fn next_stamp(&self, now: Timestamp) -> Result<Stamp, Error> {
+        let Counter { sequence, at, .. } = self.take_counter()?;
+        Ok(Stamp::after((sequence.0 > 0).then_some((sequence, at)), now))
+    }
+}

@@ -1,0 +1,26 @@
+//! The tests of the PostgreSQL backend, in one binary. They run a cluster of their own.
+
+#[path = "it/cluster.rs"]
+mod cluster;
+#[path = "it/conformance.rs"]
+mod conformance;
+#[path = "it/erasing.rs"]
+mod erasing;
+#[path = "it/failing.rs"]
+mod failing;
+#[path = "it/filling.rs"]
+mod filling;
+#[path = "it/model.rs"]
+mod model;
+#[path = "it/moving.rs"]
+mod moving;
+#[path = "it/pooling.rs"]
+mod pooling;
+#[path = "it/refusing.rs"]
+mod refusing;
+#[path = "it/securing.rs"]
+mod securing;
+#[path = "it/sharing.rs"]
+mod sharing;
+#[path = "it/support.rs"]
+mod support;

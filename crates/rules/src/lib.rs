@@ -1,0 +1,80 @@
+//! Rules about what agents do with their tools.
+//!
+//! A rule is a note: its frontmatter says which calls it is about and what is decided, its text is the
+//! reason that the model reads. [`Rule::parse`] reads one, [`RuleSet::decide`] applies many to a
+//! [`Call`], [`RuleSet::findings`] says which can never decide anything.
+//!
+//! All of it is pure: nothing here opens a store, reads a file or looks at a clock. What a call *does*
+//! cannot be known from its text, so a decision is about what is written there; see [`shell`] for what
+//! that means for commands, and `docs/rules.md` for what no pattern can see.
+
+mod check;
+mod decide;
+mod glob;
+mod matcher;
+mod path;
+mod rule;
+pub mod shell;
+
+pub use check::{RuleFinding, RuleFindingKind};
+pub use decide::{Cause, Match, RuleSet, Verdict};
+pub use path::{normalized, resolved};
+pub use rule::{
+    Decision, Event, Failing, PATTERNS_MAX, ParsedRule, Rule, RuleError, ToolPattern, Watched,
+};
+
+/// What kind of tool is called, whatever its host calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ToolKind {
+    /// Runs commands.
+    Shell,
+    /// Creates, changes or deletes files.
+    Edit,
+    /// Reads or searches files.
+    Read,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Anything else, such as a search of the web.
+    Other,
+}
+
+/// A call that an agent is about to make, or a prompt that a person has sent.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What happens.
+    pub event: Event,
+    /// The host's name of the tool; empty for a prompt.
+    pub tool: String,
+    /// What kind of tool that is.
+    pub kind: ToolKind,
+    /// The paths that it names, as they are written there. Each is resolved against `directory`.
+    pub paths: Vec<String>,
+    /// The command, of a shell.
+    pub command: Option<String>,
+    /// The new text of files, or the prompt.
+    pub content: Option<String>,
+    /// The working directory; empty if the host does not say.
+    pub directory: String,
+    /// The directories that patterns without a leading slash are relative to, such as the root of the
+    /// repository. Without one, it is the working directory.
+    pub roots: Vec<String>,
+    /// What `~` stands for; empty if unknown.
+    pub home: String,
+}
+
+impl Call {
+    /// Returns a call without any parts, for an event.
+    pub fn new(event: Event, tool: &str, kind: ToolKind) -> Self {
+        Self {
+            event,
+            tool: tool.to_owned(),
+            kind,
+            paths: Vec::new(),
+            command: None,
+            content: None,
+            directory: String::new(),
+            roots: Vec::new(),
+            home: String::new(),
+        }
+    }
+}
