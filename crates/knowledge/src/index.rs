@@ -43,7 +43,7 @@ pub use file::INDEX_FILE;
 pub(crate) use file::{FORMAT, SCHEMA};
 pub(crate) use file::{IndexFile, Snapshot};
 pub(crate) use note_rows::{each_note, note};
-pub(crate) use places::{DirectoryPlaces, PlacesView, natural, split};
+pub(crate) use places::{DirectoryPlaces, Paths, PlacesView, natural, split};
 pub(crate) use postings::{
     Doc, Field, Fields, Place, Positions, Posting, Postings, Weights, each_place,
 };
@@ -52,7 +52,9 @@ pub(crate) use scrub::scrub;
 pub(crate) use segment::{Document, Documents, Totals};
 #[cfg(test)]
 pub(crate) use store_rows::put_store;
-pub(crate) use store_rows::{Cursor, StoreRow, add_store, store as store_row};
+pub(crate) use store_rows::{
+    Cursor, StoreRow, add_store, ids as store_ids, store as store_row, used_bytes,
+};
 pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use vector_rows::{

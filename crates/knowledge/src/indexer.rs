@@ -20,6 +20,7 @@
 
 mod building;
 mod changes;
+mod demand;
 mod embedding;
 mod erasing;
 mod freshness;
@@ -48,6 +49,7 @@ use crate::index::{
 };
 use crate::vectors::Matrices;
 use changes::{Changed, changed};
+use demand::Demand;
 use embedding::Progress as Embedding;
 pub use embedding::{EmbedReport, EmbedStep};
 use scanning::Scans;
@@ -73,6 +75,8 @@ pub(crate) struct Indexer {
     /// Whether the engine reads the past, of which nothing is stored.
     is_of_past: bool,
     scans: Scans,
+    /// Which stores to index, if not all of them.
+    demand: Option<Demand>,
 }
 
 /// Called with the completed fraction of the work; an error aborts the work.
@@ -170,6 +174,7 @@ impl Indexer {
             matrices: Matrices::default(),
             is_of_past: false,
             scans: Scans::default(),
+            demand: None,
         }
     }
 
@@ -337,7 +342,10 @@ impl Indexer {
     /// that was read after it.
     fn registered(&self, store: StoreId, attempt: &Attempt<'_>) -> Result<Cursor, Error> {
         let row = self.row(store)?;
-        if let Some(row) = row.filter(|row| !row.is_removed()) {
+        // A feed that ends before a change that the row knows is another one: an older copy of the database
+        // has taken its place. Then nothing of the row holds. It was read first, so it cannot be newer.
+        let newest = self.engine.read(|reader| Ok(reader.newest_change()?.0))?;
+        if let Some(row) = row.filter(|row| !row.is_removed() && row.purged <= newest) {
             return Ok(row.cursor);
         }
         if attempt.is_blocked() {

@@ -78,6 +78,16 @@ impl Knowledge {
         Self { engine, indexer, scoring: Scoring::DEFAULT, meaning: None, judged_at: None }
     }
 
+    /// Adds knowledge to an engine that has more stores than this host is asked about. A store is indexed when
+    /// it is first searched, and the stores that were not searched for the longest time leave when the index
+    /// is larger than `size_bytes_max`.
+    pub fn on_demand(engine: Engine, directory: &Path, size_bytes_max: u64) -> Self {
+        let indexer = Indexer::new(engine.clone(), directory).on_demand(size_bytes_max);
+        let indexer = Arc::new(indexer);
+        let engine = engine.with_derived(Arc::clone(&indexer) as _);
+        Self { engine, indexer, scoring: Scoring::DEFAULT, meaning: None, judged_at: None }
+    }
+
     /// Returns the same knowledge that ranks with other parameters, to compare them.
     #[must_use]
     pub fn with_scoring(&self, scoring: Scoring) -> Self {
@@ -177,9 +187,9 @@ impl Knowledge {
         Ok(())
     }
 
-    /// Returns whether there is an encoder.
-    pub fn has_encoder(&self) -> bool {
-        self.meaning.is_some()
+    /// Returns what the vectors depend on, which names the encoder; `None` if there is none.
+    pub fn encoder_identity(&self) -> Option<&str> {
+        self.meaning.as_ref().map(|meaning| meaning.identity())
     }
 
     /// Makes vectors of memories that have none, for about as long as `limit`, in the background of a
@@ -202,7 +212,7 @@ impl Knowledge {
 
     /// Returns how many memories of all stores have vectors of the encoder, and how many there are.
     pub fn embedded(&self) -> Result<(u64, u64), Error> {
-        self.indexer.embedded(self.meaning.as_ref().map_or("", |meaning| meaning.identity()))
+        self.indexer.embedded(self.encoder_identity().unwrap_or_default())
     }
 
     /// Runs the merges that are due in the index of a store.

@@ -38,6 +38,7 @@ pub use explanation::{
     Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore, WordScore,
 };
 pub use freshness::{Freshness, FreshnessField, FreshnessState};
+pub(crate) use fusion::Similar;
 pub use fusion::{Coverage, RankedBy};
 pub(crate) use occurrences::Phrases;
 pub(crate) use plan::Word;

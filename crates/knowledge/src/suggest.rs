@@ -8,6 +8,7 @@
 //! The most telling words of the text are searched for, as in any search; [`evidence`] decides how much
 //! a memory must have of them. Notes that are over are replaced by their successors, or left out.
 
+mod alike;
 mod evidence;
 mod picks;
 
@@ -23,9 +24,10 @@ use crate::Knowledge;
 use crate::entry::link_keys;
 use crate::lookup::Lookup;
 use crate::names::{Cards, NoteCard};
-use crate::search::{Freshness, Phrases, Ranking};
+use crate::search::{Freshness, Phrases, Ranking, SimilarScore};
 
 use crate::index::Space;
+use alike::{Alike, Asked};
 use evidence::Subject;
 use picks::Pick;
 
@@ -77,6 +79,8 @@ pub struct Suggestion {
     pub score: f64,
     /// The words of the text that it has, as written there, the most telling first.
     pub words: Vec<String>,
+    /// How similar it is to the text, if it says the same in other words.
+    pub similar: Option<SimilarScore>,
     /// Why it counts less, if it is stale.
     pub freshness: Option<Freshness>,
     /// The memories that match and that it replaces.
@@ -143,12 +147,14 @@ impl Knowledge {
         let end = request.text.floor_char_boundary(TEXT_SIZE_BYTES_MAX);
         let is_text_cut = end < request.text.len();
         request.text.truncate(end);
+        let asked = &Asked::new(self, &request.text)?;
         let suggestions = self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
             }
             let languages = &lookup.languages(&request.stores)?;
-            Suggesting { knowledge: self, lookup, request: &request, languages }.suggestions()
+            let request = &request;
+            Suggesting { knowledge: self, lookup, request, asked, languages }.suggestions()
         })?;
         Ok(Suggestions { is_text_cut, ..suggestions })
     }
@@ -159,6 +165,8 @@ struct Suggesting<'s> {
     knowledge: &'s Knowledge,
     lookup: &'s Lookup<'s>,
     request: &'s SuggestRequest,
+    /// The text as a vector.
+    asked: &'s Option<Asked>,
     /// The languages of the stores.
     languages: &'s [Language],
 }
@@ -182,7 +190,12 @@ impl Suggesting<'_> {
         let ranking = Ranking::new(&views, &phrases).map_err(failed)?.judged_at(now);
         let subject = subject.weighed(&ranking).map_err(failed)?;
         let mut suggestions = Suggestions { is_behind: lookup.is_behind, ..Suggestions::default() };
-        let picks = self.picks(&ranking, &subject, &mut suggestions.left_out)?;
+        let alike = match self.asked.as_ref().filter(|_| subject.has_evidence()) {
+            Some(asked) => Alike::new(self.knowledge, asked, &views, &ranking).map_err(failed)?,
+            None => None,
+        };
+        let bearing = (&subject, alike.as_ref());
+        let picks = self.picks(&ranking, bearing, &mut suggestions.left_out)?;
         if picks.is_empty() {
             return Ok(suggestions);
         }
@@ -221,7 +234,7 @@ impl Suggesting<'_> {
     /// Returns a suggestion of at most `left` tokens; `None` if it does not fit.
     fn shown(
         &self,
-        Pick { score, words, replaces, found, .. }: Pick,
+        Pick { score, words, similar, replaces, found }: Pick,
         phrases: &[&Phrase],
         left: usize,
         cards: &mut Cards<'_>,
@@ -260,6 +273,7 @@ impl Suggesting<'_> {
             note,
             score,
             words,
+            similar,
             freshness,
             replaces,
             links_to,

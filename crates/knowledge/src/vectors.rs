@@ -42,7 +42,14 @@ impl Meaning {
     pub(crate) fn dimensions(&self) -> Result<usize, String> {
         match self.encoder.dimensions() {
             dimensions @ 1..=DIMENSIONS_MAX => Ok(dimensions),
-            dimensions => Err(format!("its vectors have the length {dimensions}")),
+            // It does not know, as it does not work. Its own words say why.
+            0 => {
+                let probe = self.encoder.encode(Purpose::Memory, &["?"]);
+                Err(probe.err().map_or_else(no_length, |error| error.to_string()))
+            }
+            dimensions => {
+                Err(format!("its vectors have the length {dimensions}, more than {DIMENSIONS_MAX}"))
+            }
         }
     }
 
@@ -63,6 +70,10 @@ pub(crate) fn no_model() -> Error {
         "`quipu model use NAME` chooses an installed one, `quipu model install` installs one; the \
              settings can name an endpoint instead",
     )
+}
+
+fn no_length() -> String {
+    "the length of its vectors is not known".to_owned()
 }
 
 /// Calls an encoder and checks what it returns: the number of vectors, their length, and that each has

@@ -27,6 +27,8 @@ mod linking;
 mod naming;
 #[path = "it/neighbors.rs"]
 mod neighbors;
+#[path = "it/on_demand.rs"]
+mod on_demand;
 #[path = "it/past.rs"]
 mod past;
 #[path = "it/querying.rs"]
@@ -43,6 +45,8 @@ mod shelf;
 mod stores;
 #[path = "it/suggesting.rs"]
 mod suggesting;
+#[path = "it/suggesting_alike.rs"]
+mod suggesting_alike;
 #[path = "it/suite.rs"]
 mod suite;
 #[path = "it/vectors.rs"]

@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use super::codec::Damaged;
+use super::codec::{Damaged, Input};
 use super::columns::{Fixed, each_path};
 use super::error::IndexError;
 use super::postings::Doc;
@@ -115,6 +115,47 @@ impl PlacesView {
     }
 }
 
+/// The paths of a segment, to be read one by one.
+pub(crate) struct Paths<'p> {
+    bytes: PathBytes<'p>,
+    /// Where the path of each memory begins.
+    starts: Vec<usize>,
+}
+
+enum PathBytes<'p> {
+    Stored(std::sync::Arc<[u8]>),
+    InMemory(&'p [u8]),
+}
+
+impl<'p> Paths<'p> {
+    fn new(bytes: PathBytes<'p>) -> Result<Self, Damaged> {
+        let mut starts = Vec::new();
+        let all = bytes.as_slice();
+        let mut input = Input::new(all);
+        while !input.is_empty() {
+            starts.push(all.len() - input.len());
+            input.text()?;
+        }
+        Ok(Self { bytes, starts })
+    }
+
+    /// Returns the path of a memory.
+    pub(crate) fn get(&self, doc: Doc) -> Result<&str, Damaged> {
+        let start = usize::try_from(doc).ok().and_then(|doc| self.starts.get(doc));
+        let rest = start.and_then(|start| self.bytes.as_slice().get(*start..)).ok_or(Damaged)?;
+        Input::new(rest).text()
+    }
+}
+
+impl PathBytes<'_> {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Stored(bytes) => bytes,
+            Self::InMemory(bytes) => bytes,
+        }
+    }
+}
+
 fn hash(directory: &str) -> u64 {
     Seal::new("directory").with(directory.as_bytes()).whole()
 }
@@ -173,6 +214,14 @@ impl SegmentView<'_> {
                 })
             }
         }
+    }
+
+    /// Returns the paths of its memories.
+    pub(crate) fn paths(&self) -> Result<Paths<'_>, IndexError> {
+        Ok(Paths::new(match &self.lists {
+            Lists::Stored(snapshot, id) => PathBytes::Stored(snapshot.column(*id, "memory_paths")?),
+            Lists::InMemory(segment) => PathBytes::InMemory(&segment.columns.memories.paths),
+        })?)
     }
 
     /// Calls `work` with the path of each memory, dead ones included.

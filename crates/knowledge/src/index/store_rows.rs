@@ -108,6 +108,13 @@ pub(crate) fn ids(connection: &Connection) -> Result<Vec<StoreId>, IndexError> {
     Ok(ids)
 }
 
+/// Returns how much of the file is in use.
+pub(crate) fn used_bytes(connection: &Connection) -> Result<u64, IndexError> {
+    let sql = "SELECT (page_count - freelist_count) * page_size
+        FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
 /// Adds a store with an empty index, to which nothing may be added that was read before the change
 /// `purged`.
 pub(crate) fn add_store(

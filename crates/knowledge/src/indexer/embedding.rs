@@ -155,9 +155,10 @@ impl Indexer {
                 }
                 EmbedStep::Busy if idle_since.elapsed() < PATIENCE => thread::sleep(PAUSE),
                 EmbedStep::Busy => {
-                    let message = "another process makes vectors or holds the search index";
+                    let message = "another process makes vectors or holds the search index, or it \
+                                   cannot be written";
                     return Err(Error::new(ErrorKind::StorageBusy, message)
-                        .with_hint("try again in a while"));
+                        .with_hint("make sure that its disk has room, and try again in a while"));
                 }
                 EmbedStep::Superseded => {
                     let message = "another process makes vectors with another encoder";
@@ -167,7 +168,8 @@ impl Indexer {
                 EmbedStep::Failed(_) if failures < FAILURES_MAX => failures += 1,
                 EmbedStep::Failed(reason) => {
                     let message = format!("the encoder fails: {reason}");
-                    return Err(Error::new(ErrorKind::StorageUnavailable, message));
+                    let hint = "`quipu model check` tries it out; the vectors made so far are kept";
+                    return Err(Error::new(ErrorKind::StorageUnavailable, message).with_hint(hint));
                 }
             }
         }

@@ -50,6 +50,7 @@ impl Indexer {
         work: impl Fn(&Lookup<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         engine.require_blocking()?;
+        self.note_search(stores);
         let _scan = self.begin()?;
         let goals = engine.read(|reader| goals(reader, stores))?;
         let mut missing = Missing::default();
@@ -58,7 +59,10 @@ impl Indexer {
             let read =
                 self.file.read(|snapshot| read_once(engine, snapshot, (&goals, &missing), &work));
             match read {
-                Ok(Read::Done(worked)) => return Ok(worked),
+                Ok(Read::Done(worked)) => {
+                    self.shrink();
+                    return Ok(worked);
+                }
                 Ok(Read::Outdated(outdated)) => {
                     for store in outdated {
                         self.complete(store, &attempt, &mut missing)?;

@@ -26,10 +26,18 @@ impl Indexer {
             Some(seen) => self.changed_since(seen)?,
             None => None,
         };
+        let stores = match (stores, self.demanded()?) {
+            (Some(mut stores), Some(demanded)) => {
+                stores.retain(|store| demanded.contains(store));
+                Some(stores)
+            }
+            (stores, _) => stores,
+        };
         let stores = match stores {
             Some(stores) => stores,
             None => self.all_stores()?,
         };
+        self.erase_redacted(seen)?;
         let attempt = Attempt::new(&|_| Ok(()));
         for store in stores {
             if self.is_reached(store)?
@@ -39,6 +47,7 @@ impl Indexer {
                 self.tidy(store)?;
             }
         }
+        self.shrink();
         self.checkpoint()?;
         self.followed.store(newest.0, Ordering::Relaxed);
         Ok(newest)
@@ -79,7 +88,11 @@ impl Indexer {
         }
     }
 
+    /// Returns the stores that belong into the index.
     pub(crate) fn all_stores(&self) -> Result<Vec<StoreId>, Error> {
+        if let Some(demanded) = self.demanded()? {
+            return Ok(demanded);
+        }
         self.engine.read(|reader| {
             let mut stores = Vec::new();
             for workspace in reader.workspaces()? {

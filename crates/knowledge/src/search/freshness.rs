@@ -245,7 +245,7 @@ impl Ranking<'_, '_> {
         Ok(lowered.state(segment.segment().fact(self.space, doc)?.memory))
     }
 
-    pub(super) fn freshness_factor(&self, document: Document) -> Result<f64, IndexError> {
+    pub(crate) fn freshness_factor(&self, document: Document) -> Result<f64, IndexError> {
         Ok(self.freshness(document)?.map_or(1.0, FreshnessState::factor))
     }
 }

@@ -20,6 +20,7 @@ use quipu_core::model::StoreId;
 use quipu_notes::query::{Expr, Query, Term};
 use quipu_vectors::quantized::Question;
 
+use super::clause::Clause;
 use super::explanation::{Explanation, ScoreReason, SimilarScore};
 use super::neighbors::Document;
 use super::plan::{Plan, Selection, Word};
@@ -27,7 +28,7 @@ use super::rank::{Hit, Ranking};
 use super::scoring::Scoring;
 use super::{HITS_MAX, Match, Matches, Search, SearchMode, SearchRequest, SearchTarget};
 use crate::Knowledge;
-use crate::index::{IndexError, Space};
+use crate::index::{IndexError, Space, StoreView};
 use crate::vectors::{Available, Matrix, Meaning, Similarity, no_model};
 
 /// How many of the best hits by words, and by meaning, are considered. One more than can be paged through
@@ -87,6 +88,13 @@ pub struct Coverage {
     pub embedded: usize,
     /// How many there are.
     pub memories: usize,
+}
+
+impl Coverage {
+    /// Returns whether all memories have vectors.
+    pub fn is_complete(self) -> bool {
+        self.embedded >= self.memories
+    }
 }
 
 /// How a request is to be answered.
@@ -205,7 +213,8 @@ impl Fusion<'_, '_> {
         let plan = Plan::new(request, Space::Memories, languages, scoring);
         let views = self.search.views();
         let ranking = self.search.ranking(&views, &plan)?;
-        let similar = self.compare(&ranking, meaning, question)?;
+        let of = (self.knowledge, scoring);
+        let similar = Similar::compared(of, &views, &ranking, (meaning, question))?;
         let coverage = Some(similar.coverage);
         if similar.coverage.embedded == 0 {
             let notice = format!("{}, so this is by words alone", similar.unusable);
@@ -220,20 +229,54 @@ impl Fusion<'_, '_> {
         };
         Ok(Fused { matches, ranked_by, coverage, notice: None })
     }
+}
 
-    /// Compares the question with the vectors of all memories that are searched.
-    fn compare(
-        &self,
+/// How similar the memories of the searched stores are to a question.
+pub(crate) struct Similar {
+    /// That of each document of each segment; `None` without vectors.
+    segments: Vec<Vec<Option<Similarity>>>,
+    pub(crate) coverage: Coverage,
+    mean: f64,
+    deviation: f64,
+    scoring: Scoring,
+    /// Why there are no vectors, if there are none.
+    unusable: &'static str,
+}
+
+/// A document, and what its meaning is worth.
+pub(crate) struct Near {
+    pub(crate) document: Document,
+    pub(crate) similarity: Similarity,
+}
+
+impl Similar {
+    fn new(ranking: &Ranking<'_, '_>, scoring: Scoring) -> Self {
+        let segments = ranking.segments.iter().map(|(_, segment)| segment.segment());
+        let segments = segments.map(|segment| vec![None; segment.count(Space::Memories)]);
+        Self {
+            segments: segments.collect(),
+            coverage: Coverage { embedded: 0, memories: 0 },
+            mean: 0.0,
+            deviation: 1.0,
+            scoring,
+            unusable: "the memories have no vectors yet",
+        }
+    }
+
+    /// Compares a question with the vectors of all memories of the stores.
+    pub(crate) fn compared(
+        (knowledge, scoring): (&Knowledge, Scoring),
+        views: &[&StoreView<'_>],
         ranking: &Ranking<'_, '_>,
-        meaning: &Meaning,
-        question: &Question,
-    ) -> Result<Similar, IndexError> {
-        let mut similar = Similar::new(ranking, self.search.scoring);
+        (meaning, question): (&Meaning, &Question),
+    ) -> Result<Self, IndexError> {
+        let mut similar = Self::new(ranking, scoring);
         let mut sums = Sums::default();
-        for view in self.search.views() {
+        for view in views {
             let memories = view.totals.count(Space::Memories);
             similar.coverage.memories += usize::try_from(memories).unwrap_or(usize::MAX);
-            let matrix = match self.knowledge.indexer.matrices.of(view, meaning.identity())? {
+            let of = (meaning.identity(), question.dimensions());
+            let matrix = match knowledge.indexer.matrices.of(view, of)? {
                 Available::Vectors(matrix) => matrix,
                 Available::Nothing => continue,
                 Available::OfAnother => {
@@ -250,39 +293,6 @@ impl Fusion<'_, '_> {
         similar.coverage.embedded = sums.count;
         (similar.mean, similar.deviation) = sums.mean_and_deviation();
         Ok(similar)
-    }
-}
-
-/// How similar the memories of the searched stores are to a question.
-struct Similar {
-    /// That of each document of each segment; `None` without vectors.
-    segments: Vec<Vec<Option<Similarity>>>,
-    coverage: Coverage,
-    mean: f64,
-    deviation: f64,
-    scoring: Scoring,
-    /// Why there are no vectors, if there are none.
-    unusable: &'static str,
-}
-
-/// A document, and what its meaning is worth.
-struct Near {
-    document: Document,
-    similarity: Similarity,
-}
-
-impl Similar {
-    fn new(ranking: &Ranking<'_, '_>, scoring: Scoring) -> Self {
-        let segments = ranking.segments.iter().map(|(_, segment)| segment.segment());
-        let segments = segments.map(|segment| vec![None; segment.count(Space::Memories)]);
-        Self {
-            segments: segments.collect(),
-            coverage: Coverage { embedded: 0, memories: 0 },
-            mean: 0.0,
-            deviation: 1.0,
-            scoring,
-            unusable: "the memories have no vectors yet",
-        }
     }
 
     /// Adds the memories of a store.
@@ -309,23 +319,29 @@ impl Similar {
         Ok(())
     }
 
-    fn of(&self, (number, doc): Document) -> Option<Similarity> {
+    /// Returns how similar a document is; `None` if it has no vectors.
+    pub(crate) fn of(&self, (number, doc): Document) -> Option<Similarity> {
         *self.segments.get(number)?.get(usize::try_from(doc).ok()?)?
     }
 
+    /// Returns how far a cosine is above the mean.
+    pub(crate) fn above_mean(&self, similarity: Similarity) -> f64 {
+        f64::from(similarity.cosine) - self.mean
+    }
+
     /// Returns how many standard deviations a cosine is above the mean.
-    fn deviations(&self, similarity: Similarity) -> f64 {
-        (f64::from(similarity.cosine) - self.mean) / self.deviation
+    pub(crate) fn deviations(&self, similarity: Similarity) -> f64 {
+        self.above_mean(similarity) / self.deviation
     }
 
     /// Returns what a cosine is worth, as a share of the best score by words.
-    fn worth(&self, similarity: Similarity) -> f64 {
+    pub(crate) fn worth(&self, similarity: Similarity) -> f64 {
         let Scoring { similar, similar_floor, similar_ceiling, .. } = self.scoring;
         let above = self.deviations(similarity) - similar_floor;
         similar * (above / (similar_ceiling - similar_floor)).clamp(0.0, 1.0)
     }
 
-    fn shown(&self, similarity: Similarity) -> SimilarScore {
+    pub(crate) fn shown(&self, similarity: Similarity) -> SimilarScore {
         let Similarity { cosine, lines } = similarity;
         let deviations = self.deviations(similarity);
         SimilarScore { cosine, deviations, first_line: lines.first, last_line: lines.last }
@@ -333,18 +349,17 @@ impl Similar {
 
     /// Returns the documents that meet the conditions of the request and are more similar than `least`, the
     /// best first, and how many there are.
-    fn nearest(
+    pub(crate) fn nearest(
         &self,
         ranking: &Ranking<'_, '_>,
-        plan: &Plan,
+        condition: &Clause,
         least: f64,
     ) -> Result<(Vec<Near>, usize), IndexError> {
         let mut nearest = Vec::new();
-        let condition = plan.constraints();
         for (number, ((_, segment), found)) in
             ranking.segments.iter().zip(&self.segments).enumerate()
         {
-            let selected = segment.select(&condition)?;
+            let selected = segment.select(condition)?;
             for (doc, similarity) in (0..).zip(found) {
                 let Some(similarity) = *similarity else { continue };
                 if f64::from(similarity.cosine) > least && selected.contains(doc) {
@@ -372,7 +387,7 @@ impl Similar {
         plan: &Plan,
         request: &SearchRequest,
     ) -> Result<Matches, IndexError> {
-        let (nearest, count) = self.nearest(ranking, plan, 0.0)?;
+        let (nearest, count) = self.nearest(ranking, &plan.constraints(), 0.0)?;
         let documents: Vec<_> = nearest.iter().map(|near| near.document).collect();
         let mut matches = Matches::default();
         matches.total.count = count;
@@ -403,7 +418,7 @@ impl Similar {
         let is_open = Query::parse(&request.text).expr.is_some_and(|expr| is_open(&expr));
         if is_open {
             let least = self.mean + self.scoring.similar_floor * self.deviation;
-            let (nearest, _) = self.nearest(ranking, plan, least)?;
+            let (nearest, _) = self.nearest(ranking, &plan.constraints(), least)?;
             let known: HashSet<_> = matches.hits.iter().filter_map(|it| it.hit.document).collect();
             let documents = nearest.iter().map(|near| near.document);
             let further: Vec<_> = documents.filter(|it| !known.contains(it)).collect();
@@ -438,7 +453,11 @@ impl Similar {
 
 impl Ranking<'_, '_> {
     /// Returns documents as hits, with the scores of their own words.
-    fn hits_of(&self, words: &[Word], documents: &[Document]) -> Result<Vec<Hit>, IndexError> {
+    pub(crate) fn hits_of(
+        &self,
+        words: &[Word],
+        documents: &[Document],
+    ) -> Result<Vec<Hit>, IndexError> {
         let scores = self.scores(words)?;
         documents.iter().map(|document| self.hit(*document, scores.of(*document))).collect()
     }

@@ -1,11 +1,15 @@
 //! Neighbors: the memories around a memory in its directory.
 
+use std::cell::OnceCell;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use quipu_core::model::StoreId;
 
 use super::clause::Evaluator;
-use crate::index::{Bits, DirectoryPlaces, Doc, IndexError, PlacesView, Space, natural, split};
+use crate::index::{
+    Bits, DirectoryPlaces, Doc, IndexError, Paths, PlacesView, Space, natural, split,
+};
 
 /// A document: the number of its segment, and its number in it.
 pub(super) type Document = (usize, Doc);
@@ -36,7 +40,8 @@ impl Directories {
     ) -> Result<Self, IndexError> {
         let places = segments.iter().map(|(_, segment)| segment.segment().places());
         let places = places.collect::<Result<Vec<_>, _>>()?;
-        let reading = Reading { segments, places };
+        let paths = segments.iter().map(|_| OnceCell::new()).collect();
+        let reading = Reading { segments, places, paths };
         let mut directories = Self::default();
         for key in reading.keys(documents)? {
             let members = reading.members(key)?;
@@ -79,6 +84,8 @@ impl Directories {
 struct Reading<'r, 'v, 'c> {
     segments: &'r [(StoreId, Evaluator<'v, 'c>)],
     places: Vec<PlacesView>,
+    /// The paths of the segments that were asked for them.
+    paths: Vec<OnceCell<Paths<'v>>>,
 }
 
 impl<'v, 'c> Reading<'_, 'v, 'c> {
@@ -139,20 +146,65 @@ impl<'v, 'c> Reading<'_, 'v, 'c> {
     }
 
     /// Merges the members that a directory has in several segments.
-    fn merged(&self, parts: Vec<(usize, Vec<Doc>)>) -> Result<Vec<Document>, IndexError> {
-        let mut named = Vec::new();
-        for (number, docs) in parts {
-            let segment = self.segment(number)?;
-            let mut wanted = Bits::none(segment.count(Space::Memories));
-            docs.into_iter().try_for_each(|doc| wanted.insert(doc))?;
-            segment.each_path(|doc, path| {
-                if wanted.contains(doc) {
-                    named.push((split(path).1.to_owned(), (number, doc)));
-                }
-            })?;
+    ///
+    /// Each part is in order, and after some writes all but one are short. So names are compared only near
+    /// the places where the members of a short part belong.
+    fn merged(&self, mut parts: Vec<(usize, Vec<Doc>)>) -> Result<Vec<Document>, IndexError> {
+        parts.sort_by_key(|(_, docs)| Reverse(docs.len()));
+        let mut parts = parts.into_iter().map(|(number, docs)| {
+            docs.into_iter().map(move |doc| (number, doc)).collect::<Vec<_>>()
+        });
+        let mut all = parts.next().unwrap_or_default();
+        for part in parts {
+            let mut merged = Vec::with_capacity(all.len() + part.len());
+            let mut rest = all.as_slice();
+            for document in part {
+                let count = self.count_before(rest, self.name(document)?)?;
+                let (before, after) = rest.split_at_checked(count).ok_or(IndexError::Damaged)?;
+                merged.extend_from_slice(before);
+                merged.push(document);
+                rest = after;
+            }
+            merged.extend_from_slice(rest);
+            all = merged;
         }
-        // Documents are mostly written in the order of their names, which this sort makes use of.
-        named.sort_by(|(left, _), (right, _)| natural(left, right));
-        Ok(named.into_iter().map(|(_, document)| document).collect())
+        Ok(all)
+    }
+
+    /// Returns how many of some documents, which are in order, come before a name. Looks at the beginning
+    /// first and then in steps that double, as the next name is rarely far away.
+    fn count_before(&self, documents: &[Document], name: &str) -> Result<usize, IndexError> {
+        let is_before = |at: usize| -> Result<bool, IndexError> {
+            let Some(document) = documents.get(at) else { return Ok(false) };
+            Ok(natural(self.name(*document)?, name) != Ordering::Greater)
+        };
+        let (mut low, mut step) = (0, 1);
+        while is_before(low + step - 1)? {
+            low += step;
+            step *= 2;
+        }
+        let mut high = documents.len().min(low + step - 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(middle)? {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Returns the name of a document in its directory.
+    fn name(&self, (number, doc): Document) -> Result<&str, IndexError> {
+        let known = self.paths.get(number).ok_or(IndexError::Damaged)?;
+        let paths = match known.get() {
+            Some(paths) => paths,
+            None => {
+                let read = self.segment(number)?.paths()?;
+                known.get_or_init(|| read)
+            }
+        };
+        Ok(split(paths.get(doc)?).1)
     }
 }

@@ -65,7 +65,7 @@ impl Scoring {
         heading: 0.0,
         other: 0.7,
         coverage: 1.0,
-        date: 0.5,
+        date: 1.0,
         nearness: 0.5,
         neighbor: 0.3,
         neighbor_length: 200.0,

@@ -127,6 +127,11 @@ impl Subject {
 }
 
 impl Weighed {
+    /// Returns whether the text has words that say what it is about.
+    pub(super) fn has_evidence(&self) -> bool {
+        self.all > 0.0
+    }
+
     /// Returns the words to score by.
     pub(super) fn words(&self) -> Vec<Word> {
         self.words.iter().map(|word| word.word.clone()).filter(|word| !word.is_empty()).collect()

@@ -5,8 +5,9 @@ use quipu_core::model::{MemoryId, MemoryPath, StoreId};
 
 use crate::card::Card;
 use crate::names::{Meaning, called};
-use crate::search::{Freshness, FreshnessField, FreshnessState, Hit, Ranking};
+use crate::search::{Freshness, FreshnessField, FreshnessState, Hit, Ranking, SimilarScore};
 
+use super::alike::Alike;
 use super::evidence::{SearchedWord, Weighed};
 use super::{LeftOut, Readable, Suggesting};
 
@@ -16,6 +17,8 @@ pub(super) struct Pick {
     pub(super) score: f64,
     /// The words of the text that it has.
     pub(super) words: Vec<SearchedWord>,
+    /// How similar it is, if it is alike.
+    pub(super) similar: Option<SimilarScore>,
     /// The memories that match and that it replaces.
     pub(super) replaces: Vec<MemoryPath>,
 }
@@ -41,7 +44,7 @@ impl Suggesting<'_> {
     pub(super) fn picks(
         &self,
         ranking: &Ranking<'_, '_>,
-        subject: &Weighed,
+        (subject, alike): (&Weighed, Option<&Alike>),
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<Pick>, Error> {
         let failed = |error| self.lookup.failed(error);
@@ -51,27 +54,34 @@ impl Suggesting<'_> {
         } else {
             ranking.best_in_context(&clause, &words, MATCHES_MAX)
         };
-        let ranked = ranked.map_err(failed)?;
+        let mut hits = ranked.map_err(failed)?.hits;
+        if let Some(alike) = alike {
+            alike.extend(ranking, &words, &mut hits).map_err(failed)?;
+        }
+        let similar = |hit: &Hit| alike.and_then(|alike| alike.of(hit));
         let mut picks: Vec<Pick> = Vec::new();
         let mut best = 0.0_f64;
-        for (place, hit) in ranked.hits.iter().enumerate() {
+        for (place, hit) in hits.iter().enumerate() {
             if picks.len() >= self.request.limit.saturating_add(SPARE_PICKS) {
                 break;
             }
             let words = subject.found(ranking, hit).map_err(failed)?;
-            let is_meant = subject.is_enough(&words)
+            let alike = similar(hit);
+            let is_meant = alike.is_some()
+                || subject.is_enough(&words)
                 || (place < NAMED_MAX && self.is_named(subject, hit, &words)?);
             if self.request.exclude.contains(&hit.memory) || !is_meant {
                 continue;
             }
             let evidence = Weighed::evidence(&words);
             best = evidence.max(best);
-            if evidence < best * EVIDENCE_SHARE_MIN {
+            if alike.is_none() && evidence < best * EVIDENCE_SHARE_MIN {
                 continue;
             }
             let Some(found) = self.readable(hit.store, hit.memory)? else { continue };
             let Some((freshness, path)) = self.over(&found) else {
-                add(&mut picks, Pick { found, score: hit.score, words, replaces: Vec::new() });
+                let (score, similar, replaces) = (hit.score, alike, Vec::new());
+                add(&mut picks, Pick { found, score, words, similar, replaces });
                 continue;
             };
             if left_out.len() < self.request.limit {
@@ -79,13 +89,14 @@ impl Suggesting<'_> {
             }
             let Some((store, successor)) = self.successor(found)? else { continue };
             let is_it = |hit: &&Hit| (hit.store, hit.memory) == (store, successor);
-            let Some(hit) = ranked.hits.iter().find(is_it) else { continue };
+            let Some(hit) = hits.iter().find(is_it) else { continue };
             if self.request.exclude.contains(&hit.memory) {
                 continue;
             }
             let words = subject.found(ranking, hit).map_err(failed)?;
             let Some(found) = self.readable(store, successor)? else { continue };
-            add(&mut picks, Pick { found, score: hit.score, words, replaces: vec![path] });
+            let (score, similar, replaces) = (hit.score, similar(hit), vec![path]);
+            add(&mut picks, Pick { found, score, words, similar, replaces });
         }
         // A text that is a memory bears on nothing more than on that one, whatever its length does to
         // its score.

@@ -55,11 +55,16 @@ pub(crate) enum Available {
 }
 
 impl Matrices {
-    /// Returns the vectors of a store that were made by the encoder with this identity.
-    pub(crate) fn of(&self, view: &StoreView<'_>, identity: &str) -> Result<Available, IndexError> {
+    /// Returns the vectors of a store that were made by the encoder with this identity and length of vectors.
+    pub(crate) fn of(
+        &self,
+        view: &StoreView<'_>,
+        (identity, dimensions): (&str, usize),
+    ) -> Result<Available, IndexError> {
         let Some((connection, num)) = view.stored() else { return Ok(Available::Nothing) };
         let Some(row) = encoder(connection)? else { return Ok(Available::Nothing) };
-        if row.identity != identity {
+        // A server may have got another model by the same name.
+        if row.identity != identity || row.dimensions != dimensions {
             return Ok(Available::OfAnother);
         }
         let state = embeddings(connection, num)?.filter(|state| state.encoder == row.num);

@@ -54,6 +54,11 @@ fn the_day_of_a_memory_is_what_it_says_itself() {
     assert_eq!(preferred(&library, "tea last month"), ["/created.md", "/field.md"]);
     assert_eq!(preferred(&library, "tea in May 2025"), ["/journal/2025-05-04.md", "/titled.md"]);
     assert_eq!(preferred(&library, "tea before June 2025").len(), 2);
+    let in_may = ["/journal/2025-05-04.md", "/titled.md"];
+    for text in ["tea im Mai 2025", "tea en mayo de 2025", "tea в мае 2025", "tea 2025年5月"]
+    {
+        assert_eq!(preferred(&library, text), in_may, "{text}");
+    }
 }
 
 #[test]

@@ -134,3 +134,25 @@ fn a_session_about_the_subject_precedes_one_that_is_not() {
         parts.iter().any(|part| matches!(part.reason, ScoreReason::Directory(it) if it > 0.7));
     assert!(shared, "{parts:?}");
 }
+
+/// Each search in between makes a segment, so that a directory has members in several of them.
+#[test]
+fn neighbors_are_the_same_however_a_directory_was_written() {
+    let library = library();
+    for number in 0..60 {
+        let text = ["kettle tea", "cup", "kettle", "tea cup", "pot"][number % 5];
+        // In an order that puts each one between others.
+        library.put(&format!("/d{}/{}.md", number % 2, number * 37 % 60), text);
+        if number % 9 == 8 {
+            hits(&library, "tea", (0, 1));
+        }
+    }
+    let scores = |hits: Vec<SearchHit>| {
+        let score = |hit: SearchHit| (hit.note.path.to_string(), hit.score, from_neighbors(&hit));
+        hits.into_iter().map(score).collect::<Vec<_>>()
+    };
+    let followed = scores(hits(&library, "kettle tea", (0, 100)));
+    assert!(followed.iter().any(|(_, _, gained)| *gained > 0.0), "{followed:?}");
+    library.engine.discard_index().expect("it is removed");
+    assert_eq!(followed, scores(hits(&library, "kettle tea", (0, 100))));
+}

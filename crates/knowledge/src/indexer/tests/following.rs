@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -244,15 +244,24 @@ fn searches_survive_that_the_index_is_discarded() {
     for number in 0..10 {
         fixture.put(&format!("/{number}.md"), "tea");
     }
+    let searches_count = AtomicUsize::new(0);
     thread::scope(|scope| {
         let searches = scope.spawn(|| {
             for _ in 0..30 {
                 assert_eq!(fixture.find("tea").len(), 10);
+                searches_count.fetch_add(1, Ordering::SeqCst);
             }
         });
         while !searches.is_finished() {
-            fixture.knowledge.discard_index().unwrap();
-            thread::yield_now();
+            // A search gives up after a hundred attempts, so it must not be disturbed in each of them.
+            let before = searches_count.load(Ordering::SeqCst);
+            for _ in 0..20 {
+                fixture.knowledge.discard_index().unwrap();
+                thread::yield_now();
+            }
+            while searches_count.load(Ordering::SeqCst) == before && !searches.is_finished() {
+                thread::yield_now();
+            }
         }
     });
     assert_eq!(fixture.find("tea").len(), 10);
