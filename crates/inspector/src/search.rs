@@ -76,6 +76,13 @@ fn search(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                 }
             }
             @if let Some(notice) = &found.notice { p.message { "Note: " (notice) "." } }
+            @if let Some(coverage) = found.coverage.filter(|it| !it.is_complete()) {
+                p.message {
+                    (text::grouped(coverage.embedded as u64)) " of "
+                    (text::count(coverage.memories as u64, "memory", "memories"))
+                    " can be found by meaning so far."
+                }
+            }
             (hits::list(&scene, &found.hits))
             @if !scene.question.explain && !found.hits.is_empty() {
                 p { a href=(scene.question.explained()) { "Explain the scores" } }

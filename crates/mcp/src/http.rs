@@ -317,7 +317,7 @@ mod tests {
     use std::time::Duration;
 
     use quipu_core::engine::{Derivation, NewDerivedKey, NewKey};
-    use quipu_core::model::{KeyKind, KeySecret, Name, Role};
+    use quipu_core::model::{Forwarding, KeyKind, KeySecret, Name, Role};
     use quipu_knowledge::Knowledge;
     use quipu_service::credential::Credential;
     use quipu_service::pool::PoolSettings;
@@ -342,7 +342,14 @@ mod tests {
             let engine = knowledge_over(backend, Arc::clone(&clock) as _);
             let workspace = engine.default_workspace().unwrap().id;
             let (name, role) = (Name::new("test").unwrap(), Role::Admin);
-            let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
+            let new = NewKey {
+                name,
+                role,
+                stores: None,
+                expires_at: None,
+                secret: None,
+                forwarding: Forwarding::Denied,
+            };
             let secret = engine.create_key(workspace, &new).unwrap().1.reveal().to_owned();
             let service = Service::new(engine.clone(), PoolSettings::SMALL);
             let mcp = Mcp::new(service, McpSettings::default());

@@ -166,6 +166,13 @@ impl<'a> Call<'a> {
         &self.arrived.headers
     }
 
+    /// Returns the number after which a stream resumes: that of a parameter, or of `Last-Event-ID`.
+    pub(super) fn last_event_id(&self, parameter: &str) -> Result<Option<u64>, Failure> {
+        let header = self.headers().get("last-event-id").and_then(|value| value.to_str().ok());
+        let number = self.query().get(parameter)?.or(header).map(str::parse).transpose();
+        number.map_err(|_error| Failure::invalid(format!("{parameter}: must be a sequence number")))
+    }
+
     /// Returns all path parameters.
     pub(super) fn parameters(&self) -> &'a [(String, String)] {
         &self.arrived.parameters
@@ -233,15 +240,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the store of the caller's workspace with this name, slug or id. To a caller that is
-    /// limited to some stores, one that does not exist looks like one that it may not use.
+    /// Returns the store of the caller's workspace with this name, slug or id.
     pub(super) fn find_store(&self, name: &str) -> Result<Store, Failure> {
-        match self.engine.find_store(self.caller.workspace, name) {
-            Err(error) if *error.kind() == ErrorKind::NotFound && !self.caller.is_unlimited() => {
-                Err(self.caller.denied(Need::Read).into())
-            }
-            found => Ok(found?),
-        }
+        find_store(self.engine, self.caller, name)
     }
 
     /// Reads the body as a JSON object of this shape.
@@ -253,5 +254,20 @@ impl<'a> Call<'a> {
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(self.body)
             .map_err(|error| Failure::invalid(format!("request body: {error}")))
+    }
+}
+
+/// Returns the store of the caller's workspace with this name, slug or id. To a caller that is limited to
+/// some stores, one that does not exist looks like one that it may not use.
+pub(super) fn find_store(
+    engine: &Knowledge,
+    caller: &Caller,
+    name: &str,
+) -> Result<Store, Failure> {
+    match engine.find_store(caller.workspace, name) {
+        Err(error) if *error.kind() == ErrorKind::NotFound && !caller.is_unlimited() => {
+            Err(caller.denied(Need::Read).into())
+        }
+        found => Ok(found?),
     }
 }

@@ -29,6 +29,13 @@ pub(super) const PAGE_MAX: usize = 100;
 /// The maximum size of a page that contains texts.
 pub(super) const FULL_PAGE_MAX: usize = 20;
 
+/// The default and the maximum number of events on a page. A page ends earlier if they are long.
+pub(super) const EVENTS_PAGE_DEFAULT: usize = 100;
+pub(super) const EVENTS_PAGE_MAX: usize = 1_000;
+
+/// How many events may stand in the request that creates a session.
+pub(super) const INITIAL_EVENTS_MAX: usize = 50;
+
 /// The maximum length of ids that Quipu only stores and echoes: of agents, environments, models and
 /// vaults.
 pub(super) const FOREIGN_ID_CHARS_MAX: usize = 256;

@@ -93,10 +93,8 @@ fn beginning(call: &Call<'_>) -> Result<(Reader, Sequence), Failure> {
         None => None,
         Some(id) => Some(call.store(id, Need::Read)?.id),
     };
-    let last_seen = call.headers().get("last-event-id").and_then(|value| value.to_str().ok());
-    let seen = match call.query().get("after")?.or(last_seen).map(str::parse) {
-        Some(Ok(after)) => Sequence(after),
-        Some(Err(_)) => return Err(Failure::invalid("after: must be a sequence number")),
+    let seen = match call.last_event_id("after")? {
+        Some(after) => Sequence(after),
         None => call.engine.newest_sequence()?,
     };
     Ok((Reader { caller: call.caller.clone(), store }, seen))

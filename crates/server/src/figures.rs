@@ -9,6 +9,7 @@ use quipu_core::backend::{Condition, Sequence};
 use quipu_knowledge::Knowledge;
 
 use super::App;
+use super::upstream::Upstream;
 
 /// The figures that are read from the engine.
 #[derive(Debug)]
@@ -54,9 +55,27 @@ pub(super) fn render(app: &App, figures: &Figures) -> String {
     page.line(name, "result=\"failed\"", failed);
     let mcp = app.0.mcp.connections_count();
     page.gauge("quipu_mcp_connections", "Open MCP sessions over HTTP", mcp);
+    if let Some(upstream) = app.upstream() {
+        forwarded(&mut page, upstream);
+    }
     let dropped = quipu_service::log::lines_dropped();
     page.counter("quipu_log_lines_dropped_total", "Log lines that could not be written", dropped);
     page.0
+}
+
+fn forwarded(page: &mut Page, upstream: &Upstream) {
+    let open = upstream.streams_count();
+    page.gauge("quipu_upstream_streams", "Requests that are being forwarded", open);
+    let name = "quipu_upstream_requests_total";
+    page.family(name, "Requests to the upstream by what has become of them", "counter");
+    for (outcome, count) in upstream.tally().outcomes() {
+        page.line(name, &format!("outcome=\"{outcome}\""), count);
+    }
+    let name = "quipu_upstream_memory_calls_total";
+    page.family(name, "Calls of the memory tool that were answered for a model", "counter");
+    let [answered, failed] = upstream.tally().memory_calls();
+    page.line(name, "result=\"answered\"", answered);
+    page.line(name, "result=\"failed\"", failed);
 }
 
 fn storage(page: &mut Page, condition: &Condition) {

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
@@ -15,6 +15,11 @@ use quipu_service::pool::PoolError;
 use super::App;
 use super::answer::Failure;
 use super::caller::WorkspaceSlot;
+use super::upstream::Forwarded;
+
+/// The id of a request, for handlers that say it before their answer is complete.
+#[derive(Clone, Debug)]
+pub(super) struct RequestId(pub(super) String);
 
 /// Runs a request.
 pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -26,7 +31,13 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
 
     let workspace = WorkspaceSlot::default();
     request.extensions_mut().insert(workspace.clone());
-    let answered = run(&app, request, next).await;
+    request.extensions_mut().insert(RequestId(request_id.clone()));
+    let limit = time_limit(&app, matched.as_ref());
+    let answered = run(limit, request, next).await;
+    let is_forwarded = answered.extensions().get::<Forwarded>().is_some();
+    // An error of the upstream is no failure of this server.
+    let is_of_upstream = is_forwarded && answered.extensions().get::<Failure>().is_none();
+    let route = if is_forwarded { Forwarded::ROUTE } else { route };
     let mut cause = None;
     let mut response = match answered.extensions().get::<Failure>() {
         Some(failure) => {
@@ -38,7 +49,13 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
     };
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&request_id) {
-        headers.insert("request-id", value);
+        // A forwarded answer keeps the id that the upstream knows it by.
+        let name = if is_forwarded && headers.contains_key("request-id") {
+            "quipu-request-id"
+        } else {
+            "request-id"
+        };
+        headers.insert(name, value);
     }
     let workspace = workspace.get().map(|id| HeaderValue::from_str(&id.to_string()));
     if let Some(Ok(value)) = workspace {
@@ -47,7 +64,7 @@ pub(super) async fn frame(State(app): State<App>, mut request: Request, next: Ne
     let elapsed = start.elapsed();
     app.0.metrics.observe(&method, route, response.status(), elapsed);
     let (status, micros) = (response.status().as_u16(), elapsed.as_micros());
-    if status >= 500 {
+    if status >= 500 && !is_of_upstream {
         let cause = cause.unwrap_or_default();
         tracing::error!(%method, route, status, micros, request_id, cause, "request failed");
     } else if status >= 400 {
@@ -65,10 +82,21 @@ pub(super) fn new_request_id(app: &App) -> String {
     VersionId::new(app.pool().now(), salt).to_string().replace("memver_", "req_")
 }
 
-async fn run(app: &App, request: Request, next: Next) -> Response {
+/// Returns how long a request may take; `None` if it may be forwarded, for then each of its waits has a
+/// deadline of its own.
+fn time_limit(app: &App, matched: Option<&MatchedPath>) -> Option<Duration> {
+    let may_be_forwarded = matched.is_none() && app.upstream().is_some();
+    (!may_be_forwarded).then_some(app.settings().request_timeout)
+}
+
+async fn run(limit: Option<Duration>, request: Request, next: Next) -> Response {
     use axum::response::IntoResponse as _;
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
-    match tokio::time::timeout(app.settings().request_timeout, running).await {
+    let finished = match limit {
+        Some(limit) => tokio::time::timeout(limit, running).await,
+        None => Ok(running.await),
+    };
+    match finished {
         Ok(Ok(response)) => response,
         Ok(Err(_panic)) => Failure::from(PoolError::Panicked).into_response(),
         Err(_elapsed) => Failure::new(
@@ -89,7 +117,7 @@ pub(super) fn unreadable(app: &App, status: u16) -> Vec<u8> {
         _ => "this is not a request of HTTP/1.1",
     };
     let request_id = new_request_id(app);
-    app.0.metrics.observe(&Method::GET, "unknown", status, std::time::Duration::ZERO);
+    app.0.metrics.observe(&Method::GET, "unknown", status, Duration::ZERO);
     let body = Failure::new(status, "invalid_request_error", message).body(&request_id).to_string();
     let reason = status.canonical_reason().unwrap_or_default();
     let (code, length) = (status.as_u16(), body.len());
@@ -101,7 +129,7 @@ pub(super) fn unreadable(app: &App, status: u16) -> Vec<u8> {
 }
 
 /// Answers for an unknown path.
-pub(super) async fn no_route(method: Method, uri: Uri) -> Failure {
+pub(super) fn no_route(method: &Method, uri: &Uri) -> Failure {
     Failure::not_found(format!("{method} {} is not a route of this server", uri.path()))
 }
 

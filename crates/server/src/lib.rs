@@ -6,7 +6,9 @@
 //! more than the [`Endpoint`] that it is given.
 
 mod admission;
+mod agents;
 mod answer;
+mod attached;
 mod body;
 mod call;
 mod caller;
@@ -32,13 +34,18 @@ mod plans;
 mod query;
 mod rate;
 mod ready;
+mod recordings;
 mod redactions;
 mod routes;
+mod session_stream;
 mod sessions;
 mod slots;
+mod socket;
 mod stores;
 mod stream;
 mod suggest;
+mod threads;
+mod upstream;
 mod versions;
 pub mod webhooks;
 
@@ -63,6 +70,8 @@ use metrics::Metrics;
 use rate::RateLimiter;
 use ready::Readiness;
 pub use routes::routes;
+use upstream::Upstream;
+pub use upstream::{BaseUrl, UpstreamError, UpstreamKey, UpstreamSettings, UpstreamTls};
 use webhooks::Deliveries;
 
 /// An address such as `https://memory.example.org`, without a path.
@@ -123,6 +132,8 @@ pub struct HttpSettings {
     pub has_tls: bool,
     /// The directory that the inspector writes backups to; `None` if it cannot.
     pub backups: Option<PathBuf>,
+    /// Where requests are forwarded that no route serves; `None` if nowhere.
+    pub upstream: Option<UpstreamSettings>,
 }
 
 impl Default for HttpSettings {
@@ -145,6 +156,7 @@ impl Default for HttpSettings {
             public_url: None,
             has_tls: false,
             backups: None,
+            upstream: None,
         }
     }
 }
@@ -185,6 +197,7 @@ struct Shared {
     request_salt: u128,
     requests_count: AtomicU64,
     mcp: Arc<dyn Endpoint>,
+    upstream: Option<Arc<Upstream>>,
     inspector: quipu_inspector::Settings,
 }
 
@@ -204,6 +217,7 @@ impl App {
                 mount_root: settings.mount_root.clone(),
                 version: env!("CARGO_PKG_VERSION"),
             },
+            upstream: settings.upstream.clone().map(|it| Arc::new(Upstream::new(it))),
             settings,
             metrics: Metrics::default(),
             mcp,
@@ -233,6 +247,10 @@ impl App {
         self.0.service.feed()
     }
 
+    fn upstream(&self) -> Option<&Arc<Upstream>> {
+        self.0.upstream.as_ref()
+    }
+
     fn settings(&self) -> &HttpSettings {
         &self.0.settings
     }
@@ -241,7 +259,7 @@ impl App {
     pub fn router(&self) -> Router {
         oauth::routes(inspector::routes(routes::router()))
             .route("/mcp", any(mcp::answer))
-            .fallback(frame::no_route)
+            .fallback(upstream::fallback)
             .method_not_allowed_fallback(frame::no_method)
             .layer(from_fn_with_state(self.clone(), frame::frame))
             .with_state(self.clone())

@@ -23,6 +23,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tower::ServiceExt as _;
 
 use super::slots::{Slot, Slots};
+use super::socket::{Socket, SocketStream};
 use super::stream::Stream;
 use super::{App, frame};
 
@@ -173,11 +174,13 @@ impl Connection {
             tracing::debug!(%error, "the connection was closed");
             return;
         }
+        let socket = Socket::new(stream);
+        let stream = SocketStream(Arc::clone(&socket));
         let Some(tls) = tls else {
-            return self.serve_http(stream, watcher).await;
+            return self.serve_http(stream, socket, watcher).await;
         };
         match tokio::time::timeout(HEAD_TIMEOUT, tls.0.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve_http(stream, watcher).await,
+            Ok(Ok(stream)) => self.serve_http(stream, socket, watcher).await,
             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),
         }
@@ -186,12 +189,14 @@ impl Connection {
     async fn serve_http(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        socket: Arc<Socket>,
         watcher: Watcher,
     ) {
         let Self { app, router, peer, slot } = self;
         let with_peer = router.map_request(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(Arc::clone(&slot));
+            request.extensions_mut().insert(Arc::clone(&socket));
             request.map(axum::body::Body::new)
         });
         let write_timeout = app.settings().write_timeout;

@@ -45,7 +45,8 @@ pub(super) async fn answer(State(app): State<App>, request: Request) -> Answer {
     Ok(response)
 }
 
-async fn admitted(
+/// Returns the caller of a request whose credential is valid, after charging its rate limit.
+pub(super) async fn admitted(
     app: &App,
     headers: &HeaderMap,
     visitor: &Visitor,

@@ -104,7 +104,11 @@ pub(super) fn set_policy(call: &Call<'_>) -> Answer {
     let body: UpdatePolicy = call.body()?;
     let secrets = body.secrets.as_deref().map(str::parse).transpose();
     let forgotten = body.forgotten.as_deref().map(str::parse).transpose();
+    let writers = body.writers.as_deref().map(str::parse).transpose();
     let policy = StorePolicy {
+        writers: writers
+            .map_err(|error| Failure::invalid(format!("writers: {error}")))?
+            .unwrap_or(store.policy.writers),
         secrets: secrets
             .map_err(|error| Failure::invalid(format!("secrets: {error}")))?
             .unwrap_or(store.policy.secrets),

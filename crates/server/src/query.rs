@@ -70,16 +70,18 @@ impl Query {
         }
     }
 
+    /// Returns the size of a page of at most `max` items.
+    pub(super) fn limit_up_to(&self, max: usize, default: usize) -> Result<usize, Failure> {
+        let Some(text) = self.get("limit")? else { return Ok(default) };
+        text.parse()
+            .ok()
+            .filter(|limit| (1..=max).contains(limit))
+            .ok_or_else(|| Failure::invalid(format!("limit: must be a number from 1 to {max}")))
+    }
+
     /// Returns the size of a page.
     pub(super) fn limit(&self, view: View) -> Result<usize, Failure> {
-        let limit = match self.get("limit")? {
-            None => PAGE_DEFAULT,
-            Some(text) => {
-                text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit)).ok_or_else(
-                    || Failure::invalid(format!("limit: must be a number from 1 to {PAGE_MAX}")),
-                )?
-            }
-        };
+        let limit = self.limit_up_to(PAGE_MAX, PAGE_DEFAULT)?;
         Ok(match view {
             View::Basic => limit,
             View::Full => limit.min(FULL_PAGE_MAX),

@@ -9,8 +9,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use super::answer::Answer;
 use super::call::{self, Call, Kind};
 use super::{
-    App, compare, events, knowledge, memories, own, pages, past, plans, ready, redactions,
-    sessions, stores, suggest, versions,
+    App, agents, attached, compare, events, knowledge, memories, own, pages, past, plans, ready,
+    recordings, redactions, session_stream, sessions, stores, suggest, threads, versions,
 };
 
 /// The path of the health check.
@@ -62,6 +62,7 @@ pub(super) fn router() -> Router<App> {
 
 fn table() -> Vec<Route> {
     let mut table = vendor();
+    table.extend(vendor_agents());
     table.extend(own());
     table.extend(vec![
         route(Method::GET, "/quipu/docs", pages::docs),
@@ -107,6 +108,40 @@ fn vendor() -> Vec<Route> {
         write(Method::PATCH, "/v1/sessions/{session}", sessions::update),
         write(Method::DELETE, "/v1/sessions/{session}", sessions::delete),
         write(Method::POST, "/v1/sessions/{session}/archive", sessions::archive),
+    ]
+}
+
+/// Returns the routes of the vendor's API that are about agents at work, as far as a recorder serves them.
+fn vendor_agents() -> Vec<Route> {
+    vec![
+        read(Method::GET, "/v1/agents", agents::list_agents),
+        write(Method::POST, "/v1/agents", agents::create_agent),
+        read(Method::GET, "/v1/agents/{agent}", agents::retrieve_agent),
+        write(Method::POST, "/v1/agents/{agent}", agents::update_agent),
+        write(Method::POST, "/v1/agents/{agent}/archive", agents::archive_agent),
+        read(Method::GET, "/v1/agents/{agent}/versions", agents::versions),
+        read(Method::GET, "/v1/environments", agents::list_environments),
+        write(Method::POST, "/v1/environments", agents::create_environment),
+        read(Method::GET, "/v1/environments/{environment}", agents::retrieve_environment),
+        write(Method::POST, "/v1/environments/{environment}", agents::update_environment),
+        write(Method::DELETE, "/v1/environments/{environment}", agents::delete_environment),
+        write(Method::POST, "/v1/environments/{environment}/archive", agents::archive_environment),
+        read(Method::GET, "/v1/sessions/{session}/resources", attached::list),
+        write(Method::POST, "/v1/sessions/{session}/resources", attached::add),
+        read(Method::GET, "/v1/sessions/{session}/resources/{resource}", attached::retrieve),
+        write(Method::POST, "/v1/sessions/{session}/resources/{resource}", attached::update),
+        write(Method::DELETE, "/v1/sessions/{session}/resources/{resource}", attached::delete),
+        read(Method::GET, "/v1/sessions/{session}/events", recordings::list),
+        write(Method::POST, "/v1/sessions/{session}/events", recordings::send),
+        route(Method::GET, "/v1/sessions/{session}/events/stream", session_stream::stream),
+        read(Method::GET, "/v1/sessions/{session}/threads", threads::list),
+        read(Method::GET, "/v1/sessions/{session}/threads/{thread}", threads::retrieve),
+        read(Method::GET, "/v1/sessions/{session}/threads/{thread}/events", threads::events),
+        route(
+            Method::GET,
+            "/v1/sessions/{session}/threads/{thread}/stream",
+            session_stream::stream_of_thread,
+        ),
     ]
 }
 
@@ -158,6 +193,8 @@ fn own() -> Vec<Route> {
         read(Method::GET, "/quipu/sessions/{session}/changes", plans::changes),
         read(Method::GET, "/quipu/sessions/{session}/prompt", own::prompt),
         write(Method::POST, "/quipu/sessions/{session}/token", own::new_token),
+        read(Method::GET, "/quipu/sessions/{session}/events", recordings::recorded),
+        write(Method::POST, "/quipu/sessions/{session}/events", recordings::report),
         route(Method::GET, "/quipu/events", events::stream),
     ]
 }

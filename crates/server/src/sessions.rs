@@ -1,23 +1,26 @@
 //! `/v1/sessions`, as far as memory needs it.
 
 use axum::http::HeaderValue;
-use axum::response::Response;
-use quipu_core::Error;
 use quipu_core::backend::{Order, SessionQuery};
 use quipu_core::engine::{NewAttachment, NewSession, Principal, SessionToken, SessionUpdate};
-use quipu_core::model::{Access, Instructions, Metadata, Session, SessionId, StoreId, View};
+use quipu_core::model::{
+    Access, Definition, DefinitionId, Instructions, Metadata, Session, SessionId, StoreId, View,
+};
+use quipu_core::{Error, ErrorKind};
 use quipu_service::caller::Need;
 use quipu_service::wire::{
-    CreateSession, DeletedBody, ListBody, Object, ResourceParam, SessionBody, SessionDetails,
-    UpdateSession,
+    CreateSession, DeletedBody, Fields, ListBody, RESOURCES_MAX, SessionBody, SessionDetails,
+    UpdateSession, initial_event, kept_resource, overrides,
 };
+use serde_json::Value;
 
 use super::answer::{Answer, Failure, json};
 use super::call::Call;
 use super::caller::{no_such, parse_id};
-use super::choices::{FOREIGN_ID_CHARS_MAX, VAULT_IDS_MAX};
+use super::choices::{FOREIGN_ID_CHARS_MAX, INITIAL_EVENTS_MAX, VAULT_IDS_MAX};
 use super::cursor::Cursors;
 use super::query::Query;
+use super::recordings::new_events;
 
 const LIST: &str = "sessions";
 
@@ -34,19 +37,41 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
         return Err(call.caller.denied(Need::Manage).into());
     }
     let body: CreateSession = call.body()?;
-    refuse_work_for_agents(&body)?;
-    let details = details(&body)?;
-    let resources = body.resources.unwrap_or_default();
+    if body.budget.is_some() {
+        // Accepting and ignoring it would be a lie.
+        return Err(Failure::invalid(
+            "budget: this server runs no agents whose spending it could limit; leave it out",
+        ));
+    }
+    let outcome_id = || format!("outc_{:032x}", call.engine.random());
+    let events = body.initial_events.as_deref().unwrap_or_default();
+    if events.len() > INITIAL_EVENTS_MAX {
+        return Err(Failure::invalid(format!(
+            "initial_events: must be at most {INITIAL_EVENTS_MAX}"
+        )));
+    }
+    let events = new_events("initial_events", events, |event| initial_event(event, &outcome_id()))?;
+    let mut details = details(call, &body)?;
+    let mut attachments = Vec::new();
+    for resource in body.resources.unwrap_or_default() {
+        if resource.get("type").and_then(Value::as_str) == Some("memory_store") {
+            attachments.push(attachment(call, &resource)?);
+        } else {
+            let kept = kept_resource(&resource, call.engine.now(), call.engine.random());
+            details.resources.push(kept.map_err(|it| Failure::invalid(format!("resources.{it}")))?);
+        }
+    }
     let stores_max = call.engine.limits().stores_per_session_max;
-    if resources.len() > stores_max {
+    if attachments.len() > stores_max {
         return Err(Failure::invalid(format!(
             "resources cannot contain more than {stores_max} memory_store entries"
         )));
     }
-    let attachments = resources
-        .into_iter()
-        .map(|Object(resource)| attachment(call, resource))
-        .collect::<Result<_, _>>()?;
+    if details.resources.len() > RESOURCES_MAX {
+        return Err(Failure::invalid(format!(
+            "resources cannot contain more than {RESOURCES_MAX} files and repositories"
+        )));
+    }
     let new = NewSession {
         title: body.title.unwrap_or_default(),
         metadata: Metadata::new(body.metadata.unwrap_or_default()).map_err(Error::from)?,
@@ -55,8 +80,12 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
         token: SessionToken::Issue,
         key: call.caller.key(),
     };
-    let (session, token) = call.engine.create_session(call.caller.workspace, &new)?;
-    let mut response = shown(call, &session);
+    let (session, token) = call.engine.create_session_with_events(
+        call.caller.workspace,
+        &new,
+        (&call.caller.actor, &events),
+    )?;
+    let mut response = shown(call, &session)?;
     let token = token.and_then(|token| HeaderValue::from_str(token.reveal()).ok());
     if let Some(mut token) = token {
         token.set_sensitive(true);
@@ -69,28 +98,16 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
     Ok(response)
 }
 
-/// Rejects what only a host of agents could carry out; accepting and ignoring it would be a lie.
-fn refuse_work_for_agents(body: &CreateSession) -> Result<(), Failure> {
-    if body.initial_events.as_ref().is_some_and(|events| !events.is_empty()) {
-        return Err(Failure::invalid(
-            "initial_events: this server runs no agents that could process them; leave them out",
-        ));
-    }
-    if body.budget.is_some() {
-        return Err(Failure::invalid(
-            "budget: this server runs no agents whose spending it could limit; leave it out",
-        ));
-    }
-    Ok(())
-}
-
-/// Returns what is stored and echoed.
-fn details(body: &CreateSession) -> Result<SessionDetails, Failure> {
+/// Returns what is stored and echoed. An agent or an environment that is kept here must not be archived;
+/// one that is not may be kept by another service.
+fn details(call: &Call<'_>, body: &CreateSession) -> Result<SessionDetails, Failure> {
     let vault_ids = body.vault_ids.clone().unwrap_or_default();
     if vault_ids.len() > VAULT_IDS_MAX {
         return Err(Failure::invalid(format!("vault_ids: must be at most {VAULT_IDS_MAX}")));
     }
-    let details = SessionDetails::new(&body.agent, &body.environment_id, vault_ids);
+    let mut details = agent(call, &body.agent)?;
+    details.environment_id.clone_from(&body.environment_id);
+    details.vault_ids = vault_ids;
     let ids = [
         ("agent.id", &details.agent_id),
         ("agent.model", &details.model_id),
@@ -104,12 +121,84 @@ fn details(body: &CreateSession) -> Result<SessionDetails, Failure> {
             )));
         }
     }
+    let environment = body.environment_id.parse().map(DefinitionId::Environment);
+    if let Ok(id) = environment
+        && let Some(environment) = kept(call, id)?
+        && environment.archived_at.is_some()
+    {
+        return Err(Failure::invalid(format!("environment_id: `{id}` is archived")));
+    }
     Ok(details)
 }
 
-fn attachment(call: &Call<'_>, resource: ResourceParam) -> Result<NewAttachment, Failure> {
-    let ResourceParam::MemoryStore { memory_store_id, access, instructions } = resource;
-    let access = match access {
+/// Returns an agent or an environment of the caller's workspace, if it is kept here.
+fn kept(call: &Call<'_>, id: DefinitionId) -> Result<Option<Definition>, Failure> {
+    match call.engine.definition(id) {
+        Ok(it) => Ok(Some(it).filter(|it| it.workspace == call.caller.workspace)),
+        Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the agent of a request: an id, or an object with an id and maybe a version or overrides.
+fn agent(call: &Call<'_>, sent: &Value) -> Result<SessionDetails, Failure> {
+    let (id, fields) = match sent {
+        Value::String(id) => (id.as_str(), None),
+        Value::Object(fields) => {
+            let id = fields.get("id").and_then(Value::as_str);
+            (id.ok_or_else(|| Failure::invalid("agent.id: is required"))?, Some(fields))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            return Err(Failure::invalid("agent: must be an id, or an object with one"));
+        }
+    };
+    let version = match fields.and_then(|fields| fields.get("version")) {
+        None | Some(Value::Null) => None,
+        Some(version) => {
+            let number = version.as_u64().filter(|number| *number > 0);
+            Some(number.ok_or_else(|| Failure::invalid("agent.version: must be at least 1"))?)
+        }
+    };
+    let overrides = match fields {
+        Some(fields) => overrides(fields).map_err(Failure::invalid)?,
+        None => Fields::new(),
+    };
+    let mut details = SessionDetails {
+        agent_id: id.to_owned(),
+        agent_version: version.unwrap_or(1),
+        model_id: "unknown".to_owned(),
+        overrides,
+        ..SessionDetails::default()
+    };
+    if let Ok(id) = id.parse().map(DefinitionId::Agent)
+        && let Some(agent) = kept(call, id)?
+    {
+        if agent.archived_at.is_some() {
+            return Err(Failure::invalid(format!("agent: `{id}` is archived")));
+        }
+        details.agent_version = match version {
+            Some(version) => call.engine.definition_version(id, version)?.version,
+            None => agent.version,
+        };
+    } else if let Some(Value::Object(model)) = details.overrides.remove("model") {
+        // Nothing else is known of its model.
+        let id = model.get("id").and_then(Value::as_str).unwrap_or_default();
+        id.clone_into(&mut details.model_id);
+    }
+    Ok(details)
+}
+
+fn attachment(call: &Call<'_>, resource: &Fields) -> Result<NewAttachment, Failure> {
+    let known = ["type", "memory_store_id", "access", "instructions"];
+    if let Some(unknown) = resource.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::invalid(format!("resources: unknown field `{unknown}`")));
+    }
+    let text = |field: &str| match resource.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(Failure::invalid(format!("resources.{field}: must be a text"))),
+    };
+    let access = match text("access")? {
         None => Access::default(),
         Some(word) => {
             word.parse().map_err(|error| Failure::invalid(format!("resources.access: {error}")))?
@@ -119,10 +208,13 @@ fn attachment(call: &Call<'_>, resource: ResourceParam) -> Result<NewAttachment,
         Access::ReadWrite => Need::Write,
         Access::ReadOnly => Need::Read,
     };
+    let store = text("memory_store_id")?
+        .ok_or_else(|| Failure::invalid("resources.memory_store_id: is required"))?;
+    let instructions = text("instructions")?.unwrap_or_default();
     Ok(NewAttachment {
-        store: call.store(&memory_store_id, need)?.id,
+        store: call.store(store, need)?.id,
         access,
-        instructions: Instructions::new(instructions.unwrap_or_default()).map_err(Error::from)?,
+        instructions: Instructions::new(instructions).map_err(Error::from)?,
     })
 }
 
@@ -178,8 +270,7 @@ pub(super) fn list(call: &Call<'_>) -> Answer {
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|session| cursors.encode(session.id));
-    let root = &call.settings().mount_root;
-    let data = found.iter().map(|session| SessionBody::new(session, root)).collect();
+    let data = found.iter().map(|session| body(call, session)).collect::<Result<_, _>>()?;
     Ok(json(&ListBody { data, next_page: next }))
 }
 
@@ -214,29 +305,45 @@ impl<'q> DetailFilter<'q> {
 }
 
 pub(super) fn retrieve(call: &Call<'_>) -> Answer {
-    Ok(shown(call, &session(call, Need::Read)?))
+    shown(call, &session(call, Need::Read)?)
 }
 
 pub(super) fn update(call: &Call<'_>) -> Answer {
     let session = session(call, Need::Write)?;
     let body: UpdateSession = call.body()?;
-    for (field, is_set) in [
-        ("agent", body.agent.is_some()),
-        ("budget", body.budget.is_some()),
-        ("vault_ids", body.vault_ids.is_some()),
-    ] {
+    for (field, is_set) in
+        [("budget", body.budget.is_some()), ("vault_ids", body.vault_ids.is_some())]
+    {
         if is_set {
             let message = format!("{field}: cannot be changed here; leave it out");
             return Err(Failure::invalid(message));
         }
     }
+    if let Some(agent) = &body.agent {
+        override_agent(call, &session, agent)?;
+    }
     let update = SessionUpdate { title: body.title, metadata: body.metadata.unwrap_or_default() };
-    Ok(shown(call, &call.engine.update_session(session.id, &update)?))
+    shown(call, &call.engine.update_session(session.id, &update)?)
+}
+
+/// Gives a session other tools or servers than its agent has.
+fn override_agent(call: &Call<'_>, session: &Session, sent: &Fields) -> Result<(), Failure> {
+    let is_known = |name: &String| ["tools", "mcp_servers"].contains(&name.as_str());
+    if let Some(unknown) = sent.keys().find(|name| !is_known(name)) {
+        return Err(Failure::invalid(format!("agent.{unknown}: cannot be changed in a session")));
+    }
+    let sent = overrides(sent).map_err(Failure::invalid)?;
+    call.engine.change_session_details(session.id, |session| {
+        let mut details = SessionDetails::of(session);
+        details.overrides.extend(sent.clone());
+        Ok(details.to_text())
+    })?;
+    Ok(())
 }
 
 pub(super) fn archive(call: &Call<'_>) -> Answer {
     let session = session(call, Need::Write)?;
-    Ok(shown(call, &call.engine.archive_session(session.id)?))
+    shown(call, &call.engine.archive_session(session.id)?)
 }
 
 pub(super) fn delete(call: &Call<'_>) -> Answer {
@@ -245,6 +352,20 @@ pub(super) fn delete(call: &Call<'_>) -> Answer {
     Ok(json(&DeletedBody::session(session.id)))
 }
 
-fn shown(call: &Call<'_>, session: &Session) -> Response {
-    json(&SessionBody::new(session, &call.settings().mount_root))
+fn shown(call: &Call<'_>, session: &Session) -> Answer {
+    Ok(json(&body(call, session)?))
+}
+
+/// Returns a session with its agent as it was when the session was created: versions never change.
+pub(super) fn body(call: &Call<'_>, session: &Session) -> Result<SessionBody, Failure> {
+    let details = SessionDetails::of(session);
+    let agent = match details.agent_id.parse().map(DefinitionId::Agent) {
+        Ok(id) => match call.engine.definition_version(id, details.agent_version) {
+            Ok(agent) => Some(agent).filter(|agent| agent.workspace == session.workspace),
+            Err(error) if *error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        },
+        Err(_) => None,
+    };
+    Ok(SessionBody::new(session, agent.as_ref(), &call.settings().mount_root))
 }

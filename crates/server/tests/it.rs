@@ -8,5 +8,7 @@ mod inspector;
 mod openapi;
 #[path = "it/rest.rs"]
 mod rest;
+#[path = "it/upstream.rs"]
+mod upstream;
 #[path = "it/webhooks.rs"]
 mod webhooks;

@@ -58,6 +58,11 @@ impl DraftedSession {
         &self.session
     }
 
+    /// Returns whether the session was recorded.
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded.load(Ordering::Acquire)
+    }
+
     fn actor(&self, engine: &Knowledge) -> Result<Actor, Error> {
         // Concurrent first changes may both get here; recording is idempotent.
         if !self.is_recorded.load(Ordering::Acquire) {

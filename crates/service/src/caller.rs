@@ -4,7 +4,7 @@
 //! rules.
 
 use quipu_core::engine::Principal;
-use quipu_core::model::{Access, Actor, KeyId, Role, Session, StoreId, WorkspaceId};
+use quipu_core::model::{Access, Actor, Forwarding, KeyId, Role, Session, StoreId, WorkspaceId};
 
 /// The principal behind the credential of a request.
 #[derive(Clone, Debug)]
@@ -60,6 +60,25 @@ impl Caller {
         match &self.principal {
             Principal::Key(key) => key.stores.is_none(),
             Principal::Session(_) => false,
+        }
+    }
+
+    /// Returns the key with which the caller may have requests forwarded to the upstream.
+    pub fn forwarding_key(&self) -> Result<KeyId, Denied> {
+        match &self.principal {
+            Principal::Key(key) => match key.forwarding {
+                Forwarding::Allowed => Ok(key.id),
+                Forwarding::Denied => Err(Denied(
+                    "the key may not forward requests to the upstream; use one that was made \
+                     with `quipu key create --forward`"
+                        .to_owned(),
+                )),
+            },
+            Principal::Session(_) => Err(Denied(
+                "the token of a session may not forward requests to the upstream; use a key that \
+                 was made with `quipu key create --forward`"
+                    .to_owned(),
+            )),
         }
     }
 

@@ -67,7 +67,12 @@ impl Credential {
 
     /// Returns whether the credential is valid now.
     pub fn is_valid(&self, engine: &Knowledge) -> Result<bool, Error> {
-        Ok(engine.principal(&self.secret)?.is_some())
+        Ok(self.principal_in(engine)?.is_some())
+    }
+
+    /// Returns the principal behind the credential now, or `None` if it is invalid.
+    pub fn principal_in(&self, engine: &Knowledge) -> Result<Option<Principal>, Error> {
+        engine.principal(&self.secret)
     }
 
     /// Returns the principal behind the credential, or `None` if it is invalid. Retries until the
@@ -100,7 +105,7 @@ impl fmt::Debug for Credential {
 #[cfg(test)]
 mod tests {
     use quipu_core::engine::NewKey;
-    use quipu_core::model::{Key, Name, Role};
+    use quipu_core::model::{Forwarding, Key, Name, Role};
     use quipu_testkit::{FaultyBackend, InMemoryBackend, ManualClock, knowledge_over};
 
     use super::*;
@@ -119,7 +124,14 @@ mod tests {
         let engine = knowledge_over(Arc::clone(&backend) as _, clock);
         let workspace = engine.default_workspace().unwrap().id;
         let (name, role) = (Name::new("test").unwrap(), Role::Admin);
-        let new = NewKey { name, role, stores: None, expires_at: None, secret: None };
+        let new = NewKey {
+            name,
+            role,
+            stores: None,
+            expires_at: None,
+            secret: None,
+            forwarding: Forwarding::Denied,
+        };
         let (key, secret) = engine.create_key(workspace, &new).unwrap();
         let pool = Pool::new(engine.clone(), PoolSettings::SMALL);
         let credential = Credential::new(&pool, &Feed::new(), secret.reveal());

@@ -84,7 +84,7 @@ mod tests {
     use std::time::Duration;
 
     use quipu_core::engine::{Derivation, NewDerivedKey, NewKey, NewSession, SessionToken};
-    use quipu_core::model::{KeyKind, Name, Role};
+    use quipu_core::model::{Forwarding, KeyKind, Name, Role};
     use quipu_testkit::{InMemoryBackend, ManualClock, knowledge_over};
 
     use super::*;
@@ -95,7 +95,14 @@ mod tests {
         let engine = knowledge_over(backend, Arc::new(ManualClock::default()));
         let workspace = engine.default_workspace().unwrap().id;
         let (name, role) = (Name::new("test").unwrap(), Role::Admin);
-        let new = NewKey { name: name.clone(), role, stores: None, expires_at: None, secret: None };
+        let new = NewKey {
+            name: name.clone(),
+            role,
+            stores: None,
+            expires_at: None,
+            secret: None,
+            forwarding: Forwarding::Denied,
+        };
         let (root, secret) = engine.create_key(workspace, &new).unwrap();
         let token = NewDerivedKey {
             kind: KeyKind::Key,

@@ -14,10 +14,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use quipu_core::Error;
 use quipu_core::backend::Sequence;
-use quipu_core::engine::{FeedEntry, Position};
+use quipu_core::engine::{FeedEntry, Position, SessionState};
+use quipu_core::model::SessionId;
 use quipu_knowledge::Knowledge;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
+
+use crate::followed::FollowedSessions;
 
 /// How many changes are read in one query. With 300 followers, and so a pause of 15 ms, this allows
 /// 16,000 changes per second, more than can be committed.
@@ -48,6 +51,7 @@ struct Inner {
     credentials_lost: watch::Sender<Sequence>,
     /// The last sequence that [`Feed::follow`] has published; zero before it runs.
     published: AtomicU64,
+    sessions: FollowedSessions,
 }
 
 /// Consecutive changes that were read together.
@@ -95,6 +99,7 @@ impl Feed {
             batches: broadcast::Sender::new(BATCHES_BUFFERED),
             credentials_lost: watch::Sender::new(Sequence(0)),
             published: AtomicU64::new(0),
+            sessions: FollowedSessions::default(),
         }))
     }
 
@@ -109,6 +114,13 @@ impl Feed {
     /// Returns a counter that changes whenever a credential is revoked.
     pub fn credentials_lost(&self) -> watch::Receiver<Sequence> {
         self.0.credentials_lost.subscribe()
+    }
+
+    /// Follows a session: the receiver changes when the session has new events, ends or is deleted.
+    /// `None` if it has as many followers as are allowed. Read the session afterwards: then nothing can
+    /// fall in between.
+    pub fn follow_session(&self, session: SessionId) -> Option<watch::Receiver<SessionState>> {
+        self.0.sessions.follow(session)
     }
 
     /// Returns how far the changes are broadcast, if they are.
@@ -149,6 +161,10 @@ impl Feed {
         if now.credentials_lost != published.credentials_lost {
             self.0.credentials_lost.send_replace(now.credentials_lost);
         }
+        if now.events_recorded != published.events_recorded {
+            let followers_count = self.0.sessions.notify(engine)?;
+            pause_for(followers_count);
+        }
         let newest = self.publish(engine, published.newest, now.newest)?;
         Ok(Position { newest, ..now })
     }
@@ -172,8 +188,7 @@ impl Feed {
         };
         let (after, reached) = (Sequence(first.change.sequence.0 - 1), last.change.sequence);
         self.send(after, reached, news.into_iter().map(Item::from).collect());
-        let followers_count = u32::try_from(self.0.batches.receiver_count()).unwrap_or(u32::MAX);
-        thread::sleep(PAUSE_PER_FOLLOWER.saturating_mul(followers_count).min(PAUSE_MAX));
+        pause_for(self.0.batches.receiver_count());
         Ok(reached)
     }
 
@@ -187,6 +202,12 @@ impl Feed {
     pub fn followers_count(&self) -> usize {
         self.0.batches.receiver_count()
     }
+}
+
+/// Lets followers work before the next broadcast.
+fn pause_for(followers_count: usize) {
+    let followers_count = u32::try_from(followers_count).unwrap_or(u32::MAX);
+    thread::sleep(PAUSE_PER_FOLLOWER.saturating_mul(followers_count).min(PAUSE_MAX));
 }
 
 /// A position in the feed that advances with every broadcast.

@@ -65,9 +65,7 @@ const POLL: Duration = Duration::from_millis(100);
 ///
 /// It is a thread of its own, so that an encoder that hangs does not keep text from being indexed.
 pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
-    if !knowledge.has_encoder() {
-        return;
-    }
+    let Some(model) = knowledge.encoder_identity() else { return };
     let mut failures = 0;
     while !stop() {
         let reached = knowledge.newest_sequence();
@@ -89,12 +87,16 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
             }
             Ok((_, EmbedStep::Busy)) => BUSY,
             Ok((_, EmbedStep::Superseded)) => {
-                tracing::warn!("another process makes vectors with another model; this one stops");
+                tracing::warn!(
+                    model,
+                    "another process makes vectors with another model; this one stops"
+                );
                 return;
             }
             Ok((_, EmbedStep::Failed(reason))) => {
                 if failures == 0 {
-                    tracing::warn!(reason, "the model fails; searches go on without new vectors");
+                    let message = "the model fails; searches go on without new vectors";
+                    tracing::warn!(model, reason, "{message}");
                 }
                 failures += 1;
                 BACKOFF_MIN.saturating_mul(1 << u32::min(failures, 16)).min(BACKOFF_MAX)

@@ -13,6 +13,7 @@ pub mod caller;
 pub mod credential;
 pub mod endpoint;
 pub mod feed;
+mod followed;
 mod follower;
 pub mod log;
 pub mod past;

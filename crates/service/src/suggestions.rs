@@ -41,7 +41,12 @@ fn entry(item: &Suggestion, stores: &[Store], author: &str) -> String {
         let replaced: Vec<_> = item.replaces.iter().map(ToString::to_string).collect();
         head.push(format!("replaces {}", replaced.join(", ")));
     }
-    head.push(format!("matches {}", item.words.join(", ")));
+    if !item.words.is_empty() {
+        head.push(format!("matches {}", item.words.join(", ")));
+    }
+    if item.similar.is_some() {
+        head.push("similar in meaning".to_owned());
+    }
     let store = stores.iter().find(|store| stores.len() > 1 && store.id == note.store);
     let store = store.map_or_else(String::new, |store| format!("{}:", store.name));
     let part = if item.is_whole { "" } else { " (excerpt)" };
@@ -52,12 +57,15 @@ fn entry(item: &Suggestion, stores: &[Store], author: &str) -> String {
     if first.trim_start_matches('#').trim() != title {
         text.push_str(&format!("> **{title}**\n"));
     }
-    let is_break =
-        |letter| matches!(letter, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    for line in item.text.lines().flat_map(|line| line.split(is_break)) {
+    for line in item.text.lines().flat_map(|line| line.split(is_line_break)) {
         text.push_str(&format!("> {line}\n"));
     }
     text
+}
+
+/// Returns whether somebody may take a character for the end of a line, beside that which `lines` knows.
+pub fn is_line_break(letter: char) -> bool {
+    matches!(letter, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 fn day(item: &Suggestion) -> String {

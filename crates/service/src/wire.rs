@@ -3,6 +3,8 @@
 //! Field names, types and nulls are part of the contract; `openapi.json` lists them. The core
 //! knows nothing of JSON, so the conversions are here.
 
+mod agents;
+mod events;
 mod filters;
 mod forgetting;
 mod knowledge;
@@ -11,6 +13,7 @@ mod own;
 mod past;
 mod plans;
 mod requests;
+mod resources;
 mod scores;
 mod sessions;
 mod suggestions;
@@ -20,6 +23,13 @@ use std::collections::BTreeMap;
 use quipu_core::model;
 use serde::{Serialize, Serializer};
 
+pub use agents::{
+    Fields, agent_body, agent_content, environment_body, environment_content, overrides,
+};
+pub use events::{
+    RecordedEventBody, SendEvents, THREAD_FIELD, event_body, event_fields, event_holds,
+    event_thread, initial_event, reported_event, sent_event,
+};
 pub use filters::field_filters;
 pub use forgetting::{Audience, ReceiptBody, RedactSelection, RedactionPlanBody};
 pub use knowledge::{
@@ -40,10 +50,10 @@ pub use plans::{
     step_diff,
 };
 pub use requests::{
-    AgentParam, CopyStore, CreateMemory, CreateSession, CreateStore, ModelParam, PreconditionBody,
-    RedactVersions, ResourceParam, StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession,
-    UpdateStore,
+    CopyStore, CreateMemory, CreateSession, CreateStore, PreconditionBody, RedactVersions,
+    StartToolSession, UpdateMemory, UpdatePolicy, UpdateSession, UpdateStore,
 };
+pub use resources::{RESOURCES_MAX, has_id, kept_resource, resources};
 pub use scores::{FieldScoreBody, ScorePartBody, SimilarBody, WordScoreBody, score_parts};
 pub use sessions::{SessionBody, SessionDetails};
 pub use suggestions::{
@@ -83,6 +93,16 @@ impl DeletedBody {
     /// For a memory.
     pub fn memory(id: model::MemoryId) -> Self {
         Self { id: id.to_string(), kind: "memory_deleted" }
+    }
+
+    /// For an environment.
+    pub fn environment(id: model::DefinitionId) -> Self {
+        Self { id: id.to_string(), kind: "environment_deleted" }
+    }
+
+    /// For a file or a repository of a session.
+    pub fn resource(id: &str) -> Self {
+        Self { id: id.to_owned(), kind: "session_resource_deleted" }
     }
 
     /// For a session.

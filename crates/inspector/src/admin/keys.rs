@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use quipu_core::backend::Archived;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Key, KeyKind, Name, Role, Store, StoreId, Timestamp};
+use quipu_core::model::{Forwarding, Key, KeyKind, Name, Role, Store, StoreId, Timestamp};
 use quipu_core::timeframe;
 use quipu_service::caller::Need;
 
@@ -82,7 +82,11 @@ fn columns(
         ),
         (
             "What",
-            html! { (what(key)) @if let Some(parent) = parent { ", of " (visible::short(parent.name.as_str())) } },
+            html! {
+                (what(key))
+                @if let Some(parent) = parent { ", of " (visible::short(parent.name.as_str())) }
+                @if key.forwarding == Forwarding::Allowed { ", may use the upstream" }
+            },
         ),
         ("Role", html! { (key.role) }),
         ("Stores", opened(key, stores)),
@@ -176,6 +180,7 @@ pub(super) fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         stores: (!stores.is_empty()).then_some(stores),
         expires_at: expiry(field("expires"), visit.engine.now())?,
         secret: None,
+        forwarding: Forwarding::Denied,
     };
     let (key, secret) = visit.engine.create_key(visit.caller.workspace, &new)?;
     let content = html! {

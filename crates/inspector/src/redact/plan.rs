@@ -95,12 +95,25 @@ fn becomes(plan: &RedactionPlan, head: &PlannedHead) -> Markup {
 /// Returns what is found outside of the versions.
 fn elsewhere(plan: &RedactionPlan) -> Markup {
     html! {
-        @if !plan.sessions.is_empty() || !plan.receipts.is_empty() || !plan.names.is_empty() {
+        @if !plan.sessions.is_empty()
+            || !plan.definitions.is_empty()
+            || !plan.receipts.is_empty()
+            || !plan.names.is_empty()
+        {
             h2 { "Elsewhere" }
             ul.entries {
                 @for hit in &plan.sessions {
-                    li { "Taken out of the " (hit.fields.join(" and ")) " of the session "
-                        a href={ "/ui/sessions/" (hit.session) } { (hit.session) } }
+                    @if !hit.fields.is_empty() {
+                        li { "Taken out of the " (hit.fields.join(" and ")) " of the session "
+                            a href={ "/ui/sessions/" (hit.session) } { (hit.session) } }
+                    }
+                    @if !hit.events.is_empty() {
+                        li { (text::count(hit.events.len() as u64, "event", "events")) " redacted of the session "
+                            a href={ "/ui/sessions/" (hit.session) } { (hit.session) } }
+                    }
+                }
+                @for hit in &plan.definitions {
+                    li { "Taken out of version " (hit.version) " of " code { (hit.definition) } }
                 }
                 @for receipt in &plan.receipts {
                     li { "Taken out of the receipt " a href={ "/ui/receipts/" (receipt) } { (receipt) } }

@@ -134,6 +134,13 @@ fn about(visit: &Visit<'_>, receipt: &Receipt) -> Markup {
                 dt { "Watched" }
                 dd { (text::count(receipt.tombstones_count, "text", "texts")) ", should it come back" }
             }
+            @if receipt.events_count > 0 {
+                dt { "Events of sessions" } dd { (receipt.events_count) " redacted" }
+            }
+            @if receipt.definitions_count > 0 {
+                dt { "Agents and environments" }
+                dd { (text::count(receipt.definitions_count, "version", "versions")) " changed" }
+            }
             @if receipt.refusals_count > 0 {
                 dt { "Refused texts" } dd { (receipt.refusals_count) " removed" }
             }

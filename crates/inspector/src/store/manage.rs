@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use quipu_core::Error;
 use quipu_core::engine::StoreUpdate;
 use quipu_core::model::{
-    Description, Directory, ForgottenPolicy, Name, SecretPolicy, Store, StorePolicy,
+    Description, Directory, ForgottenPolicy, Name, SecretPolicy, Store, StorePolicy, Writers,
 };
 use quipu_service::caller::Need;
 
@@ -30,6 +30,13 @@ fn secrets_words(policy: SecretPolicy) -> &'static str {
 }
 
 /// Returns what happens to redacted text that comes back, in words.
+fn writers_words(writers: Writers) -> &'static str {
+    match writers {
+        Writers::Everyone => "everyone who may write",
+        Writers::People => "people only, never an agent",
+    }
+}
+
 fn forgotten_words(policy: ForgottenPolicy) -> &'static str {
     match policy {
         ForgottenPolicy::Warn => "stored again, with a warning",
@@ -69,6 +76,8 @@ fn details(visit: &Visit<'_>, store: &Store) -> Markup {
         [SecretPolicy::Off, SecretPolicy::Warn, SecretPolicy::Redact, SecretPolicy::Reject];
     let forgotten = [ForgottenPolicy::Warn, ForgottenPolicy::Refuse];
     let chosen = field("secrets", policy.secrets.as_str());
+    let writers = [Writers::Everyone, Writers::People];
+    let chosen_writers = field("writers", policy.writers.as_str());
     let chosen_forgotten = field("forgotten", policy.forgotten.as_str());
     html! {
         form.narrow method="post" action={ "/ui/stores/" (store.id) "/settings" } data-unsaved {
@@ -86,6 +95,11 @@ fn details(visit: &Visit<'_>, store: &Store) -> Markup {
             label { "Text that was redacted is"
                 select name="forgotten" { @for each in forgotten {
                     option value=(each.as_str()) selected[each.as_str() == chosen_forgotten] { (forgotten_words(each)) }
+                } }
+            }
+            label { "May be changed by"
+                select name="writers" { @for each in writers {
+                    option value=(each.as_str()) selected[each.as_str() == chosen_writers] { (writers_words(each)) }
                 } }
             }
             label { "Delete memories that nobody has read or changed for this many days (empty: never)"
@@ -172,6 +186,7 @@ pub(super) fn policy_rows(policy: StorePolicy) -> Markup {
     html! {
         dt { "Credentials" } dd { (secrets_words(policy.secrets)) }
         dt { "Redacted text" } dd { (forgotten_words(policy.forgotten)) }
+        dt { "May be changed by" } dd { (writers_words(policy.writers)) }
         dt { "Unused memories" } dd { @match policy.expire_after_days {
             Some(days) => { "deleted after " (text::count(days, "day", "days")) },
             None => "kept"
@@ -192,6 +207,7 @@ fn wanted(visit: &Visit<'_>) -> Result<StoreUpdate, Error> {
         secrets: field("secrets").parse().map_err(|_unknown| malformed("secrets"))?,
         forgotten: field("forgotten").parse().map_err(|_unknown| malformed("forgotten"))?,
         expire_after_days: days.filter(|days| *days > 0),
+        writers: field("writers").parse().map_err(|_unknown| malformed("writers"))?,
     };
     let description = field("description").replace("\r\n", "\n");
     Ok(StoreUpdate {

@@ -1,7 +1,7 @@
 //! Characters that a browser does not show, in everything that has a name.
 
 use quipu_core::engine::{NewKey, Principal};
-use quipu_core::model::{Actor, Name, Role};
+use quipu_core::model::{Actor, Forwarding, Name, Role};
 use quipu_service::caller::Caller;
 
 use crate::site::Site;
@@ -45,6 +45,7 @@ fn hidden() -> Hidden {
         stores: None,
         expires_at: None,
         secret: None,
+        forwarding: Forwarding::Denied,
     };
     let (key, _) = site.engine.create_key(site.workspace, &new).unwrap();
     let visitor = Caller::new(Principal::Key(key));

@@ -268,6 +268,7 @@ fn settings_are_changed_unless_somebody_else_did() {
             ("description", "all about\r\ntea"),
             ("secrets", "reject"),
             ("forgotten", "refuse"),
+            ("writers", "people"),
             ("days", days),
         ];
         site.post(&admin, &own, &fields)

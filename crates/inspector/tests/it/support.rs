@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use http::{Method, Uri};
 use quipu_core::engine::{NewKey, NewStore, Precondition, Principal};
 use quipu_core::model::{
-    Actor, Content, Memory, MemoryPath, Name, PrincipalName, Role, StoreId, Timestamp, WorkspaceId,
+    Actor, Content, Forwarding, Memory, MemoryPath, Name, PrincipalName, Role, StoreId, Timestamp,
+    WorkspaceId,
 };
 use quipu_core::settings::Limits;
 use quipu_core::{Engine, Error};
@@ -101,6 +102,7 @@ impl Site {
             stores: stores.map(<[StoreId]>::to_vec),
             expires_at: None,
             secret: None,
+            forwarding: Forwarding::Denied,
         };
         let (key, _) = self.engine.create_key(workspace, &new).unwrap();
         Caller::new(Principal::Key(key))

@@ -7,7 +7,8 @@ use quipu_service::wire::{
 
 use quipu_core::model::{Store, StoreId};
 use quipu_knowledge::{
-    Found, NoteCard, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest, SearchTarget,
+    Coverage, Found, NoteCard, SearchFilter, SearchHit, SearchMode, SearchPage, SearchRequest,
+    SearchTarget,
 };
 use quipu_notes::{Comparison, FieldFilter, Passage, Predicate};
 use serde_json::{Map, Value, json};
@@ -148,6 +149,9 @@ fn answer(
         lines.push(format!("more with page={}", paging.page + 1));
     }
     lines.extend(page.notice.as_ref().map(|notice| format!("note: {notice}")));
+    if let Some(Coverage { embedded, memories }) = page.coverage.filter(|it| !it.is_complete()) {
+        lines.push(format!("note: {embedded} of {memories} notes have vectors so far"));
+    }
     let data = json!({
         "results": results,
         "page": paging.page,

@@ -1,8 +1,8 @@
 //! Stores, which other servers call projects.
 
-use quipu_core::Error;
 use quipu_core::engine::NewStore;
-use quipu_core::model::{Access, Description, Name, Store};
+use quipu_core::model::{Access, Description, Name, Store, Writers};
+use quipu_core::{Error, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -80,6 +80,11 @@ pub(super) fn create(call: &Call, arguments: &Arguments) -> Result<Answer, Error
 pub(super) fn delete(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {
     call.client.require_management()?;
     let store = call.client.store_exactly(&name(arguments)?)?;
+    // The engine asks who writes a memory; who deletes a whole store is asked here.
+    if store.policy.writers == Writers::People {
+        let message = format!("the store `{}` can only be deleted by people", store.name);
+        return Err(Error::new(ErrorKind::AccessDenied, message));
+    }
     call.require_wanted()?;
     let deleted = call.engine().delete_store(store.id)?;
     let notes = counted(deleted.memories_count, "note");

@@ -7,7 +7,7 @@ use quipu_knowledge::{
     Suggestions,
 };
 use quipu_service::suggestions::markdown;
-use quipu_service::wire::{FreshnessBody, LeftOutBody};
+use quipu_service::wire::{FreshnessBody, LeftOutBody, SimilarBody};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -68,6 +68,7 @@ fn suggestion(item: &Suggestion, stores: &[Store], actors: &Actors<'_>) -> Value
     fields.insert("score".to_owned(), json!(item.score));
     let reasons = json!({
         "words": item.words,
+        "similar": item.similar.map(SimilarBody::from),
         "freshness": item.freshness.as_ref().map(FreshnessBody::from),
         "replaces": paths(&item.replaces),
         "links_to": paths(&item.links_to),

@@ -1,7 +1,7 @@
 //! Redacted text that comes back through a mount.
 
 use quipu_core::engine::{Heads, Pattern, Scope, Selection, StoreUpdate, Terms};
-use quipu_core::model::{Actor, ForgottenPolicy, StorePolicy};
+use quipu_core::model::{Actor, ForgottenPolicy, StorePolicy, Writers};
 use quipu_mount::TreeError;
 
 use crate::support::fixture;
@@ -25,4 +25,18 @@ fn a_store_that_refuses_redacted_text_refuses_it_in_a_mount_too() {
     assert_eq!(fixture.write("/refused", b"sesame-4711 again"), Err(TreeError::Refused));
     assert_eq!(fixture.write("/a", b"sesame-4711"), Err(TreeError::Refused));
     assert_eq!(fixture.text("/a").as_deref(), Some("the word is [redacted]"));
+}
+
+#[test]
+fn a_store_that_is_reserved_for_people_refuses_changes_in_a_mount() {
+    let fixture = fixture();
+    fixture.write("/a", b"the rule").unwrap();
+    let policy = StorePolicy { writers: Writers::People, ..StorePolicy::default() };
+    let update = StoreUpdate { policy: Some(policy), ..StoreUpdate::default() };
+    fixture.engine.update_store(fixture.store, &update).unwrap();
+    assert!(fixture.write("/a", b"mine").is_err());
+    assert!(fixture.write("/new", b"mine").is_err());
+    assert!(fixture.remove("/a").is_err());
+    assert!(fixture.rename("/a", "/b").is_err());
+    assert_eq!(fixture.text("/a").as_deref(), Some("the rule"));
 }

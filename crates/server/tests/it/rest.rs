@@ -7,7 +7,7 @@ mod endpoint;
 #[path = "rest/errors.rs"]
 mod errors;
 #[path = "rest/events.rs"]
-mod events;
+pub(crate) mod events;
 #[path = "rest/expiry.rs"]
 mod expiry;
 #[path = "rest/knowledge.rs"]
@@ -26,6 +26,8 @@ mod own;
 mod past;
 #[path = "rest/plans.rs"]
 mod plans;
+#[path = "rest/recording.rs"]
+mod recording;
 #[path = "rest/redactions.rs"]
 mod redactions;
 #[path = "rest/rights.rs"]
@@ -46,7 +48,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use quipu_core::Clock;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Name, Role, StoreId, WorkspaceId};
+use quipu_core::model::{Forwarding, Name, Role, StoreId, WorkspaceId};
 use quipu_core::settings::Limits;
 use quipu_knowledge::Knowledge;
 use quipu_mcp::{Hosts, HttpEndpoint, McpSettings};
@@ -112,7 +114,14 @@ impl Server {
         stores: Option<Vec<StoreId>>,
     ) -> String {
         let name = Name::new("test").expect("a name");
-        let new = NewKey { name, role, stores, expires_at: None, secret: None };
+        let new = NewKey {
+            name,
+            role,
+            stores,
+            expires_at: None,
+            secret: None,
+            forwarding: Forwarding::Denied,
+        };
         let (_, secret) = self.engine.create_key(workspace, &new).expect("a key");
         secret.reveal().to_owned()
     }

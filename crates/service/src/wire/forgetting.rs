@@ -1,7 +1,8 @@
 //! Redactions by selection: what is asked for, the plan and the receipt.
 
 use quipu_core::engine::{
-    Heads, OtherStore, PlannedHead, PlannedVersion, RedactionPlan, SessionHit, StorePlan,
+    DefinitionHit, Heads, OtherStore, PlannedHead, PlannedVersion, RedactionPlan, SessionHit,
+    StorePlan,
 };
 use quipu_core::model;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,7 @@ pub struct RedactionPlanBody {
     heads_count: usize,
     stores: Vec<StorePlanBody>,
     sessions: Vec<SessionHitBody>,
+    definitions: Vec<DefinitionHitBody>,
     receipt_ids: Vec<String>,
     names: Vec<String>,
     other_stores: Vec<OtherStoreBody>,
@@ -101,6 +103,19 @@ struct PlannedHeadBody {
 struct SessionHitBody {
     session_id: String,
     fields: Vec<&'static str>,
+    events_count: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct DefinitionHitBody {
+    id: String,
+    version: u64,
+}
+
+impl From<&DefinitionHit> for DefinitionHitBody {
+    fn from(hit: &DefinitionHit) -> Self {
+        Self { id: hit.definition.to_string(), version: hit.version }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -138,6 +153,7 @@ impl RedactionPlanBody {
             heads_count: plan.heads_count(),
             stores: plan.stores.iter().map(StorePlanBody::from).collect(),
             sessions: plan.sessions.iter().map(SessionHitBody::from).collect(),
+            definitions: plan.definitions.iter().map(DefinitionHitBody::from).collect(),
             receipt_ids: texts(&plan.receipts),
             names: plan.names.clone(),
             other_stores: plan.others.iter().map(OtherStoreBody::from).collect(),
@@ -187,7 +203,11 @@ impl From<&PlannedHead> for PlannedHeadBody {
 
 impl From<&SessionHit> for SessionHitBody {
     fn from(hit: &SessionHit) -> Self {
-        Self { session_id: hit.session.to_string(), fields: hit.fields.clone() }
+        Self {
+            session_id: hit.session.to_string(),
+            fields: hit.fields.clone(),
+            events_count: hit.events.len(),
+        }
     }
 }
 
@@ -216,6 +236,8 @@ pub struct ReceiptBody {
     memories: Vec<ReceiptHeadBody>,
     session_ids: Vec<String>,
     described_memory_store_ids: Vec<String>,
+    events_count: u64,
+    definitions_count: u64,
     refusals_count: u64,
     tombstones_count: u64,
     remarks: Vec<String>,
@@ -269,6 +291,8 @@ impl ReceiptBody {
             memories: receipt.heads.iter().map(head).collect(),
             session_ids: texts(&receipt.sessions),
             described_memory_store_ids: texts(&receipt.described_stores),
+            events_count: receipt.events_count,
+            definitions_count: receipt.definitions_count,
             refusals_count: receipt.refusals_count,
             tombstones_count: receipt.tombstones_count,
             remarks: receipt.remarks.clone(),

@@ -19,6 +19,8 @@ pub struct StoreDetails {
     pub secrets: &'static str,
     /// What happens to writes that bring back redacted text.
     pub forgotten: &'static str,
+    /// Who may change memories, of those who may write.
+    pub writers: &'static str,
     /// After how many days unused memories are deleted, if ever.
     pub expire_after_days: Option<u32>,
     /// How many memories it holds.
@@ -33,6 +35,7 @@ impl From<(&model::Store, Usage)> for StoreDetails {
             store: store.into(),
             secrets: store.policy.secrets.as_str(),
             forgotten: store.policy.forgotten.as_str(),
+            writers: store.policy.writers.as_str(),
             expire_after_days: store.policy.expire_after_days,
             memories_count: usage.memories_count,
             size_bytes: usage.size_bytes,
@@ -67,6 +70,8 @@ pub struct PolicyBody {
     pub secrets: &'static str,
     /// What happens to writes that bring back redacted text.
     pub forgotten: &'static str,
+    /// Who may change memories, of those who may write.
+    pub writers: &'static str,
     /// After how many days unused memories are deleted, if ever.
     pub expire_after_days: Option<u32>,
 }
@@ -76,6 +81,7 @@ impl From<model::StorePolicy> for PolicyBody {
         Self {
             secrets: policy.secrets.as_str(),
             forgotten: policy.forgotten.as_str(),
+            writers: policy.writers.as_str(),
             expire_after_days: policy.expire_after_days,
         }
     }
@@ -142,6 +148,8 @@ pub struct KeyBody {
     pub parent_id: Option<String>,
     /// About when it was last used, if it was.
     pub last_used_at: Option<String>,
+    /// Whether its holder may have requests forwarded to the upstream: `allowed` or `denied`.
+    pub forwarding: &'static str,
 }
 
 impl From<&model::Key> for KeyBody {
@@ -158,6 +166,7 @@ impl From<&model::Key> for KeyBody {
             kind: key.kind.as_str(),
             parent_id: key.parent.map(|id| id.to_string()),
             last_used_at: key.used_at.map(|at| at.to_string()),
+            forwarding: key.forwarding.as_str(),
         }
     }
 }
@@ -353,7 +362,9 @@ pub struct PrunedBody {
     pub memories_count: usize,
     /// How many deleted stores were erased.
     pub stores_count: usize,
-    /// How many finished sessions were removed.
+    /// How many old events of sessions were removed.
+    pub events_count: usize,
+    /// How many ended sessions were removed.
     pub sessions_count: usize,
     /// How many ended keys that were derived from others were removed.
     pub keys_count: usize,
@@ -361,8 +372,21 @@ pub struct PrunedBody {
 
 impl From<Pruned> for PrunedBody {
     fn from(pruned: Pruned) -> Self {
-        let Pruned { versions_count, memories_count, stores_count, sessions_count, keys_count } =
-            pruned;
-        Self { versions_count, memories_count, stores_count, sessions_count, keys_count }
+        let Pruned {
+            versions_count,
+            memories_count,
+            stores_count,
+            events_count,
+            sessions_count,
+            keys_count,
+        } = pruned;
+        Self {
+            versions_count,
+            memories_count,
+            stores_count,
+            events_count,
+            sessions_count,
+            keys_count,
+        }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Object;
+use super::agents::Fields;
 
 /// The body of a request to create a store.
 #[derive(Clone, Debug, Deserialize)]
@@ -71,7 +72,7 @@ pub enum PreconditionBody {
 #[serde(deny_unknown_fields)]
 pub struct CreateSession {
     /// The agent: an id, or an object with one.
-    pub agent: AgentParam,
+    pub agent: Value,
     /// The environment.
     pub environment_id: String,
     /// Its title.
@@ -79,58 +80,13 @@ pub struct CreateSession {
     /// The owner's labels.
     pub metadata: Option<BTreeMap<String, String>>,
     /// What to attach.
-    pub resources: Option<Vec<Object<ResourceParam>>>,
+    pub resources: Option<Vec<Fields>>,
     /// The ids of vaults, which are stored and echoed.
     pub vault_ids: Option<Vec<String>>,
-    /// Not supported: Quipu runs no agents.
+    /// Events to record first.
     pub initial_events: Option<Vec<Value>>,
     /// Not supported: Quipu runs no agents.
     pub budget: Option<Value>,
-}
-
-/// An agent, by its id or with its version.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum AgentParam {
-    /// Its id.
-    Id(String),
-    /// Its id and more.
-    Object {
-        /// Its id.
-        id: String,
-        /// Its version.
-        version: Option<u32>,
-        /// The model to use in place of its own.
-        model: Option<ModelParam>,
-    },
-}
-
-/// A model, by its id or as an object.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum ModelParam {
-    /// Its id.
-    Id(String),
-    /// Its id and more.
-    Object {
-        /// Its id.
-        id: String,
-    },
-}
-
-/// Something to attach to a session.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum ResourceParam {
-    /// A store.
-    MemoryStore {
-        /// Its id.
-        memory_store_id: String,
-        /// `read_write` or `read_only`.
-        access: Option<String>,
-        /// What the agent should do with it.
-        instructions: Option<String>,
-    },
 }
 
 /// The body of a request to change a session.
@@ -141,8 +97,8 @@ pub struct UpdateSession {
     pub title: Option<String>,
     /// Labels to set or, with null, to remove.
     pub metadata: Option<BTreeMap<String, Option<String>>>,
-    /// Not supported: the agent cannot be changed.
-    pub agent: Option<Value>,
+    /// Tools and servers that the session has in place of those of its agent.
+    pub agent: Option<Fields>,
     /// Not supported: Quipu runs no agents.
     pub budget: Option<Value>,
     /// Not supported: the vaults cannot be changed.
@@ -165,6 +121,8 @@ pub struct UpdatePolicy {
     pub secrets: Option<String>,
     /// `warn` or `refuse`.
     pub forgotten: Option<String>,
+    /// Who may change memories: `everyone` or `people`.
+    pub writers: Option<String>,
     /// After how many days unused memories are deleted; 0 means never.
     pub expire_after_days: Option<u32>,
 }

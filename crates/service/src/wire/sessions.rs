@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use quipu_core::model;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{AgentParam, AttachmentBody, ModelParam};
+use super::agents::{Fields, session_agent, unknown_agent};
+use super::resources::resources;
 
 /// A session.
 #[derive(Clone, Debug, Serialize)]
@@ -13,16 +15,16 @@ use super::{AgentParam, AttachmentBody, ModelParam};
 pub struct SessionBody {
     /// Its id.
     pub id: String,
-    /// The agent that runs in it.
-    pub agent: AgentBody,
+    /// The agent that runs in it, as it was when the session was created.
+    pub agent: Fields,
     /// Where it runs.
     pub environment_id: String,
     /// Its title.
     pub title: Option<String>,
     /// The owner's labels.
     pub metadata: BTreeMap<String, String>,
-    /// The attached stores.
-    pub resources: Vec<AttachmentBody>,
+    /// The attached stores, then the files and repositories that were named.
+    pub resources: Vec<Value>,
     /// `idle`, or `terminated` once archived.
     pub status: &'static str,
     /// Empty: nothing is measured.
@@ -49,46 +51,6 @@ pub struct SessionBody {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Empty {}
 
-/// An agent, as far as Quipu knows it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "type", rename = "agent")]
-pub struct AgentBody {
-    /// Its id.
-    pub id: String,
-    /// Its version.
-    pub version: u32,
-    /// Its id again: Quipu stores no agents.
-    pub name: String,
-    /// The model.
-    pub model: ModelBody,
-    /// Always null.
-    pub description: Option<String>,
-    /// Always null.
-    pub system: Option<String>,
-    /// Always null.
-    pub multiagent: Option<Empty>,
-    /// Who it runs as.
-    pub execution_identity: IdentityBody,
-    /// Always empty.
-    pub mcp_servers: [&'static str; 0],
-    /// Always empty.
-    pub skills: [&'static str; 0],
-    /// Always empty.
-    pub tools: [&'static str; 0],
-}
-
-/// A model.
-#[derive(Clone, Debug, Serialize)]
-pub struct ModelBody {
-    /// Its id.
-    pub id: String,
-}
-
-/// Who an agent runs as.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "type", rename = "service_account")]
-pub struct IdentityBody {}
-
 /// What is stored about a session for its answers only.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -96,7 +58,13 @@ pub struct SessionDetails {
     /// The agent's id.
     pub agent_id: String,
     /// The agent's version.
-    pub agent_version: u32,
+    pub agent_version: u64,
+    /// What the session has in place of what its agent says.
+    #[serde(skip_serializing_if = "Fields::is_empty")]
+    pub overrides: Fields,
+    /// The files and repositories that were named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Value>,
     /// The model's id.
     pub model_id: String,
     /// The environment's id.
@@ -106,33 +74,13 @@ pub struct SessionDetails {
 }
 
 impl SessionDetails {
-    /// Takes the details from a request.
-    pub fn new(agent: &AgentParam, environment_id: &str, vault_ids: Vec<String>) -> Self {
-        let (agent_id, version, model) = match agent {
-            AgentParam::Id(id) => (id, None, None),
-            AgentParam::Object { id, version, model } => (id, *version, model.as_ref()),
-        };
-        let model_id = match model {
-            Some(ModelParam::Id(id) | ModelParam::Object { id }) => id.clone(),
-            None => "unknown".to_owned(),
-        };
-        Self {
-            agent_id: agent_id.clone(),
-            agent_version: version.unwrap_or(1),
-            model_id,
-            environment_id: environment_id.to_owned(),
-            vault_ids,
-        }
-    }
-
     /// Parses the stored details; a session of another protocol has none.
     pub fn of(session: &model::Session) -> Self {
         serde_json::from_str(&session.details).unwrap_or_else(|_| Self {
             agent_id: session.title.clone(),
             agent_version: 1,
             model_id: "unknown".to_owned(),
-            environment_id: String::new(),
-            vault_ids: Vec::new(),
+            ..Self::default()
         })
     }
 
@@ -143,29 +91,31 @@ impl SessionDetails {
 }
 
 impl SessionBody {
-    /// Returns the shape of a session whose stores are mounted below `mount_root`.
-    pub fn new(session: &model::Session, mount_root: &str) -> Self {
+    /// Returns the shape of a session whose stores are mounted below `mount_root`. `agent` is the version
+    /// of the agent that it names, if that is kept here.
+    pub fn new(
+        session: &model::Session,
+        agent: Option<&model::Definition>,
+        mount_root: &str,
+    ) -> Self {
         let details = SessionDetails::of(session);
-        let attachment = |attachment| AttachmentBody::new(attachment, mount_root);
+        let resources = resources(session, &details, mount_root);
+        let agent = match agent {
+            Some(agent) => session_agent(agent, &details.overrides),
+            None => {
+                let mut fields =
+                    unknown_agent(&details.agent_id, details.agent_version, &details.model_id);
+                fields.extend(details.overrides);
+                fields
+            }
+        };
         Self {
             id: session.id.to_string(),
-            agent: AgentBody {
-                name: details.agent_id.clone(),
-                id: details.agent_id,
-                version: details.agent_version,
-                model: ModelBody { id: details.model_id },
-                description: None,
-                system: None,
-                multiagent: None,
-                execution_identity: IdentityBody {},
-                mcp_servers: [],
-                skills: [],
-                tools: [],
-            },
+            agent,
             environment_id: details.environment_id,
             title: Some(session.title.clone()).filter(|title| !title.is_empty()),
             metadata: session.metadata.pairs().clone(),
-            resources: session.attachments.iter().map(attachment).collect(),
+            resources,
             status: if session.archived_at.is_some() { "terminated" } else { "idle" },
             stats: Empty {},
             usage: Empty {},

@@ -3,7 +3,7 @@
 use quipu_knowledge::{Freshness, LeftOut, Suggestion, Suggestions};
 use serde::{Deserialize, Serialize};
 
-use super::{ActorBody, NoteBody};
+use super::{ActorBody, NoteBody, SimilarBody};
 
 /// The body of a request for suggestions.
 #[derive(Clone, Debug, Deserialize)]
@@ -75,6 +75,9 @@ pub struct SuggestionBody {
 pub struct ReasonsBody {
     /// The words of the text that it has, the most telling first.
     pub words: Vec<String>,
+    /// How similar it is to the text, if it says the same in other words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similar: Option<SimilarBody>,
     /// Why it counts less; null if it does not.
     pub freshness: Option<FreshnessBody>,
     /// The memories that match and that it replaces.
@@ -87,6 +90,7 @@ impl From<&Suggestion> for SuggestionBody {
     fn from(item: &Suggestion) -> Self {
         let reasons = ReasonsBody {
             words: item.words.clone(),
+            similar: item.similar.map(SimilarBody::from),
             freshness: item.freshness.as_ref().map(FreshnessBody::from),
             replaces: item.replaces.iter().map(ToString::to_string).collect(),
             links_to: item.links_to.iter().map(ToString::to_string).collect(),

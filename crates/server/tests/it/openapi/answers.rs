@@ -143,6 +143,7 @@ async fn every_operation_succeeds_as_documented() {
     use_memories(&mut witness).await;
     use_knowledge(&mut witness).await;
     use_past(&mut witness).await;
+    use_agents(&mut witness).await;
     use_sessions(&mut witness).await;
     for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/quipu/docs"] {
         witness.call(Method::GET, path, Value::Null).await;
@@ -309,6 +310,68 @@ async fn use_past(witness: &mut Witness) {
     witness.set("store", &json!(store));
 }
 
+async fn use_agents(witness: &mut Witness) {
+    let body = json!({"name": "brewer", "model": "m", "tools": [{"type": "agent_toolset_20260401"}],
+        "metadata": {"team": "tea"}});
+    let agent = witness.call(Method::POST, "/v1/agents", body).await;
+    witness.set("agent", &agent["id"]);
+    witness.call(Method::GET, "/v1/agents?limit=1", Value::Null).await;
+    let body = json!({"version": 1, "system": "You brew tea.", "metadata": {"team": null}});
+    witness.call(Method::POST, "/v1/agents/{agent}", body.clone()).await;
+    witness.refused(409, Method::POST, "/v1/agents/{agent}", body).await;
+    witness.call(Method::GET, "/v1/agents/{agent}?version=1", Value::Null).await;
+    witness.call(Method::GET, "/v1/agents/{agent}/versions?limit=1", Value::Null).await;
+    let body = json!({"name": "kitchen", "config": {"type": "cloud"}});
+    let environment = witness.call(Method::POST, "/v1/environments", body).await;
+    witness.set("environment", &environment["id"]);
+    witness.call(Method::GET, "/v1/environments", Value::Null).await;
+    witness.call(Method::GET, "/v1/environments/{environment}", Value::Null).await;
+    let body = json!({"description": "warm"});
+    witness.call(Method::POST, "/v1/environments/{environment}", body).await;
+    record(witness).await;
+    witness.call(Method::POST, "/v1/environments/{environment}/archive", Value::Null).await;
+    witness.call(Method::DELETE, "/v1/environments/{environment}", Value::Null).await;
+    witness.call(Method::POST, "/v1/agents/{agent}/archive", Value::Null).await;
+}
+
+async fn record(witness: &mut Witness) {
+    let (agent, environment) = (witness.address("{agent}"), witness.address("{environment}"));
+    let repository = json!({"type": "github_repository", "url": "https://example.org/a/b",
+        "authorization_token": "secret"});
+    let message = json!({"type": "user.message", "content": [{"type": "text", "text": "hi"}]});
+    let body = json!({"agent": agent, "environment_id": environment, "resources": [repository],
+        "initial_events": [message]});
+    let session = witness.call(Method::POST, SESSIONS, body).await;
+    witness.set("session", &session["id"]);
+    witness.set("resource", &session["resources"][0]["id"]);
+    let resources = "/v1/sessions/{session}/resources";
+    let resource = "/v1/sessions/{session}/resources/{resource}";
+    witness.call(Method::POST, resources, json!({"type": "file", "file_id": "file_1"})).await;
+    witness.call(Method::GET, resources, Value::Null).await;
+    witness.call(Method::GET, resource, Value::Null).await;
+    witness.call(Method::POST, resource, json!({"authorization_token": "new"})).await;
+    witness.call(Method::DELETE, resource, Value::Null).await;
+    let events = "/v1/sessions/{session}/events";
+    witness.call(Method::POST, events, json!({"events": [message]})).await;
+    witness.call(Method::GET, &format!("{events}?limit=1&types=user.message"), Value::Null).await;
+    let reported = "/quipu/sessions/{session}/events";
+    let created = json!({"type": "session.thread_created", "session_thread_id": "sthr_2",
+        "agent_name": "second"});
+    witness.call(Method::POST, reported, json!({"events": [created]})).await;
+    witness.call(Method::GET, &format!("{reported}?grep=HI"), Value::Null).await;
+    witness.set("thread", &json!("sthr_2"));
+    let threads = "/v1/sessions/{session}/threads";
+    for path in [threads, &format!("{threads}/{{thread}}"), &format!("{threads}/{{thread}}/events")]
+    {
+        witness.call(Method::GET, path, Value::Null).await;
+    }
+    let said = json!({"type": "agent.message", "content": [], "session_thread_id": "sthr_2"});
+    witness.call(Method::POST, reported, json!({"events": [said]})).await;
+    follow_stream(witness, "/v1/sessions/{session}/events/stream", ("Event", 4)).await;
+    let of_thread = "/v1/sessions/{session}/threads/{thread}/stream";
+    follow_stream(witness, of_thread, ("Event", 1)).await;
+}
+
 async fn use_sessions(witness: &mut Witness) {
     let store = witness.address("{store}");
     let resource =
@@ -332,30 +395,42 @@ async fn use_sessions(witness: &mut Witness) {
 
 /// Takes the first piece of the stream, which has no end.
 async fn follow_events(witness: &mut Witness) {
-    const EVENTS: &str = "/quipu/events";
-    let request =
-        Request::get(format!("{EVENTS}?after=0")).header("x-api-key", &witness.server.key);
+    follow_stream(witness, "/quipu/events", ("Change", 6)).await;
+}
+
+/// Checks the first piece of a stream, which has at least so many events of this schema.
+async fn follow_stream(witness: &mut Witness, path: &str, (schema, count): (&str, usize)) {
+    let uri = witness.address(path);
+    let request = Request::get(format!("{uri}?after=0")).header("x-api-key", &witness.server.key);
     let request = request.body(Body::empty()).expect("a request");
     let response = witness.server.app.router().oneshot(request).await.expect("the router answers");
     let (parts, mut body) = response.into_parts();
     let frame = body.frame().await.expect("a piece").expect("a whole piece");
     let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("UTF-8");
-    let schema = json!({"$ref": "#/components/schemas/Change"});
+    let schema = json!({"$ref": format!("#/components/schemas/{schema}")});
     let events: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
-    assert!(events.len() > 5, "{text}");
+    assert!(events.len() >= count, "{text}");
     for event in events {
         let event: Value = serde_json::from_str(event).expect("JSON");
         assert_eq!(witness.document.problems(&schema, &event), [""; 0], "{event}");
     }
     let reply = Reply { status: parts.status.as_u16(), headers: parts.headers, body: json!(text) };
-    witness.check(&Method::GET, EVENTS, &reply);
+    witness.check(&Method::GET, path, &reply);
 }
 
 #[tokio::test]
 async fn every_operation_fails_as_documented() {
     let none = "1".repeat(22);
-    let ids =
-        [("store", "memstore"), ("memory", "mem"), ("version", "memver"), ("session", "sesn")];
+    let ids = [
+        ("store", "memstore"),
+        ("memory", "mem"),
+        ("version", "memver"),
+        ("session", "sesn"),
+        ("agent", "agent"),
+        ("environment", "env"),
+        ("resource", "sesrsc"),
+        ("thread", "sthr"),
+    ];
     let everything = |witness: &Witness| -> Vec<(Method, String, bool)> {
         let operations = witness.document.operations();
         let is_open = |fields: &Value| fields.get("security").is_some();

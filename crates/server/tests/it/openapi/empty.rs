@@ -13,6 +13,7 @@ async fn an_empty_parameter_is_rejected_unless_it_is_meaningful() {
     let memory = server.memory(&store, "/a", "x").await;
     let body = json!({"agent": "a", "environment_id": "e"});
     let session = server.post("/v1/sessions", body).await.ok();
+    let agent = server.post("/v1/agents", json!({"name": "a", "model": "m"})).await.ok();
     let text = |value: &Value| value.as_str().expect("an id").to_owned();
     let document = Document::load();
     let (mut refused, mut meaningful) = (0, Vec::new());
@@ -23,7 +24,9 @@ async fn an_empty_parameter_is_rejected_unless_it_is_meaningful() {
             .replace("{memory}", &text(&memory["id"]))
             .replace("{version}", &text(&memory["memory_version_id"]))
             .replace("{moment}", &text(&memory["memory_version_id"]))
-            .replace("{session}", &text(&session["id"]));
+            .replace("{session}", &text(&session["id"]))
+            .replace("{agent}", &text(&agent["id"]))
+            .replace("{thread}", &text(&session["id"]).replace("sesn_", "sthr_"));
         let method: Method = operation.method.parse().expect("a method");
         // What the parameters before it need is left out: the first of all checks is this one.
         let body = match operation.path {

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use futures_util::{StreamExt as _, stream};
 use quipu_core::engine::{NewKey, NewStore};
-use quipu_core::model::{Name, Role, StoreId};
+use quipu_core::model::{Forwarding, Name, Role, StoreId};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
 use quipu_service::pool::PoolSettings;
@@ -58,7 +58,14 @@ async fn revoked_and_expired_keys_are_rejected_immediately() {
     let server = server();
     let name = Name::new("short").unwrap();
     let expires_at = Some("2026-01-01T01:00:00Z".parse().unwrap());
-    let new = NewKey { name, role: Role::Admin, stores: None, expires_at, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::Admin,
+        stores: None,
+        expires_at,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (key, secret) = server.engine.create_key(server.workspace, &new).unwrap();
     let status =
         || async { server.call_as(secret.reveal(), Method::GET, STORES, Value::Null).await.status };

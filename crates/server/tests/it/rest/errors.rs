@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::Method;
 use quipu_core::clock::SystemClock;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Name, Role};
+use quipu_core::model::{Forwarding, Name, Role};
 use quipu_mcp::Hosts;
 use quipu_server::HttpSettings;
 use quipu_testkit::{FaultyBackend, InMemoryBackend, knowledge_over};
@@ -19,7 +19,14 @@ async fn a_fault_at_any_step_is_a_500_and_changes_nothing() {
     let engine = knowledge_over(Arc::clone(&faulty) as _, Arc::new(SystemClock));
     let workspace = engine.default_workspace().unwrap().id;
     let name = Name::new("admin").unwrap();
-    let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::Admin,
+        stores: None,
+        expires_at: None,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (_, key) = engine.create_key(workspace, &new).unwrap();
     let server = Server {
         app: app(&engine, &Hosts::default(), HttpSettings::default()),

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use http_body_util::BodyExt as _;
 use quipu_core::engine::{NewAttachment, NewSession, SessionToken, SessionUpdate};
-use quipu_core::model::{Access, Instructions, Role, SessionId};
+use quipu_core::model::{Access, Forwarding, Instructions, Role, SessionId};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -38,7 +38,7 @@ pub(super) async fn piece(body: &mut Body) -> Option<String> {
     Some(String::from_utf8(bytes.to_vec()).expect("UTF-8"))
 }
 
-pub(super) fn follow(server: &Server) {
+pub(crate) fn follow(server: &Server) {
     let app = server.app.clone();
     std::thread::spawn(move || app.follow(|| false));
 }
@@ -242,6 +242,7 @@ async fn a_stream_ends_when_its_key_expires() {
         stores: None,
         expires_at,
         secret: None,
+        forwarding: Forwarding::Denied,
     };
     let (_, secret) = server.engine.create_key(server.workspace, &new).unwrap();
     let mut stream = opened_with(&server, secret.reveal()).await;

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use quipu_core::engine::{NewAttachment, NewKey, NewSession, NewStore, Precondition, SessionToken};
+use quipu_core::engine::{
+    DefinitionContent, NewAttachment, NewKey, NewSession, NewStore, Precondition, SessionToken,
+};
 use quipu_core::model::{
-    Access, Actor, Content, Instructions, KeyId, MemoryPath, Name, Role, SessionId, StoreId,
+    Access, Actor, Content, DefinitionId, DefinitionKind, Forwarding, Instructions, KeyId,
+    MemoryPath, Metadata, Name, Role, SessionId, StoreId,
 };
 use quipu_core::settings::Limits;
-use quipu_server::{HttpSettings, routes};
+use quipu_server::{BaseUrl, HttpSettings, UpstreamSettings, routes};
 use tower::ServiceExt as _;
 
 use super::{Server, server_with};
@@ -118,6 +121,24 @@ const WRITE_SESSION: Expected = Expected {
     elsewhere: 404,
     invalid: 401,
 };
+/// A session reports its own events, whatever its stores are attached for.
+const RECORD: Expected = Expected {
+    own: [403, 200, 200, 403, 200, 200, 200, 200],
+    other: [404; 5],
+    elsewhere: 404,
+    invalid: 401,
+};
+/// Agents and environments belong to the workspace: every key of it reads them.
+const LIST_DEFINITIONS: Expected = LIST_SESSIONS;
+const READ_DEFINITION: Expected = Expected { elsewhere: 404, ..LIST_SESSIONS };
+/// Sessions of everybody name them, so a key that is limited to some stores does not change them.
+const CREATE_DEFINITION: Expected = Expected {
+    own: [403, 200, 200, 403, 403, 403, 403, 403],
+    other: [403; 5],
+    elsewhere: 200,
+    invalid: 401,
+};
+const WRITE_DEFINITION: Expected = Expected { elsewhere: 404, ..CREATE_DEFINITION };
 /// The caller reads the source and creates a store.
 const COPY: Expected = Expected {
     own: [403, 403, 200, 403, 403, 403, 403, 403],
@@ -132,6 +153,12 @@ const RENEW_TOKEN: Expected = Expected {
     elsewhere: 404,
     invalid: 401,
 };
+/// Without an upstream, as without a route.
+const UNSERVED: Expected =
+    Expected { own: [404; 8], other: [404; 5], elsewhere: 404, invalid: 404 };
+/// No role includes forwarding.
+const FORWARDED: Expected =
+    Expected { own: [403; 8], other: [403; 5], elsewhere: 403, invalid: 401 };
 const NO_CONNECTION: Expected =
     Expected { own: [400; 8], other: [400; 5], elsewhere: 400, invalid: 401 };
 
@@ -159,7 +186,40 @@ const CREATE_MEMORY: &str = r#"{"path": "/new", "content": "x"}"#;
 const CREATE_SESSION: &str = r#"{"agent": "a", "environment_id": "e", "resources": [
     {"type": "memory_store", "memory_store_id": "{store}", "access": "read_write"}]}"#;
 
-const ROWS: [Row; 60] = [
+const CREATE_AGENT: &str = r#"{"name": "new", "model": "m"}"#;
+const NAMED: &str = r#"{"name": "new"}"#;
+const ADD_FILE: &str = r#"{"type": "file", "file_id": "file_2"}"#;
+const NEW_TOKEN: &str = r#"{"authorization_token": "t"}"#;
+const SEND: &str = r#"{"events": [{"type": "user.message", "content": []}]}"#;
+const REPORT: &str = r#"{"events": [{"type": "agent.message", "content": []}]}"#;
+
+const ROWS: [Row; 88] = [
+    row("GET /v1/agents", "", LIST_DEFINITIONS),
+    row("POST /v1/agents", CREATE_AGENT, CREATE_DEFINITION),
+    row("GET /v1/agents/{agent}", "", READ_DEFINITION),
+    row("POST /v1/agents/{agent}", NAMED, WRITE_DEFINITION),
+    row("POST /v1/agents/{agent}/archive", "", WRITE_DEFINITION),
+    row("GET /v1/agents/{agent}/versions", "", READ_DEFINITION),
+    row("GET /v1/environments", "", LIST_DEFINITIONS),
+    row("POST /v1/environments", NAMED, CREATE_DEFINITION),
+    row("GET /v1/environments/{environment}", "", READ_DEFINITION),
+    row("POST /v1/environments/{environment}", NAMED, WRITE_DEFINITION),
+    row("DELETE /v1/environments/{environment}", "", WRITE_DEFINITION),
+    row("POST /v1/environments/{environment}/archive", "", WRITE_DEFINITION),
+    row("GET /v1/sessions/{session}/resources", "", READ_SESSION),
+    row("POST /v1/sessions/{session}/resources", ADD_FILE, WRITE_SESSION),
+    row("GET /v1/sessions/{session}/resources/{resource}", "", READ_SESSION),
+    row("POST /v1/sessions/{session}/resources/{resource}", NEW_TOKEN, WRITE_SESSION),
+    row("DELETE /v1/sessions/{session}/resources/{resource}", "", WRITE_SESSION),
+    row("GET /v1/sessions/{session}/events", "", READ_SESSION),
+    row("POST /v1/sessions/{session}/events", SEND, RECORD),
+    row("GET /v1/sessions/{session}/events/stream", "", READ_SESSION),
+    row("GET /v1/sessions/{session}/threads", "", READ_SESSION),
+    row("GET /v1/sessions/{session}/threads/{thread}", "", READ_SESSION),
+    row("GET /v1/sessions/{session}/threads/{thread}/events", "", READ_SESSION),
+    row("GET /v1/sessions/{session}/threads/{thread}/stream", "", READ_SESSION),
+    asked("GET /quipu/sessions/{session}/events", "?grep=x", READ_SESSION),
+    row("POST /quipu/sessions/{session}/events", REPORT, RECORD),
     row("GET /v1/memory_stores", "", ANYBODY),
     row("POST /v1/memory_stores", r#"{"name": "new"}"#, MANAGE_WORKSPACE),
     row("GET /v1/memory_stores/{store}", "", READ),
@@ -223,6 +283,17 @@ const ROWS: [Row; 60] = [
     row("POST /mcp", INITIALIZE, ANYBODY),
     row("GET /mcp", "", NO_CONNECTION),
     row("DELETE /mcp", "", NO_CONNECTION),
+    // Nor are these: whatever has no route is forwarded, if there is an upstream.
+    row("POST /v1/messages", "{}", UNSERVED),
+    row("GET /v1/models", "", UNSERVED),
+];
+
+/// What the same requests get when there is an upstream.
+const WITH_UPSTREAM: [Row; 4] = [
+    row("POST /v1/messages", "{}", FORWARDED),
+    row("GET /v1/models", "", FORWARDED),
+    row("GET /v1/memory_stores/{store}", "", READ),
+    row("POST /v1/sessions", CREATE_SESSION, START_SESSION),
 ];
 
 /// A store with what can be asked for in it.
@@ -231,7 +302,14 @@ pub(crate) struct Things {
     pub(crate) memory: String,
     pub(crate) version: String,
     pub(crate) session: SessionId,
+    agent: DefinitionId,
+    environment: DefinitionId,
 }
+
+/// A repository that every session names.
+const DETAILS: &str = r#"{"resources": [{"id": "sesrsc_1", "type": "github_repository",
+    "url": "https://example.org/a", "mount_path": "/workspace/a", "checkout": null,
+    "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}]}"#;
 
 pub(crate) struct World {
     pub(crate) server: Server,
@@ -243,9 +321,18 @@ pub(crate) struct World {
 impl World {
     /// Makes a server with two stores and the credential of a caller.
     pub(crate) fn new(caller: Caller) -> Self {
+        Self::with(caller, HttpSettings::default())
+    }
+
+    /// Makes the same with an upstream. No key of these callers was made to forward.
+    pub(crate) fn forwarding(caller: Caller, upstream: UpstreamSettings) -> Self {
+        Self::with(caller, HttpSettings { upstream: Some(upstream), ..HttpSettings::default() })
+    }
+
+    fn with(caller: Caller, settings: HttpSettings) -> Self {
         let hour = Duration::from_hours(1);
         let limits = Limits { session_token_valid_for: hour, ..Limits::default() };
-        let server = server_with(HttpSettings::default(), limits);
+        let server = server_with(settings, limits);
         let mut own = things(&server, "alpha");
         let other = things(&server, "beta");
         let credential = match caller {
@@ -270,7 +357,14 @@ impl World {
                 let name = Name::new("expired").expect("a name");
                 let expires_at = Some(now);
                 let (role, stores) = (Role::Admin, None);
-                let new = NewKey { name, role, stores, expires_at, secret: None };
+                let new = NewKey {
+                    name,
+                    role,
+                    stores,
+                    expires_at,
+                    secret: None,
+                    forwarding: Forwarding::Denied,
+                };
                 let (_, secret) = server.engine.create_key(server.workspace, &new).expect("a key");
                 Some(secret.reveal().to_owned())
             }
@@ -301,6 +395,10 @@ impl World {
                 .replace("{version}", &things.version)
                 .replace("{moment}", &things.version)
                 .replace("{session}", &things.session.to_string())
+                .replace("{agent}", &things.agent.to_string())
+                .replace("{environment}", &things.environment.to_string())
+                .replace("{resource}", "sesrsc_1")
+                .replace("{thread}", &things.session.to_string().replace("sesn_", "sthr_"))
         };
         let (method, path) = row.route.split_once(' ').expect("a method and a path");
         let mut request = Request::builder()
@@ -321,7 +419,14 @@ impl World {
 
 fn key(server: &Server) -> (KeyId, String) {
     let name = Name::new("key").expect("a name");
-    let new = NewKey { name, role: Role::Admin, stores: None, expires_at: None, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::Admin,
+        stores: None,
+        expires_at: None,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (key, secret) = server.engine.create_key(server.workspace, &new).expect("a key");
     (key.id, secret.reveal().to_owned())
 }
@@ -334,7 +439,11 @@ fn session(
 ) -> (SessionId, String) {
     let instructions = Instructions::new("secret instructions").expect("short");
     let attachments = vec![NewAttachment { store, access, instructions }];
-    let new = NewSession { key, ..NewSession::titled("run", attachments, SessionToken::Issue) };
+    let new = NewSession {
+        key,
+        details: DETAILS.to_owned(),
+        ..NewSession::titled("run", attachments, SessionToken::Issue)
+    };
     let made = server.engine.create_session(server.workspace, &new).expect("a session");
     (made.0.id, made.1.expect("a token").reveal().to_owned())
 }
@@ -353,7 +462,18 @@ fn things(server: &Server, name: &str) -> Things {
         memory: first.id.to_string(),
         version: first.version.to_string(),
         session: session(server, store, Access::ReadOnly, None).0,
+        agent: definition(server, DefinitionKind::Agent),
+        environment: definition(server, DefinitionKind::Environment),
     }
+}
+
+fn definition(server: &Server, kind: DefinitionKind) -> DefinitionId {
+    let content = DefinitionContent {
+        name: Name::new("old").expect("a name"),
+        metadata: Metadata::default(),
+        body: Content::new("{}").expect("a text"),
+    };
+    server.engine.create_definition(server.workspace, kind, &content).expect("a definition").id
 }
 
 #[test]
@@ -376,21 +496,29 @@ async fn every_caller_gets_what_its_rights_allow_on_every_route() {
             wrong.push(format!("{}, {caller:?}, {which}: {status}, not {expected}", row.route));
         }
     };
-    for row in &ROWS {
+    let url = BaseUrl::parse("http://nowhere.invalid").expect("an address");
+    let upstream = || UpstreamSettings::new(url.clone(), None);
+    let plain = ROWS.iter().map(|row| (row, None));
+    let with_upstream = WITH_UPSTREAM.iter().map(|row| (row, Some(upstream())));
+    for (row, upstream) in plain.chain(with_upstream) {
+        let world = |caller| match &upstream {
+            None => World::new(caller),
+            Some(upstream) => World::forwarding(caller, upstream.clone()),
+        };
         for (caller, expected) in VALID.into_iter().zip(row.expected.own) {
-            let world = World::new(caller);
+            let world = world(caller);
             check(row, caller, "own store", expected, world.status(row, &world.own).await);
         }
         for (caller, expected) in VALID.into_iter().skip(3).zip(row.expected.other) {
-            let world = World::new(caller);
+            let world = world(caller);
             check(row, caller, "other store", expected, world.status(row, &world.other).await);
         }
         let caller = Caller::AdminElsewhere;
-        let world = World::new(caller);
-        let status = world.status(row, &world.own).await;
+        let elsewhere = world(caller);
+        let status = elsewhere.status(row, &elsewhere.own).await;
         check(row, caller, "other workspace", row.expected.elsewhere, status);
         for caller in INVALID {
-            let world = World::new(caller);
+            let world = world(caller);
             let status = world.status(row, &world.own).await;
             check(row, caller, "own store", row.expected.invalid, status);
         }

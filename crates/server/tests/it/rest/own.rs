@@ -86,12 +86,12 @@ async fn a_policy_can_be_read_and_set() {
     let uri = format!("{store}/policy");
     assert_eq!(
         server.get(&uri).await.ok(),
-        json!({"secrets": "warn", "forgotten": "warn", "expire_after_days": null})
+        json!({"secrets": "warn", "forgotten": "warn", "writers": "everyone", "expire_after_days": null})
     );
-    let set = json!({"secrets": "reject", "forgotten": "refuse", "expire_after_days": 30});
+    let set = json!({"secrets": "reject", "forgotten": "refuse", "writers": "people", "expire_after_days": 30});
     assert_eq!(server.post(&uri, set.clone()).await.ok(), set);
     let forever = server.post(&uri, json!({"expire_after_days": 0})).await.ok();
-    let expected = json!({"secrets": "reject", "forgotten": "refuse", "expire_after_days": null});
+    let expected = json!({"secrets": "reject", "forgotten": "refuse", "writers": "people", "expire_after_days": null});
     assert_eq!(forever, expected);
     server.post(&uri, json!({"secrets": "maybe"})).await.invalid();
     server.post(&uri, json!({"color": "red"})).await.invalid();

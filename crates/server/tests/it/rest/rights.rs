@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{KeyId, Name, Role, StoreId};
+use quipu_core::model::{Forwarding, KeyId, Name, Role, StoreId};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
 use serde_json::{Value, json};
@@ -173,7 +173,14 @@ async fn a_token_is_renewed_by_its_creator_or_an_admin() {
 fn new_key(server: &Server, expires_in: Option<Duration>) -> (KeyId, String) {
     let name = Name::new("maker").expect("a name");
     let expires_at = expires_in.map(|time| server.engine.now().plus(time));
-    let new = NewKey { name, role: Role::ReadWrite, stores: None, expires_at, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::ReadWrite,
+        stores: None,
+        expires_at,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     let (key, secret) = server.engine.create_key(server.workspace, &new).expect("a key");
     (key.id, secret.reveal().to_owned())
 }
@@ -226,7 +233,8 @@ async fn invalid_session_fields_are_rejected_and_others_are_echoed() {
         ("vault_ids", json!([long])),
         ("vault_ids", json!(vec!["v"; 51])),
         ("metadata", json!({"k": "x".repeat(513)})),
-        ("initial_events", json!([{"type": "user.message", "content": []}])),
+        ("initial_events", json!([{"type": "agent.message", "content": []}])),
+        ("initial_events", json!(vec![json!({"type": "user.message", "content": []}); 51])),
         ("budget", json!({"max_list_cost": 1})),
         ("color", json!("red")),
     ] {
@@ -252,7 +260,7 @@ async fn invalid_session_fields_are_rejected_and_others_are_echoed() {
     for body in [
         json!({"title": "ü".repeat(501)}),
         json!({"vault_ids": ["v"]}),
-        json!({"agent": {"tools": []}}),
+        json!({"agent": {"system": "be kind"}}),
         json!({"budget": {}}),
         json!({"color": "red"}),
     ] {

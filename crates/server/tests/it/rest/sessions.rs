@@ -80,7 +80,8 @@ async fn invalid_attachments_are_rejected() {
         .await
         .invalid();
     start(&server, json!([attach(&store, "admin")])).await.invalid();
-    start(&server, json!([{"type": "file", "file_id": "x"}])).await.invalid();
+    start(&server, json!([{"type": "disk", "disk_id": "x"}])).await.invalid();
+    start(&server, json!([{"type": "file", "file_id": 1}])).await.invalid();
     let mount_path =
         json!({"type": "memory_store", "memory_store_id": id(&store), "mount_path": "/x"});
     start(&server, json!([mount_path])).await.invalid();

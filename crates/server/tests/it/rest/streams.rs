@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use quipu_core::engine::{NewAttachment, NewKey, NewSession, SessionToken};
-use quipu_core::model::{Access, Instructions, KeyId, Name, Role};
+use quipu_core::model::{Access, Forwarding, Instructions, KeyId, Name, Role};
 use quipu_core::settings::Limits;
 use quipu_server::HttpSettings;
 use serde_json::{Value, json};
@@ -19,7 +19,14 @@ const MINUTE: Duration = Duration::from_mins(1);
 fn key(server: &Server, expires_in: Option<Duration>) -> KeyId {
     let name = Name::new("maker").expect("a name");
     let expires_at = expires_in.map(|time| server.engine.now().plus(time));
-    let new = NewKey { name, role: Role::ReadWrite, stores: None, expires_at, secret: None };
+    let new = NewKey {
+        name,
+        role: Role::ReadWrite,
+        stores: None,
+        expires_at,
+        secret: None,
+        forwarding: Forwarding::Denied,
+    };
     server.engine.create_key(server.workspace, &new).expect("a key").0.id
 }
 
