@@ -2,12 +2,15 @@
 
 mod access;
 mod examples;
+mod global;
 mod history;
+mod hook;
 mod knowledge;
 mod mcp;
 mod model;
 mod mount;
 mod plans;
+mod project;
 mod sync;
 mod transfer;
 mod upkeep;
@@ -16,15 +19,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use quipu_core::model::{ForgottenPolicy, SecretPolicy};
+use quipu_core::model::{ForgottenPolicy, SecretPolicy, Writers};
 
 pub(crate) use access::{
-    KeyCommand, KeyCreateArguments, PromptArguments, SessionCommand, SessionCreateArguments,
-    SessionShowArguments, UiArguments,
+    EventsArguments, KeyCommand, KeyCreateArguments, PromptArguments, SessionCommand,
+    SessionCreateArguments, SessionShowArguments, UiArguments,
 };
+pub(crate) use global::Global;
 pub(crate) use history::{
     BlameArguments, DiffArguments, LogArguments, ReceiptsArguments, RedactArguments,
     RedactSelection, RestoreArguments, ShowArguments,
+};
+pub(crate) use hook::{
+    HookCommand, HookFailing, HookHost, HookInstallArguments, HookLogArguments, HookPlace,
+    HookRunArguments, RulesCheckArguments, RulesCommand, RulesInitArguments,
 };
 pub(crate) use knowledge::{
     ContextArguments, GraphArguments, GraphFormat, LinksArguments, RecentArguments,
@@ -36,10 +44,12 @@ pub(crate) use model::{
 };
 pub(crate) use mount::{MountArguments, UnmountArguments};
 pub(crate) use plans::{PlanArguments, RevertArguments, WriterArguments};
+pub(crate) use project::InitProjectArguments;
 pub(crate) use sync::SyncArguments;
 pub(crate) use transfer::{DatesWhen, ExportArguments, ExportFormat, ImportArguments, ImportKind};
 pub(crate) use upkeep::{
-    BackupArguments, CheckArguments, CompletionsArguments, ManArguments, PruneArguments,
+    BackupArguments, CheckArguments, CompletionsArguments, ManArguments, MoveArguments,
+    PruneArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -61,25 +71,6 @@ pub(crate) struct Arguments {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options that every command takes.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
-    /// Data directory [default: the platform's data directory] [env: `QUIPU_DATA`]
-    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) data: Option<PathBuf>,
-    /// Settings file [default: `quipu.toml` in the data directory] [env: `QUIPU_CONFIG`]
-    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
-    /// Store, by name or id [default: the one set by `quipu store default`, or the only one]
-    /// [env: `QUIPU_STORE`]
-    #[arg(long = "store", short, global = true, value_name = "STORE")]
-    pub(crate) stores: Vec<String>,
-    /// Print one JSON document instead of text
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,6 +118,12 @@ pub(crate) enum Command {
     ///
     /// Existing memories are left unchanged.
     InitProject(InitProjectArguments),
+    /// Let hosts show memories to their agents, and ask rules before their agents act
+    #[command(subcommand)]
+    Hook(HookCommand),
+    /// List and check the rules that hosts ask before their agents act
+    #[command(subcommand)]
+    Rules(RulesCommand),
     /// Create, list, change, archive and delete stores
     #[command(subcommand)]
     Store(StoreCommand),
@@ -200,6 +197,9 @@ pub(crate) enum Command {
     /// Create, list, archive and delete agent sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// List what was recorded in a session, and follow it
+    #[command(after_help = examples::EVENTS)]
+    Events(EventsArguments),
     /// Create, list and revoke keys
     #[command(subcommand)]
     Key(KeyCommand),
@@ -218,6 +218,15 @@ pub(crate) enum Command {
     ///
     /// First stop everything that uses the data directory: servers, mounts, syncs and MCP hosts.
     RestoreBackup(BackupArguments),
+    /// Create or upgrade the tables of a database; on an embedded one, print its version
+    Migrate,
+    /// Move everything to another place: from a directory to a database, or back
+    ///
+    /// Everything arrives with its ids, versions, moments and sequences, and the digests of both sides are
+    /// compared. Run it while servers write, then once more after you have stopped them: the second run
+    /// copies only what has changed.
+    #[command(after_help = examples::MOVE)]
+    Move(MoveArguments),
     /// Print shell completions
     Completions(CompletionsArguments),
     /// Print the manual page, or write one per command to a directory
@@ -266,22 +275,6 @@ pub(crate) struct ToolArguments {
 pub(crate) enum ToolStrings {
     Doc,
     Python,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct InitProjectArguments {
-    /// Store for the project, created if missing [default: the one of `--store`, or `memories`]
-    #[arg(value_name = "STORE")]
-    pub(crate) name: Option<String>,
-    /// Feature for the checklist (repeatable)
-    #[arg(long = "feature", value_name = "TEXT")]
-    pub(crate) features: Vec<String>,
-    /// Script that starts the project's environment
-    #[arg(long, default_value = "./init.sh", value_name = "PATH")]
-    pub(crate) script: String,
-    /// Copy the memories of this store instead of the built-in ones
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["features", "script"])]
-    pub(crate) template: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -342,6 +335,9 @@ pub(crate) struct StoreProperties {
     /// How to treat redacted text that comes back: warn or refuse
     #[arg(long, value_name = "POLICY")]
     pub(crate) forgotten: Option<ForgottenPolicy>,
+    /// Who may change memories, of those who may write: everyone or people; an agent is none
+    #[arg(long, value_name = "WHO")]
+    pub(crate) writers: Option<Writers>,
     /// Delete memories that were not read or written for this many days; 0 means never
     #[arg(long, value_name = "DAYS")]
     pub(crate) expire_after_days: Option<u32>,

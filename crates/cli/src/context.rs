@@ -1,6 +1,6 @@
 //! What commands work with: the engine, the selected store, the user.
 //!
-//! This is the only module that names a concrete backend.
+//! [`crate::storage`] opens what has the data.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,17 @@ use quipu_core::model::{
     Access, Actor, CopyKind, CopyMade, MemoryPath, SessionId, Store, StoreId, Version, VersionId,
     View, WorkspaceId,
 };
+use quipu_core::transfer::require_complete;
 use quipu_core::{Engine, Error, ErrorKind, Moment};
 use quipu_knowledge::Knowledge;
-use quipu_sqlite::{DATABASE_FILE, OpenMode, OpenSettings, Restored, SqliteBackend};
 
 use crate::args::{Global, PastArguments, WriterArguments};
 use crate::authors::Authors;
 use crate::encoder::open_encoder;
 use crate::failure::Failure;
 use crate::print::{Form, count, local, note};
-use crate::settings::{Flags, Settings};
+use crate::settings::{Flags, Settings, has_password};
+use crate::storage::{self, OpenMode, Opened, Place, Restored};
 use crate::uses;
 
 /// The settings and the output format, before anything is opened.
@@ -56,7 +57,13 @@ impl Context {
     /// Reads the settings for a command.
     pub(crate) fn new(global: Global, command: &str) -> Result<Self, Failure> {
         let form = if global.json { Form::Json } else { Form::Text };
-        let flags = Flags { data: global.data, config: global.config };
+        if global.database.as_deref().is_some_and(has_password) {
+            note(
+                "others on this host can see the command line and the password in it; put it into a \
+                 file, see docs/postgres.md",
+            );
+        }
+        let flags = Flags { data: global.data, config: global.config, database: global.database };
         let settings = Settings::read(flags)?;
         let program = format!("quipu {command}");
         Ok(Self { settings, form, named: global.stores, program, opened: OnceCell::new() })
@@ -69,7 +76,28 @@ impl Context {
 
     /// Returns whether the data directory holds data. Creates nothing, unlike opening it.
     pub(crate) fn has_data(&self) -> bool {
-        self.settings.data.join(DATABASE_FILE).exists()
+        self.place().has_data()
+    }
+
+    /// Returns where the data is.
+    pub(crate) fn place(&self) -> Place {
+        Place::of(&self.settings)
+    }
+
+    /// Returns the data directory, for a command that works on the files of an embedded database.
+    pub(crate) fn directory(&self) -> Result<&Path, Failure> {
+        match &self.settings.database {
+            None => Ok(&self.settings.data),
+            Some(_) => {
+                Err(Failure::usage("this is for an embedded database; PostgreSQL has its own way")
+                    .with_hint("docs/postgres.md says how to back up, restore and upgrade"))
+            }
+        }
+    }
+
+    /// Returns the name of this process in the messages of others.
+    pub(crate) fn program(&self) -> &str {
+        &self.program
     }
 
     /// Opens the data directory, which must exist.
@@ -93,15 +121,12 @@ impl Context {
     }
 
     fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
-        let settings = OpenSettings {
-            mode,
-            program: self.program.clone(),
-            lock_timeout: self.settings.lock_timeout,
-        };
-        let backend = Arc::new(SqliteBackend::open_with(&self.settings.data, &settings)?);
+        let Opened { backend, index, .. } =
+            self.place().open(mode, &self.program, &self.settings)?;
         let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
+        engine.read(|reader| require_complete(reader))?;
         let encoder = open_encoder(&self.settings);
-        let engine = Knowledge::new(engine, &self.settings.data).with_encoder(encoder);
+        let engine = index.knowledge(engine).with_encoder(encoder);
         self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
@@ -119,7 +144,7 @@ impl Context {
             return Err(Failure::usage(format!("there is no backup at {}", file.display()))
                 .with_hint("`quipu backup FILE` writes one"));
         }
-        let Restored { old_files } = quipu_sqlite::restore_backup(file, &self.settings.data)?;
+        let Restored { old_files } = storage::restore_backup(file, self.directory()?)?;
         // The index was built from the old data, and its sequence numbers may match by chance.
         self.open()?.engine.discard_index()?;
         Ok(old_files)

@@ -1,11 +1,13 @@
 //! Why a command failed: a message, a hint and the exit code.
 
+use std::fmt;
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use quipu_core::{Error, ErrorKind};
+
+use crate::storage::Place;
 
 /// A failed command.
 #[derive(Debug)]
@@ -47,6 +49,12 @@ pub(crate) fn exit_code(kind: &ErrorKind) -> u8 {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE, message: message.into(), hint: None, cause: None }
@@ -85,9 +93,9 @@ impl Failure {
         self
     }
 
-    /// Prints the failure and returns the exit code. Names the data directory if the failure is about
-    /// its content.
-    pub(crate) fn report(self, data: Option<&Path>) -> ExitCode {
+    /// Prints the failure and returns the exit code. Names where the data is if the failure is about its
+    /// content.
+    pub(crate) fn report(self, data: Option<&Place>) -> ExitCode {
         if self.message.is_empty() {
             return ExitCode::from(self.code);
         }
@@ -97,7 +105,7 @@ impl Failure {
             text += &format!("  cause: {cause}\n");
         }
         if let (Some(data), NOT_FOUND | STORAGE) = (data, self.code) {
-            text += &format!("   data: {}\n", data.display());
+            text += &format!("   data: {data}\n");
         }
         if let Some(hint) = self.hint {
             let bold = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));

@@ -11,6 +11,7 @@ mod pager;
 mod print;
 mod settings;
 mod stop;
+mod storage;
 mod uses;
 
 use std::process::ExitCode;
@@ -21,20 +22,29 @@ use args::Arguments;
 use context::Context;
 
 fn main() -> ExitCode {
-    let matches = Arguments::command().get_matches();
-    let arguments = match Arguments::from_arg_matches(&matches) {
-        Ok(arguments) => arguments,
+    let is_hook = commands::start_if_hook(std::env::args_os());
+    let parsed = Arguments::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let (arguments, matches) = match parsed {
+        Ok(parsed) => parsed,
+        // For hosts, the exit code of a usage error denies what their agent is about to do. Settings that
+        // were written by another version must not.
+        Err(error) if is_hook && error.use_stderr() => {
+            error.print().unwrap_or_default();
+            return ExitCode::FAILURE;
+        }
         Err(error) => error.exit(),
     };
     let command = matches.subcommand_name().unwrap_or_default();
-    let context = match Context::new(arguments.global, command) {
+    let mut context = match Context::new(arguments.global, command) {
         Ok(context) => context,
+        Err(failure) if is_hook => return commands::hook_without_settings(&failure),
         Err(failure) => return failure.report(None),
     };
-    let done = commands::run(&context, arguments.command);
+    let done = commands::run(&mut context, arguments.command);
     context.end();
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(Some(&context.settings.data)),
+        Err(failure) => failure.report(Some(&context.place())),
     }
 }

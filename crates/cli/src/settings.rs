@@ -2,6 +2,12 @@
 //!
 //! This is the only place that reads the environment.
 
+mod database;
+mod hooks;
+mod limits;
+mod platform;
+mod upstream;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::net::SocketAddr;
@@ -13,7 +19,15 @@ use quipu_core::settings::Limits;
 use quipu_mount::NameRules;
 use serde::Deserialize;
 
+pub(crate) use hooks::{HooksTable, RulesTable};
+
 use crate::failure::Failure;
+pub(crate) use upstream::{Auth, UpstreamTable};
+
+use database::DatabaseTable;
+pub(crate) use database::{DatabaseSettings, has_password, is_url, without_passwords};
+use limits::LimitsTable;
+use platform::{browser, config_home, default_data, home};
 
 /// What commands need to know about their environment.
 #[derive(Debug)]
@@ -22,6 +36,10 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     /// The data directory, if a flag or variable names it.
     pub(crate) chosen_data: Option<PathBuf>,
+    /// The database that has the data, if that is not in the data directory.
+    pub(crate) database: Option<DatabaseSettings>,
+    /// How to reach other databases.
+    pub(crate) databases: DatabaseSettings,
     /// The store that commands use when none is named.
     pub(crate) store: Option<String>,
     /// The user of the command line.
@@ -44,6 +62,13 @@ pub(crate) struct Settings {
     pub(crate) mcp: McpTable,
     /// Settings of `quipu serve`.
     pub(crate) serve: ServeTable,
+    /// What the hooks of hosts do, and how rules are applied.
+    pub(crate) hooks: HooksTable,
+    pub(crate) rules: RulesTable,
+    /// Where requests are forwarded that the server does not serve.
+    pub(crate) upstream: UpstreamTable,
+    /// The key of the upstream, if a variable holds it.
+    pub(crate) upstream_key: Option<String>,
     /// Receivers of store events.
     pub(crate) webhooks: Vec<WebhookTable>,
     /// What makes vectors, if anything does.
@@ -75,14 +100,18 @@ struct File {
     user: Option<String>,
     mount_root: Option<String>,
     storage: StorageTable,
+    database: DatabaseTable,
     limits: LimitsTable,
     tool: ToolTable,
     #[serde(alias = "mount")]
     names: NamesTable,
     mcp: McpTable,
     serve: ServeTable,
+    upstream: UpstreamTable,
     webhooks: Vec<WebhookTable>,
     vectors: VectorsTable,
+    hooks: HooksTable,
+    rules: RulesTable,
 }
 
 /// What makes vectors; see `docs/vectors.md`.
@@ -157,31 +186,24 @@ struct ToolTable {
     view_max_chars: Option<usize>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct LimitsTable {
-    content_size_bytes_max: Option<u64>,
-    memories_per_store_max: Option<u64>,
-    store_size_bytes_max: Option<u64>,
-    stores_per_workspace_max: Option<u64>,
-    stores_per_session_max: Option<usize>,
-    sessions_per_workspace_max: Option<u64>,
-    sessions_kept_days: Option<u64>,
-    versions_kept_days: Option<u64>,
-    versions_kept_min: Option<u64>,
-    clock_ahead_days_max: Option<u64>,
-    deleted_stores_kept_days: Option<u64>,
-}
-
 /// Exits if everything fits on the screen, shows colors, and leaves the text there.
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 39] = [
+const KEYS: [(&str, &str); 61] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
     ("storage", "lock_timeout_seconds"),
+    ("database", "url"),
+    ("database", "password_file"),
+    ("database", "schema"),
+    ("database", "listen_url"),
+    ("database", "listen"),
+    ("database", "connections_max"),
+    ("database", "prepared_statements"),
+    ("database", "cache_directory"),
+    ("database", "cache_size_bytes_max"),
     ("limits", "content_size_bytes_max"),
     ("limits", "memories_per_store_max"),
     ("limits", "store_size_bytes_max"),
@@ -189,6 +211,14 @@ const KEYS: [(&str, &str); 39] = [
     ("limits", "stores_per_session_max"),
     ("limits", "sessions_per_workspace_max"),
     ("limits", "sessions_kept_days"),
+    ("limits", "definitions_per_workspace_max"),
+    ("limits", "versions_per_agent_max"),
+    ("limits", "definition_size_bytes_max"),
+    ("limits", "event_size_bytes_max"),
+    ("limits", "events_per_session_max"),
+    ("limits", "session_events_size_bytes_max"),
+    ("limits", "workspace_events_size_bytes_max"),
+    ("limits", "events_kept_days"),
     ("limits", "versions_kept_days"),
     ("limits", "versions_kept_min"),
     ("limits", "clock_ahead_days_max"),
@@ -213,11 +243,20 @@ const KEYS: [(&str, &str); 39] = [
     ("serve", "session_token_days"),
     ("serve", "metrics_open"),
     ("serve", "public_url"),
+    ("hooks", "transcript"),
+    ("hooks", "progress"),
+    ("hooks", "start_tokens"),
+    ("hooks", "prompt_tokens"),
+    ("rules", "fail"),
     ("vectors", "model"),
     ("vectors", "endpoint"),
     ("vectors", "endpoint_model"),
     ("vectors", "endpoint_key_file"),
 ];
+
+fn all_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEYS.into_iter().chain(upstream::KEYS)
+}
 
 /// The prefix of Quipu's environment variables.
 const PREFIX: &str = "QUIPU_";
@@ -225,7 +264,7 @@ const FILE_NAME: &str = "quipu.toml";
 
 /// Variables that are not keys of the file: of this program, of clients that locate a server by them,
 /// and of `./test`.
-const OTHER_VARIABLES: [&str; 18] = [
+const OTHER_VARIABLES: [&str; 19] = [
     "QUIPU_ADMIN_KEY",
     "QUIPU_API_KEY",
     "QUIPU_BINARY",
@@ -233,6 +272,7 @@ const OTHER_VARIABLES: [&str; 18] = [
     "QUIPU_COMMANDS",
     "QUIPU_CONFIG",
     "QUIPU_DATA",
+    "QUIPU_DATABASE",
     "QUIPU_EXAMPLES",
     "QUIPU_KILLS",
     "QUIPU_MOUNT_CALLS",
@@ -254,6 +294,7 @@ const MOUNT_ROOT: &str = "/mnt/memory";
 pub(crate) struct Flags {
     pub(crate) data: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
+    pub(crate) database: Option<String>,
 }
 
 impl Settings {
@@ -284,7 +325,13 @@ impl Settings {
         };
         let named = flags.config.or_else(|| variable("QUIPU_CONFIG").map(PathBuf::from));
         let path = named.clone().unwrap_or_else(|| data.join(FILE_NAME));
-        let file = overridden(read_file(named.as_deref(), &data)?, &variable)?;
+        let mut table = read_file(named.as_deref(), &data)?;
+        database::override_url(&mut table, variable("QUIPU_DATABASE"), flags.database)?;
+        let file = overridden(table, &variable)?;
+        let lock_timeout =
+            Duration::from_secs(file.storage.lock_timeout_seconds.unwrap_or(LOCK_TIMEOUT_SECONDS));
+        let databases =
+            file.database.settings(&data, chosen_data.as_deref(), lock_timeout, &variable);
         let user = file.user.or_else(|| {
             ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name)).cloned()
         });
@@ -293,19 +340,23 @@ impl Settings {
         Ok(Self {
             data,
             chosen_data,
+            database: Some(databases.clone()).filter(|database| !database.url.is_empty()),
+            databases,
             store: file.store,
             user: PrincipalName::from_host(user.as_deref().unwrap_or_default()),
             session,
-            lock_timeout: Duration::from_secs(
-                file.storage.lock_timeout_seconds.unwrap_or(LOCK_TIMEOUT_SECONDS),
-            ),
+            lock_timeout,
             pager: variables.get("PAGER").map_or(PAGER, String::as_str).to_owned(),
-            limits: limits(&file.limits, &file.serve),
+            limits: limits::read(&file.limits, &file.serve),
             mount_root: file.mount_root.unwrap_or_else(|| MOUNT_ROOT.to_owned()),
             names: name_rules(file.names),
             view_max_chars: file.tool.view_max_chars,
             mcp: file.mcp,
             serve: file.serve,
+            hooks: file.hooks,
+            rules: file.rules,
+            upstream_key: file.upstream.named_key(&variable),
+            upstream: file.upstream,
             webhooks: file.webhooks,
             vectors: file.vectors,
             endpoint_key: variable("QUIPU_VECTORS_ENDPOINT_KEY").cloned(),
@@ -320,24 +371,13 @@ impl Settings {
     }
 }
 
-/// Returns the command that opens a URL. Without a display, `xdg-open` may take over the terminal.
-fn browser<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<String> {
-    let default = if cfg!(target_os = "macos") {
-        Some("open")
-    } else {
-        let display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().find_map(|name| variable(name));
-        display.map(|_| "xdg-open")
-    };
-    variable("BROWSER").cloned().or_else(|| default.map(str::to_owned))
-}
-
 fn session(text: &str) -> Result<SessionId, Failure> {
     text.parse().map_err(|error| Failure::usage(format!("QUIPU_SESSION: `{text}`: {error}")))
 }
 
 /// Fails if a variable looks like a setting but is unknown: ignoring a typo would be worse.
 fn refuse_unknown<'v>(names: impl Iterator<Item = &'v String>) -> Result<(), Failure> {
-    let known: Vec<_> = KEYS.iter().map(|(group, key)| variable_name(group, key)).collect();
+    let known: Vec<_> = all_keys().map(|(group, key)| variable_name(group, key)).collect();
     for name in names.filter(|name| name.starts_with(PREFIX)) {
         let is_other = OTHER_VARIABLES.contains(&name.as_str())
             || OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
@@ -368,38 +408,6 @@ fn name_rules(table: NamesTable) -> NameRules {
     }
 }
 
-fn limits(table: &LimitsTable, serve: &ServeTable) -> Limits {
-    let default = Limits::default();
-    let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
-    let or = |value: Option<u64>, default| value.unwrap_or(default);
-    Limits {
-        content_size_bytes_max: or(table.content_size_bytes_max, default.content_size_bytes_max),
-        memories_per_store_max: or(table.memories_per_store_max, default.memories_per_store_max),
-        store_size_bytes_max: or(table.store_size_bytes_max, default.store_size_bytes_max),
-        stores_per_workspace_max: or(
-            table.stores_per_workspace_max,
-            default.stores_per_workspace_max,
-        ),
-        stores_per_session_max: table
-            .stores_per_session_max
-            .unwrap_or(default.stores_per_session_max),
-        sessions_per_workspace_max: or(
-            table.sessions_per_workspace_max,
-            default.sessions_per_workspace_max,
-        ),
-        sessions_kept_for: table.sessions_kept_days.map_or(default.sessions_kept_for, days),
-        session_token_valid_for: serve
-            .session_token_days
-            .map_or(default.session_token_valid_for, days),
-        versions_kept_for: table.versions_kept_days.map_or(default.versions_kept_for, days),
-        versions_kept_min: or(table.versions_kept_min, default.versions_kept_min),
-        clock_ahead_max: table.clock_ahead_days_max.map_or(default.clock_ahead_max, days),
-        deleted_stores_kept_for: table
-            .deleted_stores_kept_days
-            .map_or(default.deleted_stores_kept_for, days),
-    }
-}
-
 /// Reads the settings file; unless it was named explicitly, it may be missing.
 fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> {
     let path = named.map_or_else(|| data.join(FILE_NAME), Path::to_owned);
@@ -413,7 +421,10 @@ fn read_file(named: Option<&Path>, data: &Path) -> Result<toml::Table, Failure> 
         }
     };
     let parsed = text.parse::<toml::Table>();
-    parsed.map_err(|error| Failure::usage(format!("in {}: {error}", path.display())))
+    parsed.map_err(|error| {
+        let error = without_passwords(&error.to_string());
+        Failure::usage(format!("in {}: {error}", path.display()))
+    })
 }
 
 /// Returns whether a file does not exist, or its directory does not let us find out.
@@ -428,7 +439,7 @@ fn overridden<'v>(
     mut table: toml::Table,
     variable: &impl Fn(&str) -> Option<&'v String>,
 ) -> Result<File, Failure> {
-    for (group, key) in KEYS {
+    for (group, key) in all_keys() {
         let Some(value) = variable(&variable_name(group, key)) else { continue };
         let value = match (value.parse::<i64>(), value.as_str()) {
             (Ok(number), _) if !group.is_empty() => toml::Value::Integer(number),
@@ -447,39 +458,10 @@ fn overridden<'v>(
         }
     }
     let parsed = table.try_into();
-    parsed.map_err(|error| Failure::usage(format!("invalid settings: {error}")))
-}
-
-/// Returns the platform's data directory for Quipu.
-fn default_data<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Result<PathBuf, Failure> {
-    let from = |name: &str| variable(name).map(PathBuf::from);
-    let base = if cfg!(windows) {
-        from("APPDATA")
-    } else if cfg!(target_os = "macos") {
-        from("HOME").map(|home| home.join("Library/Application Support"))
-    } else {
-        from("XDG_DATA_HOME").or_else(|| from("HOME").map(|home| home.join(".local/share")))
-    };
-    base.map(|base| base.join("quipu")).ok_or_else(|| {
-        Failure::usage("there is no home directory for the data")
-            .with_hint("choose a data directory with `--data` or `QUIPU_DATA`")
+    parsed.map_err(|error| {
+        let error = without_passwords(&error.to_string());
+        Failure::usage(format!("invalid settings: {error}"))
     })
-}
-
-fn home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
-    variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from)
-}
-
-/// Returns the platform's directory for configuration.
-fn config_home<'v>(variable: &impl Fn(&str) -> Option<&'v String>) -> Option<PathBuf> {
-    if cfg!(windows) {
-        variable("APPDATA").map(PathBuf::from)
-    } else if cfg!(target_os = "macos") {
-        home(variable).map(|home| home.join("Library/Application Support"))
-    } else {
-        let chosen = variable("XDG_CONFIG_HOME").map(PathBuf::from);
-        chosen.or_else(|| home(variable).map(|home| home.join(".config")))
-    }
 }
 
 #[cfg(test)]
@@ -537,6 +519,14 @@ mod tests {
             stores_per_session_max: 1,
             sessions_per_workspace_max: 1,
             sessions_kept_for: Duration::from_hours(24),
+            definitions_per_workspace_max: 1,
+            versions_per_agent_max: 1,
+            definition_size_bytes_max: 1,
+            event_size_bytes_max: 1,
+            events_per_session_max: 1,
+            session_events_size_bytes_max: 1,
+            workspace_events_size_bytes_max: 1,
+            events_kept_for: Duration::from_hours(24),
             session_token_valid_for: Limits::default().session_token_valid_for,
             versions_kept_for: Duration::from_hours(24),
             versions_kept_min: 1,
@@ -544,6 +534,19 @@ mod tests {
             deleted_stores_kept_for: Duration::from_hours(24),
         };
         assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn the_key_of_the_upstream_is_that_of_the_variable_with_the_chosen_name() {
+        let text =
+            "[upstream]\nbase_url = 'https://api.example.org'\napi_key_variable = 'THE_KEY'\n";
+        let (_kept, flags) = with_file(text);
+        let variables = [("THE_KEY", "sk-1"), ("QUIPU_UPSTREAM_AUTH", "bearer")];
+        let settings = read(flags, &variables).unwrap();
+        assert_eq!(settings.upstream_key.as_deref(), Some("sk-1"));
+        assert!(matches!(settings.upstream.auth, Auth::Bearer));
+        let (_kept, flags) = with_file(text);
+        assert_eq!(read(flags, &[]).unwrap().upstream_key, None);
     }
 
     #[test]

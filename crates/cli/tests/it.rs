@@ -10,6 +10,10 @@ mod expiry;
 mod forgetting;
 #[path = "it/help.rs"]
 mod help;
+#[path = "it/hook.rs"]
+mod hook;
+#[path = "it/hook_install.rs"]
+mod hook_install;
 #[path = "it/incidents.rs"]
 mod incidents;
 #[path = "it/keys.rs"]
@@ -20,6 +24,8 @@ mod knowledge;
 mod logging;
 #[path = "it/mcp.rs"]
 mod mcp;
+#[path = "it/meaning.rs"]
+mod meaning;
 #[path = "it/model.rs"]
 mod model;
 #[path = "../../vectors/src/fixture.rs"]
@@ -30,10 +36,14 @@ mod packaging;
 mod past;
 #[path = "it/readiness.rs"]
 mod readiness;
+#[path = "it/reserved.rs"]
+mod reserved;
 #[path = "it/reverting.rs"]
 mod reverting;
 #[path = "it/rogue.rs"]
 mod rogue;
+#[path = "it/rules.rs"]
+mod rules;
 #[path = "it/serve.rs"]
 mod serve;
 #[path = "it/server.rs"]

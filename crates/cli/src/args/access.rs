@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use quipu_core::model::{Access, Role, SessionId};
+use quipu_core::model::{Access, EventType, Role, SessionId};
 
 use super::examples;
 
@@ -56,6 +56,24 @@ pub(crate) struct SessionShowArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct EventsArguments {
+    /// Session id
+    pub(crate) session: SessionId,
+    /// Only events with a text that holds these characters, in whatever case
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) grep: Option<String>,
+    /// Only events of this type (repeatable)
+    #[arg(long = "type", value_name = "TYPE", value_parser = EventType::new)]
+    pub(crate) kinds: Vec<EventType>,
+    /// Only events after the one with this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) after: u64,
+    /// Keep printing events as they are recorded, until the session ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct PromptArguments {
     /// Describe the stores attached to this session, as mounted
     #[arg(long, value_name = "ID", conflicts_with = "access")]
@@ -94,6 +112,9 @@ pub(crate) struct KeyCreateArguments {
     /// When the key expires: `30d` or `2027-01-31` [default: never]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
+    /// Let its holder have requests forwarded to the upstream of `[upstream]`
+    #[arg(long)]
+    pub(crate) forward: bool,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,13 @@ Examples:
   quipu log --actor claude --grep oolong  what a session wrote about something
   quipu log --key ci --all                everything that was done with a key";
 
+/// `quipu events`.
+pub(super) const EVENTS: &str = "\
+Examples:
+  quipu events sesn_… --follow            what happens now
+  quipu events sesn_… --grep oolong       events that mention something
+  quipu events sesn_… --type user.message --json";
+
 /// `quipu diff`.
 pub(super) const DIFF: &str = "\
 Examples:
@@ -95,8 +102,9 @@ Examples:
 
 /// `quipu key create`.
 pub(super) const KEY_CREATE: &str = "\
-Example:
-  quipu key create --role read_only --store notes --name reporting --expires 30d";
+Examples:
+  quipu key create --role read_only --store notes --name reporting --expires 30d
+  quipu key create --role read_write --name app --forward     it may also use the upstream";
 
 /// `quipu session show`.
 pub(super) const SESSION_SHOW: &str = "\
@@ -133,3 +141,25 @@ Examples:
 
 The link is an argument of the browser, so other users of the machine may see it in the list of \
 processes. On a shared machine, use `--print` and paste the link.";
+
+/// `quipu move`.
+pub(super) const MOVE: &str = "\
+Examples:
+  quipu move --from ~/.local/share/quipu --to postgres://quipu@db.example.org/quipu
+  quipu move --from postgres://quipu@db.example.org/quipu --to ./copy --dry-run";
+
+/// `quipu hook install`.
+pub(super) const HOOK_INSTALL: &str = "\
+Examples:
+  quipu hook install claude-code           for all projects of this user
+  quipu hook install codex --project       for the project in the current directory
+  quipu hook install claude-code --store notes --fail closed
+  quipu hook install cursor --dry-run      print the new settings";
+
+/// `quipu rules check`.
+pub(super) const RULES_CHECK: &str = "\
+Examples:
+  quipu rules check                        find broken, contradictory and dead rules
+  quipu rules check --command 'git push --force'
+  quipu rules check --path migrations/0001.sql --content 'DROP TABLE users'
+  quipu rules check --input call.json      a call as a host has sent it";

@@ -159,7 +159,7 @@ impl Plan<'_> {
         };
         let details = format!("{DETAILS_PREFIX}{}", from.origin);
         let previous = PreviousImports::find(data, store.id, &details)?;
-        let action = Action::Simulate(DryRun::of(&data.engine, &store)?);
+        let action = Action::Simulate(Box::new(DryRun::of(&data.engine, &store)?));
         let writer = self.writer(data, &store, (&details, previous), action);
         let tally = writer.write_all(from, &ProgressBar::hidden())?;
         Ok(self.report((store.name.as_str(), store.policy.secrets), None, tally))

@@ -1,7 +1,7 @@
 //! `quipu key`.
 
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Key, KeyId, Name, Timestamp};
+use quipu_core::model::{Forwarding, Key, KeyId, Name, Timestamp};
 use quipu_core::timeframe;
 use quipu_core::{Error, ErrorKind};
 use quipu_service::wire::{KeyBody, ListBody};
@@ -71,6 +71,7 @@ fn create(context: &Context, arguments: KeyCreateArguments) -> Result<(), Failur
         stores: if stores.is_empty() { None } else { Some(stores) },
         expires_at: arguments.expires.map(|text| expiry(&data, &text)).transpose()?,
         secret: None,
+        forwarding: if arguments.forward { Forwarding::Allowed } else { Forwarding::Denied },
     };
     let (key, secret) = data.engine.create_key(data.workspace, &new)?;
     let secret = secret.reveal().to_owned();
@@ -78,6 +79,9 @@ fn create(context: &Context, arguments: KeyCreateArguments) -> Result<(), Failur
     answer(context.form, &body, |out| {
         writeln!(out, "key {}", key.id)?;
         writeln!(out, "Role:    {}", key.role)?;
+        if key.forwarding == Forwarding::Allowed {
+            writeln!(out, "Forward: to the upstream")?;
+        }
         if let Some(at) = key.expires_at {
             writeln!(out, "Expires: {}", local(at))?;
         }
@@ -130,5 +134,12 @@ fn line(key: &Key, keys: &[Key], now: Timestamp) -> String {
         Some(at) => format!("used {}", local(at)),
         None => "never used".to_owned(),
     };
-    format!("{}  {:10}  {}  {origin}  {stores}  {state}  {used}", key.id, key.role, key.name)
+    let forwards = match key.forwarding {
+        Forwarding::Allowed => "  forwards",
+        Forwarding::Denied => "",
+    };
+    format!(
+        "{}  {:10}  {}  {origin}  {stores}  {state}  {used}{forwards}",
+        key.id, key.role, key.name
+    )
 }

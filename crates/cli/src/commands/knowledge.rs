@@ -10,8 +10,8 @@ use quipu_core::backend::Archived;
 use quipu_core::model::{Directory, StoreId, Timestamp, View};
 use quipu_core::timeframe;
 use quipu_knowledge::{
-    ContextRequest, Direction, Found, NoteLink, RecentRequest, Related, Scope, SearchFilter,
-    SearchHit, SearchMode, SearchRequest, SearchTarget,
+    ContextRequest, Coverage, Direction, Found, NoteLink, RecentRequest, Related, Scope,
+    SearchFilter, SearchHit, SearchMode, SearchRequest, SearchTarget,
 };
 use quipu_notes::{Comparison, FieldFilter, Predicate, Snippet};
 use quipu_service::wire::{
@@ -43,6 +43,11 @@ pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(
     }
     if let Some(notice) = &page.notice {
         note(notice);
+    }
+    if let Some(Coverage { embedded, memories }) = page.coverage.filter(|it| !it.is_complete()) {
+        note(&format!(
+            "{embedded} of {memories} memories have vectors; `quipu model embed` makes the others"
+        ));
     }
     answer(context.form, &SearchBody::from(&page), |out| {
         for hit in &page.hits {

@@ -5,7 +5,7 @@ mod install;
 
 use std::thread;
 
-pub(super) use install::replace as replace_file;
+pub(super) use install::{Edit, inside_project, replace as replace_file, target};
 
 use quipu_core::Error;
 use quipu_core::engine::NewAttachment;

@@ -206,22 +206,42 @@ const SIMILAR: &str = "When is the release date?";
 const DIFFERENT: &str = "She waters the tomatoes in the evening.";
 const ROUNDS: usize = 5;
 
+/// What helps against files that are not as they were installed.
+const INSTALL_AGAIN: &str = "remove the model and install it again";
+
 fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failure> {
     let settings = &context.settings;
-    let failed = |error: EncodeError| Failure::other(error.to_string());
     let named = arguments.name.as_deref().or(settings.vectors.model.as_deref());
-    let encoder: Arc<dyn Encoder> = match named.filter(|name| *name != NO_MODEL) {
+    let (encoder, hint): (Arc<dyn Encoder>, _) = match named.filter(|name| *name != NO_MODEL) {
         Some(name) => {
             let name = ModelName::parse(name).map_err(|error| Failure::usage(error.to_string()))?;
-            let model = encoder::installed(settings, &name).map_err(not_installed)?;
+            if !name.directory(settings).is_dir() {
+                let message = format!("the model `{}` is not installed", name.as_str());
+                return Err(not_installed(EncodeError(message)));
+            }
+            let broken = |error: EncodeError| Failure::other(error.0).with_hint(INSTALL_AGAIN);
+            let model = encoder::installed(settings, &name).map_err(broken)?;
             verify(model.manifest(), &name.directory(settings))?;
-            Arc::new(model)
+            (Arc::new(model), INSTALL_AGAIN)
         }
-        None => encoder::configured(settings).map_err(failed)?.ok_or_else(|| {
-            Failure::usage("no model is in use").with_hint("`quipu model list` shows what there is")
-        })?,
+        None => {
+            let configured = encoder::configured(settings);
+            let configured = configured.map_err(|error| {
+                Failure::other(error.0).with_hint("correct the settings below `[vectors]`")
+            })?;
+            let configured = configured.ok_or_else(|| {
+                Failure::usage("no model is in use")
+                    .with_hint("`quipu model list` shows what there is")
+            })?;
+            (
+                configured,
+                "is it running, and has it this model? `[vectors]` in the settings names it",
+            )
+        }
     };
-    let checked = Checked::of(&*encoder).map_err(failed)?;
+    let checked = Checked::of(&*encoder).map_err(|error| {
+        Failure::other(format!("{}: {error}", encoder.identity())).with_hint(hint)
+    })?;
     answer(context.form, &checked, |out| {
         let Checked { identity, dimensions, first_ms, question_ms, similar, different } = &checked;
         writeln!(out, "{identity}")?;
@@ -241,7 +261,7 @@ fn verify(manifest: &Manifest, directory: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::other(format!("changed since it was installed: {}", changed.join(", ")))
-        .with_hint("remove the model and install it again"))
+        .with_hint(INSTALL_AGAIN))
 }
 
 impl Checked {

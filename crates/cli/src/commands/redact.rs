@@ -170,7 +170,12 @@ fn show_plan(out: &mut dyn Write, plan: &RedactionPlan) -> io::Result<()> {
         show_store(out, plan, store)?;
     }
     for hit in &plan.sessions {
-        writeln!(out, "session {}: {}", hit.session, hit.fields.join(", "))?;
+        let events = (!hit.events.is_empty()).then(|| count(hit.events.len(), "event", "events"));
+        let fields = hit.fields.iter().map(|field| (*field).to_owned()).chain(events);
+        writeln!(out, "session {}: {}", hit.session, fields.collect::<Vec<_>>().join(", "))?;
+    }
+    for hit in &plan.definitions {
+        writeln!(out, "{}, version {}", hit.definition, hit.version)?;
     }
     for receipt in &plan.receipts {
         writeln!(out, "receipt {receipt}")?;
@@ -283,6 +288,12 @@ fn show_receipt(out: &mut dyn Write, data: &Data, receipt: &Receipt) -> io::Resu
     let stores: Vec<_> = receipt.stores.iter().map(name).collect();
     writeln!(out, "Stores   {}", stores.join(", "))?;
     writeln!(out, "Redacted {}", count(receipt.versions.len(), "version", "versions"))?;
+    if receipt.events_count > 0 {
+        writeln!(out, "Events   {} redacted", receipt.events_count)?;
+    }
+    if receipt.definitions_count > 0 {
+        writeln!(out, "Agents   {} versions changed", receipt.definitions_count)?;
+    }
     for head in &receipt.heads {
         let change = head.change.as_str().replace('_', " ");
         writeln!(out, "Memory   {} was {change}", head.memory)?;

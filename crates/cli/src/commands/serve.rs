@@ -3,6 +3,7 @@
 mod companions;
 mod descriptors;
 mod first_key;
+mod upstream;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,6 +44,7 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     http.public_url = table.public_url.as_deref().map(public_url).transpose()?;
     http.has_tls = tls.is_some();
     http.tool = mcp.tool;
+    http.upstream = upstream::settings(&context.settings)?;
     descriptors::fit(&mut http);
     let data = context.open_or_create()?;
     log_start(context, &http, &endpoints);
@@ -85,7 +87,7 @@ fn log_start(context: &Context, http: &HttpSettings, endpoints: &[Endpoint]) {
     let (limits, serve) = (data_limits(&context.settings), &context.settings.serve);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        data = %context.settings.data.display(),
+        data = %context.place(),
         lock_timeout_seconds = context.settings.lock_timeout.as_secs(),
         strict_headers = http.strict_headers,
         requests_max = http.requests_max,
@@ -96,6 +98,7 @@ fn log_start(context: &Context, http: &HttpSettings, endpoints: &[Endpoint]) {
         write_timeout_seconds = http.write_timeout.as_secs(),
         lock_held_seconds_max = http.lock_held_max.as_secs(),
         disk_free_bytes_min = http.disk_free_bytes_min,
+        upstream = http.upstream.as_ref().map(|it| it.base_url.to_string()),
         prune_every_minutes = serve.prune_every_minutes,
         limits,
         webhooks = endpoints.len(),
@@ -183,7 +186,8 @@ fn http_settings(arguments: &ServeArguments, settings: &Settings) -> HttpSetting
         requests_per_minute_max: table.requests_per_minute_max,
         metrics_open: table.metrics_open,
         mount_root: settings.mount_root.clone(),
-        backups: Some(settings.data.join("backups")),
+        // A database server has backups of its own.
+        backups: settings.database.is_none().then(|| settings.data.join("backups")),
         ..default
     }
 }

@@ -6,7 +6,9 @@ use std::io::Write;
 use quipu_core::Error;
 use quipu_core::backend::Archived;
 use quipu_core::engine::{NewStore, StoreUpdate};
-use quipu_core::model::{DeletedStore, Description, Metadata, Name, Store, StorePolicy, Timestamp};
+use quipu_core::model::{
+    DeletedStore, Description, Metadata, Name, Store, StorePolicy, Timestamp, Writers,
+};
 use quipu_service::wire::{DeletedBody, ListBody, StoreDetails};
 use serde::Serialize;
 
@@ -122,6 +124,7 @@ fn policy(before: StorePolicy, properties: &StoreProperties) -> StorePolicy {
     StorePolicy {
         secrets: properties.secrets.unwrap_or(before.secrets),
         forgotten: properties.forgotten.unwrap_or(before.forgotten),
+        writers: properties.writers.unwrap_or(before.writers),
         expire_after_days: match properties.expire_after_days {
             Some(0) => None,
             Some(days) => Some(days),
@@ -183,6 +186,9 @@ fn describe(out: &mut dyn Write, store: &Store, body: &StoreDetails) -> std::io:
     }
     writeln!(out, "Secrets:     {}", store.policy.secrets)?;
     writeln!(out, "Forgotten:   {}", store.policy.forgotten)?;
+    if store.policy.writers != Writers::Everyone {
+        writeln!(out, "Writers:     {}", store.policy.writers)?;
+    }
     if let Some(days) = store.policy.expire_after_days {
         writeln!(out, "Expiry:      after {days} days without use")?;
     }

@@ -1,5 +1,7 @@
 //! `quipu check`, `prune`, `backup`, `completions` and `man`.
 
+mod erased;
+
 use std::io::Write as _;
 use std::path::Path;
 
@@ -17,6 +19,9 @@ use crate::failure::Failure;
 use crate::print::{answer, answer_reached, count, note, size};
 
 pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(), Failure> {
+    if let Some(receipt) = arguments.erased {
+        return erased::check(context, receipt);
+    }
     let data = context.open()?;
     if arguments.rebuild {
         data.engine.rebuild()?;
@@ -97,6 +102,9 @@ pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(),
         let memories = count(pruned.memories_count, "memory", "memories");
         let sessions = count(pruned.sessions_count, "session", "sessions");
         writeln!(out, "removed {versions} and {sessions}, deleted {memories} (expired)")?;
+        if pruned.events_count > 0 {
+            writeln!(out, "removed {} of sessions", count(pruned.events_count, "event", "events"))?;
+        }
         if arguments.compact {
             writeln!(out, "returned {} to the file system", size(freed_bytes))?;
         }

@@ -42,3 +42,12 @@ fn the_tests_on_a_real_mount_pass() {
     let status = Command::new(root().join("test")).args(["mount", "exercise"]).status();
     assert!(status.expect("`./test` starts").success());
 }
+
+/// The same for the tests over PostgreSQL.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "needs an installed PostgreSQL; run `./test postgres`"]
+fn the_tests_over_postgresql_pass() {
+    let status = Command::new(root().join("test")).arg("postgres").status();
+    assert!(status.expect("`./test` starts").success());
+}

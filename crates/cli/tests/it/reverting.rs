@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use quipu_core::clock::{Clock as _, SystemClock};
 use quipu_core::engine::{NewKey, NewSession, Precondition, SessionToken};
-use quipu_core::model::{Actor, Content, MemoryPath, Name, PrincipalName, Role, StoreId, View};
+use quipu_core::model::{
+    Actor, Content, Forwarding, MemoryPath, Name, PrincipalName, Role, StoreId, View,
+};
 use quipu_core::{Engine, Error};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -275,6 +277,7 @@ fn rogue(engine: &Engine, stores: &[StoreId; 2]) -> Result<(), Error> {
         stores: None,
         expires_at: None,
         secret: None,
+        forwarding: Forwarding::Denied,
     };
     let key = engine.create_key(workspace, &new)?.0.id;
     let titled = NewSession::titled("an MCP client", Vec::new(), SessionToken::None);

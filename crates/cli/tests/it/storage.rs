@@ -245,3 +245,17 @@ fn pruning_returns_space_on_request() {
     quipu.ok(&["prune", "--compact"]);
     assert!(size() < before / 2, "{before} bytes became {}", size());
 }
+
+/// The index knew a change that the database, put back as it was before, does not have.
+#[test]
+fn an_older_database_is_searched_with_an_index_of_its_own() {
+    let quipu = Quipu::with_store();
+    quipu.put("/a.md", "green tea");
+    let file = quipu.data().join("quipu.db");
+    let older = fs::read(&file).expect("it is read");
+    quipu.put("/b.md", "black tea");
+    assert_eq!(quipu.json(&["search", "tea"])["total"], 2);
+    fs::write(&file, older).expect("it is written");
+    assert_eq!(quipu.json(&["search", "tea"])["total"], 1);
+    quipu.ok(&["check"]);
+}

@@ -73,7 +73,7 @@ fn decisions_are_numbered_without_gaps_and_listed() {
 fn the_lock_file_stays_small() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).expect("it can be read");
     let packages_count = lock.matches("\n[[package]]").count();
-    assert!(packages_count <= 300, "{packages_count} packages");
+    assert!(packages_count <= 330, "{packages_count} packages");
 }
 
 #[test]

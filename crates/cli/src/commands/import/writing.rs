@@ -69,7 +69,7 @@ pub(super) enum Action {
     /// Write as this session.
     Write(SessionId),
     /// Only count.
-    Simulate(DryRun),
+    Simulate(Box<DryRun>),
 }
 
 /// Who wrote the current version of a memory.

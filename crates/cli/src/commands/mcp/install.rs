@@ -23,8 +23,9 @@ pub(super) fn run(context: &Context, arguments: &McpInstallArguments) -> Result<
         unchanged: "is already up to date",
         changed: format!("added `{NAME}` to"),
         next: "restart the host to use it",
+        is_dry_run: arguments.place.dry_run,
     };
-    edit.apply(&file, arguments.place)
+    edit.apply(&file)
 }
 
 pub(super) fn uninstall(context: &Context, place: McpPlace) -> Result<(), Failure> {
@@ -35,21 +36,24 @@ pub(super) fn uninstall(context: &Context, place: McpPlace) -> Result<(), Failur
         unchanged: "does not name this server",
         changed: format!("removed `{NAME}` from"),
         next: "restart the host to apply the change",
+        is_dry_run: place.dry_run,
     };
-    edit.apply(&file, place)
+    edit.apply(&file)
 }
 
 /// A change to a configuration, and how to report it.
-struct Edit<'a> {
-    change: &'a dyn Fn(&str) -> Option<String>,
-    by_hand: String,
-    unchanged: &'static str,
-    changed: String,
-    next: &'static str,
+pub(in crate::commands) struct Edit<'a> {
+    /// Returns the new text, or `None` if the old one cannot be parsed.
+    pub(in crate::commands) change: &'a dyn Fn(&str) -> Option<String>,
+    pub(in crate::commands) by_hand: String,
+    pub(in crate::commands) unchanged: &'static str,
+    pub(in crate::commands) changed: String,
+    pub(in crate::commands) next: &'static str,
+    pub(in crate::commands) is_dry_run: bool,
 }
 
 impl Edit<'_> {
-    fn apply(&self, file: &Path, place: McpPlace) -> Result<(), Failure> {
+    pub(in crate::commands) fn apply(&self, file: &Path) -> Result<(), Failure> {
         let shown = file.display();
         let old = match fs::read_to_string(file) {
             Ok(text) => text,
@@ -59,7 +63,7 @@ impl Edit<'_> {
         let new = (self.change)(&old).ok_or_else(|| {
             Failure::other(format!("cannot parse {shown}")).with_hint(&self.by_hand)
         })?;
-        if place.dry_run {
+        if self.is_dry_run {
             return raw(&format!("# {shown}\n{new}"));
         }
         if new == old {
@@ -78,7 +82,7 @@ impl Edit<'_> {
 }
 
 /// Returns the target of a symbolic link, so that replacing the file keeps the link.
-fn target(file: PathBuf) -> PathBuf {
+pub(in crate::commands) fn target(file: PathBuf) -> PathBuf {
     match fs::canonicalize(&file) {
         Ok(target) if file.is_symlink() => target,
         Ok(_) | Err(_) => file,
@@ -165,7 +169,7 @@ impl Launch {
 
 /// Returns the path of a data directory relative to the project: its configuration may be committed, and
 /// other machines do not have the directories of this one.
-fn inside_project(data: &Path) -> Result<PathBuf, Failure> {
+pub(in crate::commands) fn inside_project(data: &Path) -> Result<PathBuf, Failure> {
     let project = std::env::current_dir()?;
     let absolute = std::path::absolute(data)?;
     absolute.strip_prefix(&project).map(Path::to_owned).ok().ok_or_else(|| {

@@ -96,6 +96,7 @@ fn prune_until(engine: &Engine, every: Duration, stop: &Stop) {
             Ok(pruned) => tracing::info!(
                 versions = pruned.versions_count,
                 memories = pruned.memories_count,
+                events = pruned.events_count,
                 sessions = pruned.sessions_count,
                 stores = pruned.stores_count,
                 keys = pruned.keys_count,

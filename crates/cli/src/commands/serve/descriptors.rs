@@ -27,7 +27,12 @@ pub(super) fn fit(http: &mut HttpSettings) {
 
 fn needed(http: &HttpSettings) -> usize {
     let threads = http.pool.readers_max + http.pool.writers_max;
-    SPARE + PER_THREAD * threads + http.connections_max
+    SPARE + PER_THREAD * threads + http.connections_max + streams_max(http)
+}
+
+/// Returns how many connections there may be to the upstream.
+fn streams_max(http: &HttpSettings) -> usize {
+    http.upstream.as_ref().map_or(0, |upstream| upstream.streams_max)
 }
 
 fn lower(http: &mut HttpSettings, limit: usize) {
@@ -36,7 +41,11 @@ fn lower(http: &mut HttpSettings, limit: usize) {
     http.pool.readers_max = http.pool.readers_max.min(threads_max);
     http.pool.writers_max = http.pool.writers_max.min(threads_max);
     let threads = http.pool.readers_max + http.pool.writers_max;
-    let connections_max = share.saturating_sub(PER_THREAD * threads).max(4);
+    if let Some(upstream) = &mut http.upstream {
+        upstream.streams_max = upstream.streams_max.min((share / 4).max(2));
+    }
+    let taken = PER_THREAD * threads + streams_max(http);
+    let connections_max = share.saturating_sub(taken).max(4);
     http.connections_max = http.connections_max.min(connections_max);
 }
 
@@ -64,6 +73,8 @@ fn raised(needed: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use quipu_server::{BaseUrl, UpstreamSettings};
+
     use super::*;
 
     #[test]
@@ -73,6 +84,11 @@ mod tests {
             lower(&mut http, limit);
             assert!(needed(&http) <= limit, "{limit}: {http:?}");
             assert!(http.connections_max >= 4 && http.pool.readers_max >= 2, "{http:?}");
+            let url = BaseUrl::parse("http://localhost").unwrap();
+            http.upstream = Some(UpstreamSettings::new(url, None));
+            lower(&mut http, limit);
+            assert!(needed(&http) <= limit, "{limit}: {http:?}");
+            assert!(http.connections_max >= 4 && streams_max(&http) >= 2, "{http:?}");
         }
     }
 }

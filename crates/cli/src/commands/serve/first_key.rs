@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_core::Error;
 use quipu_core::engine::NewKey;
-use quipu_core::model::{Key, KeySecret, Name, Role};
+use quipu_core::model::{Forwarding, Key, KeySecret, Name, Role};
 
 use crate::context::{Context, Data};
 use crate::failure::Failure;
@@ -66,7 +66,14 @@ pub(super) fn ensure(context: &Context, data: &Data) -> Result<Option<FirstKey>,
 fn admin(name: &str, secret: KeySecret) -> Result<NewKey, Failure> {
     let name = Name::new(name).map_err(Error::from)?;
     let (role, secret) = (Role::Admin, Some(secret));
-    Ok(NewKey { name, role, stores: None, expires_at: None, secret })
+    Ok(NewKey {
+        name,
+        role,
+        stores: None,
+        expires_at: None,
+        secret,
+        forwarding: Forwarding::Denied,
+    })
 }
 
 fn random_secret(data: &Data) -> KeySecret {

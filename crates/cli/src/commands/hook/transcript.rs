@@ -1,0 +1,164 @@
+//! Transcripts of hosts, recorded as events of a session.
+//!
+//! A host writes a line for each message. What is new since the last time is recorded when the agent
+//! stops, before its context is compacted and at the end, so that little is left for the end. Credentials
+//! are taken out first: a transcript has what a person has typed and what commands have printed.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::time::{Duration, Instant};
+
+use quipu_core::engine::{NewSession, NewSessionEvent, SessionToken};
+use quipu_core::model::{Actor, Content, EventType, SessionId};
+use quipu_core::{Error, ErrorKind};
+use serde_json::{Value, json};
+
+use super::input::Input;
+use super::state::{Locked, State};
+use super::{Hook, log, state};
+use crate::context::Data;
+use crate::failure::Failure;
+
+/// How long a hook records; the rest is left to the next one. The deadline of the process is later.
+const TIME_MAX: Duration = Duration::from_millis(500);
+
+/// How much of a line is recorded.
+const LINE_SIZE_BYTES_MAX: usize = 64 * 1024;
+
+/// A longer line is skipped as a whole.
+const LINE_READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// How many lines are recorded in one transaction.
+const BATCH: usize = 200;
+
+/// Records what is new, if the settings say so. A failure is written down and nothing else: the answer of
+/// the hook does not depend on it.
+pub(super) fn record(hook: &Hook<'_>, input: &Input) {
+    if !hook.context.settings.hooks.transcript {
+        return;
+    }
+    if let Err(failure) = try_record(hook, input) {
+        log::failure(&hook.context.settings.data, Some(input), &failure);
+    }
+}
+
+fn try_record(hook: &Hook<'_>, input: &Input) -> Result<(), Failure> {
+    let Some(data) = hook.open()? else { return Ok(()) };
+    let Some(mut locked) = state::lock(hook, input) else { return Ok(()) };
+    let done = Recorder { data: &data, input }.record(&mut locked);
+    // What was recorded must not come twice, also if the rest has failed.
+    locked.write();
+    done
+}
+
+struct Recorder<'a> {
+    data: &'a Data,
+    input: &'a Input,
+}
+
+impl Recorder<'_> {
+    fn record(&self, locked: &mut Locked) -> Result<(), Failure> {
+        let deadline = Instant::now() + TIME_MAX;
+        let decisions = locked.state.decisions.clone();
+        if !decisions.is_empty() {
+            let events = decisions.iter().filter_map(|line| event("rule.decision", line.clone()));
+            self.add(&mut locked.state, &events.collect::<Vec<_>>())?;
+            locked.state.decisions.clear();
+        }
+        let Some(path) = &self.input.transcript else { return Ok(()) };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            // The host may not have written it yet.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let length = file.metadata()?.len();
+        if length < locked.state.transcript_offset {
+            // It is another file now.
+            locked.state.transcript_offset = 0;
+        }
+        let mut reader = BufReader::new(file);
+        reader.seek(SeekFrom::Start(locked.state.transcript_offset))?;
+        while Instant::now() < deadline {
+            let (events, end) = self.batch(&mut reader, locked.state.transcript_offset)?;
+            if end == locked.state.transcript_offset {
+                break;
+            }
+            self.add(&mut locked.state, &events)?;
+            locked.state.transcript_offset = end;
+        }
+        Ok(())
+    }
+
+    /// Reads complete lines; returns their events and where the next one begins.
+    fn batch(
+        &self,
+        reader: &mut BufReader<File>,
+        start: u64,
+    ) -> Result<(Vec<NewSessionEvent>, u64), Failure> {
+        let (mut events, mut end) = (Vec::new(), start);
+        while events.len() < BATCH {
+            let mut line = Vec::new();
+            let size = reader.by_ref().take(LINE_READ_BYTES_MAX).read_until(b'\n', &mut line)?;
+            let is_cut = u64::try_from(size).unwrap_or(u64::MAX) == LINE_READ_BYTES_MAX;
+            // The host is still writing the last line.
+            if size == 0 || (!line.ends_with(b"\n") && !is_cut) {
+                break;
+            }
+            end += u64::try_from(size).unwrap_or_default();
+            events.extend(self.line_event(&String::from_utf8_lossy(&line)));
+        }
+        Ok((events, end))
+    }
+
+    fn line_event(&self, line: &str) -> Option<NewSessionEvent> {
+        let line = line.trim();
+        if line.is_empty() {
+            return None;
+        }
+        let parsed: Value = serde_json::from_str(line).unwrap_or_default();
+        let screened = quipu_screen::redacted(line, &quipu_screen::findings(line));
+        let kept = screened.get(..screened.floor_char_boundary(LINE_SIZE_BYTES_MAX));
+        let body = json!({
+            "host": self.input.host_name(),
+            "kind": parsed.get("type").and_then(Value::as_str),
+            "line": kept,
+            "is_cut": screened.len() > LINE_SIZE_BYTES_MAX,
+        });
+        event("transcript.line", body)
+    }
+
+    /// Records events in the session of this host's session, which is created with the first of them.
+    fn add(&self, state: &mut State, events: &[NewSessionEvent]) -> Result<(), Failure> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        if let Some(session) = state.session.as_deref().and_then(|id| id.parse().ok()) {
+            match self.data.engine.record_events(&Actor::Session(session), session, events) {
+                Ok(_) => return Ok(()),
+                // Somebody has deleted it; what comes now belongs to a new one.
+                Err(error) if *error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let session = self.create()?;
+        state.session = Some(session.to_string());
+        self.data.engine.record_events(&Actor::Session(session), session, events)?;
+        Ok(())
+    }
+
+    fn create(&self) -> Result<SessionId, Error> {
+        let id: String = self.input.session.chars().take(80).collect();
+        let title = format!("{} {id}", self.input.host_name());
+        let new = NewSession::titled(&title, Vec::new(), SessionToken::None);
+        Ok(self.data.engine.create_session(self.data.workspace, &new)?.0.id)
+    }
+}
+
+/// Returns an event; `None` if its text is too long for any.
+fn event(kind: &str, mut body: Value) -> Option<NewSessionEvent> {
+    let fields = body.as_object_mut()?;
+    fields.insert("type".to_owned(), json!(kind));
+    let kind = EventType::new(kind).ok()?;
+    Some(NewSessionEvent { kind, body: Content::new(body.to_string()).ok()? })
+}

@@ -1,0 +1,543 @@
+//! `quipu hook`: what hosts are answered, with inputs as each of them sends them.
+
+#![expect(clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Quipu, Ran, root};
+
+/// Hosts wait for at least this long, and are told to wait for longer.
+const HOST_LIMIT: Duration = Duration::from_secs(5);
+
+const MIGRATIONS: &str = "\
+---
+rule:
+  tool: [edit, shell, 'mcp__files__*', write]
+  path: migrations/**
+  decision: deny
+---
+# Migrations are written by people
+
+Describe the change of the schema instead.
+";
+
+/// A home with a project, notes and a rule.
+struct Home {
+    quipu: Quipu,
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self::without_rules();
+        home.quipu.ok(&["store", "create", "rules", "--writers", "people"]);
+        home.rule("/migrations.md", MIGRATIONS);
+        home
+    }
+
+    fn without_rules() -> Self {
+        let quipu = Quipu::with_store();
+        quipu.ok(&["store", "default", "notes"]);
+        quipu.put("/green-tea.md", "# Green tea\n\nLet it steep for two minutes at 80 °C.\n");
+        let home = Self { quipu };
+        for directory in ["app/.git", "app/migrations", "project"] {
+            fs::create_dir_all(home.path().join(directory)).expect("it can be made");
+        }
+        let head = home.path().join("app/.git/HEAD");
+        fs::write(head, "ref: refs/heads/kettle-timer\n").expect("it can be written");
+        home
+    }
+
+    fn path(&self) -> PathBuf {
+        self.quipu.home.path().canonicalize().expect("it exists")
+    }
+
+    fn rule(&self, path: &str, text: &str) {
+        let ran = self.quipu.run_with(&["-s", "rules", "put", path], text.as_bytes());
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+
+    fn fixture(&self, host: &str, name: &str) -> Value {
+        let path = root().join(format!("crates/cli/tests/fixtures/hooks/{host}/{name}.json"));
+        let text = fs::read_to_string(path).expect("the fixture exists");
+        let directory = self.path().display().to_string();
+        serde_json::from_str(&text.replace("DIRECTORY", &directory)).expect("it is JSON")
+    }
+
+    /// Runs a hook with an input, which must always succeed within the limit of the host.
+    fn hook(&self, verb: &str, host: &str, input: &[u8]) -> Ran {
+        let start = Instant::now();
+        let ran = self.quipu.run_with(&["hook", verb, "--host", host], input);
+        assert!(start.elapsed() < HOST_LIMIT, "{ran:?}");
+        ran
+    }
+
+    /// Returns the answer to an input; null for none.
+    fn answer(&self, verb: &str, host: &str, input: &Value) -> Value {
+        let ran = self.hook(verb, host, input.to_string().as_bytes());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+        if ran.out.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&ran.out).expect("it is JSON")
+        }
+    }
+
+    fn run(&self, host: &str, name: &str) -> Value {
+        self.answer("run", host, &self.fixture(host, name))
+    }
+
+    fn decide(&self, host: &str, name: &str) -> Value {
+        self.answer("decide", host, &self.fixture(host, name))
+    }
+
+    fn log(&self) -> Vec<Value> {
+        let text = self.quipu.ok(&["--json", "hook", "log"]);
+        text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+    }
+}
+
+fn context(answer: &Value) -> &str {
+    answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_session_starts_with_what_the_last_one_has_learned() {
+    let home = Home::new();
+    let log = "# Progress\n\nNewest first.\n\n## Timer\n\n- Learned: the beeper needs 3 V.\n";
+    home.quipu.put("/progress.md", log);
+    home.quipu.put("/timer.md", "# Kettle timer\n\nIt counts down on the branch of the kettle.\n");
+    for host in ["claude-code", "codex"] {
+        let answer = home.run(host, "session-start");
+        assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "SessionStart");
+        let text = context(&answer);
+        for part in [
+            "You have a memory",
+            "quipu --store notes",
+            "> - Learned: the beeper needs 3 V.",
+            "# Kettle timer",
+            "- /green-tea.md: Green tea",
+        ] {
+            assert!(text.contains(part), "{host}: {part}: {text}");
+        }
+        assert!(text.len() < 6000, "1,500 tokens");
+    }
+    let answer = home.run("cursor", "session-start");
+    assert!(answer["additional_context"].as_str().expect("text").contains("the beeper needs 3 V"));
+}
+
+#[test]
+fn a_prompt_gets_a_memory_once_in_a_session() {
+    let home = Home::new();
+    for host in ["claude-code", "codex"] {
+        let answer = home.run(host, "user-prompt-submit");
+        assert!(context(&answer).contains("Let it steep for two minutes"), "{answer}");
+        assert_eq!(home.run(host, "user-prompt-submit"), Value::Null);
+        // After a compaction it is gone from the context of the model.
+        let mut start = home.fixture(host, "session-start");
+        start["source"] = json!("compact");
+        home.answer("run", host, &start);
+        assert!(context(&home.run(host, "user-prompt-submit")).contains("two minutes"));
+    }
+    // Another session has not seen it.
+    let mut other = home.fixture("claude-code", "user-prompt-submit");
+    other["session_id"] = json!("../../other");
+    assert!(context(&home.answer("run", "claude-code", &other)).contains("two minutes"));
+    // Cursor takes no text for the model with a prompt.
+    assert_eq!(home.run("cursor", "before-submit-prompt"), Value::Null);
+}
+
+#[test]
+fn two_hooks_of_a_session_at_the_same_time_show_a_memory_once() {
+    let home = Home::new();
+    let input = home.fixture("claude-code", "user-prompt-submit").to_string();
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let hooks: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| home.hook("run", "claude-code", input.as_bytes()).out))
+            .collect();
+        hooks.into_iter().map(|hook| hook.join().expect("it ends")).collect()
+    });
+    assert_eq!(
+        answers.iter().filter(|answer| answer.contains("two minutes")).count(),
+        1,
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn a_prompt_that_nothing_bears_on_gets_nothing() {
+    let home = Home::new();
+    let mut input = home.fixture("claude-code", "user-prompt-submit");
+    for prompt in ["hello", "", "\0", "Refactor the parser of dates"] {
+        input["prompt"] = json!(prompt);
+        assert_eq!(home.answer("run", "claude-code", &input), Value::Null, "{prompt}");
+    }
+    assert_eq!(home.log(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_rule_denies_in_the_words_of_each_host() {
+    let home = Home::new();
+    let reason = "Rule rules:/migrations.md:\n# Migrations are written by people\n\nDescribe the change of the schema instead.";
+    for (host, name) in [
+        ("claude-code", "pre-tool-use-bash"),
+        ("claude-code", "pre-tool-use-write"),
+        ("claude-code", "pre-tool-use-edit"),
+        ("claude-code", "pre-tool-use-mcp"),
+        ("codex", "pre-tool-use-bash"),
+        ("codex", "pre-tool-use-apply-patch"),
+    ] {
+        let expected = json!({"hookSpecificOutput": {
+            "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
+        }});
+        assert_eq!(home.decide(host, name), expected, "{host} {name}");
+    }
+    for name in ["before-shell-execution", "before-mcp-execution", "pre-tool-use-write"] {
+        let expected =
+            json!({"permission": "deny", "user_message": reason, "agent_message": reason});
+        assert_eq!(home.decide("cursor", name), expected, "{name}");
+    }
+    // Cursor asks about commands with an event of their own.
+    assert_eq!(home.decide("cursor", "pre-tool-use-shell"), Value::Null);
+    let log = home.log();
+    assert_eq!(log.len(), 9);
+    let version = home.quipu.json(&["-s", "rules", "log"])["data"][0]["id"].clone();
+    assert_eq!(log[0]["rules"][0]["version"], version);
+    assert_eq!(
+        (&log[0]["decision"], &log[0]["call"]),
+        (&json!("deny"), &json!("cd migrations && rm 0001.sql"))
+    );
+}
+
+#[test]
+fn what_a_host_cannot_ask_about_is_denied() {
+    let home = Home::new();
+    home.rule("/migrations.md", &MIGRATIONS.replace("decision: deny", "decision: ask"));
+    let decision = |answer: Value| answer["hookSpecificOutput"]["permissionDecision"].clone();
+    assert_eq!(decision(home.decide("claude-code", "pre-tool-use-write")), "ask");
+    assert_eq!(decision(home.decide("codex", "pre-tool-use-apply-patch")), "deny");
+    assert_eq!(home.decide("cursor", "before-shell-execution")["permission"], "ask");
+    assert_eq!(home.decide("cursor", "pre-tool-use-write")["permission"], "deny");
+}
+
+#[test]
+fn a_warning_decides_nothing() {
+    let home = Home::new();
+    home.rule("/migrations.md", &MIGRATIONS.replace("decision: deny", "decision: warn"));
+    for (host, name) in [("claude-code", "pre-tool-use-write"), ("codex", "pre-tool-use-bash")] {
+        let answer = home.decide(host, name);
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], Value::Null, "{answer}");
+        assert!(context(&answer).contains("written by people"));
+    }
+    let answer = home.decide("cursor", "before-shell-execution");
+    assert_eq!(answer["permission"], Value::Null);
+    assert!(answer["agent_message"].as_str().expect("text").contains("written by people"));
+}
+
+#[test]
+fn a_rule_that_a_person_changes_counts_at_the_next_call() {
+    let home = Home::new();
+    assert_ne!(home.decide("claude-code", "pre-tool-use-write"), Value::Null);
+    home.quipu.ok(&["-s", "rules", "rm", "/migrations.md"]);
+    assert_eq!(home.decide("claude-code", "pre-tool-use-write"), Value::Null);
+    home.rule("/new.md", MIGRATIONS);
+    assert_ne!(home.decide("claude-code", "pre-tool-use-write"), Value::Null);
+    // In a store that everyone can change, a rule is a note.
+    home.quipu.ok(&["store", "update", "rules", "--writers", "everyone"]);
+    assert_eq!(home.decide("claude-code", "pre-tool-use-write"), Value::Null);
+}
+
+#[test]
+fn links_do_not_lead_around_a_rule() {
+    let home = Home::new();
+    let link = home.path().join("elsewhere");
+    std::os::unix::fs::symlink(home.path().join("app/migrations"), &link).expect("a link");
+    let mut input = home.fixture("claude-code", "pre-tool-use-write");
+    input["tool_input"]["file_path"] = json!(link.join("new/0009.sql").display().to_string());
+    assert_ne!(home.answer("decide", "claude-code", &input), Value::Null);
+}
+
+#[test]
+fn a_rule_about_prompts_answers_before_memories() {
+    let home = Home::new();
+    let rule = "---\nrule:\n  event: prompt\n  content: 'green tea'\n  decision: warn\n---\nTea is confidential.\n";
+    home.rule("/tea.md", rule);
+    let answer = home.run("claude-code", "user-prompt-submit");
+    assert!(
+        context(&answer).contains("Tea is confidential.")
+            && context(&answer).contains("two minutes"),
+        "{answer}"
+    );
+    home.rule("/tea.md", &rule.replace("warn", "deny"));
+    let answer = home.run("codex", "user-prompt-submit");
+    assert_eq!(answer["decision"], "block");
+    assert_eq!(home.run("cursor", "before-submit-prompt")["continue"], false);
+}
+
+#[test]
+fn an_agent_is_reminded_once_of_its_progress_log() {
+    let home = Home::without_rules();
+    let stop = |host: &str| home.run(host, "stop");
+    let edit = |home: &Home| {
+        home.decide("claude-code", "pre-tool-use-write");
+        home.decide("codex", "pre-tool-use-apply-patch");
+        home.run("cursor", "after-file-edit");
+    };
+    edit(&home);
+    // Without a progress log there is nothing to be reminded of.
+    assert_eq!(stop("claude-code"), Value::Null);
+    home.quipu.put("/progress.md", "# Progress\n");
+    // It was written after the edit.
+    assert_eq!(stop("claude-code"), Value::Null);
+    edit(&home);
+    let answer = stop("claude-code");
+    assert_eq!(answer["decision"], "block");
+    assert!(answer["reason"].as_str().expect("text").contains("migrations/0002.sql"), "{answer}");
+    assert_eq!(stop("claude-code"), Value::Null);
+    // The first edits of these were before the log was written, and it counts for them.
+    assert_eq!((stop("codex"), stop("cursor")), (Value::Null, Value::Null));
+    edit(&home);
+    assert_eq!(stop("codex")["decision"], "block");
+    assert!(stop("cursor")["followup_message"].as_str().expect("text").contains("progress log"));
+}
+
+#[test]
+fn an_edit_that_was_denied_needs_no_entry() {
+    let home = Home::new();
+    home.quipu.put("/progress.md", "# Progress\n");
+    home.decide("claude-code", "pre-tool-use-write");
+    assert_eq!(home.run("claude-code", "stop"), Value::Null);
+}
+
+#[test]
+fn who_was_reminded_may_stop() {
+    let home = Home::without_rules();
+    home.quipu.put("/progress.md", "# Progress\n");
+    home.decide("claude-code", "pre-tool-use-write");
+    let mut input = home.fixture("claude-code", "stop");
+    input["stop_hook_active"] = json!(true);
+    assert_eq!(home.answer("run", "claude-code", &input), Value::Null);
+}
+
+#[test]
+fn every_event_of_every_host_is_answered_without_a_data_directory() {
+    let home = Home::new();
+    fs::rename(home.quipu.data(), home.path().join("gone")).expect("it can be moved");
+    for host in ["claude-code", "codex", "cursor"] {
+        let folder = root().join(format!("crates/cli/tests/fixtures/hooks/{host}"));
+        for entry in fs::read_dir(folder).expect("the fixtures") {
+            let name = entry.expect("an entry").file_name().into_string().expect("text");
+            let name = name.strip_suffix(".json").expect("JSON");
+            let verb =
+                if home.fixture(host, name)["tool_name"].is_string() { "decide" } else { "run" };
+            assert_eq!(
+                home.answer(verb, host, &home.fixture(host, name)),
+                Value::Null,
+                "{host} {name}"
+            );
+        }
+    }
+    assert!(!home.quipu.data().exists(), "a hook creates nothing");
+    let closed = ["hook", "decide", "--host", "codex", "--fail", "closed"];
+    let ran = home
+        .quipu
+        .run_with(&closed, home.fixture("codex", "pre-tool-use-bash").to_string().as_bytes());
+    assert_eq!(ran.code, 0);
+    assert!(ran.out.contains("\"deny\"") && ran.out.contains("no data directory"), "{ran:?}");
+}
+
+#[test]
+fn malformed_inputs_leave_the_host_unharmed() {
+    let home = Home::new();
+    let deep = "[".repeat(100_000);
+    let inputs: [&[u8]; 9] = [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"\xff\xfe",
+        b"{\"hook_event_name\":7}",
+        deep.as_bytes(),
+        b"{\"hook_event_name\":\"PreToolUse\",\"tool_name\":[],\"tool_input\":\"x\",\"cwd\":{}}",
+        b"{\"hook_event_name\":\"SomethingNew\"}",
+    ];
+    for input in inputs {
+        for (verb, host) in [("run", "claude-code"), ("decide", "codex"), ("decide", "cursor")] {
+            let ran = home.hook(verb, host, input);
+            assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""), "{ran:?}");
+        }
+    }
+    assert!(home.log()[0]["failed"].as_str().expect("text").contains("not JSON"));
+    // Where nothing may pass unchecked, the exit code says so: the words of the host need its event.
+    let closed = ["hook", "decide", "--host", "claude-code", "--fail", "closed"];
+    let ran = home.quipu.run_with(&closed, b"{");
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("what cannot be checked is denied"), "{ran:?}");
+}
+
+#[test]
+fn huge_inputs_are_answered() {
+    let home = Home::new();
+    let mut write = home.fixture("claude-code", "pre-tool-use-write");
+    write["tool_input"]["content"] = json!("x".repeat(8 * 1024 * 1024));
+    assert_ne!(home.answer("decide", "claude-code", &write), Value::Null);
+    let ran = home.hook("decide", "claude-code", &vec![b' '; 17 * 1024 * 1024]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+    assert!(
+        home.log().last().expect("an entry")["failed"]
+            .as_str()
+            .expect("text")
+            .contains("too large")
+    );
+}
+
+#[test]
+fn settings_that_cannot_be_read_leave_the_host_unharmed() {
+    let home = Home::new();
+    fs::write(home.quipu.data().join("quipu.toml"), "colour = 7").expect("it can be written");
+    let input = home.fixture("claude-code", "pre-tool-use-write").to_string();
+    let ran = home.hook("decide", "claude-code", input.as_bytes());
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+    assert!(ran.err.contains("invalid settings"), "{ran:?}");
+    let closed = ["hook", "decide", "--host", "claude-code", "--fail", "closed"];
+    assert_eq!(home.quipu.run_with(&closed, input.as_bytes()).code, 2);
+    // An option of another version is a usage error, whose code would deny the call.
+    let ran = home
+        .quipu
+        .run_with(&["hook", "decide", "--host", "claude-code", "--new"], input.as_bytes());
+    assert_eq!(ran.code, 1, "{ran:?}");
+}
+
+#[test]
+fn a_locked_database_does_not_hold_up_a_host() {
+    let home = Home::new();
+    // The index is complete, so that there is nothing to write.
+    home.quipu.ok(&["search", "tea"]);
+    let lock =
+        fs::File::options().read(true).write(true).open(home.quipu.data().join("quipu.lock"));
+    let lock = lock.expect("the lock file");
+    lock.lock().expect("it is free");
+    assert_ne!(home.decide("claude-code", "pre-tool-use-write"), Value::Null);
+    assert!(context(&home.run("claude-code", "user-prompt-submit")).contains("two minutes"));
+    home.run("codex", "session-start");
+    home.run("cursor", "stop");
+}
+
+#[test]
+fn whoever_holds_the_state_of_a_session_does_not_hold_up_a_host() {
+    let home = Home::new();
+    home.decide("codex", "pre-tool-use-bash");
+    home.run("codex", "user-prompt-submit");
+    let folder = home.quipu.data().join("hooks/sessions");
+    let mut files = fs::read_dir(folder).expect("the states");
+    let path = files.next().expect("a state").expect("an entry").path();
+    let file = fs::File::options().read(true).write(true).open(&path).expect("it opens");
+    file.lock().expect("it is free");
+    // Better none than the same again.
+    assert_eq!(home.run("codex", "user-prompt-submit"), Value::Null);
+    assert_ne!(home.decide("codex", "pre-tool-use-bash"), Value::Null);
+    drop(file);
+    fs::write(path, b"{ torn").expect("it can be written");
+    assert!(context(&home.run("codex", "user-prompt-submit")).contains("two minutes"));
+}
+
+#[test]
+fn an_input_that_never_ends_is_not_waited_for() {
+    let home = Home::new();
+    for (arguments, code) in [
+        (vec!["hook", "run", "--host", "claude-code"], 0),
+        (vec!["hook", "decide", "--host", "codex"], 0),
+        (vec!["hook", "decide", "--host", "codex", "--fail", "closed"], 2),
+    ] {
+        let mut command = home.quipu.command(&arguments);
+        let start = Instant::now();
+        let mut child = command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let input = child.stdin.take();
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+        assert!(start.elapsed() < HOST_LIMIT);
+        drop(input);
+    }
+}
+
+#[test]
+fn old_states_of_sessions_are_removed() {
+    let home = Home::new();
+    let folder = home.quipu.data().join("hooks/sessions");
+    fs::create_dir_all(&folder).expect("it can be made");
+    for number in 0..600 {
+        fs::write(folder.join(format!("codex-{number}.json")), "{}").expect("it can be written");
+    }
+    home.run("claude-code", "session-start");
+    assert!(fs::read_dir(folder).expect("the states").count() <= 501);
+}
+
+#[test]
+fn transcripts_are_recorded_only_if_asked_for_and_without_credentials() {
+    let home = Home::new();
+    let transcript = home.path().join("project/transcript.jsonl");
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let line = |text: &str| json!({"type": "user", "message": {"content": text}}).to_string();
+    fs::write(&transcript, format!("{}\n{}\n", line("hello"), line(&secret)))
+        .expect("it is written");
+    home.run("claude-code", "stop");
+    assert!(!home.quipu.ok(&["session", "list"]).contains("claude-code"));
+
+    fs::write(home.quipu.data().join("quipu.toml"), "[hooks]\ntranscript = true\n")
+        .expect("it is written");
+    home.decide("claude-code", "pre-tool-use-bash");
+    home.run("claude-code", "stop");
+    // A line that the host is still writing comes with the next event.
+    let more = format!("{}\n{}", line("more"), line("half"));
+    let mut file = fs::File::options().append(true).open(&transcript).expect("it opens");
+    std::io::Write::write_all(&mut file, more.as_bytes()).expect("it is written");
+    home.run("claude-code", "pre-compact");
+    home.run("claude-code", "session-end");
+    let events = recorded(&home);
+    let kinds: Vec<_> =
+        events.iter().map(|event| event["type"].as_str().expect("a type")).collect();
+    assert_eq!(kinds, ["rule.decision", "transcript.line", "transcript.line", "transcript.line"]);
+    assert_eq!(events[0]["rules"][0]["rule"], "rules:/migrations.md");
+    assert!(events[1]["line"].as_str().expect("a line").contains("hello"));
+    assert!(events.iter().all(|event| !event.to_string().contains(&secret)), "{events:?}");
+    assert!(events[3]["line"].as_str().expect("a line").contains("more"));
+}
+
+/// Returns the events of the only session.
+fn recorded(home: &Home) -> Vec<Value> {
+    let engine = home.quipu.engine(0);
+    let list = home.quipu.json(&["session", "list"]);
+    let session = list["data"][0]["id"].as_str().expect("a session").parse().expect("an id");
+    let query = quipu_core::backend::SessionEventQuery::after(0, 100);
+    let events = engine.session_events(session, &query).expect("it is read").items;
+    let body = |event: &quipu_core::model::SessionEvent| {
+        serde_json::from_str(event.body.as_ref().expect("a body").as_str()).expect("it is JSON")
+    };
+    events.iter().map(body).collect()
+}
+
+#[test]
+fn the_memory_folder_of_a_host_becomes_a_store() {
+    let home = Home::new();
+    let folder = home.path().join("project/memory");
+    fs::create_dir(&folder).expect("it can be made");
+    fs::write(folder.join("MEMORY.md"), "# Memory\n\nThe kettle is of copper.\n")
+        .expect("it is written");
+    let input = home.fixture("claude-code", "session-start").to_string();
+    let arguments = ["hook", "run", "--host", "claude-code", "--memory-folder"];
+    assert_eq!(home.quipu.run_with(&arguments, input.as_bytes()).code, 0);
+    // The sync is a process of its own, which the hook does not wait for.
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !home.quipu.ok(&["--json", "search", "--all", "copper"]).contains("/MEMORY.md") {
+        assert!(Instant::now() < deadline, "it is synced");
+    }
+    assert!(home.quipu.ok(&["store", "list"]).contains("memory of project"));
+}
