@@ -8,6 +8,7 @@
 mod bare;
 mod engine;
 mod followers;
+mod hooks;
 mod indexing;
 mod knowledge;
 mod load;
@@ -15,6 +16,7 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod mount;
 mod past;
+mod postgres;
 mod redaction;
 mod rest;
 mod retrieval;
@@ -24,6 +26,7 @@ mod stores;
 mod sync;
 mod table;
 mod tool;
+mod upstream;
 
 use clap::{Parser, Subcommand};
 
@@ -38,6 +41,8 @@ struct Arguments {
 enum Subject {
     /// The engine and its embedded storage against bare SQLite.
     Engine(engine::Arguments),
+    /// The hooks of hosts: prompts, decisions of rules, the start of a session.
+    Hooks(hooks::Arguments),
     /// What indexing costs per note, by the number of notes that are indexed at once.
     Indexing(indexing::Arguments),
     /// Search, context and recent activity as the store grows, and what the index costs writers.
@@ -49,6 +54,8 @@ enum Subject {
     Mount(mount::Arguments),
     /// Reading a store as it was, against reading it as it is.
     Past(past::Arguments),
+    /// PostgreSQL with and without Quipu: creates, reads, round trips, bytes, searches.
+    Postgres(postgres::Arguments),
     /// One redaction in a large database, and what other writers notice of it.
     Redaction(redaction::Arguments),
     /// How well search finds the notes that answer questions.
@@ -64,6 +71,8 @@ enum Subject {
     Tool(tool::Arguments),
     /// The REST API against a bare HTTP handler, and against the engine.
     Rest(rest::Arguments),
+    /// Forwarded requests against the upstream itself.
+    Upstream(upstream::Arguments),
     /// Serves the standard input over HTTP, as the peer of `rest`.
     #[command(hide = true)]
     BareHttp,
@@ -72,12 +81,15 @@ enum Subject {
 fn main() {
     match Arguments::parse().subject {
         Subject::Engine(arguments) => engine::run(&arguments),
+        Subject::Hooks(arguments) => hooks::run(&arguments),
         Subject::Indexing(arguments) => indexing::run(&arguments),
         Subject::Knowledge(arguments) => knowledge::run(&arguments),
         Subject::Mcp(arguments) => mcp::run(&arguments),
         #[cfg(target_os = "linux")]
         Subject::Mount(arguments) => mount::run(&arguments),
+        Subject::Upstream(arguments) => upstream::run(&arguments),
         Subject::Past(arguments) => past::run(&arguments),
+        Subject::Postgres(arguments) => postgres::run(&arguments),
         Subject::Redaction(arguments) => redaction::run(&arguments),
         Subject::Retrieval(arguments) => retrieval::run(&arguments),
         Subject::Revert(arguments) => revert::run(&arguments),

@@ -54,9 +54,9 @@ pub(crate) fn run(arguments: &Arguments) {
 }
 
 /// A server in a process of its own.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Drop for Server {
@@ -77,13 +77,13 @@ impl Server {
         Self::spawn(command, "")
     }
 
-    fn bare(body: &str) -> Self {
+    pub(crate) fn bare(body: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.arg("bare-http");
         Self::spawn(command, body)
     }
 
-    fn spawn(mut command: Command, input: &str) -> Self {
+    pub(crate) fn spawn(mut command: Command, input: &str) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

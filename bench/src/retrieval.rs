@@ -1,6 +1,7 @@
 //! Retrieval quality: how well search finds the notes that answer questions.
 
 mod chats;
+mod long;
 mod sets;
 mod tuning;
 
@@ -13,7 +14,7 @@ use quipu_core::clock::SystemClock;
 use quipu_core::engine::{NewStore, Precondition};
 use quipu_core::model::{Actor, Content, MemoryPath, Name, PrincipalName, StoreId};
 use quipu_core::settings::Limits;
-use quipu_knowledge::{Knowledge, SearchRequest};
+use quipu_knowledge::{Knowledge, Scoring, SearchRequest};
 use quipu_sqlite::{OpenMode, SqliteBackend};
 use quipu_vectors::{Encoder, LocalEncoder};
 use serde_json::{Value, json};
@@ -24,8 +25,8 @@ use sets::{Question, Set};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// The sets: directories of notes, of BEIR or of SMART; or `chats`, `talks` and `sessions`,
-    /// which are generated
+    /// The sets: directories of notes, of BEIR or of SMART; or `chats`, `talks`, `sessions` and
+    /// `long`, which are generated
     #[arg(default_value = "bench/retrieval")]
     sets: Vec<String>,
     /// List the questions whose answers are not among the first ten
@@ -40,6 +41,9 @@ pub(crate) struct Arguments {
     /// Also search by meaning, with the model in this directory
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
+    /// Write the sets into this directory, for other programs to search
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
 }
 
 /// How many hits are examined for answers.
@@ -62,9 +66,17 @@ struct Shelf {
 }
 
 pub(crate) fn run(arguments: &Arguments) {
-    let shelves: Vec<_> = arguments.sets.iter().map(|name| Shelf::new(named(name))).collect();
+    let sets: Vec<_> = arguments.sets.iter().map(|name| named(name)).collect();
+    if let Some(directory) = &arguments.export {
+        return sets.iter().for_each(|set| sets::write(set, &directory.join(&set.name)));
+    }
+    let shelves: Vec<_> = sets.into_iter().map(Shelf::new).collect();
+    let encoder = arguments.model.as_deref().map(opened);
+    let with_vectors =
+        shelves.iter().filter_map(|shelf| Some(shelf.with_encoder(encoder.as_ref()?)));
+    let with_vectors: Vec<_> = with_vectors.collect();
     if arguments.tune {
-        return tuning::run(&shelves);
+        return tuning::run(&shelves, &with_vectors);
     }
     let mut rows = vec![row(&[
         &"set",
@@ -78,22 +90,18 @@ pub(crate) fn run(arguments: &Arguments) {
         &"median µs",
     ])];
     let mut documents = Vec::new();
-    let encoder = arguments.model.as_deref().map(opened);
-    let with_vectors =
-        shelves.iter().filter_map(|shelf| Some(shelf.with_encoder(encoder.as_ref()?)));
-    let with_vectors: Vec<_> = with_vectors.collect();
-    for (Shelf { set, store, .. }, engine) in
-        shelves.iter().map(|shelf| (shelf, &shelf.engine)).chain(shelves.iter().zip(&with_vectors))
-    {
-        let rank = |question| rank(engine, *store, question, DEPTH);
-        let rankings: Vec<_> = set.questions.iter().map(rank).collect();
-        let scores = Scores::of(&rankings);
-        rows.push(scores.row(set, engine));
-        documents.push(scores.as_json(set, engine));
-        if arguments.misses {
-            let all = set.questions.iter().zip(&rankings);
-            let missed = all.filter(|(_, ranking)| ranking.recall(10) < 1.0);
-            missed.for_each(|(question, _)| println!("{} {:?}", question.text, question.answers));
+    for (place, shelf) in shelves.iter().enumerate() {
+        let plain = shelf.engine.with_scoring(PLAIN);
+        let engines = [("plain BM25", Some(&plain)), ("words", Some(&shelf.engine))];
+        let engines = engines.into_iter().chain([("words and meaning", with_vectors.get(place))]);
+        for (by, engine) in engines.filter_map(|(by, engine)| Some((by, engine?))) {
+            for line in shelf.lines(engine) {
+                rows.push(line.row(by));
+                documents.push(line.as_json(by));
+            }
+            if arguments.misses && by != "plain BM25" {
+                shelf.print_misses(engine);
+            }
         }
     }
     if arguments.json {
@@ -103,12 +111,30 @@ pub(crate) fn run(arguments: &Arguments) {
     }
 }
 
+/// Textbook BM25 over the text of a note, to compare with.
+const PLAIN: Scoring = Scoring {
+    k1: 1.2,
+    b: 0.75,
+    length_prior: 0.0,
+    title: 0.0,
+    tag: 0.0,
+    heading: 0.0,
+    other: 0.0,
+    coverage: 0.0,
+    date: 0.0,
+    nearness: 0.0,
+    neighbor: 0.0,
+    directory: 0.0,
+    ..Scoring::DEFAULT
+};
+
 /// Returns the set with a name or in a directory.
 fn named(name: &str) -> Set {
     match name {
         "chats" => chats::chats(),
         "talks" => chats::talks(),
         "sessions" => chats::sessions(),
+        "long" => long::long(),
         directory => sets::read(Path::new(directory)),
     }
 }
@@ -121,6 +147,35 @@ impl Shelf {
         // The first search brings the index up to date.
         search(&engine, store, "warm", DEPTH);
         Self { set, engine, store, _directory: directory }
+    }
+
+    /// Returns the scores of all questions, then those of each category.
+    fn lines(&self, engine: &Knowledge) -> Vec<Line> {
+        let questions = &self.set.questions;
+        let rank = |question| rank(engine, self.store, question, DEPTH);
+        let rankings: Vec<_> = questions.iter().map(rank).collect();
+        let categories = long::categories(questions).into_iter().map(Some);
+        let lines = std::iter::once(None).chain(categories).map(|category| {
+            let asked = questions.iter().zip(&rankings);
+            let asked = asked.filter(|(it, _)| category.is_none() || it.category == category);
+            let rankings: Vec<_> = asked.map(|(_, ranking)| ranking.clone()).collect();
+            let category = category.map(|category| format!(": {category}"));
+            Line {
+                set: format!("{}{}", self.set.name, category.unwrap_or_default()),
+                notes: self.set.texts.len(),
+                questions: rankings.len(),
+                scores: Scores::of(&rankings),
+            }
+        });
+        lines.collect()
+    }
+
+    fn print_misses(&self, engine: &Knowledge) {
+        for question in &self.set.questions {
+            if rank(engine, self.store, question, DEPTH).recall(10) < 1.0 {
+                println!("{} {:?}", question.text, question.answers);
+            }
+        }
     }
 
     /// Returns the engine with an encoder, after making the vectors of all texts.
@@ -136,11 +191,6 @@ impl Shelf {
 /// Opens the model in a directory.
 fn opened(directory: &Path) -> Arc<dyn Encoder> {
     Arc::new(LocalEncoder::open(directory).expect("a model"))
-}
-
-/// Returns what searches are by.
-fn by(engine: &Knowledge) -> &'static str {
-    if engine.has_encoder() { "words and meaning" } else { "words" }
 }
 
 fn open(directory: &Path) -> (Knowledge, StoreId) {
@@ -235,33 +285,45 @@ impl Scores {
             median_micros: median(rankings.iter().map(|it| it.micros).collect()),
         }
     }
+}
 
-    fn row(&self, set: &Set, engine: &Knowledge) -> Vec<String> {
+/// The scores of some questions of a set.
+struct Line {
+    set: String,
+    notes: usize,
+    questions: usize,
+    scores: Scores,
+}
+
+impl Line {
+    fn row(&self, by: &str) -> Vec<String> {
+        let Self { set, notes, questions, scores } = self;
         let share = |value: f64| format!("{value:.3}");
         row(&[
-            &set.name,
-            &by(engine),
-            &set.texts.len(),
-            &set.questions.len(),
-            &share(self.recall_5),
-            &share(self.recall_10),
-            &share(self.reciprocal_rank),
-            &share(self.gain_10),
-            &number(self.median_micros),
+            set,
+            &by,
+            notes,
+            questions,
+            &share(scores.recall_5),
+            &share(scores.recall_10),
+            &share(scores.reciprocal_rank),
+            &share(scores.gain_10),
+            &number(scores.median_micros),
         ])
     }
 
-    fn as_json(&self, set: &Set, engine: &Knowledge) -> Value {
+    fn as_json(&self, by: &str) -> Value {
+        let Self { set, notes, questions, scores } = self;
         json!({
-            "set": set.name,
-            "by": by(engine),
-            "notes": set.texts.len(),
-            "questions": set.questions.len(),
-            "recall_at_5": self.recall_5,
-            "recall_at_10": self.recall_10,
-            "mrr": self.reciprocal_rank,
-            "ndcg_at_10": self.gain_10,
-            "median_micros": self.median_micros,
+            "set": set,
+            "by": by,
+            "notes": notes,
+            "questions": questions,
+            "recall_at_5": scores.recall_5,
+            "recall_at_10": scores.recall_10,
+            "mrr": scores.reciprocal_rank,
+            "ndcg_at_10": scores.gain_10,
+            "median_micros": scores.median_micros,
         })
     }
 }

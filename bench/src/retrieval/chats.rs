@@ -38,7 +38,7 @@ const PEOPLE: [(&str, &str); 4] =
 const OPENINGS: [&str; 9] =
     ["", "", "", "oh, ", "by the way, ", "so, ", "guess what: ", "haha ok, ", "well "];
 const ENDINGS: [&str; 8] = ["", "", ".", "!", " :)", ", anyway", " lol", ". How are you?"];
-const CHATTER: [&str; 12] = [
+pub(super) const CHATTER: [&str; 12] = [
     "thank you, that helps a lot",
     "I'm not sure about that, what do you think?",
     "ok, let me try and tell you tomorrow",
@@ -62,14 +62,14 @@ const OFFERS: [&str; 5] = [
 
 /// What can be said about a subject; `{whose}` and `{v}` are replaced.
 #[derive(Clone, Debug, Default)]
-struct Subject {
-    name: &'static str,
-    values: Vec<&'static str>,
-    said: Vec<&'static str>,
-    asked: Vec<&'static str>,
-    reply: Vec<&'static str>,
-    small: Vec<&'static str>,
-    long: Vec<&'static str>,
+pub(super) struct Subject {
+    pub(super) name: &'static str,
+    pub(super) values: Vec<&'static str>,
+    pub(super) said: Vec<&'static str>,
+    pub(super) asked: Vec<&'static str>,
+    pub(super) reply: Vec<&'static str>,
+    pub(super) small: Vec<&'static str>,
+    pub(super) long: Vec<&'static str>,
 }
 
 /// Returns the chats with an assistant.
@@ -90,9 +90,9 @@ pub(super) fn sessions() -> Set {
     for (path, text) in &talks.texts {
         texts.entry(session(path)).or_default().push_str(text);
     }
-    let questions = talks.questions.into_iter().map(|Question { text, answers }| {
+    let questions = talks.questions.into_iter().map(|Question { text, answers, .. }| {
         let answers = answers.iter().map(|path| session(path)).collect();
-        Question { text, answers }
+        Question::new(text, answers)
     });
     let questions = questions.collect();
     Set { name: "sessions".to_owned(), texts: texts.into_iter().collect(), questions }
@@ -104,7 +104,7 @@ enum Style {
     Friends,
 }
 
-struct Generator {
+pub(super) struct Generator {
     state: u64,
     subjects: Vec<Subject>,
     set: Set,
@@ -112,17 +112,35 @@ struct Generator {
     known: HashSet<(&'static str, String)>,
     /// The folder of the session, and the number of messages in it.
     session: (String, usize),
+    /// What each message begins with.
+    head: String,
 }
 
 impl Generator {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self {
             state: seed,
             subjects: subjects(),
             set: Set::default(),
             known: HashSet::new(),
             session: (String::new(), 0),
+            head: String::new(),
         }
+    }
+
+    /// Begins a session in a folder, with the head of its messages.
+    pub(super) fn begin(&mut self, folder: String, head: String) {
+        self.session = (folder, 0);
+        self.head = head;
+    }
+
+    pub(super) fn subject(&mut self) -> Subject {
+        let place = self.below(self.subjects.len());
+        self.subjects.get(place).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn into_set(self) -> Set {
+        self.set
     }
 
     fn set(mut self, name: &str, style: Style) -> Set {
@@ -202,7 +220,7 @@ impl Generator {
     }
 
     /// Returns a long answer of the assistant.
-    fn answer(&mut self, subject: &Subject) -> String {
+    pub(super) fn answer(&mut self, subject: &Subject) -> String {
         let mut text = format!("{}\n", self.pick(&OFFERS));
         for part in 1..=2 + self.below(4) {
             let heading = self.pick(&subject.long);
@@ -217,30 +235,38 @@ impl Generator {
         text
     }
 
-    fn dressed(&mut self, text: &str) -> String {
+    pub(super) fn dressed(&mut self, text: &str) -> String {
         format!("{}{text}{}", self.pick(&OPENINGS), self.pick(&ENDINGS))
     }
 
     /// Adds a message to the session, and returns its path.
-    fn say(&mut self, who: &str, text: &str) -> String {
+    pub(super) fn say(&mut self, who: &str, text: &str) -> String {
         self.session.1 += 1;
         let path = format!("{}/{:03}-{who}.md", self.session.0, self.session.1);
-        self.set.texts.push((path.clone(), format!("{text}\n")));
+        self.set.texts.push((path.clone(), format!("{}{text}\n", self.head)));
         path
     }
 
     fn ask(&mut self, question: &str, answer: String) {
-        let text = format!("{question}?");
-        self.set.questions.push(Question { text, answers: HashSet::from([answer]) });
+        self.ask_in(None, format!("{question}?"), HashSet::from([answer]));
     }
 
-    fn pick<T: Clone>(&mut self, all: &[T]) -> T {
+    pub(super) fn ask_in(
+        &mut self,
+        category: Option<&'static str>,
+        text: String,
+        answers: HashSet<String>,
+    ) {
+        self.set.questions.push(Question { category, ..Question::new(text, answers) });
+    }
+
+    pub(super) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         let place = self.below(all.len());
         all.get(place).cloned().expect("it is below the length, which is not zero")
     }
 
     /// Returns a number below a limit, by `SplitMix64`. The set has to be the same on every machine.
-    fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -250,7 +276,7 @@ impl Generator {
     }
 }
 
-fn filled(text: &str, whose: &str, value: &str) -> String {
+pub(super) fn filled(text: &str, whose: &str, value: &str) -> String {
     text.replace("{whose}", whose).replace("{v}", value)
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A set of texts and questions.
 #[derive(Debug, Default)]
@@ -21,6 +21,14 @@ pub(super) struct Set {
 pub(super) struct Question {
     pub(super) text: String,
     pub(super) answers: HashSet<String>,
+    /// The kind of question, in sets that tell several apart.
+    pub(super) category: Option<&'static str>,
+}
+
+impl Question {
+    pub(super) fn new(text: String, answers: HashSet<String>) -> Self {
+        Self { text, answers, category: None }
+    }
 }
 
 /// Reads the set in a directory, which is told apart by its files:
@@ -38,6 +46,23 @@ pub(super) fn read(directory: &Path) -> Set {
         smart(directory)
     };
     Set { name, ..set }
+}
+
+/// Writes a set as `notes/` and `questions.jsonl` into a directory, for other programs to read.
+pub(super) fn write(set: &Set, directory: &Path) {
+    let save = |file: &Path, text: &str| {
+        fs::create_dir_all(file.parent().unwrap_or(directory)).expect("a directory");
+        fs::write(file, text).expect("it is written");
+    };
+    for (path, text) in &set.texts {
+        save(&directory.join("notes").join(path.trim_start_matches('/')), text);
+    }
+    let questions = set.questions.iter().map(|Question { text, answers, category }| {
+        let mut answers: Vec<_> = answers.iter().collect();
+        answers.sort();
+        format!("{}\n", json!({ "question": text, "answers": answers, "category": category }))
+    });
+    save(&directory.join("questions.jsonl"), &questions.collect::<String>());
 }
 
 fn of_notes(directory: &Path) -> Set {
@@ -60,7 +85,7 @@ fn of_notes(directory: &Path) -> Set {
         let rooted = |path: &str| format!("/{}", path.trim_start_matches('/'));
         let paths = line.get("answers")?.as_array()?.iter();
         let answers = paths.filter_map(Value::as_str).map(rooted).collect();
-        Some(Question { text: line.get("question")?.as_str()?.to_owned(), answers })
+        Some(Question::new(line.get("question")?.as_str()?.to_owned(), answers))
     });
     Set { texts, questions, ..Set::default() }
 }
@@ -84,7 +109,7 @@ fn beir(directory: &Path) -> Set {
     });
     let questions = questions.into_iter().filter_map(|(id, text)| {
         let answers = judged.remove(&id)?;
-        Some(Question { text, answers })
+        Some(Question::new(text, answers))
     });
     Set { questions: questions.collect(), texts, ..Set::default() }
 }
@@ -117,7 +142,7 @@ fn smart(directory: &Path) -> Set {
     let questions = smart_records(&text_of(&file("qry"))).into_iter().zip(1..);
     let questions = questions.filter_map(|((_, fields), number)| {
         let text = fields.get(&'W')?.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Question { text, answers: judged.remove(&number)? })
+        Some(Question::new(text, judged.remove(&number)?))
     });
     Set { texts: texts.collect(), questions: questions.collect(), ..Set::default() }
 }
