@@ -124,6 +124,7 @@ const PLAIN: Scoring = Scoring {
     date: 0.0,
     nearness: 0.0,
     neighbor: 0.0,
+    surroundings: 0.0,
     directory: 0.0,
     ..Scoring::DEFAULT
 };

@@ -28,7 +28,7 @@ const ROUNDS_MAX: usize = 3;
 const CANDIDATES_MAX: usize = 60;
 
 /// How many questions of a set are asked.
-const QUESTIONS_MAX: usize = 60;
+const QUESTIONS_MAX: usize = 150;
 
 /// How many hits are examined for answers. A deeper page takes longer, because each hit is shown
 /// with an excerpt.
@@ -70,12 +70,13 @@ fn narrowed(value: f64) -> f32 {
 const OF_WORDS: &[Parameter] = &[
     parameter!(neighbor, [0.0, 0.1, 0.2, 0.3, 0.4, 0.6]),
     parameter!(date, [0.0, 0.25, 0.5, 1.0, 2.0]),
-    parameter!(directory, [0.0, 0.25, 0.5, 1.0, 1.5]),
+    parameter!(surroundings, [0.0, 0.5, 1.0, 1.5, 2.0]),
+    parameter!(directory, [0.0, 0.5, 1.0, 1.5, 2.0]),
     parameter!(coverage, [0.0, 0.5, 1.0, 1.5, 2.0]),
-    parameter!(nearness, [0.0, 0.25, 0.5, 0.75, 1.0]),
+    parameter!(nearness, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0]),
     parameter!(k1, [1.2, 1.6, 2.0, 2.5, 3.0, 4.0]),
     parameter!(b, [0.6, 0.75, 0.85, 0.95, 1.0]),
-    parameter!(length_prior, [0.0, 5.0, 10.0, 20.0, 40.0]),
+    parameter!(length_prior, [0.0, 10.0, 20.0, 30.0, 40.0, 60.0]),
     parameter!(neighbor_length, [100.0, 200.0, 400.0]),
     parameter!(weight of title, [0.5, 1.0, 2.0]),
     parameter!(weight of tag, [1.0, 2.0, 4.0, 6.0]),

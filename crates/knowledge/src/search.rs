@@ -18,6 +18,7 @@ mod rarity;
 mod scoring;
 mod shown;
 mod sums;
+mod surroundings;
 
 use std::collections::HashSet;
 

@@ -43,7 +43,13 @@ impl Clause {
             Self::Words(phrase) => vec![vec![*phrase]],
             Self::All(clauses) => clauses.iter().flat_map(Self::words).collect(),
             Self::Any(clauses) => {
-                let word: Word = clauses.iter().flat_map(Self::words).flatten().collect();
+                let mut word = Word::new();
+                for phrase in clauses.iter().flat_map(Self::words).flatten() {
+                    // Counting an alternative twice would double its frequency.
+                    if !word.contains(&phrase) {
+                        word.push(phrase);
+                    }
+                }
                 if word.is_empty() { Vec::new() } else { vec![word] }
             }
             Self::Mark(_)
@@ -55,8 +61,8 @@ impl Clause {
     }
 }
 
-/// Documents with the weighted frequency of a phrase in each.
-type Occurrences = Rc<Vec<(Doc, Weight)>>;
+/// Documents in ascending order, with the weighted frequency of a phrase or word in each.
+pub(crate) type Occurrences = Rc<Vec<(Doc, Weight)>>;
 
 /// Evaluates clauses on one segment.
 pub(crate) struct Evaluator<'v, 'c> {
@@ -155,6 +161,22 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         Ok(found)
     }
 
+    /// Returns the documents with any of the phrases of a word, in ascending order. Their frequencies
+    /// are summed.
+    pub(crate) fn occurrences_of_word(&self, word: &Word) -> Result<Occurrences, IndexError> {
+        let mut phrases = word.iter().map(|phrase| self.occurrences(*phrase));
+        let Some(mut all) = phrases.next().transpose()? else { return Ok(Rc::default()) };
+        for found in phrases {
+            let found = found?;
+            if all.is_empty() {
+                all = found;
+            } else if !found.is_empty() {
+                all = Rc::new(merged(&all, &found));
+            }
+        }
+        Ok(all)
+    }
+
     fn marked(&self, term: &[u8]) -> Result<Bits, IndexError> {
         let mut docs = Bits::none(self.segment.count(self.space));
         self.segment.with_postings(term, |postings| {
@@ -234,4 +256,19 @@ impl<'v, 'c> Evaluator<'v, 'c> {
         })?;
         Ok(memories)
     }
+}
+
+/// Merges two lists of documents; of those in both, the frequencies are summed.
+fn merged(left: &[(Doc, Weight)], right: &[(Doc, Weight)]) -> Vec<(Doc, Weight)> {
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    let mut right = right.iter().copied().peekable();
+    for &(doc, weight) in left {
+        while let Some(before) = right.next_if(|(other, _)| *other < doc) {
+            all.push(before);
+        }
+        let same = right.next_if(|(other, _)| *other == doc);
+        all.push((doc, weight + same.map_or(0.0, |(_, weight)| weight)));
+    }
+    all.extend(right);
+    all
 }

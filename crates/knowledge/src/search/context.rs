@@ -15,9 +15,9 @@ use std::collections::{BTreeSet, HashMap};
 use super::neighbors::{Directories, Document, Place};
 use super::passages;
 use super::plan::Word;
-use super::rank::{Hit, Ranking, Scores, WordStats, number, sort};
+use super::rank::{Hit, Ranking, Scores, sort};
 use super::scoring::Scoring;
-use super::sums::WordSet;
+use super::surroundings::Surroundings;
 use crate::index::{Bits, IndexError, Numbers, Space};
 
 /// How many of the best hits by their own words are looked at.
@@ -30,11 +30,13 @@ pub(crate) struct Bonuses {
     pub(super) nearness: Bonus,
     /// From the memories beside it.
     pub(super) neighbors: f64,
-    /// For words that are in its directory.
+    /// For words that it and the memories around it have.
+    pub(super) surroundings: Bonus,
+    /// For words that its directory has.
     pub(super) directory: Bonus,
 }
 
-/// A bonus for a share of the words of the query, weighted by their idf.
+/// A bonus, and the share between 0 and 1 that it is in proportion to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bonus {
     pub(super) share: f64,
@@ -43,7 +45,7 @@ pub(super) struct Bonus {
 
 impl Bonuses {
     fn score(&self) -> f64 {
-        self.nearness.score + self.neighbors + self.directory.score
+        self.nearness.score + self.neighbors + self.surroundings.score + self.directory.score
     }
 }
 
@@ -53,8 +55,6 @@ struct Context<'r, 'v, 'c> {
     scores: &'r Scores,
     directories: Directories,
     lengths: Vec<Numbers>,
-    /// The share of the words within one passage.
-    nearness: HashMap<Document, f64>,
 }
 
 impl Ranking<'_, '_> {
@@ -68,39 +68,18 @@ impl Ranking<'_, '_> {
     ) -> Result<(), IndexError> {
         let best: Vec<_> = hits.iter().take(BEST_MAX).filter_map(|hit| hit.document).collect();
         let directories = Directories::of(&self.segments, &best)?;
-        let is_selected = |(number, doc): Document| {
-            selected.get(number).is_some_and(|selected| selected.contains(doc))
-        };
         let lengths = self.segments.iter().map(|(_, it)| it.segment().lengths(Space::Memories));
-        let mut context = Context {
-            ranking: self,
-            scores,
-            lengths: lengths.collect::<Result<_, _>>()?,
-            nearness: HashMap::new(),
-            directories,
-        };
-        let mut places: BTreeSet<(Place, Document)> = BTreeSet::new();
-        for place in best.iter().filter_map(|document| context.directories.place(*document)) {
-            places.extend(context.directories.at(place, 0));
-            for (distance, _) in distances() {
-                let beside = context.directories.at(place, distance);
-                let Some(beside) = beside.filter(|(_, it)| is_selected(*it)) else { continue };
-                // A long one gains nothing by being beside a good one.
-                if context.neighbor_share(beside.1)? > 0.0 {
-                    places.insert(beside);
-                }
-            }
-        }
+        let lengths = lengths.collect::<Result<_, _>>()?;
+        let context = Context { ranking: self, scores, lengths, directories };
+        let places = context.places(&best, selected)?;
         let documents: Vec<_> = places.iter().map(|(_, document)| *document).collect();
-        context.nearness = passages::nearness(&self.segments, words, scores, &documents)?;
+        let nearness = passages::nearness(&self.segments, words, scores, &documents)?;
+        let surroundings = Surroundings::of(&context.directories, scores, &places);
         let known: HashMap<_, _> =
             hits.iter().zip(0..).filter_map(|(hit, at)| Some((hit.document?, at))).collect();
-        let mut of_directories: HashMap<usize, DirectoryWords> = HashMap::new();
         for (place, document) in places {
-            let words = of_directories
-                .entry(place.directory)
-                .or_insert_with(|| context.directory_words(place.directory));
-            let bonuses = context.bonuses(document, place, words)?;
+            let near = nearness.get(&document).copied().unwrap_or_default();
+            let bonuses = context.bonuses((place, document), near, &surroundings)?;
             let hit = match known.get(&document).and_then(|at: &usize| hits.get_mut(*at)) {
                 Some(hit) => hit,
                 None => {
@@ -117,12 +96,6 @@ impl Ranking<'_, '_> {
     }
 }
 
-/// What it says about its members that a directory has words of the query.
-struct DirectoryWords {
-    /// How much each word counts for a member that lacks it.
-    weights: Vec<f64>,
-}
-
 /// Returns the distances of neighbors, and how much each counts.
 fn distances() -> impl Iterator<Item = (isize, f64)> {
     // One, two thirds, and one third.
@@ -132,25 +105,48 @@ fn distances() -> impl Iterator<Item = (isize, f64)> {
 }
 
 impl Context<'_, '_, '_> {
+    /// Returns the best documents and the selected ones beside them, with their places.
+    fn places(
+        &self,
+        best: &[Document],
+        selected: &[Bits],
+    ) -> Result<BTreeSet<(Place, Document)>, IndexError> {
+        let is_selected = |(number, doc): Document| {
+            selected.get(number).is_some_and(|selected| selected.contains(doc))
+        };
+        let mut places = BTreeSet::new();
+        for place in best.iter().filter_map(|document| self.directories.place(*document)) {
+            places.extend(self.directories.at(place, 0));
+            for (distance, _) in distances() {
+                let beside = self.directories.at(place, distance);
+                let Some(beside) = beside.filter(|(_, it)| is_selected(*it)) else { continue };
+                // A long one gains nothing by being beside a good one.
+                if self.neighbor_share(beside.1)? > 0.0 {
+                    places.insert(beside);
+                }
+            }
+        }
+        Ok(places)
+    }
+
     fn bonuses(
         &self,
-        document: Document,
-        place: Place,
-        of_directory: &DirectoryWords,
+        (place, document): (Place, Document),
+        near: f64,
+        around: &Surroundings,
     ) -> Result<Bonuses, IndexError> {
-        let Scoring { nearness, directory, .. } = self.ranking.scoring;
+        let Scoring { nearness, surroundings, directory, .. } = self.ranking.scoring;
         let own = self.scores.of(document);
-        let near = self.nearness.get(&document).copied().unwrap_or_default();
-        let mut bonuses = Bonuses {
-            nearness: Bonus { share: near, score: own * nearness * near },
-            neighbors: self.of_neighbors(document, place)?
-                * self.ranking.freshness_factor(document)?,
-            directory: Bonus::default(),
-        };
-        let share = self.directory_share(document, of_directory);
-        let score = (own + bonuses.score()) * directory * share;
-        bonuses.directory = Bonus { share, score };
-        Ok(bonuses)
+        let neighbors =
+            self.of_neighbors(document, place)? * self.ranking.freshness_factor(document)?;
+        let nearness = Bonus { share: near, score: own * nearness * near };
+        let score = own + nearness.score + neighbors;
+        let share = around.share_around(place);
+        let surroundings = Bonus { share, score: score * surroundings * share };
+        let score = score + surroundings.score;
+        let share = around.share_of_directory(place);
+        let directory = Bonus { share, score: score * directory * share };
+        Ok(Bonuses { nearness, neighbors, surroundings, directory })
     }
 
     /// Returns which share of the scores of its neighbors a document takes in. The longer it is, the
@@ -173,35 +169,5 @@ impl Context<'_, '_, '_> {
             Some(weight * self.scores.of(document))
         };
         Ok(share * distances().filter_map(score).sum::<f64>())
-    }
-
-    /// Returns what the words of a directory say about its members.
-    ///
-    /// A large directory has most words by chance. So a word counts by the chance that a directory of
-    /// its size, filled at random, would lack it. Without that, notes in large directories would
-    /// precede others for no reason.
-    fn directory_words(&self, directory: usize) -> DirectoryWords {
-        let members = self.directories.members(directory);
-        let mut words = WordSet::default();
-        for (number, doc) in members {
-            if let Some(sums) = self.scores.sums.get(*number) {
-                words.unite(sums.words_of(*doc));
-            }
-        }
-        let size = number(u64::try_from(members.len()).unwrap_or(u64::MAX));
-        let weight = |(at, stats): (usize, &WordStats)| {
-            if words.contains(at) { (1.0 - stats.frequency).powf(size) } else { 0.0 }
-        };
-        DirectoryWords { weights: self.scores.words.iter().enumerate().map(weight).collect() }
-    }
-
-    /// Returns the share of the words that a document or its directory has.
-    fn directory_share(&self, (number, doc): Document, directory: &DirectoryWords) -> f64 {
-        let own = self.scores.sums.get(number).map(|sums| sums.words_of(doc)).unwrap_or_default();
-        let mut sum = 0.0;
-        for (at, (stats, weight)) in self.scores.words.iter().zip(&directory.weights).enumerate() {
-            sum += stats.idf * if own.contains(at) { 1.0 } else { *weight };
-        }
-        self.scores.share(sum)
     }
 }

@@ -7,9 +7,8 @@ use quipu_notes::Phrase;
 use super::clause::Evaluator;
 use super::context::Bonuses;
 use super::freshness::FreshnessState;
-use super::occurrences::PhraseId;
 use super::plan::Word;
-use super::rank::{Hit, Ranking};
+use super::rank::{Hit, Ranking, WordStats};
 use super::scoring::Scoring;
 use crate::index::{Doc, IndexError};
 
@@ -42,7 +41,9 @@ pub enum ScoreReason {
     Nearness(f64),
     /// The memories beside the hit in its directory have words of the query.
     Neighbors,
-    /// The hit or its directory has this share of the query's words.
+    /// The hit and those around it, read as one text, score this share of the best such text.
+    Surroundings(f64),
+    /// The hit's directory, read as one text, scores this share of the best directory.
     Directory(f64),
     /// The note is over or stale, as its frontmatter says.
     Freshness(FreshnessState),
@@ -70,9 +71,10 @@ pub struct SimilarScore {
 /// How a word or phrase counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordScore {
-    /// The stems that were looked up, separated by spaces; a prefix ends with a star.
+    /// The stems that were looked up and found, separated by spaces; a prefix ends with a star.
+    /// Several spellings are separated by ` | `.
     pub term: String,
-    /// How many documents have it.
+    /// How many documents have it, in any spelling.
     pub document_frequency: usize,
     /// The inverse document frequency, by which it is weighted.
     pub idf: f64,
@@ -134,8 +136,12 @@ impl fmt::Display for ScorePart {
                 write!(out, "bonus for {:.0} % of the words near each other", share * 100.0)
             }
             ScoreReason::Neighbors => write!(out, "from the memories before and after it"),
+            ScoreReason::Surroundings(share) => {
+                let share = share * 100.0;
+                write!(out, "bonus for what is around it, {share:.0} % of the best surroundings")
+            }
             ScoreReason::Directory(share) => {
-                write!(out, "bonus for {:.0} % of the words in it or its directory", share * 100.0)
+                write!(out, "bonus for its directory, {:.0} % of the best one", share * 100.0)
             }
             ScoreReason::Freshness(state) => {
                 write!(out, "{}, so × {}", state.name(), state.factor())
@@ -185,14 +191,10 @@ impl Ranking<'_, '_> {
         let mut explanation = Explanation::default();
         let (mut covered, mut all_idfs) = (0.0, 0.0);
         for word in words {
-            let word_idf = self.word_stats(word)?.idf;
-            all_idfs += word_idf;
-            let before = explanation.parts.len();
-            for phrase in word {
-                self.explain_phrase(*phrase, (segment, doc), &mut explanation)?;
-            }
-            if explanation.parts.len() > before {
-                covered += word_idf;
+            let stats = self.stats(&self.occurrences(word)?);
+            all_idfs += stats.idf;
+            if self.explain_word((word, stats), (segment, doc), &mut explanation)? {
+                covered += stats.idf;
             }
         }
         if all_idfs > 0.0 {
@@ -210,10 +212,11 @@ impl Ranking<'_, '_> {
             let lowered = explanation.score() * (state.factor() - 1.0);
             explanation.add(ScoreReason::Freshness(state), lowered);
         }
-        let Bonuses { nearness, neighbors, directory } = hit.bonuses;
+        let Bonuses { nearness, neighbors, surroundings, directory } = hit.bonuses;
         let bonuses = [
             (ScoreReason::Nearness(nearness.share), nearness.score),
             (ScoreReason::Neighbors, neighbors),
+            (ScoreReason::Surroundings(surroundings.share), surroundings.score),
             (ScoreReason::Directory(directory.share), directory.score),
         ];
         for (reason, score) in bonuses.into_iter().filter(|(_, score)| *score > 0.0) {
@@ -222,28 +225,37 @@ impl Ranking<'_, '_> {
         Ok(explanation)
     }
 
-    fn explain_phrase(
+    /// Adds what a word is worth to a document; returns whether the document has it.
+    fn explain_word(
         &self,
-        phrase: PhraseId,
+        (word, stats): (&Word, WordStats),
         (segment, doc): (&Evaluator<'_, '_>, Doc),
         explanation: &mut Explanation,
-    ) -> Result<(), IndexError> {
-        let document_frequency = self.document_frequency(phrase)?;
-        let Some(idf) = self.idf(document_frequency) else { return Ok(()) };
-        let found = segment.occurrences(phrase)?;
-        let Some((_, weight)) = found.iter().find(|(at, _)| *at == doc) else { return Ok(()) };
+    ) -> Result<bool, IndexError> {
+        let found = segment.occurrences_of_word(word)?;
+        let Ok(at) = found.binary_search_by_key(&doc, |(doc, _)| *doc) else { return Ok(false) };
+        let Some((_, weight)) = found.get(at) else { return Ok(false) };
         let phrases = segment.phrases();
-        let mut fields: Vec<FieldScore> = Vec::new();
-        for (field, frequency) in phrases.frequencies(phrase, segment.segment(), doc)? {
-            let weight = self.scoring.weight(field);
-            if weight > 0.0 {
-                fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
+        let (mut spellings, mut fields) = (Vec::new(), Vec::<FieldScore>::new());
+        for phrase in word {
+            let frequencies = phrases.frequencies(*phrase, segment.segment(), doc)?;
+            let before = fields.len();
+            for (field, frequency) in frequencies {
+                let weight = self.scoring.weight(field);
+                if weight > 0.0 {
+                    fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
+                }
+            }
+            if fields.len() > before {
+                spellings.extend(phrases.get(*phrase).map(Phrase::to_string));
             }
         }
         let length = segment.segment().lengths(self.space)?.get(doc)?;
-        let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
+        let WordStats { document_frequency, idf } = stats;
+        let term = spellings.join(" | ");
+        let score = idf * self.saturation().of(*weight, length);
         let word = WordScore { term, document_frequency, idf, fields, length };
-        explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
-        Ok(())
+        explanation.add(ScoreReason::Word(word), score);
+        Ok(true)
     }
 }

@@ -7,7 +7,7 @@ use crate::index::IndexError;
 /// How rare a word is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rarity {
-    /// How many documents have its most frequent spelling.
+    /// How many documents have it, in any spelling.
     pub(crate) document_frequency: usize,
     /// How many documents there are.
     pub(crate) documents: usize,
@@ -19,10 +19,7 @@ impl Ranking<'_, '_> {
     /// Returns how rare a word is. One that no document has is as rare as one of half a document.
     pub(crate) fn rarity(&self, word: &Word) -> Result<Rarity, IndexError> {
         let documents = number(self.totals.count(self.space));
-        let mut document_frequency = 0;
-        for phrase in word {
-            document_frequency = self.document_frequency(*phrase)?.max(document_frequency);
-        }
+        let document_frequency = self.stats(&self.occurrences(word)?).document_frequency;
         let unknown = || (1.0 + (documents + 0.5) / 0.5).ln();
         let idf = self.idf(document_frequency).unwrap_or_else(unknown);
         let documents = usize::try_from(self.totals.count(self.space)).unwrap_or(usize::MAX);

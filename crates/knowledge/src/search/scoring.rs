@@ -37,6 +37,8 @@ pub struct Scoring {
     pub neighbor: f64,
     /// The length in words from which on a memory takes in nothing of its neighbors. More than zero.
     pub neighbor_length: f64,
+    /// The bonus for being among memories that have the words of the query.
+    pub surroundings: f64,
     /// The bonus for being in a directory that has the words of the query.
     pub directory: f64,
     /// What meaning is worth: this share of the best score by words for a cosine that is
@@ -59,16 +61,17 @@ impl Scoring {
     pub const DEFAULT: Self = Self {
         k1: 2.5,
         b: 1.0,
-        length_prior: 20.0,
+        length_prior: 30.0,
         title: 1.0,
         tag: 4.0,
         heading: 0.0,
         other: 0.7,
         coverage: 1.0,
-        date: 1.0,
-        nearness: 0.5,
+        date: 1.5,
+        nearness: 1.5,
         neighbor: 0.3,
         neighbor_length: 200.0,
+        surroundings: 1.0,
         directory: 1.0,
         similar: 0.5,
         similar_floor: 0.5,

@@ -1,7 +1,5 @@
 //! The scores of documents by their own words.
 
-use super::clause::{Clause, Evaluator};
-use super::plan::Word;
 use crate::index::{Bits, Doc, IndexError};
 
 /// The scores of the documents of a segment.
@@ -21,16 +19,18 @@ pub(super) struct Sums {
 pub(super) struct WordSet(u64);
 
 impl WordSet {
-    pub(super) fn contains(self, number: usize) -> bool {
-        self.0 & bit(number) != 0
-    }
-
     pub(super) fn insert(&mut self, number: usize) {
         self.0 |= bit(number);
     }
 
-    pub(super) fn unite(&mut self, other: Self) {
-        self.0 |= other.0;
+    /// Returns the numbers of the words, in ascending order.
+    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let number = usize::try_from(rest.trailing_zeros()).ok().filter(|_| rest != 0)?;
+            rest &= rest - 1;
+            Some(number)
+        })
     }
 }
 
@@ -60,27 +60,18 @@ impl Sums {
         doc.and_then(|doc| self.scores.get_mut(doc)).ok_or(IndexError::Damaged)
     }
 
-    /// Notes which documents have a word.
-    pub(super) fn cover(
+    /// Adds what a word of the query is worth to a document that has it.
+    pub(super) fn add(
         &mut self,
-        (number, word): (usize, &Word),
-        idf: f64,
-        segment: &Evaluator<'_, '_>,
+        doc: Doc,
+        (number, idf): (usize, f64),
+        score: f64,
     ) -> Result<(), IndexError> {
-        let mut add = |doc: Doc| -> Result<(), IndexError> {
-            let doc = usize::try_from(doc).ok().ok_or(IndexError::Damaged)?;
-            *self.covered.get_mut(doc).ok_or(IndexError::Damaged)? += idf;
-            self.words.get_mut(doc).ok_or(IndexError::Damaged)?.insert(number);
-            Ok(())
-        };
-        match word.as_slice() {
-            [phrase] => segment.occurrences(*phrase)?.iter().try_for_each(|(doc, _)| add(*doc)),
-            phrases => {
-                // A document may have several spellings of a word, and has it once.
-                let any = phrases.iter().copied().map(Clause::Words).collect();
-                segment.select(&Clause::Any(any))?.iter().try_for_each(add)
-            }
-        }
+        let doc = usize::try_from(doc).ok().ok_or(IndexError::Damaged)?;
+        *self.scores.get_mut(doc).ok_or(IndexError::Damaged)? += score;
+        *self.covered.get_mut(doc).ok_or(IndexError::Damaged)? += idf;
+        self.words.get_mut(doc).ok_or(IndexError::Damaged)?.insert(number);
+        Ok(())
     }
 
     /// Adds the bonus for having all words.

@@ -31,6 +31,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         | ScoreReason::Date(_)
         | ScoreReason::Nearness(_)
         | ScoreReason::Neighbors
+        | ScoreReason::Surroundings(_)
         | ScoreReason::Directory(_)
         | ScoreReason::Freshness(_)
         | ScoreReason::Partial

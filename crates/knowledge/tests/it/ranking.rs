@@ -41,7 +41,7 @@ fn written(text: &Text) -> String {
 }
 
 /// A query.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Query {
     Word(usize),
     Phrase(usize, usize),
@@ -121,7 +121,16 @@ impl Query {
             Self::Word(_) | Self::Phrase(..) | Self::Prefix => vec![vec![self]],
             Self::Path(_) => Vec::new(),
             Self::All(parts) | Self::Beside(parts) => parts.iter().flat_map(Self::words).collect(),
-            Self::Any(parts) => vec![parts.iter().flat_map(Self::words).flatten().collect()],
+            Self::Any(parts) => {
+                let mut word: Vec<&Self> = Vec::new();
+                for leaf in parts.iter().flat_map(Self::words).flatten() {
+                    // Written twice, an alternative is the same.
+                    if !word.contains(&leaf) {
+                        word.push(leaf);
+                    }
+                }
+                vec![word]
+            }
             Self::Without(with, _) => with.words(),
         }
     }
@@ -182,44 +191,36 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<Place, f64
     let notes: Vec<_> = notes.iter().filter(|((store, _), _)| stores.contains(store)).collect();
     let count = number(notes.len());
     let mean = (notes.iter().map(|(_, text)| length(text)).sum::<f64>() / count).max(1.0);
-    let idf = |leaf: &Query| {
-        let having = number(notes.iter().filter(|(_, it)| leaf.weight(it) > 0.0).count());
-        (having > 0.0).then(|| (1.0 + (count - having + 0.5) / (having + 0.5)).ln())
-    };
     let Scoring { k1, b, length_prior, coverage, .. } = Scoring::DEFAULT;
     let words = query.words();
-    let idfs: Vec<f64> = words
-        .iter()
-        .map(|word| word.iter().filter_map(|leaf| idf(leaf)).reduce(f64::min).unwrap_or(0.0))
-        .collect();
+    let idf = |word: &Vec<&Query>| {
+        let having = number(notes.iter().filter(|(_, it)| has(word, it)).count());
+        if having > 0.0 { (1.0 + (count - having + 0.5) / (having + 0.5)).ln() } else { 0.0 }
+    };
+    let idfs: Vec<f64> = words.iter().map(idf).collect();
     let all: f64 = idfs.iter().sum();
     let mut own: BTreeMap<&Place, f64> = BTreeMap::new();
     for (place, text) in &notes {
         let (mut score, mut covered) = (0.0, 0.0);
-        for (word, idf_of_word) in words.iter().zip(&idfs) {
-            if has(word, text) {
-                covered += idf_of_word;
-            }
-            for leaf in word {
-                let weight = leaf.weight(text);
-                let relative_length = (length(text) + length_prior) / (mean + length_prior);
-                let norm = k1 * (1.0 - b + b * relative_length);
-                score += idf(leaf).unwrap_or(0.0) * weight * (k1 + 1.0) / (weight + norm);
-            }
+        for (word, idf) in words.iter().zip(&idfs) {
+            let weight: f64 = word.iter().map(|leaf| leaf.weight(text)).sum();
+            let relative_length = (length(text) + length_prior) / (mean + length_prior);
+            let norm = k1 * (1.0 - b + b * relative_length);
+            score += idf * weight * (k1 + 1.0) / (weight + norm);
+            covered += if weight > 0.0 { *idf } else { 0.0 };
         }
         let bonus = if all > 0.0 { coverage * covered / all } else { 0.0 };
         own.insert(place, score * (1.0 + bonus));
     }
-    let context = Context { notes: &notes, words: &words, idfs: &idfs, own: &own };
-    let mut scored = BTreeMap::new();
-    for (place, text) in &notes {
-        if query.matches(&place.1, text) {
-            let has_context = words.len() > 1 && all > 0.0;
-            let score = if has_context { context.score(place, text) } else { own[place] };
-            scored.insert((*place).clone(), score);
-        }
-    }
-    scored
+    let found: Vec<_> =
+        notes.iter().copied().filter(|(place, text)| query.matches(&place.1, text)).collect();
+    let context = Context { notes: &notes, found: &found, words: &words, idfs: &idfs, own: &own };
+    let has_context = words.len() > 1 && all > 0.0;
+    let score = |(place, text): &(&Place, &Text)| {
+        let score = if has_context { context.score(place, text) } else { own[place] };
+        ((*place).clone(), score)
+    };
+    found.iter().map(score).collect()
 }
 
 /// A store and a path.
@@ -232,6 +233,7 @@ fn has(word: &[&Query], text: &Text) -> bool {
 /// What the bonuses of a note depend on.
 struct Context<'n> {
     notes: &'n [(&'n Place, &'n Text)],
+    found: &'n [(&'n Place, &'n Text)],
     words: &'n [Vec<&'n Query>],
     idfs: &'n [f64],
     own: &'n BTreeMap<&'n Place, f64>,
@@ -239,22 +241,76 @@ struct Context<'n> {
 
 impl Context<'_> {
     fn score(&self, place: &Place, text: &Text) -> f64 {
-        let Scoring { nearness, neighbor, neighbor_length, directory, .. } = Scoring::DEFAULT;
+        let scoring = Scoring::DEFAULT;
         let own = self.own[place];
-        let members = members(place, self.notes);
-        let at = members.iter().position(|(it, _)| *it == place).expect("it is a member");
         let mut of_neighbors = 0.0;
-        for (other, (place, _)) in members.iter().enumerate() {
-            of_neighbors += match at.abs_diff(other) {
-                1 => self.own[*place],
-                2 => self.own[*place] * 2.0 / 3.0,
-                3 => self.own[*place] / 3.0,
+        for (distance, other, _) in self.members(place) {
+            of_neighbors += match distance {
+                1 => self.own[other],
+                2 => self.own[other] * 2.0 / 3.0,
+                3 => self.own[other] / 3.0,
                 _ => 0.0,
             };
         }
-        let share = neighbor * (1.0 - length(text) / neighbor_length).max(0.0);
-        let score = own * (1.0 + nearness * self.nearest(text)) + share * of_neighbors;
-        score * (1.0 + directory * self.directory_share(text, &members))
+        let share = scoring.neighbor * (1.0 - length(text) / scoring.neighbor_length).max(0.0);
+        let score = own * (1.0 + scoring.nearness * self.nearest(text)) + share * of_neighbors;
+        let relative = |score: &dyn Fn(&Place) -> f64| {
+            let best = self.found.iter().map(|(place, _)| score(place)).fold(0.0, f64::max);
+            if best > 0.0 { score(place) / best } else { 0.0 }
+        };
+        let around = relative(&|place| self.around(place));
+        let score = score * (1.0 + scoring.surroundings * around);
+        if self.directories().len() < 2 {
+            return score;
+        }
+        score * (1.0 + scoring.directory * relative(&|place| self.of_directory(place)))
+    }
+
+    /// Returns the notes in the directory of one, with their distances from it.
+    fn members(&self, place: &Place) -> Vec<(usize, &Place, &Text)> {
+        let members = members(place, self.notes);
+        let at = members.iter().position(|(it, _)| *it == place).expect("it is a member");
+        let member = |(other, (place, text)): (usize, &(_, _))| (at.abs_diff(other), *place, *text);
+        members.iter().enumerate().map(member).collect()
+    }
+
+    /// Returns the sizes of the directories in which something was found.
+    fn directories(&self) -> BTreeMap<&Place, usize> {
+        let directory = |(place, _): &(&Place, _)| {
+            let members = members(place, self.notes);
+            (members[0].0, members.len())
+        };
+        self.found.iter().map(directory).collect()
+    }
+
+    /// Returns the score of a note and those around it as one text.
+    fn around(&self, place: &Place) -> f64 {
+        let members = self.members(place);
+        let count = |word: usize| {
+            let having = members.iter().filter(|(_, _, text)| has(&self.words[word], text));
+            having.map(|(distance, ..)| (1.0 - number(*distance) / 6.0).max(0.0)).sum()
+        };
+        self.score_of(count, 1.0)
+    }
+
+    /// Returns the score of the directory of a note as one text.
+    fn of_directory(&self, place: &Place) -> f64 {
+        let members = self.members(place);
+        let count = |word: usize| {
+            number(members.iter().filter(|(_, _, text)| has(&self.words[word], text)).count())
+        };
+        let sizes = self.directories();
+        let mean = number(sizes.values().sum()) / number(sizes.len());
+        self.score_of(count, 0.25 + 0.75 * number(members.len()) / mean)
+    }
+
+    /// Returns the score of a text of some relative length by how many of its notes have each word.
+    fn score_of(&self, count: impl Fn(usize) -> f64, length: f64) -> f64 {
+        let mut sum = 0.0;
+        for (word, idf) in self.idfs.iter().enumerate() {
+            sum += idf * count(word) * 2.2 / (count(word) + 1.2 * length);
+        }
+        sum * (1.0 + self.share(|word| count(word).min(1.0)))
     }
 
     fn share(&self, is_in: impl Fn(usize) -> f64) -> f64 {
@@ -276,26 +332,6 @@ impl Context<'_> {
         }
         best
     }
-
-    /// Returns the share of the words that a note has. One that only its directory has counts by the
-    /// chance that a directory of this size lacks it.
-    fn directory_share(&self, text: &Text, members: &[(&Place, &Text)]) -> f64 {
-        let size = i32::try_from(members.len()).expect("there are few");
-        self.share(|word| {
-            let leaves = &self.words[word];
-            if has(leaves, text) {
-                return 1.0;
-            }
-            if !members.iter().any(|(_, text)| has(leaves, text)) {
-                return 0.0;
-            }
-            let having = |leaf: &&Query| {
-                self.notes.iter().filter(|(_, text)| leaf.weight(text) > 0.0).count()
-            };
-            let most = leaves.iter().map(having).max().expect("a word has leaves");
-            (1.0 - number(most) / number(self.notes.len())).powi(size)
-        })
-    }
 }
 
 /// Returns the notes in the directory of one, which have numbers as names.
@@ -313,7 +349,7 @@ fn members<'n>(place: &Place, notes: &[(&'n Place, &'n Text)]) -> Vec<(&'n Place
 }
 
 /// Two stores, and the notes in them.
-struct Bench {
+struct Fixture {
     library: Library,
     stores: [StoreId; 2],
     notes: Notes,
@@ -326,7 +362,7 @@ fn step() -> impl Strategy<Value = Step> {
     (0..2_usize, 0..12_usize, prop::option::weighted(0.85, text()))
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let library = Library::new(Arc::new(InMemoryBackend::default()));
         let other = new_store(&library.engine, "other");
@@ -408,29 +444,29 @@ proptest! {
         queries in prop::collection::vec(query(), 1..6),
         pause in 1..9_usize,
     ) {
-        let mut bench = Bench::new();
+        let mut fixture = Fixture::new();
         for (number, step) in steps.iter().enumerate() {
-            bench.apply(step);
+            fixture.apply(step);
             if number % pause == 0 {
-                bench.library.engine.follow(None).expect("it follows");
+                fixture.library.engine.follow(None).expect("it follows");
             }
         }
-        bench.compare_all(&bench.library.engine, &queries)?;
-        let engine = bench.library.engine.engine().clone();
+        fixture.compare_all(&fixture.library.engine, &queries)?;
+        let engine = fixture.library.engine.engine().clone();
         let nowhere = Knowledge::new(engine, Path::new("/nonexistent/quipu"));
-        bench.compare_all(&nowhere, &queries)?;
+        fixture.compare_all(&nowhere, &queries)?;
         // From here on the file cannot be written, and changes are searched as an overlay.
-        let file = bench.library.directory.path().join(INDEX_FILE);
+        let file = fixture.library.directory.path().join(INDEX_FILE);
         let holder = rusqlite::Connection::open(file).expect("it opens");
         holder.execute_batch("BEGIN IMMEDIATE").expect("it begins");
         for step in &later {
-            bench.apply(step);
+            fixture.apply(step);
         }
         if later.len() % 3 == 0 {
-            bench.compare_all(&bench.library.engine, &queries[..1])?;
+            fixture.compare_all(&fixture.library.engine, &queries[..1])?;
         }
         holder.execute_batch("ROLLBACK").expect("it ends");
-        bench.compare_all(&bench.library.engine, &queries)?;
+        fixture.compare_all(&fixture.library.engine, &queries)?;
     }
 
     /// Whatever happens in one store, the results for another one stay bit-identical.
@@ -440,24 +476,24 @@ proptest! {
         others in prop::collection::vec(step(), 1..40),
         queries in prop::collection::vec(query(), 1..4),
     ) {
-        let mut bench = Bench::new();
-        let answers = |bench: &Bench| -> Vec<Vec<(String, u64)>> {
+        let mut fixture = Fixture::new();
+        let answers = |fixture: &Fixture| -> Vec<Vec<(String, u64)>> {
             let ask = |query: &Query| {
-                let store = vec![bench.stores[0]];
+                let store = vec![fixture.stores[0]];
                 let request = SearchRequest { limit: 500, ..SearchRequest::new(store, query.typed()) };
-                let hits = bench.library.engine.search(&request).expect("it searches").hits;
+                let hits = fixture.library.engine.search(&request).expect("it searches").hits;
                 hits.iter().map(|it| (it.note.path.to_string(), it.score.to_bits())).collect()
             };
             queries.iter().map(ask).collect()
         };
         for (_, place, text) in steps {
-            bench.apply(&(0, place, text));
+            fixture.apply(&(0, place, text));
         }
-        let before = answers(&bench);
+        let before = answers(&fixture);
         for (_, place, text) in others {
-            bench.apply(&(1, place, text));
+            fixture.apply(&(1, place, text));
         }
-        bench.library.engine.follow(None).expect("it follows");
-        prop_assert_eq!(answers(&bench), before);
+        fixture.library.engine.follow(None).expect("it follows");
+        prop_assert_eq!(answers(&fixture), before);
     }
 }

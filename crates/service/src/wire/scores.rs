@@ -76,6 +76,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
         part.share = match reason {
             ScoreReason::Coverage(share)
             | ScoreReason::Nearness(share)
+            | ScoreReason::Surroundings(share)
             | ScoreReason::Directory(share) => Some(*share),
             ScoreReason::Word(_)
             | ScoreReason::Date(_)
@@ -98,6 +99,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
             ScoreReason::Date(_) => "date",
             ScoreReason::Nearness(_) => "nearness",
             ScoreReason::Neighbors => "neighbors",
+            ScoreReason::Surroundings(_) => "surroundings",
             ScoreReason::Directory(_) => "directory",
             ScoreReason::Freshness(_) => "freshness",
             ScoreReason::Partial => "partial",
