@@ -116,6 +116,7 @@ const PLAIN: Scoring = Scoring {
     k1: 1.2,
     b: 0.75,
     length_prior: 0.0,
+    long: f64::INFINITY,
     title: 0.0,
     tag: 0.0,
     heading: 0.0,

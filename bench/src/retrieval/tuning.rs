@@ -77,6 +77,7 @@ const OF_WORDS: &[Parameter] = &[
     parameter!(k1, [1.2, 1.6, 2.0, 2.5, 3.0, 4.0]),
     parameter!(b, [0.6, 0.75, 0.85, 0.95, 1.0]),
     parameter!(length_prior, [0.0, 10.0, 20.0, 30.0, 40.0, 60.0]),
+    parameter!(long, [100.0, 200.0, 300.0, 500.0, 1000.0]),
     parameter!(neighbor_length, [100.0, 200.0, 400.0]),
     parameter!(weight of title, [0.5, 1.0, 2.0]),
     parameter!(weight of tag, [1.0, 2.0, 4.0, 6.0]),

@@ -259,9 +259,10 @@ impl<'v, 'c> Ranking<'v, 'c> {
     }
 
     pub(super) fn saturation(&self) -> Saturation {
-        let Scoring { k1, b, length_prior, .. } = self.scoring;
-        let per_word = k1 * b / (self.average_length() + length_prior);
-        Saturation { most: k1 + 1.0, base: k1 * (1.0 - b) + per_word * length_prior, per_word }
+        let Scoring { k1, b, length_prior, long, .. } = self.scoring;
+        let per_word = k1 * b / (counted_length(self.average_length(), long) + length_prior);
+        let base = k1 * (1.0 - b) + per_word * length_prior;
+        Saturation { most: k1 + 1.0, base, per_word, long }
     }
 
     /// Returns the average document length in words.
@@ -326,13 +327,24 @@ pub(super) struct Saturation {
     most: f64,
     base: f64,
     per_word: f64,
+    long: f64,
 }
 
 impl Saturation {
     pub(super) fn of(&self, weight: Weight, length: u32) -> f64 {
         let weight = f64::from(weight);
-        weight * self.most / (weight + self.base + self.per_word * f64::from(length))
+        let length = counted_length(f64::from(length), self.long);
+        weight * self.most / (weight + self.base + self.per_word * length)
     }
+}
+
+/// Returns the length that a document is normalized by.
+///
+/// A text of three hundred words is about one thing, and one of three thousand is not ten times as
+/// diffuse: it is a session, or a day. Normalized by its full length it would never be found among
+/// short notes, which make the mean short.
+fn counted_length(length: f64, long: f64) -> f64 {
+    if length <= long { length } else { (long * length).sqrt() }
 }
 
 /// Converts a count for arithmetic.

@@ -15,6 +15,8 @@ pub struct Scoring {
     /// How many words are added to every length, and so to the mean length. Among texts of a few
     /// words the length says little, and without this a text of two words would win by being short.
     pub length_prior: f64,
+    /// The length in words beyond which length counts by its square root.
+    pub long: f64,
     /// The weight of a word in the title.
     pub title: f32,
     /// The weight of a tag.
@@ -62,6 +64,7 @@ impl Scoring {
         k1: 2.5,
         b: 1.0,
         length_prior: 30.0,
+        long: 300.0,
         title: 1.0,
         tag: 4.0,
         heading: 0.0,

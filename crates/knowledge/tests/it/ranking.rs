@@ -16,6 +16,9 @@ use quipu_testkit::knowledge::{Library, new_store};
 /// last two share a prefix, and none is a prefix of another.
 const WORDS: [&str; 6] = ["tea", "cup", "pot", "milk", "cord", "corn"];
 
+/// The parameters, where some of the texts are long.
+const SCORING: Scoring = Scoring { long: 12.0, ..Scoring::DEFAULT };
+
 /// The common prefix of the last two words.
 const PREFIX: &str = "cor";
 
@@ -150,7 +153,7 @@ impl Query {
     /// Returns the weighted frequency of a leaf in a note: a heading counts as a title, a heading and
     /// text, and each of its words is also in the frontmatter (once), which has no positions.
     fn weight(&self, text: &Text) -> f64 {
-        let Scoring { title, heading, other, .. } = Scoring::DEFAULT;
+        let Scoring { title, heading, other, .. } = SCORING;
         let in_heading = f64::from(title) + f64::from(heading);
         let all: Vec<usize> = text.heading.iter().chain(&text.body).copied().collect();
         match self {
@@ -191,7 +194,8 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<Place, f64
     let notes: Vec<_> = notes.iter().filter(|((store, _), _)| stores.contains(store)).collect();
     let count = number(notes.len());
     let mean = (notes.iter().map(|(_, text)| length(text)).sum::<f64>() / count).max(1.0);
-    let Scoring { k1, b, length_prior, coverage, .. } = Scoring::DEFAULT;
+    let Scoring { k1, b, length_prior, long, coverage, .. } = SCORING;
+    let counted = |length: f64| if length <= long { length } else { (long * length).sqrt() };
     let words = query.words();
     let idf = |word: &Vec<&Query>| {
         let having = number(notes.iter().filter(|(_, it)| has(word, it)).count());
@@ -204,7 +208,8 @@ fn scores(notes: &Notes, stores: &[usize], query: &Query) -> BTreeMap<Place, f64
         let (mut score, mut covered) = (0.0, 0.0);
         for (word, idf) in words.iter().zip(&idfs) {
             let weight: f64 = word.iter().map(|leaf| leaf.weight(text)).sum();
-            let relative_length = (length(text) + length_prior) / (mean + length_prior);
+            let relative_length =
+                (counted(length(text)) + length_prior) / (counted(mean) + length_prior);
             let norm = k1 * (1.0 - b + b * relative_length);
             score += idf * weight * (k1 + 1.0) / (weight + norm);
             covered += if weight > 0.0 { *idf } else { 0.0 };
@@ -241,7 +246,7 @@ struct Context<'n> {
 
 impl Context<'_> {
     fn score(&self, place: &Place, text: &Text) -> f64 {
-        let scoring = Scoring::DEFAULT;
+        let scoring = SCORING;
         let own = self.own[place];
         let mut of_neighbors = 0.0;
         for (distance, other, _) in self.members(place) {
@@ -400,7 +405,7 @@ impl Fixture {
         let stores = searched.iter().map(|store| self.stores[*store]).collect();
         let new = SearchRequest::new(stores, query.typed());
         let request = SearchRequest { limit: 500, explain: true, ..new };
-        let page = knowledge.search(&request).expect("it searches");
+        let page = knowledge.with_scoring(SCORING).search(&request).expect("it searches");
         prop_assert!(!page.is_behind);
         let mut expected = scores(&self.notes, searched, query);
         prop_assert_eq!(page.hits.len(), expected.len(), "{}", query.typed());
