@@ -132,7 +132,8 @@ impl Query {
                         word.push(leaf);
                     }
                 }
-                vec![word]
+                // Alternatives without words, such as paths, are none.
+                if word.is_empty() { Vec::new() } else { vec![word] }
             }
             Self::Without(with, _) => with.words(),
         }
