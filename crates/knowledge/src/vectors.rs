@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use quipu_core::Error;
 use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
-use quipu_vectors::{Encoder, Purpose};
+use quipu_vectors::{EncodeError, Encoder, Purpose};
 
 pub(crate) use matrix::{Available, Matrices, Matrix, Similarity};
 pub(crate) use passages::{Passage, passages};
@@ -54,7 +54,7 @@ impl Meaning {
     }
 
     /// Returns the vectors of passages, or says why there are none. Takes as long as the encoder.
-    pub(crate) fn embed(&self, texts: &[&str]) -> Result<Vec<Quantized>, String> {
+    pub(crate) fn embed(&self, texts: &[&str]) -> Result<Vec<Quantized>, EncodeError> {
         encode(&*self.encoder, Purpose::Memory, texts, Quantized::new)
     }
 
@@ -83,18 +83,20 @@ fn encode<T>(
     purpose: Purpose,
     texts: &[&str],
     convert: impl Fn(&[f32]) -> Option<T>,
-) -> Result<Vec<T>, String> {
-    let vectors = encoder.encode(purpose, texts).map_err(|error| error.to_string())?;
+) -> Result<Vec<T>, EncodeError> {
+    let vectors = encoder.encode(purpose, texts)?;
     if vectors.len() != texts.len() {
-        return Err(format!("it made {} vectors of {} texts", vectors.len(), texts.len()));
+        let message = format!("it made {} vectors of {} texts", vectors.len(), texts.len());
+        return Err(EncodeError::new(message));
     }
     let dimensions = encoder.dimensions();
     let convert = |vector: Vec<f32>| {
         if vector.len() != dimensions {
-            return Err(format!("it made a vector of length {}, not {dimensions}", vector.len()));
+            let message = format!("it made a vector of length {}, not {dimensions}", vector.len());
+            return Err(EncodeError::new(message));
         }
         convert(&vector)
-            .ok_or_else(|| "it made a vector with values that are no numbers".to_owned())
+            .ok_or_else(|| EncodeError::new("it made a vector with values that are no numbers"))
     };
     vectors.into_iter().map(convert).collect()
 }

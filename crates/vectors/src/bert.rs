@@ -415,7 +415,7 @@ fn pooling(directory: &Path) -> Result<Pooling, EncodeError> {
 }
 
 fn refused(why: &str) -> EncodeError {
-    EncodeError(format!("this model cannot be used: {why}"))
+    EncodeError::new(format!("this model cannot be used: {why}"))
 }
 
 #[cfg(test)]

@@ -53,11 +53,31 @@ pub enum Purpose {
 
 /// Why an encoder has failed, in words for the operator. It names no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodeError(pub String);
+pub struct EncodeError {
+    reason: String,
+    is_of_text: bool,
+}
+
+impl EncodeError {
+    /// Returns an error of the encoder itself, which would fail for any text.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_of_text: false }
+    }
+
+    /// Returns an error that says nothing about other texts: the encoder works, but rejects one of these.
+    pub fn of_text(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_of_text: true }
+    }
+
+    /// Returns whether the encoder works and has rejected a text.
+    pub fn is_of_text(&self) -> bool {
+        self.is_of_text
+    }
+}
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 
@@ -68,7 +88,7 @@ fn normalized(mut vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
     // The sum of squares of large numbers overflows 32 bits.
     let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
     if !length.is_finite() {
-        return Err(EncodeError("a vector contains NaN or infinity".to_owned()));
+        return Err(EncodeError::of_text("its embedding contains NaN or infinity"));
     }
     if length > 0.0 {
         for number in &mut vector {

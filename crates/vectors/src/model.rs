@@ -101,7 +101,7 @@ impl Manifest {
     /// Reads the manifest of a directory.
     pub fn read(directory: &Path) -> Result<Self, EncodeError> {
         let manifest = read_config(directory, MANIFEST)?;
-        manifest.ok_or_else(|| EncodeError(format!("the model has no `{MANIFEST}`")))
+        manifest.ok_or_else(|| EncodeError::new(format!("the model has no `{MANIFEST}`")))
     }
 
     /// Writes the manifest into a directory.
@@ -153,7 +153,7 @@ impl Kind {
         }
         let tables = [Self::Model2Vec, Self::WordLlama];
         tables.into_iter().find(|kind| weights.contains(kind.table_name())).ok_or_else(|| {
-            EncodeError(
+            EncodeError::new(
                 "the weights are of no supported kind: a BERT, model2vec or wordllama model"
                     .to_owned(),
             )
@@ -185,7 +185,7 @@ impl LocalEncoder {
         for file in &manifest.files {
             let size = directory.join(&file.name).metadata().map(|metadata| metadata.len());
             if size.map_err(|error| unreadable(&error))? != file.size_bytes {
-                return Err(EncodeError(format!(
+                return Err(EncodeError::new(format!(
                     "`{}` has changed since it was installed",
                     file.name
                 )));
@@ -206,7 +206,9 @@ impl LocalEncoder {
             if loaded.dimensions() == self.manifest.dimensions {
                 Ok(loaded)
             } else {
-                Err(EncodeError("the weights have changed since they were installed".to_owned()))
+                Err(EncodeError::new(
+                    "the weights have changed since they were installed".to_owned(),
+                ))
             }
         });
         loaded.as_ref().map_err(EncodeError::clone)
@@ -267,7 +269,7 @@ pub(crate) fn read_config<T: DeserializeOwned>(
     name: &str,
 ) -> Result<Option<T>, EncodeError> {
     let failed = |error: &dyn std::fmt::Display| {
-        EncodeError(format!("`{name}` of the model cannot be read: {error}"))
+        EncodeError::new(format!("`{name}` of the model cannot be read: {error}"))
     };
     let file = match File::open(directory.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -296,7 +298,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unreadable(error: &io::Error) -> EncodeError {
-    EncodeError(format!("a file of the model cannot be read: {error}"))
+    EncodeError::new(format!("a file of the model cannot be read: {error}"))
 }
 
 #[cfg(test)]

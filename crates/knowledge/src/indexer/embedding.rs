@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use quipu_core::backend::Sequence;
 use quipu_core::model::{Memory, MemoryId, StoreId};
 use quipu_core::{Error, ErrorKind};
+use quipu_vectors::EncodeError;
 
 use super::building::{Lock, share, try_lock};
 use super::{Attempt, CaughtUp, Indexer, Progress as Report, read_memories};
@@ -317,7 +318,7 @@ impl Indexer {
                         progress.last = last;
                     }
                     progress.singly = MEMORIES_MAX;
-                    return Err(End::Failed(reason));
+                    return Err(End::Failed(reason.to_string()));
                 }
             };
             let is_current = |made: &MemoryVectors, card: &[u8]| {
@@ -377,7 +378,7 @@ impl Unembedded {
     }
 }
 
-fn encoded(meaning: &Meaning, group: &[Parts<'_>]) -> Result<Vec<MemoryVectors>, String> {
+fn encoded(meaning: &Meaning, group: &[Parts<'_>]) -> Result<Vec<MemoryVectors>, EncodeError> {
     let texts =
         group.iter().flat_map(|(_, passages)| passages).map(|passage| passage.text.as_str());
     let texts: Vec<_> = texts.collect();

@@ -69,6 +69,22 @@ fn an_encoder_that_fails_on_questions_leaves_the_search_by_words() {
 }
 
 #[test]
+fn a_question_that_is_rejected_costs_no_other_question_its_vector() {
+    let encoder = encoder();
+    let library = with_encoder(&NOTES, &encoder);
+    embed(&library.engine);
+    encoder.behave(Behavior::RejectsPoison);
+    for _ in 0..3 {
+        let page = search(&library, SearchMode::Best, "poison for an automobile");
+        assert_eq!((paths(&page), page.ranked_by), (vec!["/car.md"], RankedBy::Text));
+        assert!(page.notice.is_some_and(|notice| notice.contains("rejects this text")));
+        assert_eq!(search(&library, SearchMode::Best, "vehicle").ranked_by, RankedBy::Hybrid);
+    }
+    // Nothing is asked again, neither what was answered nor what was rejected.
+    assert_eq!(encoder.counts().0, 2);
+}
+
+#[test]
 fn an_encoder_that_hangs_hangs_no_search() {
     let encoder = encoder();
     let library = Arc::new(with_encoder(&NOTES, &encoder));

@@ -94,6 +94,18 @@ fn an_answer_to_a_caller_does_not_say_where_the_server_is() {
 }
 
 #[test]
+fn a_question_that_a_server_rejects_costs_no_other_caller_the_vectors() {
+    for status in [413, 500] {
+        let (quipu, endpoint) = embedded();
+        let server = Server::start(&quipu);
+        endpoint.behave(Behavior::RefusesText("too long for it", status));
+        let rejected = by_rest(&server, "query=too%20long%20for%20it");
+        assert_eq!(rejected["search_type"], "text", "{rejected}");
+        assert_eq!(by_rest(&server, "query=vehicle")["search_type"], "hybrid", "{status}");
+    }
+}
+
+#[test]
 fn a_server_logs_once_that_its_model_fails() {
     let (quipu, endpoint) = (with_notes(), Endpoint::new());
     endpoint.is_used_by(&quipu);
