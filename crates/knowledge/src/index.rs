@@ -59,8 +59,8 @@ pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use vector_rows::{
     EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage, StoredVectors,
-    add_encoder, each_vectors_after, embeddings, encoder, incomplete_stores, notes_without_vectors,
-    put_vectors, remove_outdated,
+    add_encoder, each_vectors_after, embeddings, encoder, forget_rejected, incomplete_stores,
+    notes_without_vectors, put_vectors, remove_outdated,
 };
 pub(crate) use view::{List, Overlay, SegmentView, StoreView};
 

@@ -42,7 +42,7 @@ pub use card::LinkRow;
 pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
 pub use graph::{Graph, Hubs, NoteLink, Orphans};
 pub use index::INDEX_FILE;
-pub use indexer::{EmbedReport, EmbedStep};
+pub use indexer::{EmbedReport, EmbedStep, Embedded};
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
@@ -202,8 +202,9 @@ impl Knowledge {
         self.indexer.embed_step(meaning, limit)
     }
 
-    /// Makes the vectors of all memories, and calls `progress` from time to time with the completed
-    /// fraction; an error from it aborts the call. What was made until then is kept.
+    /// Makes the vectors of all memories, also of those that the encoder has rejected before, and calls
+    /// `progress` from time to time with the completed fraction; an error from it aborts the call. What was
+    /// made until then is kept.
     pub fn embed(&self, progress: &dyn Fn(f64) -> Result<(), Error>) -> Result<EmbedReport, Error> {
         let Some(meaning) = &self.meaning else { return Err(vectors::no_model()) };
         self.engine.require_blocking()?;

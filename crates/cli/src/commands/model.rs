@@ -53,8 +53,14 @@ fn embed(context: &Context) -> Result<(), Failure> {
         Ok(())
     });
     bar.finish_and_clear();
-    let EmbedReport { embedded, memories } = report?;
-    let body = json!({"embedded": embedded, "memories": memories});
+    let EmbedReport { embedded, rejected, memories } = report?;
+    if rejected > 0 {
+        let memories = if rejected == 1 { "memory" } else { "memories" };
+        note(&format!(
+            "the model rejected {rejected} {memories}; words find them, and meaning does not"
+        ));
+    }
+    let body = json!({"embedded": embedded, "rejected": rejected, "memories": memories});
     answer(context.form, &body, |out| {
         writeln!(out, "made the vectors of {embedded} of {memories} memories")
     })

@@ -255,6 +255,8 @@ impl Similarities {
     /// Returns how similar a document is, given the slots of its segment; `None` if it has no vectors.
     pub(crate) fn of(&self, slots: &[u32], doc: Doc) -> Option<Similarity> {
         let slot = *slots.get(usize::try_from(doc).ok()?)?;
-        self.best.get(usize::try_from(slot).ok()?).copied()
+        let best = self.best.get(usize::try_from(slot).ok()?).copied();
+        // A memory that the encoder has rejected has a slot without rows.
+        best.filter(|best| best.cosine > f32::NEG_INFINITY)
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use quipu_core::ErrorKind;
 use quipu_core::model::Directory;
 use quipu_knowledge::{
-    Coverage, EmbedStep, Knowledge, RankedBy, ScoreReason, SearchFilter, SearchMode, SearchPage,
-    SearchRequest, SearchTarget,
+    Coverage, EmbedStep, Embedded, Knowledge, RankedBy, ScoreReason, SearchFilter, SearchMode,
+    SearchPage, SearchRequest, SearchTarget,
 };
 use quipu_testkit::encoders::ConceptEncoder;
 use quipu_testkit::knowledge::Library;
@@ -234,7 +234,8 @@ fn a_search_uses_the_vectors_that_there_are() {
     let page = search(&library, SearchMode::Best, "vehicle");
     assert_eq!(page.coverage, Some(Coverage { embedded: 6, memories: 7 }));
     assert_eq!(paths(&page), ["/car.md"]);
-    assert!(matches!(library.engine.embed_step(LIMIT), Ok(EmbedStep::Embedded(1))));
+    let one = Embedded { embedded: 1, rejected: 0 };
+    assert_eq!(library.engine.embed_step(LIMIT).expect("it steps"), EmbedStep::Embedded(one));
     assert!(matches!(library.engine.embed_step(LIMIT), Ok(EmbedStep::Complete)));
     let page = search(&library, SearchMode::Best, "vehicle");
     assert_eq!(page.coverage, Some(Coverage { embedded: 7, memories: 7 }));
