@@ -45,7 +45,7 @@ pub(crate) use file::{IndexFile, Snapshot};
 pub(crate) use note_rows::{each_note, note};
 pub(crate) use places::{DirectoryPlaces, Paths, PlacesView, natural, split};
 pub(crate) use postings::{
-    Doc, Field, Fields, Place, Positions, Posting, Postings, Weights, each_place,
+    Counts, Doc, Field, Fields, Place, Positions, Posting, Postings, Weights, each_place,
 };
 pub(crate) use replacing::is_file_or_missing;
 pub(crate) use scrub::scrub;

@@ -4,14 +4,13 @@ use std::fmt;
 
 use quipu_notes::Phrase;
 
-use super::clause::Evaluator;
 use super::context::Bonuses;
 use super::freshness::FreshnessState;
-use super::occurrences::PhraseId;
+use super::occurrences::{PhraseId, Weight};
 use super::plan::Word;
 use super::rank::{Hit, Ranking};
 use super::scoring::Scoring;
-use crate::index::{Doc, IndexError};
+use crate::index::{Doc, Field, IndexError};
 
 /// Why a hit has its score. The scores of the parts add up to that of the hit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -172,41 +171,77 @@ impl Explanation {
         self.parts.iter().map(|part| part.score).sum()
     }
 
-    pub(super) fn add(&mut self, reason: ScoreReason, score: f64) {
+    /// Returns the explanation of a score that has one part.
+    pub(super) fn of(reason: ScoreReason, score: f64) -> Self {
+        Self { parts: vec![ScorePart { reason, score }] }
+    }
+
+    fn add(&mut self, reason: ScoreReason, score: f64) {
         self.parts.push(ScorePart { reason, score });
+    }
+
+    /// Adds further parts. What a note loses for being over or stale is one part.
+    pub(super) fn extend(&mut self, parts: &[ScorePart]) {
+        let is_freshness = |part: &ScorePart| matches!(part.reason, ScoreReason::Freshness(_));
+        for part in parts {
+            match self.parts.iter_mut().find(|known| is_freshness(known) && is_freshness(part)) {
+                Some(known) => known.score += part.score,
+                None => self.parts.push(part.clone()),
+            }
+        }
     }
 }
 
 impl Ranking<'_, '_> {
-    /// Returns what the score of a document that was found by these words is made of.
-    pub(crate) fn explain(&self, words: &[Word], hit: &Hit) -> Result<Explanation, IndexError> {
-        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
-        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-        let mut explanation = Explanation::default();
-        let (mut covered, mut all_idfs) = (0.0, 0.0);
+    /// Returns what the scores of documents that were found by these words are made of.
+    ///
+    /// Each posting list is read once for all of them: of a query of many prefixes, reading it for each would
+    /// take minutes.
+    pub(super) fn explain(
+        &self,
+        words: &[Word],
+        hits: &[&Hit],
+    ) -> Result<Vec<Explanation>, IndexError> {
+        let mut explanations = vec![Explanation::default(); hits.len()];
+        let (mut covered, mut all_idfs) = (vec![0.0; hits.len()], 0.0);
         for word in words {
-            let word_idf = self.word_stats(word)?.idf;
-            all_idfs += word_idf;
-            let before = explanation.parts.len();
+            let idf = self.word_stats(word)?.idf;
+            all_idfs += idf;
+            let before: Vec<_> = explanations.iter().map(|it| it.parts.len()).collect();
             for phrase in word {
-                self.explain_phrase(*phrase, (segment, doc), &mut explanation)?;
+                self.explain_phrase(*phrase, hits, &mut explanations)?;
             }
-            if explanation.parts.len() > before {
-                covered += word_idf;
+            for ((explanation, before), covered) in
+                explanations.iter().zip(before).zip(&mut covered)
+            {
+                if explanation.parts.len() > before {
+                    *covered += idf;
+                }
             }
         }
-        if all_idfs > 0.0 {
-            let share = covered / all_idfs;
-            let bonus = explanation.score() * self.scoring.coverage * share;
-            explanation.add(ScoreReason::Coverage(share), bonus);
+        for ((explanation, hit), covered) in explanations.iter_mut().zip(hits).zip(covered) {
+            if all_idfs > 0.0 {
+                let share = covered / all_idfs;
+                let bonus = explanation.score() * self.scoring.coverage * share;
+                explanation.add(ScoreReason::Coverage(share), bonus);
+            }
+            self.explain_bonuses(hit, explanation)?;
         }
-        if let Some(dated) = &self.dated
+        Ok(explanations)
+    }
+
+    /// Adds what does not depend on single words.
+    fn explain_bonuses(&self, hit: &Hit, explanation: &mut Explanation) -> Result<(), IndexError> {
+        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
+        // What was found by its meaning has no words that could be worth more or less.
+        let own = explanation.score();
+        if let Some(dated) = self.dated.as_ref().filter(|_| own > 0.0)
             && dated.inside.get(number).is_some_and(|inside| inside.contains(doc))
         {
-            let bonus = explanation.score() * self.scoring.date;
+            let bonus = own * self.scoring.date;
             explanation.add(ScoreReason::Date(dated.span.written.clone()), bonus);
         }
-        if let Some(state) = self.freshness((number, doc))? {
+        if let Some(state) = self.freshness((number, doc))?.filter(|_| own > 0.0) {
             let lowered = explanation.score() * (state.factor() - 1.0);
             explanation.add(ScoreReason::Freshness(state), lowered);
         }
@@ -219,31 +254,62 @@ impl Ranking<'_, '_> {
         for (reason, score) in bonuses.into_iter().filter(|(_, score)| *score > 0.0) {
             explanation.add(reason, score);
         }
-        Ok(explanation)
+        Ok(())
     }
 
+    /// Adds what a phrase contributes to the documents that have it.
     fn explain_phrase(
         &self,
         phrase: PhraseId,
-        (segment, doc): (&Evaluator<'_, '_>, Doc),
-        explanation: &mut Explanation,
+        hits: &[&Hit],
+        explanations: &mut [Explanation],
     ) -> Result<(), IndexError> {
         let document_frequency = self.document_frequency(phrase)?;
         let Some(idf) = self.idf(document_frequency) else { return Ok(()) };
-        let found = segment.occurrences(phrase)?;
-        let Some((_, weight)) = found.iter().find(|(at, _)| *at == doc) else { return Ok(()) };
-        let phrases = segment.phrases();
-        let mut fields: Vec<FieldScore> = Vec::new();
-        for (field, frequency) in phrases.frequencies(phrase, segment.segment(), doc)? {
-            let weight = self.scoring.weight(field);
-            if weight > 0.0 {
-                fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
+        let saturation = self.saturation();
+        for (number, (_, segment)) in self.segments.iter().enumerate() {
+            let found = segment.occurrences(phrase)?;
+            let weight = |doc: Doc| {
+                let at = found.binary_search_by_key(&doc, |(doc, _)| *doc).ok()?;
+                found.get(at).map(|(_, weight)| *weight)
+            };
+            let mut with: Vec<_> = hits
+                .iter()
+                .zip(explanations.iter_mut())
+                .filter_map(|(hit, explanation)| {
+                    let (_, doc) = hit.document.filter(|(of, _)| *of == number)?;
+                    Some((doc, weight(doc)?, explanation))
+                })
+                .collect();
+            if with.is_empty() {
+                continue;
+            }
+            with.sort_unstable_by_key(|(doc, ..)| *doc);
+            let docs: Vec<_> = with.iter().map(|(doc, ..)| *doc).collect();
+            let (phrases, segment) = (segment.phrases(), segment.segment());
+            let lengths = segment.lengths(self.space)?;
+            let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
+            let frequencies = phrases.frequencies(phrase, segment, &docs)?;
+            for ((doc, weight, explanation), frequencies) in with.into_iter().zip(frequencies) {
+                let (term, length) = (term.clone(), lengths.get(doc)?);
+                let fields = self.fields(&frequencies);
+                let word = WordScore { term, document_frequency, idf, fields, length };
+                explanation.add(ScoreReason::Word(word), idf * saturation.of(weight, length));
             }
         }
-        let length = segment.segment().lengths(self.space)?.get(doc)?;
-        let term = phrases.get(phrase).map(Phrase::to_string).unwrap_or_default();
-        let word = WordScore { term, document_frequency, idf, fields, length };
-        explanation.add(ScoreReason::Word(word), idf * self.saturation().of(*weight, length));
         Ok(())
+    }
+
+    /// Returns the fields that count, with their weights.
+    fn fields(&self, frequencies: &[(Field, Weight)]) -> Vec<FieldScore> {
+        let field = |(field, frequency): &(Field, Weight)| {
+            let weight = self.scoring.weight(*field);
+            (weight > 0.0).then(|| FieldScore {
+                field: Scoring::name(*field),
+                frequency: *frequency,
+                weight,
+            })
+        };
+        frequencies.iter().filter_map(field).collect()
     }
 }
