@@ -136,13 +136,28 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-/// Returns whether memories without any of the words may be found. Quotes, `AND`, `OR`, `NOT` and prefixes
-/// say which memories are meant, so then vectors only reorder them.
-fn is_open(expr: &Expr) -> bool {
-    match expr {
-        Expr::Juxtaposed(parts) => parts.iter().all(is_open),
-        Expr::Filter(_) => true,
-        Expr::Term(_) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) => is_plain(expr),
+/// Which memories may be found by their meaning alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// All that meet the conditions.
+    Conditions,
+    /// Those that a search by words selects. Quotes, `AND`, `OR`, `NOT` and prefixes say which memories are
+    /// meant, so meaning only orders these.
+    Selection,
+}
+
+impl Scope {
+    fn of(text: &str) -> Self {
+        let is_open = Query::parse(text).expr.is_some_and(|expr| Self::is_open(&expr));
+        if is_open { Self::Conditions } else { Self::Selection }
+    }
+
+    fn is_open(expr: &Expr) -> bool {
+        match expr {
+            Expr::Juxtaposed(parts) => parts.iter().all(Self::is_open),
+            Expr::Filter(_) => true,
+            Expr::Term(_) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) => is_plain(expr),
+        }
     }
 }
 
@@ -205,14 +220,13 @@ impl<'s> Fusion<'_, 's> {
             let notice = format!("{}, so this is by words alone", similar.unusable);
             return by_text(Some(notice), coverage, self.search.by_words(rankings, limit)?);
         }
-        let is_open =
-            Query::parse(&self.search.request.text).expr.is_some_and(|expr| is_open(&expr));
+        let scope = Scope::of(&self.search.request.text);
         let matches = match ranked_by {
-            RankedBy::Vector => similar.by_meaning(of_memories)?,
+            RankedBy::Vector => similar.by_meaning(of_memories, scope)?,
             RankedBy::Text | RankedBy::Hybrid => {
                 let words = self.search.by_words(rankings, CANDIDATES_MAX)?;
                 let [of_memories] = rankings else { return Err(IndexError::Damaged) };
-                similar.fused(of_memories, words, is_open)?
+                similar.fused(of_memories, words, scope)?
             }
         };
         Ok(Fused { matches, ranked_by, coverage, notice: None })
@@ -221,9 +235,13 @@ impl<'s> Fusion<'_, 's> {
 
 impl Similar {
     /// Returns the matches by meaning alone; the score is the cosine, less for notes that are over or stale.
-    fn by_meaning(&self, of: &TargetRanking<'_, '_>) -> Result<Matches, IndexError> {
-        let TargetRanking { target, ranking, plan, .. } = of;
-        let (nearest, count) = self.nearest(ranking, &plan.constraints(), 0.0)?;
+    fn by_meaning(&self, of: &TargetRanking<'_, '_>, scope: Scope) -> Result<Matches, IndexError> {
+        let TargetRanking { target, ranking, plan, selection, .. } = of;
+        let condition = match scope {
+            Scope::Conditions => plan.constraints(),
+            Scope::Selection => selection.clause.clone(),
+        };
+        let (nearest, count) = self.nearest(ranking, &condition, 0.0)?;
         let documents: Vec<_> = nearest.iter().map(|near| near.document).collect();
         let mut matches = Matches::default();
         matches.total.count = count;
@@ -233,6 +251,7 @@ impl Similar {
             self.add(&mut found, (near.similarity, cosine), ranking)?;
             matches.hits.push(found);
         }
+        matches.sort();
         Ok(matches)
     }
 
@@ -241,10 +260,10 @@ impl Similar {
         &self,
         of: &TargetRanking<'_, '_>,
         mut matches: Matches,
-        is_open: bool,
+        scope: Scope,
     ) -> Result<Matches, IndexError> {
         let TargetRanking { target, ranking, plan, selection, .. } = of;
-        if is_open {
+        if scope == Scope::Conditions {
             let least = self.mean + self.scoring.similar_floor * self.deviation;
             let (nearest, _) = self.nearest(ranking, &plan.constraints(), least)?;
             let known: HashSet<_> = matches.hits.iter().filter_map(|it| it.hit.document).collect();

@@ -168,19 +168,45 @@ fn filters_hold_for_what_is_found_by_meaning() {
 #[test]
 fn operators_select_exactly_what_they_say() {
     let library = embedded(&NOTES);
-    for query in [
-        "\"the automobile\"",
-        "automobile AND tires",
-        "automobile OR sedan",
-        "auto*",
-        "automobile NOT puppy",
-        "vehicle \"new tires\"",
-    ] {
-        let page = search(&library, SearchMode::Hybrid, query);
-        assert_eq!(paths(&page), ["/car.md"], "{query}");
-        assert_eq!(page.total.count, 1, "{query}");
+    for mode in [SearchMode::Hybrid, SearchMode::Vector] {
+        for query in [
+            "\"the automobile\"",
+            "automobile AND tires",
+            "automobile OR sedan",
+            "auto*",
+            "automobile NOT puppy",
+            "vehicle \"new tires\"",
+        ] {
+            let page = search(&library, mode, query);
+            assert_eq!(paths(&page), ["/car.md"], "{query}");
+            assert_eq!(page.total.count, 1, "{query}");
+        }
+        for query in ["vehicle AND puppy", "\"no such phrase\"", "vehicle*", "NOT automobile"] {
+            let page = search(&library, mode, query);
+            assert!(!paths(&page).contains(&"/car.md"), "{mode:?} {query}");
+        }
     }
-    assert_eq!(paths(&search(&library, SearchMode::Best, "vehicle AND puppy")), Vec::<&str>::new());
+}
+
+#[test]
+fn notes_that_are_expired_or_stale_follow_by_meaning_too() {
+    let mut notes = NOTES.to_vec();
+    notes.push(("/old.md", "---\nstatus: obsolete\n---\nthe automobile"));
+    notes.push(("/draft.md", "---\nstatus: draft\n---\nthe automobile"));
+    let library = embedded(&notes);
+    for mode in [SearchMode::Vector, SearchMode::Hybrid] {
+        let request = SearchRequest { explain: true, ..request(&library, mode, "vehicle") };
+        let page = library.engine.search(&request).expect("it searches");
+        assert_eq!(paths(&page)[..3], ["/car.md", "/draft.md", "/old.md"], "{mode:?}");
+        assert!(page.hits.is_sorted_by(|left, right| left.score >= right.score), "{mode:?}");
+        for hit in &page.hits {
+            let explanation = hit.explanation.as_ref().expect("it was asked for");
+            assert!((explanation.score() - hit.score).abs() < 1e-9, "{explanation:?}");
+            let mut parts = explanation.parts.iter();
+            let lowered = parts.find(|it| matches!(it.reason, ScoreReason::Freshness(_)));
+            assert_eq!(lowered.is_some_and(|it| it.score < 0.0), hit.freshness.is_some());
+        }
+    }
 }
 
 #[test]
