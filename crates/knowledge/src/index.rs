@@ -55,7 +55,9 @@ pub(crate) use store_rows::put_store;
 pub(crate) use store_rows::{
     Cursor, StoreRow, add_store, ids as store_ids, store as store_row, used_bytes,
 };
-pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
+pub(crate) use term::{
+    Day, DayKind, Mark, Space, day_prefix, field_prefix, memory as memory_term, word,
+};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use vector_rows::{
     EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage, StoredVectors,

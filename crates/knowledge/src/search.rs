@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use quipu_core::Error;
 use quipu_core::engine::existing_store;
 use quipu_core::model::{Actor, Directory, StoreId, Timestamp};
-use quipu_notes::{DateSpan, FieldFilter, Observation, Passage, Snippet, Value, day_of};
+use quipu_notes::{FieldFilter, Observation, Passage, Snippet, Value};
 
 use crate::Knowledge;
 use crate::card::LinkRow;
@@ -248,9 +248,7 @@ impl Knowledge {
             let end = request.offset.saturating_add(request.limit).min(HITS_MAX);
             let languages = lookup.languages(&request.stores)?;
             let (scoring, now) = (self.scoring, self.judged_at());
-            let span =
-                day_of(now.as_micros()).and_then(|today| DateSpan::find(&request.text, today));
-            let search = Search { lookup, request, languages: &languages, scoring, span, now };
+            let search = Search { lookup, request, languages: &languages, scoring, now };
             let page = request.offset.min(end)..end;
             let Fused { matches, ranked_by, coverage, notice } =
                 if request.mode == SearchMode::Permalink {

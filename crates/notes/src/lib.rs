@@ -23,7 +23,7 @@ mod snippet;
 mod subject;
 pub mod tokenizer;
 
-pub use dates::{DateSpan, day_of, written_date};
+pub use dates::{Date, DateSpan, EventReference, day_of, written_date};
 pub use excerpt::excerpt;
 pub use filter::{Comparison, FieldFilter, Predicate};
 pub use glob::Glob;

@@ -9,9 +9,10 @@ use std::ops::Range;
 use quipu_core::Error;
 use quipu_core::model::{MemoryId, Timestamp};
 use quipu_notes::tokenizer::Language;
-use quipu_notes::{DateSpan, Glob};
+use quipu_notes::{DateSpan, Glob, day_of};
 
 use super::context::Bonuses;
+use super::dates::days_from_event;
 use super::explanation::{Explanation, ScorePart, ScoreReason, SimilarScore};
 use super::plan::{Plan, Selection, Word};
 use super::rank::{Hit, Ranked, Ranking};
@@ -98,8 +99,6 @@ pub(super) struct Search<'s> {
     pub(super) request: &'s SearchRequest,
     pub(super) languages: &'s [Language],
     pub(super) scoring: Scoring,
-    /// The days that the query asks about.
-    pub(super) span: Option<DateSpan>,
     /// The time by which notes are over or stale.
     pub(super) now: Timestamp,
 }
@@ -134,16 +133,27 @@ impl<'s> Search<'s> {
         views: &[&'r StoreView<'s>],
         plans: &'r [(SearchTarget, Plan)],
     ) -> Result<Vec<TargetRanking<'r, 's>>, IndexError> {
+        let span = self.span(views)?;
         let mut rankings = Vec::with_capacity(plans.len());
         for (target, plan) in plans {
             let mut ranking = Ranking::new(views, &plan.phrases)?.judged_at(self.now);
-            if let Some(span) = &self.span {
+            if let Some(span) = &span {
                 ranking.prefer(span)?;
             }
             let (target, selection) = (*target, plan.selection(&ranking)?);
             rankings.push(TargetRanking { target, plan, ranking, selection, further: None });
         }
         Ok(rankings)
+    }
+
+    /// Returns the days that the query asks about.
+    fn span(&self, views: &[&StoreView<'_>]) -> Result<Option<DateSpan>, IndexError> {
+        let text = &self.request.text;
+        let written = day_of(self.now.as_micros()).and_then(|today| DateSpan::find(text, today));
+        match written {
+            Some(span) => Ok(Some(span)),
+            None => days_from_event(text, views, (self.languages, self.scoring)),
+        }
     }
 
     /// Returns the best `limit` matches by words.
