@@ -17,6 +17,7 @@ use quipu_core::Error;
 use quipu_notes::query::{Expr, Query, Term};
 use quipu_vectors::quantized::Question;
 
+use super::clause::Clause;
 use super::explanation::ScoreReason;
 use super::matching::{FoundBy, Match, Matches, Search, TargetRanking};
 use super::rank::{Hit, Ranking};
@@ -262,22 +263,8 @@ impl Similar {
         mut matches: Matches,
         scope: Scope,
     ) -> Result<Matches, IndexError> {
-        let TargetRanking { target, ranking, plan, selection, .. } = of;
         if scope == Scope::Conditions {
-            let least = self.mean + self.scoring.similar_floor * self.deviation;
-            let (nearest, _) = self.nearest(ranking, &plan.constraints(), least)?;
-            let known: HashSet<_> = matches.hits.iter().filter_map(|it| it.hit.document).collect();
-            let documents = nearest.iter().map(|near| near.document);
-            let further: Vec<_> = documents.filter(|it| !known.contains(it)).collect();
-            // If all matches by words are known, these have no words.
-            let has_all = matches.hits.len() >= matches.total.count;
-            let words = if has_all { &[] } else { selection.words.as_slice() };
-            for hit in ranking.hits_of(words, &further)? {
-                let has_words = hit.score > 0.0;
-                matches.total.count += usize::from(!has_words);
-                let found_by = if has_words { FoundBy::Words } else { FoundBy::Meaning };
-                matches.hits.push(Match::new(*target, hit, found_by));
-            }
+            self.extend(of, &mut matches)?;
         }
         let best = matches.hits.iter().map(|found| found.hit.score).fold(0.0, f64::max);
         let scale = if best > 0.0 { best } else { 1.0 };
@@ -285,10 +272,34 @@ impl Similar {
             let Some(similarity) = found.hit.document.and_then(|document| self.of(document)) else {
                 continue;
             };
-            self.add(found, (similarity, scale * self.worth(similarity)), ranking)?;
+            self.add(found, (similarity, scale * self.worth(similarity)), &of.ranking)?;
         }
         matches.sort();
         Ok(matches)
+    }
+
+    /// Adds the nearest memories to matches by words: those that have words too and are not among the best
+    /// by these, and those that are found by their meaning alone, which are counted.
+    fn extend(&self, of: &TargetRanking<'_, '_>, matches: &mut Matches) -> Result<(), IndexError> {
+        let TargetRanking { target, ranking, plan, .. } = of;
+        let has_words = of.has_words();
+        if matches.hits.len() < matches.total.count {
+            let least = self.mean + self.scoring.similar_floor * self.deviation;
+            let (nearest, _) = self.nearest(ranking, &has_words, least)?;
+            let known: HashSet<_> = matches.hits.iter().filter_map(|it| it.hit.document).collect();
+            let documents = nearest.iter().map(|near| near.document);
+            let further: Vec<_> = documents.filter(|it| !known.contains(it)).collect();
+            let further = ranking.hits_of(&of.selection.words, &further)?;
+            let found = |hit| Match::new(*target, hit, FoundBy::Words);
+            matches.hits.extend(further.into_iter().map(found));
+        }
+        let alone = Clause::All(vec![plan.constraints(), Clause::Not(Box::new(has_words))]);
+        let (nearest, count) = self.nearest(ranking, &alone, self.found_above())?;
+        matches.total.count += count;
+        let documents: Vec<_> = nearest.iter().map(|near| near.document).collect();
+        let found = |hit| Match::new(*target, hit, FoundBy::Meaning);
+        matches.hits.extend(ranking.hits_of(&[], &documents)?.into_iter().map(found));
+        Ok(())
     }
 
     /// Adds to a match what its meaning is worth, less if its note is over or stale.

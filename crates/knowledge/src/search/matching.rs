@@ -11,6 +11,7 @@ use quipu_core::model::{MemoryId, Timestamp};
 use quipu_notes::tokenizer::Language;
 use quipu_notes::{DateSpan, Glob, day_of};
 
+use super::clause::Clause;
 use super::context::Bonuses;
 use super::dates::days_from_event;
 use super::explanation::{Explanation, ScorePart, ScoreReason, SimilarScore};
@@ -111,6 +112,14 @@ pub(super) struct TargetRanking<'r, 's> {
     pub(super) selection: Selection,
     /// What follows the selection, if it was needed.
     further: Option<Selection>,
+}
+
+impl TargetRanking<'_, '_> {
+    /// Returns the condition that is met by what a search by words finds.
+    pub(super) fn has_words(&self) -> Clause {
+        let further = self.further.as_ref().map(|it| it.clause.clone());
+        Clause::Any([self.selection.clause.clone()].into_iter().chain(further).collect())
+    }
 }
 
 impl<'s> Search<'s> {

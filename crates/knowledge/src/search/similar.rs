@@ -31,6 +31,14 @@ const PRIOR_COUNT: f64 = 5.0;
 const PRIOR_MEAN: f64 = 0.1;
 const PRIOR_DEVIATION: f64 = 0.1;
 
+/// How far above the mean the cosine of a memory must be that is found by its meaning alone, within these
+/// bounds in standard deviations. The nearest memory of a store is near to any question, so a question about
+/// something that no memory is about would otherwise find a third of the store. A distance alone would not
+/// do: some encoders place all texts near each other, others far apart.
+const FOUND_ABOVE_MEAN: f64 = 0.15;
+const FOUND_DEVIATIONS_MIN: f64 = 1.0;
+const FOUND_DEVIATIONS_MAX: f64 = 3.0;
+
 /// How many memories of the searched stores have vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
@@ -148,6 +156,13 @@ impl Similar {
     /// Returns how many standard deviations a cosine is above the mean.
     pub(crate) fn deviations(&self, similarity: Similarity) -> f64 {
         self.above_mean(similarity) / self.deviation
+    }
+
+    /// Returns the cosine above which a memory without any word of the question is found.
+    pub(super) fn found_above(&self) -> f64 {
+        let [least, most] =
+            [FOUND_DEVIATIONS_MIN, FOUND_DEVIATIONS_MAX].map(|it| it * self.deviation);
+        self.mean + FOUND_ABOVE_MEAN.clamp(least, most)
     }
 
     /// Returns what a cosine is worth, as a share of the best score by words.

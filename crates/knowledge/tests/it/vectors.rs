@@ -7,7 +7,7 @@ use quipu_core::ErrorKind;
 use quipu_core::model::Directory;
 use quipu_knowledge::{
     Coverage, EmbedStep, Embedded, Knowledge, RankedBy, ScoreReason, SearchFilter, SearchMode,
-    SearchPage, SearchRequest, SearchTarget,
+    SearchPage, SearchRequest, SearchTarget, Total,
 };
 use quipu_testkit::encoders::ConceptEncoder;
 use quipu_testkit::knowledge::Library;
@@ -186,6 +186,34 @@ fn operators_select_exactly_what_they_say() {
             assert!(!paths(&page).contains(&"/car.md"), "{mode:?} {query}");
         }
     }
+}
+
+#[test]
+fn a_question_about_something_unknown_finds_nothing() {
+    let library = embedded(&NOTES);
+    for question in ["joyful", "joyful and delighted"] {
+        let page = search(&library, SearchMode::Best, question);
+        assert_eq!((paths(&page), page.ranked_by), (vec![], RankedBy::Hybrid), "{question}");
+        assert_eq!(page.total, Total { count: 0, is_lower_bound: false });
+    }
+}
+
+#[test]
+fn the_total_counts_what_has_words_and_what_is_found_by_its_meaning() {
+    let note = |number: usize, text: &str| {
+        (format!("/{number}.md"), text.replace('N', &number.to_string()))
+    };
+    let notes: Vec<_> = (0..600)
+        .map(|number| note(number, "automobile N"))
+        .chain((600..603).map(|number| note(number, "vehicle N")))
+        .chain((603..1800).map(|number| note(number, "tea N")))
+        .collect();
+    let notes: Vec<_> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let library = embedded(&notes);
+    let page = search(&library, SearchMode::Hybrid, "a vehicle");
+    assert_eq!(page.total, Total { count: 603, is_lower_bound: false });
+    let page = search(&library, SearchMode::Hybrid, "tea for the vehicle");
+    assert_eq!(page.total, Total { count: 1800, is_lower_bound: false });
 }
 
 #[test]
