@@ -1,6 +1,6 @@
 //! Vectors: memories by what they mean.
 //!
-//! An [`Encoder`] turns texts into vectors. [`passages()`] are what it is given, the indexer stores
+//! An [`Encoder`] turns texts into vectors. [`passages`] are what it is given, the indexer stores
 //! the vectors in the background, a [`matrix`] holds those of a store in memory to be scanned, and
 //! [`questions`] bounds the wait for the vector of a question. All of it is optional: a search never
 //! fails for lack of a vector.
@@ -16,8 +16,9 @@ use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
 use quipu_vectors::{EncodeError, Encoder, Purpose};
 
 pub(crate) use matrix::{Available, Matrices, Matrix, Similarity};
-pub(crate) use passages::{Passage, passages};
+pub(crate) use passages::Passage;
 
+use passages::passages;
 use questions::Questions;
 
 /// An encoder, and what this process knows of it.
@@ -51,6 +52,11 @@ impl Meaning {
                 Err(format!("its vectors have the length {dimensions}, more than {DIMENSIONS_MAX}"))
             }
         }
+    }
+
+    /// Splits a memory into passages, each of which has a vector. May take as long as the encoder.
+    pub(crate) fn passages(&self, title: &str, text: &str) -> Vec<Passage> {
+        passages(title, text, &*self.encoder)
     }
 
     /// Returns the vectors of passages, or says why there are none. Takes as long as the encoder.

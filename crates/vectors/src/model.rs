@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::bert::{self, Bert};
 use crate::safetensors::Weights;
 use crate::table::Table;
-use crate::{EncodeError, Encoder, Purpose, normalized};
+use crate::{EncodeError, Encoder, Purpose, TOKENS_MAX_ASSUMED, estimated_tokens, normalized};
 
 /// What a directory of a model contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,6 +224,18 @@ impl Encoder for LocalEncoder {
         self.manifest.dimensions
     }
 
+    fn tokens_max(&self) -> usize {
+        self.loaded().map_or(TOKENS_MAX_ASSUMED, Loaded::tokens_max)
+    }
+
+    fn tokens(&self, text: &str) -> usize {
+        match self.loaded() {
+            Ok(Loaded::Bert(bert)) => bert.tokens(text),
+            // It reads far more than a passage, so an estimate does.
+            Ok(Loaded::Table(_)) | Err(_) => estimated_tokens(text),
+        }
+    }
+
     fn encode(&self, _: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let loaded = self.loaded()?;
         texts.iter().map(|text| loaded.encode(text)).collect()
@@ -244,6 +256,13 @@ impl Loaded {
         match self {
             Self::Bert(bert) => bert.dimensions(),
             Self::Table(table) => table.dimensions(),
+        }
+    }
+
+    fn tokens_max(&self) -> usize {
+        match self {
+            Self::Bert(bert) => bert.tokens_max(),
+            Self::Table(table) => table.tokens_max(),
         }
     }
 

@@ -69,6 +69,11 @@ impl Table {
         Ok(table)
     }
 
+    /// Returns how many tokens of a text are read.
+    pub(crate) fn tokens_max(&self) -> usize {
+        self.tokens_max
+    }
+
     pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }

@@ -39,6 +39,7 @@ pub(crate) struct Embeddings {
     pub(crate) memories: u64,
     /// How many memories the encoder has rejected.
     pub(crate) rejected: u64,
+    /// How many vectors these memories have.
     pub(crate) passages: u64,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct MemoryVectors {
     pub(crate) passages: Vec<PassageVector>,
 }
 
-/// The vector of a passage.
+/// The vector of a passage, or of a whole memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PassageVector {
     pub(crate) lines: Lines,
@@ -71,6 +72,11 @@ pub(crate) struct PassageVector {
 pub(crate) struct Lines {
     pub(crate) first: u32,
     pub(crate) last: u32,
+}
+
+impl Lines {
+    /// Those of a whole memory that has several passages. Its vector comes after theirs.
+    pub(crate) const WHOLE: Self = Self { first: 0, last: 0 };
 }
 
 /// The vectors of a memory as they are stored.

@@ -352,7 +352,7 @@ impl Indexer {
         progress: &mut Progress,
     ) -> Result<(), End> {
         let last = batch.cards.last().map(|card| (batch.store, card.memory));
-        for group in batch.groups() {
+        for group in batch.groups(meaning) {
             let made = match group.encoded(meaning) {
                 Ok(made) => made,
                 Err(error) => {

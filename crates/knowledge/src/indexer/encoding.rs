@@ -3,10 +3,11 @@
 use quipu_core::backend::Sequence;
 use quipu_core::model::{Memory, StoreId};
 use quipu_vectors::EncodeError;
+use quipu_vectors::quantized::Quantized;
 
 use crate::card::Card;
-use crate::index::{MemoryVectors, PassageVector};
-use crate::vectors::{Meaning, Passage, passages};
+use crate::index::{Lines, MemoryVectors, PassageVector};
+use crate::vectors::{Meaning, Passage};
 
 /// How many passages are encoded in one call. More would be hardly faster, and an encoder holds what it
 /// computes of all of them in memory.
@@ -27,7 +28,7 @@ type Parts<'b> = (&'b Memory, Vec<Passage>);
 impl Unembedded {
     /// Returns the memories that are as they were indexed with their passages, in groups for one call of
     /// the encoder each.
-    pub(super) fn groups(&self) -> Vec<Group<'_>> {
+    pub(super) fn groups(&self, meaning: &Meaning) -> Vec<Group<'_>> {
         let mut groups: Vec<Vec<Parts<'_>>> = Vec::new();
         let mut count = PASSAGES_MAX;
         for memory in &self.memories {
@@ -35,7 +36,7 @@ impl Unembedded {
             // One that has changed is indexed again first.
             let Some(card) = card.filter(|card| card.version == memory.version) else { continue };
             let text = memory.content.as_ref().map_or("", |content| content.as_str());
-            let passages = passages(&card.title, text);
+            let passages = meaning.passages(&card.title, text);
             if count >= PASSAGES_MAX {
                 groups.push(Vec::new());
                 count = 0;
@@ -101,7 +102,14 @@ impl Group<'_> {
     }
 }
 
-fn made(memory: &Memory, passages: Vec<PassageVector>) -> MemoryVectors {
+/// Returns the vectors of a memory: those of its passages and, if it has several, that of all of it. No
+/// passage of a long memory may say by itself what the memory is about.
+fn made(memory: &Memory, mut passages: Vec<PassageVector>) -> MemoryVectors {
+    if passages.len() > 1 {
+        let mean = Quantized::mean(passages.iter().map(|passage| &passage.vector));
+        let whole = mean.map(|vector| PassageVector { lines: Lines::WHOLE, vector });
+        passages.extend(whole);
+    }
     let Memory { id, version, updated_at, .. } = *memory;
     MemoryVectors { memory: id, version, updated_at, passages }
 }

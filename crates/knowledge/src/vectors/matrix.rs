@@ -179,9 +179,9 @@ pub(crate) struct Similarities {
 /// How similar a memory is to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Similarity {
-    /// The cosine of its best passage.
+    /// The cosine of its best passage, or of the whole memory if that is higher.
     pub(crate) cosine: f32,
-    /// That passage.
+    /// Its best passage.
     pub(crate) lines: Lines,
 }
 
@@ -221,7 +221,9 @@ impl Matrix {
             let cosine = question.cosine(row.scale, values);
             let best = usize::try_from(row.slot).ok().and_then(|slot| best.get_mut(slot));
             if let Some(best) = best.filter(|best| best.cosine < cosine) {
-                *best = Similarity { cosine, lines: row.lines };
+                // A whole memory is shown by the best of its passages, which come before it.
+                let lines = if row.lines == Lines::WHOLE { best.lines } else { row.lines };
+                *best = Similarity { cosine, lines };
             }
         }
         Similarities { best }

@@ -104,7 +104,7 @@ fn a_search_by_vectors_is_scored_by_cosines() {
 
 #[test]
 fn the_passage_that_was_found_is_shown() {
-    let filler = "nothing to see in this line of words at all\n".repeat(40);
+    let filler = "nothing to see in this line of words at all\n".repeat(30);
     let secret = "The physician is a doctor and in the clinic of the physician.\n";
     let text = format!("# Long\n\n{filler}\n## Later\n\n{}", secret.repeat(3));
     let mut notes = NOTES.to_vec();
@@ -120,6 +120,19 @@ fn the_passage_that_was_found_is_shown() {
     assert!((similar.first_line..=similar.last_line).contains(&line), "{similar:?}");
     assert!(similar.last_line - similar.first_line < 30, "{similar:?}");
     assert!(hit.snippet.text.contains("## Later The physician"), "{:?}", hit.snippet);
+}
+
+#[test]
+fn a_long_memory_is_compared_as_a_whole_too_and_shown_by_its_best_passage() {
+    let [cars, doctors] = ["car ", "doctor "].map(|word| word.repeat(150));
+    let text = format!("# Long\n\n## One\n\n{cars}\n\n## Two\n\n{doctors}{doctors}\n");
+    let library = embedded(&[("/long.md", &text), ("/car.md", "car"), ("/tea.md", "tea")]);
+    let page = search(&library, SearchMode::Vector, "car car doctor doctor");
+    let similar = page.hits[0].similar.expect("it was found by meaning");
+    assert_eq!(page.hits[0].note.path.as_str(), "/long.md");
+    // Neither half is nearer than 45 degrees.
+    assert!(similar.cosine > 0.9, "{similar:?}");
+    assert!(similar.first_line > 1, "{similar:?}");
 }
 
 #[test]
