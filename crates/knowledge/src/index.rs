@@ -60,9 +60,9 @@ pub(crate) use term::{
 };
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use vector_rows::{
-    EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage, StoredVectors,
-    add_encoder, each_vectors_after, embeddings, encoder, forget_rejected, incomplete_stores,
-    notes_without_vectors, put_vectors, remove_outdated,
+    Embeddings, EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage,
+    StoredVectors, add_encoder, each_vectors_after, embeddings, encoder, forget_rejected,
+    incomplete_stores, notes_without_vectors, put_vectors, remove_outdated,
 };
 pub(crate) use view::{List, Overlay, SegmentView, StoreView};
 

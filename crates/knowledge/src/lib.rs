@@ -216,6 +216,23 @@ impl Knowledge {
         self.indexer.embedded(self.encoder_identity().unwrap_or_default())
     }
 
+    /// Changes how much memory the vectors of the stores that were searched last may take. A store that has
+    /// more is searched by words alone.
+    pub fn limit_vectors(&self, size_bytes_max: usize) {
+        self.indexer.matrices.limit(size_bytes_max);
+    }
+
+    /// Returns how much memory these vectors take.
+    pub fn vectors_size_bytes(&self) -> usize {
+        self.indexer.matrices.size_bytes()
+    }
+
+    /// Gives back the memory of vectors that no search has needed for a while. Long-running doors call it
+    /// from time to time.
+    pub fn forget_idle_vectors(&self) {
+        self.indexer.matrices.forget_idle();
+    }
+
     /// Runs the merges that are due in the index of a store.
     pub fn tidy_index(&self, store: StoreId) -> Result<(), Error> {
         self.indexer.tidy(store)

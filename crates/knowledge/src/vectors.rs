@@ -5,6 +5,7 @@
 //! [`questions`] bounds the wait for the vector of a question. All of it is optional: a search never
 //! fails for lack of a vector.
 
+mod matrices;
 mod matrix;
 mod passages;
 mod questions;
@@ -15,7 +16,8 @@ use quipu_core::Error;
 use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
 use quipu_vectors::{EncodeError, Encoder, Purpose};
 
-pub(crate) use matrix::{Available, Matrices, Matrix, Similarity};
+pub(crate) use matrices::{Available, Matrices};
+pub(crate) use matrix::{Matrix, Similarity};
 pub(crate) use passages::Passage;
 
 use passages::passages;

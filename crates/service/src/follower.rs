@@ -125,6 +125,7 @@ fn wait_for_changes(
     let mut changed = reached;
     while changed == reached && !stop() {
         changed = knowledge.wait(reached, WAIT)?;
+        knowledge.forget_idle_vectors();
     }
     settle(knowledge, changed, (PATIENCE_MIN, stop))
 }

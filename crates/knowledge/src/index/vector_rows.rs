@@ -103,6 +103,11 @@ pub(crate) struct StoredPassages<'r> {
 }
 
 impl<'r> StoredPassages<'r> {
+    /// Returns how many passages are left.
+    pub(crate) fn len(&self) -> usize {
+        self.left
+    }
+
     /// Returns the next passage.
     pub(crate) fn next(&mut self) -> Result<Option<StoredPassage<'r>>, Damaged> {
         let Some(left) = self.left.checked_sub(1) else {

@@ -18,7 +18,7 @@ use super::plan::Word;
 use super::rank::{Hit, Ranking};
 use super::scoring::Scoring;
 use crate::Knowledge;
-use crate::index::{IndexError, Space, StoreView};
+use crate::index::{IndexError, Space, StoreView, encoder};
 use crate::vectors::{Available, Matrix, Meaning, Similarity};
 
 /// How many of the best hits by words, and by meaning, are considered. One more than can be paged through
@@ -96,23 +96,28 @@ impl Similar {
     ) -> Result<Self, IndexError> {
         let mut similar = Self::new(ranking, scoring);
         let mut sums = Sums::default();
+        let memories = views.iter().map(|view| view.totals.count(Space::Memories)).sum::<u64>();
+        similar.coverage.memories = usize::try_from(memories).unwrap_or(usize::MAX);
+        // All stores are in the same file.
+        let stored = views.iter().find_map(|view| view.stored());
+        let Some((connection, _)) = stored else { return Ok(similar) };
+        let Some(encoder) = encoder(connection)? else { return Ok(similar) };
+        // A server may have got another model by the same name.
+        let of = (meaning.identity(), question.dimensions());
+        if (encoder.identity.as_str(), encoder.dimensions) != of {
+            similar.unusable = "the vectors are of another model";
+            return Ok(similar);
+        }
         for view in views {
-            let memories = view.totals.count(Space::Memories);
-            similar.coverage.memories += usize::try_from(memories).unwrap_or(usize::MAX);
-            let of = (meaning.identity(), question.dimensions());
-            let matrix = match knowledge.indexer.matrices.of(view, of)? {
-                Available::Vectors(matrix) => matrix,
-                Available::Nothing => continue,
-                Available::OfAnother => {
-                    similar.unusable = "the vectors are of another model";
-                    continue;
+            match knowledge.indexer.matrices.of(view, &encoder)? {
+                Available::Vectors(matrix) => {
+                    similar.add_store(ranking, (view.store, &matrix), question, &mut sums)?;
                 }
+                Available::Nothing => {}
                 Available::TooMany => {
                     similar.unusable = "there are too many vectors to be held in memory";
-                    continue;
                 }
-            };
-            similar.add_store(ranking, (view.store, &matrix), question, &mut sums)?;
+            }
         }
         similar.coverage.embedded = sums.count;
         (similar.mean, similar.deviation) = sums.mean_and_deviation();

@@ -354,6 +354,73 @@ fn several_stores_are_searched_together() {
 }
 
 #[test]
+fn a_store_with_too_many_vectors_is_searched_by_words() {
+    let library = embedded(&NOTES);
+    library.engine.limit_vectors(100);
+    let page = search(&library, SearchMode::Best, "automobile vehicle");
+    assert_eq!((paths(&page), page.ranked_by), (vec!["/car.md"], RankedBy::Text));
+    assert!(page.notice.is_some_and(|notice| notice.contains("too many vectors")));
+    assert_eq!(library.engine.vectors_size_bytes(), 0);
+    library.engine.limit_vectors(1024 * 1024);
+    assert_eq!(paths(&search(&library, SearchMode::Best, "vehicle")), ["/car.md"]);
+}
+
+#[test]
+fn vectors_in_memory_stay_within_their_limit() {
+    let library = embedded(&NOTES);
+    search(&library, SearchMode::Best, "vehicle");
+    let one = library.engine.vectors_size_bytes();
+    assert!(one > 6 * quipu_testkit::encoders::DIMENSIONS, "{one}");
+    let mut stores = vec![library.store];
+    for number in 0..5 {
+        let other = quipu_testkit::knowledge::new_store(&library.engine, &format!("other{number}"));
+        for (path, text) in NOTES {
+            shelf::put(&library, other, path, text);
+        }
+        stores.push(other);
+    }
+    embed(&library.engine);
+    let most = 2 * one + one / 2;
+    library.engine.limit_vectors(most);
+    for store in stores.iter().chain(&stores) {
+        let page = library.engine.search(&SearchRequest::new(vec![*store], "vehicle"));
+        assert_eq!(paths(&page.expect("it searches")), ["/car.md"]);
+        assert!(library.engine.vectors_size_bytes() <= most);
+    }
+    let all = library.engine.search(&SearchRequest::new(stores, "vehicle")).expect("it searches");
+    assert_eq!((all.hits.len(), all.coverage.map(|it| it.embedded)), (6, Some(36)));
+    library.engine.forget_idle_vectors();
+    assert!(library.engine.vectors_size_bytes() > 0, "they were just used");
+}
+
+/// Vectors of earlier versions are removed before they are as many as those of present ones.
+#[test]
+fn notes_that_are_edited_do_not_fill_the_memory() {
+    let note = |number: usize, word: &str| (format!("/{number}.md"), format!("{word} {number}"));
+    let notes: Vec<_> = (0..400).map(|number| note(number, "tea")).collect();
+    let notes: Vec<_> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let library = embedded(&notes);
+    search(&library, SearchMode::Best, "vehicle");
+    let before = library.engine.vectors_size_bytes();
+    let words = ["car", "puppy", "salary", "shore", "physician", "home", "glad", "sedan"];
+    for word in words {
+        for number in 0..400 {
+            let (path, text) = note(number, word);
+            library.put(&path, &text);
+        }
+        embed(&library.engine);
+        let page = search(&library, SearchMode::Vector, "vehicle");
+        let is_meant = ["car", "sedan"].contains(&word);
+        let is_found = page.hits.first().is_some_and(|hit| hit.score > 0.9);
+        assert_eq!(is_found, is_meant, "{word}");
+        // A thousand rows of garbage are kept, and nothing else.
+        let garbage = 1_000 * (quipu_testkit::encoders::DIMENSIONS + 16);
+        let size = library.engine.vectors_size_bytes();
+        assert!(size < before + before / 2 + garbage, "{before} {size}");
+    }
+}
+
+#[test]
 fn another_model_makes_all_vectors_again() {
     let library = embedded(&NOTES);
     let other = ConceptEncoder::new("others");
