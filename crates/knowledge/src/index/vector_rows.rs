@@ -18,7 +18,7 @@ use super::error::IndexError;
 use super::note_rows;
 use super::rows::blob;
 use super::seal::Seal;
-use super::store_rows;
+use super::store_rows::{self, StoreRow};
 use super::term::Space;
 
 /// An encoder whose vectors are in the index.
@@ -244,23 +244,35 @@ pub(crate) fn incomplete_stores(
     Ok(incomplete)
 }
 
-/// Returns at most `limit` memories of a store after the given one that have no vectors of an encoder,
-/// in order, with their cards.
+/// Returns at most `limit` memories of a store before the given one that an encoder has neither encoded nor
+/// rejected, with their cards; the newest first.
+///
+/// One new memory among many is found at once that way, and the search for more of them ends when all that
+/// are missing are found.
 pub(crate) fn notes_without_vectors(
     connection: &Connection,
-    (store, encoder): (i64, &EncoderRow),
-    after: Option<MemoryId>,
+    (store, encoder): (&StoreRow, &EncoderRow),
+    before: Option<MemoryId>,
     limit: usize,
 ) -> Result<Vec<(MemoryId, Vec<u8>)>, IndexError> {
-    let mut notes = Vec::new();
-    let sql = "SELECT 1 FROM vectors WHERE store = ?1 AND memory = ?2 AND encoder = ?3";
+    let known = embeddings(connection, store.num)?.filter(|it| it.encoder == encoder.num);
+    let done = known.map_or(0, |it| it.memories.saturating_add(it.rejected));
+    let missing = store.totals.count(Space::Memories).saturating_sub(done);
+    let limit = usize::try_from(missing).unwrap_or(usize::MAX).min(limit);
+    let sql = "SELECT memory, totals, card FROM notes AS note
+        WHERE store = ?1 AND memory < ?2 AND NOT EXISTS (SELECT 1 FROM vectors
+            WHERE store = ?1 AND memory = note.memory AND encoder = ?3)
+        ORDER BY memory DESC LIMIT ?4";
     let mut statement = connection.prepare_cached(sql)?;
-    note_rows::each_note_after(connection, store, after, |memory, card| {
-        if !statement.exists(params![store, blob(memory.bits()), encoder.num])? {
-            notes.push((memory, card.to_vec()));
-        }
-        Ok(notes.len() < limit)
-    })?;
+    // No id has as many bytes.
+    let before = before.map_or(vec![u8::MAX; 17], |memory| blob(memory.bits()).to_vec());
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![store.num, before, encoder.num, limit])?;
+    let mut notes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (memory, card) = note_rows::of_row(store.num, row)?;
+        notes.push((memory, card.to_vec()));
+    }
     Ok(notes)
 }
 

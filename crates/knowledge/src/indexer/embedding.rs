@@ -92,8 +92,8 @@ pub struct EmbedReport {
 pub(super) struct Progress {
     /// Whether this process has had its encoder in use.
     has_claimed: bool,
-    /// The memory that was tried last. A memory on which the encoder fails must not keep those after it
-    /// from getting vectors.
+    /// The memory that was tried last. A memory on which the encoder fails must not keep those that are tried
+    /// after it from getting vectors.
     last: Option<(StoreId, MemoryId)>,
     /// How many memories are tried one by one, after a failure, to find the one that it was for.
     singly: usize,
@@ -315,19 +315,18 @@ impl Indexer {
         Ok(row)
     }
 
-    /// Returns the next memories of a store without vectors; `None` after the last.
+    /// Returns the next memories of a store without vectors, the newest first; `None` after the last.
     fn batch_without_vectors(
         &self,
         store: StoreId,
         encoder: &EncoderRow,
         progress: &Progress,
     ) -> Result<Option<Unembedded>, IndexError> {
-        let after = progress.last.filter(|(of, _)| *of == store).map(|(_, memory)| memory);
+        let before = progress.last.filter(|(of, _)| *of == store).map(|(_, memory)| memory);
         let limit = if progress.singly > 0 { 1 } else { MEMORIES_MAX };
         let notes = self.file.read(|snapshot| {
             let Some(row) = store_row(snapshot.connection, store)? else { return Ok(Vec::new()) };
-            let of = (row.num, encoder);
-            notes_without_vectors(snapshot.connection, of, after, limit)
+            notes_without_vectors(snapshot.connection, (&row, encoder), before, limit)
         })?;
         if notes.is_empty() {
             return Ok(None);

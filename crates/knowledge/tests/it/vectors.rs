@@ -1,6 +1,6 @@
 //! Searching by meaning.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quipu_core::ErrorKind;
@@ -335,6 +335,27 @@ fn only_what_changed_is_encoded_again() {
     embed(&library.engine);
     embed(&library.engine);
     assert_eq!(encoder.counts().1, 7);
+}
+
+#[test]
+fn the_newest_memories_get_their_vectors_first() {
+    let encoder = encoder();
+    let library = with_encoder(&[], &encoder);
+    for number in 0..100 {
+        library.put(&format!("/{number}.md"), &format!("tea {number}"));
+    }
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&texts);
+    encoder.in_the_middle(move |texts| {
+        let numbers =
+            texts.iter().filter_map(|text| text.rsplit(' ').next()?.parse::<usize>().ok());
+        seen.lock().expect("no panic").extend(numbers);
+    });
+    embed(&library.engine);
+    let embedded: Vec<usize> = texts.lock().expect("no panic").clone();
+    let mut batches = embedded.chunks(32).map(|batch| batch.iter().copied().min());
+    assert!(batches.next() >= Some(Some(68)), "{embedded:?}");
+    assert!(batches.is_sorted_by(|left, right| left > right), "{embedded:?}");
 }
 
 #[test]
